@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: ((GPL-2.0 WITH Linux-syscall-note) OR Linux-OpenIB) */
+/*
+ * The contract between the sroce kernel driver and its user space provider.
+ *
+ * Rules: fixed-width fields, naturally aligned, no implicit padding; reserved
+ * fields are zero when written and are checked when read by the kernel; an
+ * optional feature has a bit in the capability mask of the user context.
+ */
+#ifndef SROCE_ABI_USER_H
+#define SROCE_ABI_USER_H
+
+#include <linux/types.h>
+#ifndef __KERNEL__
+#include <sys/ioctl.h>
+#else
+#include <linux/ioctl.h>
+#endif
+
+#define SROCE_ABI_VERSION 1
+
+/* ib_device_ops.driver_id: not in the kernel's list, "sroc" in ASCII */
+#define SROCE_DRIVER_ID 0x73726f63
+
+#define SROCE_MAX_SGE 32
+#define SROCE_MAX_INLINE 1024
+
+/* --- user context ------------------------------------------------------- */
+
+/* Bits of sroce_alloc_ucontext_resp.caps */
+enum {
+	/* doorbell_fd is valid and takes SROCE_IOC_DOORBELL */
+	SROCE_CAP_DOORBELL_FD = 1 << 0,
+};
+
+struct sroce_alloc_ucontext_req {
+	__aligned_u64 reserved;
+};
+
+struct sroce_alloc_ucontext_resp {
+	__aligned_u64 caps;
+	__s32 doorbell_fd;
+	__u32 reserved;
+};
+
+/*
+ * ioctl(doorbell_fd, SROCE_IOC_DOORBELL, qp_num): look at the send queue (and,
+ * when the QP is in error, at the receive queue) of this QP now.
+ * ioctl(doorbell_fd, SROCE_IOC_SRQ_DOORBELL, ...) is not needed: a shared
+ * receive queue is read when a message arrives.
+ */
+#define SROCE_IOC_MAGIC 0xB5
+#define SROCE_IOC_DOORBELL _IO(SROCE_IOC_MAGIC, 1)
+
+/* --- rings --------------------------------------------------------------- */
+
+/*
+ * Every queue is one mapping: this header, then the entries, each of a stride
+ * that is a multiple of 16 bytes. The number of entries is a power of two.
+ * @prod and @cons run freely through all 32 bits; entry number = index &
+ * (entries - 1). The side that owns an index stores it with release
+ * semantics after it has written (or read) the entry.
+ */
+struct sroce_ring_hdr {
+	__u32 prod;
+	__u32 reserved0[15];
+	__u32 cons;
+	__u32 flags;
+	__u32 reserved1[14];
+};
+
+#define SROCE_RING_ENTRIES_OFFSET 128
+
+/* Where a ring is: mmap() it on the command fd with this offset and length */
+struct sroce_ring_info {
+	__aligned_u64 mmap_offset;
+	__aligned_u64 mmap_len;
+	__u32 entries;
+	__u32 stride;
+};
+
+/*
+ * sroce_ring_hdr.flags of a send queue (written by the kernel). After storing
+ * prod the poster issues a full memory barrier and reads flags:
+ * with SROCE_SQ_ACTIVE set it may leave out the doorbell, because the kernel
+ * promises to look at prod again by itself.
+ */
+enum {
+	SROCE_SQ_ACTIVE = 1 << 0,
+};
+
+/*
+ * sroce_ring_hdr.flags of a receive queue (written by the kernel). After
+ * storing prod the poster issues a full memory barrier and reads flags: with
+ * SROCE_RQ_DOORBELL set (the QP is in error) it rings the QP's doorbell, so
+ * that the new work requests are flushed.
+ */
+enum {
+	SROCE_RQ_DOORBELL = 1 << 0,
+};
+
+/*
+ * sroce_ring_hdr.flags of a completion queue: the arm word. The application
+ * stores one of these values, issues a full memory barrier and polls once
+ * more; the kernel exchanges it for SROCE_CQ_IDLE when it raises the event.
+ */
+enum {
+	SROCE_CQ_IDLE = 0,
+	SROCE_CQ_ARM_SOLICITED = 1,
+	SROCE_CQ_ARM_ANY = 2,
+};
+
+/* --- work requests -------------------------------------------------------- */
+
+struct sroce_sge {
+	__aligned_u64 addr;
+	__u32 length;
+	__u32 lkey;
+};
+
+/* Opcodes of a send work request; the numbers are those of ib_wr_opcode */
+enum {
+	SROCE_WR_RDMA_WRITE = 0,
+	SROCE_WR_RDMA_WRITE_IMM = 1,
+	SROCE_WR_SEND = 2,
+	SROCE_WR_SEND_IMM = 3,
+	SROCE_WR_RDMA_READ = 4,
+	SROCE_WR_CMP_SWAP = 5,
+	SROCE_WR_FETCH_ADD = 6,
+	SROCE_WR_LOCAL_INV = 7,
+	SROCE_WR_BIND_MW = 8,
+	SROCE_WR_SEND_INV = 9,
+	SROCE_WR_FLUSH = 14,
+	SROCE_WR_ATOMIC_WRITE = 15,
+	/* only the kernel may post these */
+	SROCE_WR_REG_MR = 32,
+};
+
+/* sroce_send_wqe.flags; the numbers are those of ib_send_flags */
+enum {
+	SROCE_SEND_FENCE = 1 << 0,
+	SROCE_SEND_SIGNALED = 1 << 1,
+	SROCE_SEND_SOLICITED = 1 << 2,
+	SROCE_SEND_INLINE = 1 << 3,
+};
+
+/*
+ * A send work request: this header, then @num_sge scatter/gather elements or,
+ * with SROCE_SEND_INLINE, @inline_len bytes of data (and num_sge 0).
+ */
+struct sroce_send_wqe {
+	__aligned_u64 wr_id;
+	__u8 opcode;
+	__u8 num_sge;
+	__u16 flags;
+	/* immediate data as it goes on the wire, or the R_Key to invalidate */
+	union {
+		__be32 imm_data;
+		__u32 invalidate_rkey;
+	};
+	__u32 inline_len;
+	__u32 reserved;
+	union {
+		struct {
+			__aligned_u64 remote_addr;
+			__u32 rkey;
+			__u32 reserved;
+		} rdma;
+		struct {
+			__aligned_u64 remote_addr;
+			__aligned_u64 compare_add;
+			__aligned_u64 swap;
+			__u32 rkey;
+			__u32 reserved;
+		} atomic;
+		struct {
+			__u32 ahn;
+			__u32 remote_qpn;
+			__u32 remote_qkey;
+			/* GSI of the kernel only, otherwise 0 */
+			__u32 pkey_index;
+		} ud;
+		struct {
+			__aligned_u64 addr;
+			__aligned_u64 length;
+			__u32 lkey;
+			__u32 mw_rkey;
+			__u32 new_rkey;
+			__u32 access;
+		} bind;
+		struct {
+			__aligned_u64 remote_addr;
+			__aligned_u64 length;
+			__u32 rkey;
+			__u32 placement;
+			__u32 selectivity;
+			__u32 reserved;
+		} flush;
+		/* SROCE_WR_REG_MR: a kernel pointer, refused from user space */
+		struct {
+			__aligned_u64 mr;
+			__u32 key;
+			__u32 access;
+		} reg;
+		__u8 room[32];
+	};
+	/* shared receive queue at the peer of an XRC QP */
+	__u32 remote_srqn;
+	__u32 reserved2;
+	/* struct sroce_sge sge[num_sge] or __u8 data[inline_len] */
+};
+
+struct sroce_recv_wqe {
+	__aligned_u64 wr_id;
+	__u32 num_sge;
+	__u32 reserved;
+	/* struct sroce_sge sge[num_sge] */
+};
+
+/* --- completions ----------------------------------------------------------- */
+
+/* sroce_cqe.flags; the numbers are those of ib_wc_flags */
+enum {
+	SROCE_CQE_GRH = 1 << 0,
+	SROCE_CQE_IMM = 1 << 1,
+	SROCE_CQE_INV = 1 << 3,
+	SROCE_CQE_SMAC = 1 << 4,
+	SROCE_CQE_VLAN = 1 << 5,
+	SROCE_CQE_NETWORK_HDR = 1 << 6,
+	/* solicited: not in ib_wc_flags */
+	SROCE_CQE_SOLICITED = 1 << 16,
+};
+
+/* @status is an ib_wc_status, @opcode an ib_wc_opcode (both < 256) */
+struct sroce_cqe {
+	__aligned_u64 wr_id;
+	/* completion time, CLOCK_MONOTONIC nanoseconds; 0 where not asked for */
+	__aligned_u64 timestamp;
+	__u32 qpn;
+	__u32 byte_len;
+	union {
+		__be32 imm_data;
+		__u32 invalidate_rkey;
+	};
+	__u32 flags;
+	__u32 src_qp;
+	__u8 status;
+	__u8 opcode;
+	__u8 sl;
+	__u8 network_hdr_type;
+	__u16 pkey_index;
+	__u16 vlan_id;
+	__u8 smac[6];
+	__u16 reserved0;
+	__u32 vendor_err;
+	__u32 reserved1[2];
+};
+
+/* --- objects ----------------------------------------------------------------- */
+
+enum {
+	/* completions carry timestamps */
+	SROCE_CREATE_CQ_TIMESTAMP = 1 << 0,
+};
+
+struct sroce_create_cq_req {
+	__u32 flags;
+	__u32 reserved;
+};
+
+struct sroce_create_cq_resp {
+	struct sroce_ring_info ring;
+};
+
+struct sroce_resize_cq_resp {
+	struct sroce_ring_info ring;
+};
+
+struct sroce_create_qp_req {
+	__aligned_u64 reserved;
+};
+
+struct sroce_create_qp_resp {
+	struct sroce_ring_info sq;
+	/* entries 0 when the QP uses a shared receive queue */
+	struct sroce_ring_info rq;
+	__u32 max_inline;
+	__u32 reserved;
+};
+
+struct sroce_create_srq_req {
+	__aligned_u64 reserved;
+};
+
+struct sroce_create_srq_resp {
+	struct sroce_ring_info ring;
+	__u32 srqn;
+	__u32 reserved;
+};
+
+struct sroce_modify_srq_resp {
+	struct sroce_ring_info ring;
+};
+
+struct sroce_create_ah_resp {
+	__u32 ahn;
+	__u32 reserved;
+};
+
+#endif
