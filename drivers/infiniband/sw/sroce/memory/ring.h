@@ -50,6 +50,18 @@ int sroce_ring_alloc(struct sroce_ring *r, u32 entries, u32 entry_size);
  */
 void sroce_ring_free(struct sroce_ring *r);
 
+/**
+ * sroce_ring_reset() - as new: nothing produced, nothing consumed
+ * @r: ring
+ */
+static inline void sroce_ring_reset(struct sroce_ring *r)
+{
+	r->index = 0;
+	WRITE_ONCE(r->hdr->cons, 0);
+	WRITE_ONCE(r->hdr->prod, 0);
+	WRITE_ONCE(r->hdr->flags, 0);
+}
+
 static inline u32 sroce_ring_entries(const struct sroce_ring *r)
 {
 	return r->mask + 1;
