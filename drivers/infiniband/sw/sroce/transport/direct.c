@@ -205,7 +205,7 @@ void sroce_send_train(struct sroce_half *half, struct sroce_tx *tx,
 	struct sroce_qp *qp = half->qp;
 
 	/* QP 1 is in no table; it can wait for a packet */
-	if (path->direct_ifindex && t->dqpn != IB_QP1 &&
+	if (path->direct_ifindex && t->dqpn != SROCE_QPN_GSI &&
 	    t->dqpn != SROCE_QPN_MULTICAST) {
 		sroce_direct_send(qp, path, t, g);
 		return;

@@ -173,6 +173,8 @@ static void sroce_modify_apply(struct sroce_qp *qp,
 {
 	if (mask & IB_QP_AV) {
 		qp->attr.ah_attr = attr->ah_attr;
+		/* Not held here */
+		qp->attr.ah_attr.grh.sgid_attr = NULL;
 		swap(qp->path, m->path);
 	}
 	if (mask & IB_QP_PATH_MTU)

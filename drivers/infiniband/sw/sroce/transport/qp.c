@@ -71,7 +71,7 @@ static int sroce_qp_publish(struct sroce_qp *qp)
 {
 	if (qp->type != IB_QPT_GSI)
 		return sroce_qp_number(qp);
-	qp->qpn = 1;
+	qp->qpn = SROCE_QPN_GSI;
 	if (rcu_access_pointer(qp->port->gsi))
 		return -EBUSY;
 	rcu_assign_pointer(qp->port->gsi, qp);

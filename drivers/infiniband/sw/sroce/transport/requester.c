@@ -77,7 +77,7 @@ static u8 sroce_swqe_check(struct sroce_qp *qp, struct sroce_swqe *slot)
 	slot->op = sroce_wr_table[wqe->opcode].op;
 
 	len = sroce_swqe_length(slot);
-	if (len > (sroce_qp_is_datagram(qp) ? qp->mtu : 1U << 31))
+	if (len > (sroce_qp_is_datagram(qp) ? qp->port->mtu : 1U << 31))
 		return IB_WC_LOC_LEN_ERR;
 	slot->length = len;
 	if (slot->op == SROCE_OP_READ && (wqe->flags & SROCE_SEND_INLINE))

@@ -94,7 +94,9 @@ static void sroce_half_work(struct sroce_half *half)
 	bool more = false;
 
 	spin_lock(&half->lock);
-	if (!half->qp->dead)
+	if (half->qp->dead)
+		sroce_half_purge(half);
+	else
 		more = half->run(half);
 	spin_unlock(&half->lock);
 	if (more)

@@ -15,6 +15,7 @@
 
 #define SROCE_PSN_MASK 0xffffff
 #define SROCE_QPN_MASK 0xffffff
+#define SROCE_QPN_GSI 1
 #define SROCE_QPN_MULTICAST 0xffffff
 
 #define SROCE_BTH_LEN 12
