@@ -252,7 +252,7 @@ struct sroce_cqe {
 	__u8 smac[6];
 	__u16 reserved0;
 	__u32 vendor_err;
-	__u32 reserved1[2];
+	__aligned_u64 reserved1;
 };
 
 /* --- objects ----------------------------------------------------------------- */

@@ -8,7 +8,9 @@
 
 #include <linux/bvec.h>
 #include <linux/completion.h>
+#include <linux/log2.h>
 #include <linux/refcount.h>
+#include <linux/string.h>
 #include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
 
@@ -93,7 +95,7 @@ void sroce_mr_table_destroy(struct sroce_mr_table *table);
  * @max_pages: entries of the page table, 0 for SROCE_MR_DMA
  *
  * The region is registered but not valid; the caller fills it in and calls
- * sroce_mr_publish().
+ * sroce_mr_publish(). One of all kernel memory has its bounds already.
  *
  * Context: process.
  * Return: the region, or ERR_PTR(-ENOMEM).
@@ -156,10 +158,13 @@ static inline void sroce_mr_hold(struct sroce_mr *mr)
  * @bv: filled in
  * @max: entries at @bv
  * @done: set to the number of bytes described; less than @len when @max
- *	entries did not suffice
+ *	entries did not suffice, or when the region was invalidated and mapped
+ *	anew behind the user's back
+ *
+ * Physically contiguous pages share an entry.
  *
  * Context: any.
- * Return: entries used.
+ * Return: entries used; 0 when nothing is there (any more): an access error.
  */
 unsigned int sroce_mr_bvecs(const struct sroce_mr *mr, u64 va, u32 len,
 			    struct bio_vec *bv, unsigned int max, u32 *done);
@@ -190,17 +195,20 @@ int sroce_mr_invalidate(struct sroce_mr_table *table, u32 key,
 
 /**
  * sroce_mr_take_staged() - take over what ib_map_mr_sg() has set
- * @mr: fast-register region that is not valid and that nobody reads
+ * @mr: fast-register region that is not valid
  *
  * A copy, because a consumer may register the same pages once more. The
  * address is read now: consumers change its upper bits after mapping.
  */
 static inline void sroce_mr_take_staged(struct sroce_mr *mr)
 {
+	mr->iova = mr->ibmr.iova;
+	/* a region made without verbs/mr.c (unit tests) has its pages already */
+	if (!mr->staged)
+		return;
 	memcpy(mr->pages, mr->staged, mr->nr_staged * sizeof(*mr->pages));
 	mr->nr_pages = mr->nr_staged;
 	mr->page_shift = ilog2(mr->ibmr.page_size);
-	mr->iova = mr->ibmr.iova;
 	mr->length = mr->ibmr.length;
 	mr->offset = mr->iova & (mr->ibmr.page_size - 1);
 }
@@ -228,7 +236,8 @@ int sroce_mr_register(struct sroce_mr *mr, const struct ib_pd *pd, u32 key,
  * @compare: value to compare with
  * @swap_add: value to store or to add
  *
- * Atomic also against the CPUs of this host (IB_ATOMIC_GLOB).
+ * Atomic also against the CPUs of this host (IB_ATOMIC_GLOB), unless the memory
+ * is not 8-byte aligned although @va is.
  *
  * Return: the value before.
  */

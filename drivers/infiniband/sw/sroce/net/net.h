@@ -94,6 +94,17 @@ static inline struct sroce_path *sroce_path_get(struct sroce_path *path)
 /* NULL is fine. Context: any. */
 void sroce_path_put(struct sroce_path *path);
 
+/**
+ * sroce_path_rx_info() - what a receiver would see of a packet on this path
+ * @path: path of the sender
+ * @len: payload bytes of a UD packet
+ * @info: filled in
+ *
+ * For packets that are never made because the receiver is on this host.
+ */
+void sroce_path_rx_info(const struct sroce_path *path, u32 len,
+			struct sroce_rx_info *info);
+
 /* The network below every real device; for struct sroce_port */
 extern const struct sroce_xmit_ops sroce_net_xmit_ops;
 

@@ -341,15 +341,9 @@ static int sroce_do_modify(struct sroce_qp_obj *obj,
 			return PTR_ERR(path);
 	}
 	err = sroce_qp_modify(obj->qp, attr, mask, path);
-	if (err) {
+	if (err)
 		sroce_path_put(path);
-		return err;
-	}
-	if (mask & IB_QP_AV) {
-		obj->ah_attr = attr->ah_attr;
-		obj->ah_attr.grh.sgid_attr = NULL;
-	}
-	return 0;
+	return err;
 }
 
 int sroce_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
@@ -388,7 +382,6 @@ int sroce_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 
 	mutex_lock(&obj->lock);
 	sroce_qp_query(qp, attr);
-	attr->ah_attr = obj->ah_attr;
 	mutex_unlock(&obj->lock);
 	sroce_query_cap(qp, &attr->cap);
 

@@ -73,7 +73,6 @@ struct sroce_srq_obj {
  * @qp: the transport's part, which may outlive this struct
  * @lock: serialises modify and query; ib_core lets a process call them from
  *	several threads at once
- * @ah_attr: address vector, for query; without a reference to the GID
  * @sq_map: mapping of the send queue, for user queues
  * @rq_map: mapping of the receive queue, for user queues that have one
  */
@@ -81,7 +80,6 @@ struct sroce_qp_obj {
 	struct ib_qp ibqp;
 	struct sroce_qp *qp;
 	struct mutex lock;
-	struct rdma_ah_attr ah_attr;
 	struct sroce_mmap *sq_map;
 	struct sroce_mmap *rq_map;
 };
