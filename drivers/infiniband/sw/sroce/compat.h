@@ -135,6 +135,12 @@ static inline bool sroce_core_reports_port_state(struct net_device *ndev)
 }
 #endif
 
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
+static inline void ib_mark_name_assigned_by_user(struct ib_device *ibdev)
+{
+}
+#endif
+
 /* reg_user_mr: no DMA handle yet */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
 struct ib_dmah;

@@ -5,7 +5,6 @@
 #ifndef SROCE_DEVICE_H
 #define SROCE_DEVICE_H
 
-#include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/netdevice.h>
 #include <linux/xarray.h>
@@ -24,10 +23,9 @@
  * @port: what the transport knows
  * @ndev: netdev, held until the device is gone, also after it was unregistered
  * @ndev_tracker: of that hold
- * @net: network namespace of @ndev; lives as long as the device is in the
- *	list of devices, because its exit waits for that
- * @attached: the network layer knows @port
- * @node: in the list of devices
+ * @net: network namespace that @port was attached in; not to be looked at, it
+ *	may be gone when the netdev has left it
+ * @attached: the network layer was told of @port
  * @ahs: address handles by number
  * @resize_lock: serialises those who resize a queue
  * @link_up: the link state that was reported last
@@ -40,7 +38,6 @@ struct sroce_device {
 	netdevice_tracker ndev_tracker;
 	struct net *net;
 	bool attached;
-	struct list_head node;
 	struct xarray ahs;
 	struct mutex resize_lock;
 	bool link_up;
