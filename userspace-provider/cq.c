@@ -134,18 +134,16 @@ int sroce_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 	return n;
 }
 
-/* The weaker request must not replace the stronger one of someone else. */
+/*
+ * The weaker request must not replace the stronger one of someone else. Under
+ * the lock nobody but the kernel changes the word, and that only to idle.
+ */
 static void arm(struct sroce_ring_hdr *hdr, bool solicited_only)
 {
-	_Atomic(uint32_t) *word = (_Atomic(uint32_t) *)&hdr->flags;
-	uint32_t idle = SROCE_CQ_IDLE;
-
-	if (solicited_only)
-		atomic_compare_exchange_strong(word, &idle,
-					       SROCE_CQ_ARM_SOLICITED);
-	else
-		atomic_store_explicit(word, SROCE_CQ_ARM_ANY,
-				      memory_order_relaxed);
+	if (!solicited_only)
+		sroce_store_flags(&hdr->flags, SROCE_CQ_ARM_ANY);
+	else if (sroce_load_flags(&hdr->flags) == SROCE_CQ_IDLE)
+		sroce_store_flags(&hdr->flags, SROCE_CQ_ARM_SOLICITED);
 }
 
 /*

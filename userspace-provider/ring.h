@@ -59,6 +59,12 @@ static inline uint32_t sroce_load_flags(const __u32 *flags)
 				    memory_order_relaxed);
 }
 
+static inline void sroce_store_flags(__u32 *flags, uint32_t value)
+{
+	atomic_store_explicit((_Atomic(uint32_t) *)flags, value,
+			      memory_order_relaxed);
+}
+
 /*
  * Between storing our half of a handshake and looking at the other side's:
  * whichever side comes second sees the first.
