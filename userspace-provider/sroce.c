@@ -58,7 +58,7 @@ static int sroce_query_rt_values(struct ibv_context *ctx,
 		return errno;
 
 	values->raw_clock.tv_sec = 0;
-	values->raw_clock.tv_nsec = now.tv_sec * 1000000000L + now.tv_nsec;
+	values->raw_clock.tv_nsec = now.tv_sec * 1000000000LL + now.tv_nsec;
 	values->comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
 	return 0;
 }

@@ -185,6 +185,9 @@ int sroce_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 /* Completions of this QP that were not polled yet shall never be. */
 void sroce_cq_forget_qp(struct ibv_cq *cq, uint32_t qp_num);
 
+/* cq_ex.c: what ibv_start_poll() and its kin call, as far as asked for */
+void sroce_cq_ex_init(struct ibv_cq_ex *cq, uint64_t wc_flags);
+
 /* rq.c: receive queues, of a QP or shared */
 
 int sroce_rq_init(struct sroce_rq *rq, struct ibv_context *ctx,

@@ -143,7 +143,7 @@ static inline void wqe_ud(struct sroce_send_wqe *wqe, struct ibv_ah *ah,
 	wqe->ud.remote_qkey = remote_qkey;
 }
 
-/* Both ways to attach data return an errno and go in place of the other. */
+/* Both ways to attach data return an errno. */
 static inline int wqe_sges(const struct sroce_sq *sq,
 			   struct sroce_send_wqe *wqe,
 			   const struct ibv_sge *sge, size_t num_sge)
@@ -157,7 +157,7 @@ static inline int wqe_sges(const struct sroce_sq *sq,
 	return 0;
 }
 
-/* To be called for each piece, after the first one with SROCE_SEND_INLINE set */
+/* One call for each piece; the caller has set SROCE_SEND_INLINE. */
 static inline int wqe_append_inline(const struct sroce_sq *sq,
 				    struct sroce_send_wqe *wqe,
 				    const void *data, size_t length)

@@ -239,6 +239,7 @@ static int set_inline(const struct sroce_sq *sq, size_t num_buf,
 		return EINVAL;
 
 	wqe->flags |= SROCE_SEND_INLINE;
+	wqe->num_sge = 0;
 	wqe->inline_len = 0;
 	for (i = 0; i < num_buf && !err; i++)
 		err = wqe_append_inline(sq, wqe, buf[i].addr, buf[i].length);
