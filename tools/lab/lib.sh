@@ -11,18 +11,27 @@ CACHE=${SROCE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/sroce}
 say() { printf 'lab: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
 
+# shellcheck disable=SC2120 # the files are optional
 # hash FILE... : a short name for their contents; with no file, for standard input
 hash() { cat -- "$@" | sha256sum | cut -c1-12; }
 
 # timed TEXT COMMAND... : say what is done and how long it took.
 # The output goes to a log, of which the end is shown when the command fails.
 timed() {
-	local text=$1 start=$SECONDS log
+	local text=$1 start=$SECONDS log status
 	shift
 	mkdir -p "$CACHE/logs"
-	log=$CACHE/logs/$(printf '%s' "$text" | tr -c 'a-zA-Z0-9.\n' -).$$.log
+	log=$CACHE/logs/$(printf '%s' "$text" | tr -c 'a-zA-Z0-9.' -).$$.log
 	say "$text ..."
-	if ! "$@" >"$log" 2>&1 </dev/null; then
+	# Not as a condition: that would switch off "set -e" inside a function that is timed.
+	set +e
+	(
+		set -e
+		"$@"
+	) >"$log" 2>&1 </dev/null
+	status=$?
+	set -e
+	if [ $status -ne 0 ]; then
 		tail -n 40 "$log" >&2
 		die "$text FAILED after $((SECONDS - start)) s; everything it said: $log"
 	fi
@@ -98,3 +107,6 @@ apt_suite() {
 	*) die "apt_suite: $1?" ;;
 	esac
 }
+
+# build_dir : where the things built from this checkout go, one folder per target
+build_dir() { echo "$CACHE/build/$(hash <<<"$TOP")"; }
