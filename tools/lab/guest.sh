@@ -33,6 +33,8 @@ lab_provider() {
 	cp /sroce-build/provider/sroce.driver /etc/libibverbs.d/
 }
 
+# RDMA devices are visible in all namespaces (rdma system's mode "shared"): in mode "exclusive" the
+# kernel puts a new one into the first namespace, wherever its netdev is.
 # lab_link DRIVER NAME NETDEV [NAMESPACE] : add an RDMA device and wait for its GIDs
 lab_link() {
 	local driver=$1 name=$2 netdev=$3 ns=${4:-}
@@ -54,9 +56,10 @@ lab_addresses() {
 
 # lab_gid ADDRESS : the address as sysfs writes a GID
 lab_gid() {
-	python3 -c 'import ipaddress as i, sys
-a = i.ip_address(sys.argv[1])
-print((i.ip_address("::ffff:" + str(a)) if a.version == 4 else a).exploded)' "$1"
+	python3 -c 'import ipaddress, sys
+b = ipaddress.ip_address(sys.argv[1]).packed
+b = bytes.fromhex("00000000000000000000ffff") + b if len(b) == 4 else b
+print(":".join(b[i:i + 2].hex() for i in range(0, 16, 2)))' "$1"
 }
 
 # lab_gid_index DEVICE ADDRESS [NAMESPACE] : which GID to use to send from an address
@@ -69,14 +72,15 @@ lab_gid_index() {
 		cd "/sys/class/infiniband/$0/ports/1" || exit
 		for f in $(ls gids | sort -n); do
 			[ "$(cat "gids/$f" 2>/dev/null)" = "$1" ] || continue
-			grep -q -e v2 -e iWARP "gid_attrs/types/$f" 2>/dev/null && echo "$f" && exit
+			grep -q v2 "gid_attrs/types/$f" 2>/dev/null && echo "$f" && exit
 		done
 		exit 1' "$1" "$gid"
 }
 
-# lab_wait_gids DEVICE NETDEV [NAMESPACE] : until every address has its GID (siw has one GID for all)
+# lab_wait_gids DEVICE NETDEV [NAMESPACE] : until every address has its GID (an iWARP device has one GID for all)
 lab_wait_gids() {
 	local tries a missing
+	lab_in "${3:-}" grep -qs RNIC "/sys/class/infiniband/$1/node_type" && return
 	for ((tries = 0; tries < 100; tries++)); do
 		missing=
 		lab_in "${3:-}" ip -o addr show dev "$2" | grep -q tentative && missing=1
@@ -84,7 +88,6 @@ lab_wait_gids() {
 			[ -n "$missing" ] && break
 			lab_gid_index "$1" "$a" "${3:-}" >/dev/null || missing=1
 		done
-		lab_in "${3:-}" grep -qs iWARP "/sys/class/infiniband/$1/ports/1/gid_attrs/types/0" && return
 		lab_in "${3:-}" grep -qs 4: "/sys/class/infiniband/$1/ports/1/state" || missing=1
 		[ -z "$missing" ] && return
 		sleep 0.1
@@ -96,7 +99,6 @@ lab_wait_gids() {
 # lab_pair [MTU] : namespaces a and b with a link between them: 10.77.0.1 and .2, fd77::1 and ::2
 lab_pair() {
 	local mtu=${1:-9000} ns n=0
-	rdma system set netns exclusive 2>/dev/null
 	ip netns add a && ip netns add b || return
 	ip link add eth0 netns a mtu "$mtu" type veth peer name eth0 netns b mtu "$mtu" || return
 	for ns in a b; do
