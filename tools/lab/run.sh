@@ -19,6 +19,8 @@ setting() {
 # open_run [SCRIPT [ARGUMENT...]] : make the folder, set "run" and "out"
 open_run() {
 	mkdir -p "$CACHE/run" "$(build_dir)"
+	# What a killed run could not clean up
+	find "$CACHE/run" -mindepth 1 -maxdepth 1 -mmin +1440 -exec rm -rf {} +
 	run=$(mktemp -d "$CACHE/run/XXXXXX")
 	trap 'rm -rf "$run"' EXIT
 	out=${SROCE_OUT:-$run/out}
@@ -42,7 +44,7 @@ open_run() {
 # close_run STATUS : end with the script's exit status, or with one that tells what went wrong instead
 close_run() {
 	local status=$1
-	if [ "$status" -eq 124 ] || [ "$status" -eq 137 ]; then
+	if [ "$status" -eq 124 ] || [ "$status" -eq 137 ]; then # 137: timeout had to kill
 		say "time limit reached"
 		status=124
 	elif [ -e "$run/status" ]; then
@@ -57,7 +59,7 @@ close_run() {
 	[ -z "${SROCE_OUT:-}" ] || cp "$run/console" "$out/console"
 	if ! "$LAB/scan-log" "$run/console" >&2; then
 		say "the script's own exit status was $status"
-		exit 99
+		[ "$status" -eq 124 ] || [ "$status" -eq 98 ] || status=99
 	fi
 	exit "$status"
 }
