@@ -133,6 +133,7 @@ lab_barrier() {
 	touch "/out/.barrier-$1-$LAB_NODE"
 	for ((tries = 0; tries < ${2:-120} * 5; tries++)); do
 		[ -e "/out/.barrier-$1-1" ] && [ -e "/out/.barrier-$1-2" ] && return
+		[ -e "/out/.finished-$((3 - LAB_NODE))" ] && break
 		sleep 0.2
 	done
 	echo "lab: the other machine did not reach '$1'" >&2
