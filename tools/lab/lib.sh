@@ -108,5 +108,17 @@ apt_suite() {
 	esac
 }
 
+# remembered SUITE NAME COMMAND... : its output, asked only once for each copy of the suite's index
+remembered() {
+	local answer=$CACHE/apt/$1/$2
+	shift 2
+	if [ ! -s "$answer" ]; then
+		mkdir -p "$(dirname "$answer")"
+		"$@" >"$answer.$$"
+		mv "$answer.$$" "$answer"
+	fi
+	cat "$answer"
+}
+
 # build_dir : where the things built from this checkout go, one folder per target
 build_dir() { echo "$CACHE/build/$(hash <<<"$TOP")"; }
