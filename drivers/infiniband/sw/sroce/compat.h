@@ -106,4 +106,21 @@ static inline bool skb_frags_readable(const struct sk_buff *skb)
 }
 #endif
 
+/*
+ * transport/
+ */
+#include <linux/bvec.h>
+#include <linux/hrtimer.h>
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+static inline void
+hrtimer_setup(struct hrtimer *timer,
+	      enum hrtimer_restart (*function)(struct hrtimer *),
+	      clockid_t clock, enum hrtimer_mode mode)
+{
+	hrtimer_init(timer, clock, mode);
+	timer->function = function;
+}
+#endif
+
 #endif
