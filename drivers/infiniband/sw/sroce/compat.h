@@ -78,8 +78,54 @@ static inline u32 sroce_crc32(struct crypto_shash *engine, u32 crc,
 }
 #endif
 
-/* --- verbs ----------------------------------------------------------------- */
+/*
+ * net/
+ */
+#include <linux/netdevice.h>
+#include <linux/skbuff.h>
 
+/* udp_tunnel functions take a socket or, in new kernels, its sock */
+#define sroce_tunnel_sock(sock)						\
+	_Generic(&udp_tunnel_sock_release,				\
+		 void (*)(struct socket *): (sock),			\
+		 default: (sock)->sk)
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+static inline unsigned int
+netif_get_gso_max_size(const struct net_device *dev, const struct sk_buff *skb)
+{
+	return READ_ONCE(dev->gso_max_size);
+}
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
+/* No device memory in packets yet */
+static inline bool skb_frags_readable(const struct sk_buff *skb)
+{
+	return true;
+}
+#endif
+
+/*
+ * transport/
+ */
+#include <linux/bvec.h>
+#include <linux/hrtimer.h>
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+static inline void
+hrtimer_setup(struct hrtimer *timer,
+	      enum hrtimer_restart (*function)(struct hrtimer *),
+	      clockid_t clock, enum hrtimer_mode mode)
+{
+	hrtimer_init(timer, clock, mode);
+	timer->function = function;
+}
+#endif
+
+/*
+ * verbs/
+ */
 #include <linux/mm.h>
 #include <linux/netdevice.h>
 #include <linux/slab.h>
