@@ -46,8 +46,9 @@ struct sroce_mr_table {
  * @pages: first page of each naturally aligned block of 1 << @page_shift
  * @umem: pinned user memory, or NULL
  *
- * What ib_map_mr_sg() sets is in @pages, @nr_pages, @offset, @iova and @length
- * at once and becomes usable by REG_MR: nothing reads it while @valid is false.
+ * What ib_map_mr_sg() sets is in @pages, @nr_pages, @offset and @length at once
+ * and becomes usable by REG_MR: no new user comes while @valid is false. @iova
+ * is taken from @ibmr then, because the consumer may have changed it.
  */
 struct sroce_mr {
 	struct ib_mr ibmr;
@@ -86,7 +87,7 @@ void sroce_mr_table_destroy(struct sroce_mr_table *table);
  * @max_pages: entries of the page table, 0 for SROCE_MR_DMA
  *
  * The region is registered but not valid; the caller fills it in and calls
- * sroce_mr_publish().
+ * sroce_mr_publish(). One of all kernel memory has its bounds already.
  *
  * Context: process.
  * Return: the region, or ERR_PTR(-ENOMEM).
@@ -149,10 +150,13 @@ static inline void sroce_mr_hold(struct sroce_mr *mr)
  * @bv: filled in
  * @max: entries at @bv
  * @done: set to the number of bytes described; less than @len when @max
- *	entries did not suffice
+ *	entries did not suffice, or when the region was invalidated and mapped
+ *	anew behind the user's back
+ *
+ * Physically contiguous pages share an entry.
  *
  * Context: any.
- * Return: entries used.
+ * Return: entries used; 0 when nothing is there (any more): an access error.
  */
 unsigned int sroce_mr_bvecs(const struct sroce_mr *mr, u64 va, u32 len,
 			    struct bio_vec *bv, unsigned int max, u32 *done);
@@ -204,7 +208,8 @@ int sroce_mr_register(struct sroce_mr *mr, const struct ib_pd *pd, u32 key,
  * @compare: value to compare with
  * @swap_add: value to store or to add
  *
- * Atomic also against the CPUs of this host (IB_ATOMIC_GLOB).
+ * Atomic also against the CPUs of this host (IB_ATOMIC_GLOB), unless the memory
+ * is not 8-byte aligned although @va is.
  *
  * Return: the value before.
  */

@@ -8,7 +8,9 @@
 #ifndef SROCE_MEMORY_RING_H
 #define SROCE_MEMORY_RING_H
 
+#include <linux/minmax.h>
 #include <linux/types.h>
+#include <asm/barrier.h>
 #include <rdma/sroce-abi.h>
 
 /**
@@ -35,7 +37,7 @@ struct sroce_ring {
  * @entry_size: bytes an entry needs, rounded up to 16
  *
  * The memory is zeroed, accounted to the caller's memory cgroup, and may be
- * mapped to user space with sroce_ring_mmap().
+ * mapped to user space with remap_vmalloc_range().
  *
  * Context: process.
  * Return: 0, -EINVAL when the size overflows, or -ENOMEM.
@@ -49,6 +51,18 @@ int sroce_ring_alloc(struct sroce_ring *r, u32 entries, u32 entry_size);
  * Pages that a process still has mapped live until it unmaps them.
  */
 void sroce_ring_free(struct sroce_ring *r);
+
+/**
+ * sroce_ring_reset() - as new: nothing produced, nothing consumed
+ * @r: ring
+ */
+static inline void sroce_ring_reset(struct sroce_ring *r)
+{
+	r->index = 0;
+	WRITE_ONCE(r->hdr->cons, 0);
+	WRITE_ONCE(r->hdr->prod, 0);
+	WRITE_ONCE(r->hdr->flags, 0);
+}
 
 static inline u32 sroce_ring_entries(const struct sroce_ring *r)
 {
@@ -72,6 +86,7 @@ static inline void *sroce_ring_entry(const struct sroce_ring *r, u32 index)
  */
 static inline u32 sroce_ring_pending(const struct sroce_ring *r)
 {
+	/* Pairs with the producer: the entries are read after the index */
 	return min(smp_load_acquire(&r->hdr->prod) - r->index, r->mask + 1);
 }
 
@@ -85,6 +100,7 @@ static inline u32 sroce_ring_pending(const struct sroce_ring *r)
  */
 static inline u32 sroce_ring_room(const struct sroce_ring *r)
 {
+	/* Pairs with the consumer: it has read what is overwritten now */
 	u32 used = r->index - smp_load_acquire(&r->hdr->cons);
 
 	return used > r->mask ? 0 : r->mask + 1 - used;
@@ -94,12 +110,14 @@ static inline u32 sroce_ring_room(const struct sroce_ring *r)
 static inline void sroce_ring_produced(struct sroce_ring *r, u32 n)
 {
 	r->index += n;
+	/* Pairs with the consumer: the entries are there before the index */
 	smp_store_release(&r->hdr->prod, r->index);
 }
 
 static inline void sroce_ring_consumed(struct sroce_ring *r, u32 n)
 {
 	r->index += n;
+	/* Pairs with the producer: the entries were read before the index */
 	smp_store_release(&r->hdr->cons, r->index);
 }
 

@@ -94,7 +94,8 @@ int sroce_cq_resize(struct sroce_cq *cq, u32 entries, struct sroce_ring *old);
 /**
  * sroce_cq_add() - add one completion
  * @cq: queue
- * @cqe: its contents; the timestamp is filled in here
+ * @ibqp: QP whose work request completes
+ * @cqe: the rest of its contents; QP number and timestamp are filled in here
  * @solicited: the sender asked for an event, or the status is an error
  *
  * When the queue is armed its handler is called after the caller has dropped
@@ -104,7 +105,8 @@ int sroce_cq_resize(struct sroce_cq *cq, u32 entries, struct sroce_ring *old);
  * Context: bottom halves off.
  * Return: false when the queue has overrun: the QP must go to ERR.
  */
-bool sroce_cq_add(struct sroce_cq *cq, struct sroce_cqe *cqe, bool solicited);
+bool sroce_cq_add(struct sroce_cq *cq, struct ib_qp *ibqp,
+		  struct sroce_cqe *cqe, bool solicited);
 
 /**
  * sroce_cq_poll() - take completions, for kernel users

@@ -71,6 +71,7 @@ struct sroce_xmit_ops {
  * @gsi: QP 1
  * @net_cookie: network namespace, in the form of path->net_cookie
  * @ifindex: netdev, for the direct path between QPs of one host
+ * @mtu: active MTU in bytes: the most that a datagram carries
  * @pkey: the only entry of the P_Key table
  */
 struct sroce_port {
@@ -81,6 +82,7 @@ struct sroce_port {
 	struct sroce_qp __rcu *gsi;
 	u64 net_cookie;
 	int ifindex;
+	u32 mtu;
 	u16 pkey;
 };
 

@@ -31,6 +31,7 @@ struct sroce_qp;
  * struct sroce_half - what requester and responder have in common
  * @lock: bottom halves off; protects the half
  * @inbox: trains from QPs of this host, in order
+ * @inbox_len: their number
  * @inbox_lock: protects @inbox; innermost
  * @node: on a CPU's run list
  * @queued: @node is in use
@@ -43,6 +44,7 @@ struct sroce_qp;
 struct sroce_half {
 	spinlock_t lock;
 	struct list_head inbox;
+	u32 inbox_len;
 	spinlock_t inbox_lock;
 	struct list_head node;
 	unsigned long queued;
@@ -66,14 +68,19 @@ enum sroce_swqe_state {
  * @first_psn: PSN of its first packet, once sent
  * @npsn: PSNs it takes
  * @length: bytes of the message
+ * @chunk: READ: PSNs that one request asks for
+ * @status: why it cannot be sent, an ib_wc_status; the QP fails when all
+ *	earlier ones are complete
  * @wqe: validated copy; elements or inline data follow
  */
 struct sroce_swqe {
 	u8 state;
 	u8 op;
+	u8 status;
 	u32 first_psn;
 	u32 npsn;
 	u32 length;
+	u32 chunk;
 	struct sroce_send_wqe wqe;
 };
 
@@ -87,10 +94,9 @@ struct sroce_swqe {
  * @slot_size: bytes of one
  * @fetched: ring index of the next work request to copy
  * @send: ring index of the work request to send from
- * @send_psn: PSN to send next
+ * @send_psn: PSN to send next, of the work request @send when that was begun
  * @next_psn: PSN after the newest one ever sent
  * @una_psn: oldest PSN neither acknowledged nor received
- * @psn_end: PSN after the newest one assigned to a work request
  * @rd_outstanding: READs and atomics sent and not answered
  * @window: most PSNs outstanding
  * @retries: left before the QP gives up
@@ -98,6 +104,7 @@ struct sroce_swqe {
  * @rnr_wait: sending stops until the timer fires
  * @recover: PSN that the last restart went back to; @recovering tells if valid
  * @recovering: a restart took place and @recover was not answered yet
+ * @timer_armed: @timer is going to fire
  * @resp_high: highest PSN of a response seen since the restart
  * @deadline: when the oldest unacknowledged packet times out; 0: nothing does
  * @timer: retransmission, or end of the RNR wait
@@ -116,13 +123,13 @@ struct sroce_requester {
 	u32 send_psn;
 	u32 next_psn;
 	u32 una_psn;
-	u32 psn_end;
 	u32 rd_outstanding;
 	u32 window;
 	u8 retries;
 	u8 rnr_retries;
 	bool rnr_wait;
 	bool recovering;
+	bool timer_armed;
 	bool drained_event;
 	bool draining;
 	u32 recover;
@@ -187,6 +194,7 @@ enum sroce_ack_state {
  * @nak_sent: a gap was reported and @epsn has not come since
  * @rnr_sent: likewise for receiver-not-ready
  * @comm_est: IB_EVENT_COMM_EST was raised
+ * @last_wqe: IB_EVENT_QP_LAST_WQE_REACHED was raised
  * @gap_high: highest PSN seen since the gap was reported
  * @have_wqe: @wqe holds the receive work request of the current message
  * @wqe: private copy, with room for max_recv_sge elements
@@ -198,6 +206,8 @@ enum sroce_ack_state {
  * @write_len: RDMA WRITE: bytes of the whole message
  * @ack: answer owed
  * @syndrome: of a NAK owed
+ * @fatal: the QP goes to ERR once the NAK owed has left; no request is taken
+ *	any more
  * @res: last READs and atomics, a circle of @nres
  * @nres: entries of @res
  * @res_next: next entry to use
@@ -214,9 +224,11 @@ struct sroce_responder {
 	u8 state;
 	u8 ack;
 	u8 syndrome;
+	bool fatal;
 	bool nak_sent;
 	bool rnr_sent;
 	bool comm_est;
+	bool last_wqe;
 	bool have_wqe;
 	u32 epsn;
 	u32 msn;
@@ -243,6 +255,7 @@ struct sroce_responder {
  * @rcu: freed after a grace period
  * @ibqp: what ib_core knows; not to be touched once @dead
  * @port: device
+ * @pd: protection domain
  * @qpn: number
  * @type: transport service
  * @user: a process posts to it
@@ -259,6 +272,7 @@ struct sroce_responder {
  * @max_send_sge: elements of a send work request
  * @max_recv_sge: elements of a receive work request
  * @max_inline: inline bytes of a send work request
+ * @owner: user context whose doorbell may ring it
  * @req: requester
  * @resp: responder
  */

@@ -5,6 +5,7 @@
 #ifndef SROCE_WIRE_OPCODE_H
 #define SROCE_WIRE_OPCODE_H
 
+#include <linux/bits.h>
 #include <linux/types.h>
 
 /* Transport services: bits 7..5 of the opcode */
@@ -81,7 +82,8 @@ const struct sroce_opcode *sroce_opcode_info(u8 opcode);
  * sroce_opcode_find() - the opcode byte for an operation
  * @service: transport service
  * @op: operation
- * @flags: place in the message and SROCE_IMM or SROCE_INV; the rest is ignored
+ * @flags: place in the message (of no meaning for an operation that is always
+ *	one packet) and SROCE_IMM or SROCE_INV; the rest is ignored
  *
  * Return: the opcode byte, or -EINVAL where there is no such packet.
  */

@@ -15,10 +15,13 @@
 
 #define SROCE_PSN_MASK 0xffffff
 #define SROCE_QPN_MASK 0xffffff
+#define SROCE_QPN_GSI 1
 #define SROCE_QPN_MULTICAST 0xffffff
 
 #define SROCE_BTH_LEN 12
 #define SROCE_ICRC_LEN 4
+/* Zeros after the BTH of a congestion notification: a header, not a payload */
+#define SROCE_CNP_LEN 16
 /* BTH, XRCETH, FETH or RETH, AtomicETH, ImmDt: no packet has all of them */
 #define SROCE_MAX_HDR_LEN 48
 
@@ -154,23 +157,27 @@ u32 sroce_train_hdr_len(const struct sroce_train *t, u32 k);
  * @buf: at least SROCE_MAX_HDR_LEN bytes
  *
  * The pad count is that of the packet's payload; MigReq is set, because that
- * is the state of a path that never migrates (IBA 17.2.8).
+ * is the state of a path that never migrates (IBA 17.2.8). A congestion
+ * notification has BECN set instead, and all its reserved bytes zero (A17.9.3).
  *
- * Return: bytes written, as sroce_train_hdr_len().
+ * Return: bytes written, as sroce_train_hdr_len(); 0 when the service has no
+ * such packet, which is a bug of the caller.
  */
 u32 sroce_train_encode(const struct sroce_train *t, u32 k, void *buf);
 
 /**
  * sroce_packet_decode() - read BTH and extended headers of one packet
  * @t: filled in, with npkts 1; @t->bv is left alone and @t->bi.bi_size is set
- *	to the number of payload bytes; @t->mtu is not known and set to 0
+ *	to the number of payload bytes; @t->mtu is not known and set to 0;
+ *	fields of headers that the packet does not have are left alone
  * @buf: the packet from the BTH on
  * @avail: bytes that may be read at @buf; SROCE_MAX_HDR_LEN or the whole packet
  * @len: bytes from BTH to ICRC inclusive
  *
  * Return: length of the headers (the payload follows, then 0..3 bytes of pad
  * and the ICRC), or -EBADMSG when the opcode is reserved, the header version
- * is not 0, or the packet is too short for its headers and pad.
+ * is not 0, the length is no multiple of 4, or the packet is too short for its
+ * headers and pad.
  */
 int sroce_packet_decode(struct sroce_train *t, const void *buf, u32 avail,
 			u32 len);
@@ -178,7 +185,7 @@ int sroce_packet_decode(struct sroce_train *t, const void *buf, u32 avail,
 /**
  * sroce_train_trim() - forget packets at the front of a train
  * @t: train of more than @n packets
- * @n: packets to drop
+ * @n: packets to drop, may be 0
  *
  * For a train that a go-back-N sender repeated and whose first packets the
  * receiver has already. Headers of the first packet are gone with it.
