@@ -85,10 +85,18 @@ static inline u32 sroce_crc32(struct crypto_shash *engine, u32 crc,
 #include <linux/skbuff.h>
 
 /* udp_tunnel functions take a socket or, in new kernels, its sock */
-#define sroce_tunnel_sock(sock)						\
-	_Generic(&udp_tunnel_sock_release,				\
-		 void (*)(struct socket *): (sock),			\
-		 default: (sock)->sk)
+#define sroce_tunnel_sock(s)						\
+	__builtin_choose_expr(__same_type(udp_tunnel_sock_release,	\
+					  void (struct sock *)),	\
+			      (s)->sk, (s))
+
+/* Typed allocation; the flags are always given here */
+#ifndef kmalloc_obj
+#define kmalloc_obj(obj, gfp) kmalloc(sizeof(obj), gfp)
+#endif
+#ifndef kzalloc_obj
+#define kzalloc_obj(obj, gfp) kzalloc(sizeof(obj), gfp)
+#endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
 static inline unsigned int

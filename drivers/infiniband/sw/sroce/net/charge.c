@@ -12,6 +12,7 @@
 #include <linux/percpu.h>
 #include <linux/slab.h>
 
+#include "compat.h"
 #include "net/internal.h"
 
 struct sroce_charge {
@@ -37,7 +38,7 @@ int sroce_charge(struct sk_buff *skb, struct sroce_txq *txq)
 
 	if (!txq)
 		return 0;
-	c = kmalloc(sizeof(*c), GFP_ATOMIC | __GFP_NOWARN);
+	c = kmalloc_obj(*c, GFP_ATOMIC | __GFP_NOWARN);
 	if (!c)
 		return -ENOMEM;
 	c->txq = txq;

@@ -188,7 +188,7 @@ bool sroce_pack_full(const struct sk_buff *skb);
 bool sroce_pack_add(struct sk_buff *skb, const struct sroce_train *t, u32 k,
 		    struct bvec_iter *bi, u32 size);
 
-/* Send the buffer; gone in any case */
+/* Send the buffer if there is anything in it; gone in any case */
 void sroce_pack_send(struct sk_buff *skb);
 
 /* Is this CPU inside sroce_pack_send()? */

@@ -63,7 +63,7 @@ struct sroce_path {
 	u32 priority;
 	u8 dmac[6];
 	int direct_ifindex;
-	spinlock_t lock;
+	spinlock_t lock;	/* bottom halves off */
 	struct dst_entry *dst;
 	u32 cookie;
 	atomic_t id;

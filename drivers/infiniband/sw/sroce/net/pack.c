@@ -215,7 +215,7 @@ static bool sroce_frag_refill(struct page_frag *pf, u32 size)
 }
 
 /* Does the buffer's last fragment end where the free space begins? */
-static bool sroce_frag_continues(const struct sk_buff *skb,
+static bool sroce_frag_continues(struct sk_buff *skb,
 				 const struct page_frag *pf)
 {
 	int n = skb_shinfo(skb)->nr_frags;
@@ -351,11 +351,10 @@ static int sroce_pack_output(struct net *net, struct sk_buff *skb, bool ipv4)
 
 	__this_cpu_write(sroce_in_send, true);
 	rcu_read_lock();
-	if (ipv4)
+	if (ipv4 || !IS_ENABLED(CONFIG_IPV6))
 		err = ip_local_out(net, NULL, skb);
 	else
-		err = IS_ENABLED(CONFIG_IPV6) ? ip6_local_out(net, NULL, skb) :
-						0;
+		err = ip6_local_out(net, NULL, skb);
 	rcu_read_unlock();
 	__this_cpu_write(sroce_in_send, false);
 	return net_xmit_eval(err);
@@ -370,19 +369,26 @@ static void sroce_pack_count(const struct sroce_pack *p, u32 bytes)
 	sroce_count(c, SROCE_CNT_TX_BYTES, bytes);
 }
 
+static int sroce_pack_transmit(struct sk_buff *skb, const struct sroce_pack *p)
+{
+	int err = sroce_pack_finish(skb, p);
+
+	if (err) {
+		kfree_skb(skb);
+		return err;
+	}
+	return sroce_pack_output(p->net, skb, p->path->ipv4);
+}
+
 void sroce_pack_send(struct sk_buff *skb)
 {
 	struct sroce_pack p = *sroce_pack(skb);
 	u32 bytes = skb->len - skb_transport_offset(skb) -
 		    sizeof(struct udphdr);
-	int err;
 
-	err = sroce_pack_finish(skb, &p);
-	if (err)
+	if (!p.segs)
 		kfree_skb(skb);
-	else
-		err = sroce_pack_output(p.net, skb, p.path->ipv4);
-	if (err)
+	else if (sroce_pack_transmit(skb, &p))
 		sroce_count(p.path->port->counters, SROCE_CNT_TX_DROPS, p.segs);
 	else
 		sroce_pack_count(&p, bytes);

@@ -10,9 +10,11 @@
 #include <net/ip.h>
 #include <net/ip6_route.h>
 #include <net/ipv6.h>
+#include <net/l3mdev.h>
 #include <net/route.h>
 #include <rdma/ib_cache.h>
 
+#include "compat.h"
 #include "net/internal.h"
 #include "wire/train.h"
 
@@ -28,14 +30,17 @@ static __be32 sroce_gid_ipv4(const union ib_gid *gid)
 
 /* --- route ---------------------------------------------------------------- */
 
-/* Addresses of this host are reached through lo, whatever netdev has them */
+/*
+ * Addresses of this host are reached through lo, whatever netdev has them; with
+ * the netdev given only its own would be. A VRF is still to be respected.
+ */
 static int sroce_path_oif(const struct sroce_path *path)
 {
 	const struct in6_addr *dst = sroce_gid_addr(&path->dgid);
 
 	if (!(ipv6_addr_type(dst) & IPV6_ADDR_LINKLOCAL) &&
 	    sroce_address_is_local(path->net, dst))
-		return 0;
+		return l3mdev_master_ifindex_by_index(path->net, path->ifindex);
 	return path->ifindex;
 }
 
@@ -202,7 +207,7 @@ struct sroce_path *sroce_path_create(struct sroce_port *port,
 	struct sroce_path *path;
 	int err;
 
-	path = kzalloc(sizeof(*path), GFP_ATOMIC);
+	path = kzalloc_obj(*path, GFP_ATOMIC);
 	if (!path)
 		return ERR_PTR(-ENOMEM);
 	refcount_set(&path->refs, 1);

@@ -15,6 +15,7 @@
 #include <net/addrconf.h>
 #include <net/netns/generic.h>
 
+#include "compat.h"
 #include "net/internal.h"
 
 /**
@@ -252,7 +253,7 @@ int sroce_net_attach(struct net *net, struct sroce_port *port,
 	struct sroce_attachment *a;
 	int err;
 
-	a = kzalloc(sizeof(*a), GFP_KERNEL);
+	a = kzalloc_obj(*a, GFP_KERNEL);
 	if (!a)
 		return -ENOMEM;
 	a->port = port;

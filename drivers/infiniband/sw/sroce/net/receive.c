@@ -12,6 +12,7 @@
 #include <linux/ipv6.h>
 #include <linux/udp.h>
 #include <net/dsfield.h>
+#include <net/inet_ecn.h>
 #include <net/ip.h>
 #include <net/ipv6.h>
 
@@ -362,7 +363,7 @@ static bool sroce_rx_start(struct sroce_skb_rx *r, struct net *net)
 
 static struct sroce_qp *sroce_rx_qp(const struct sroce_skb_rx *r)
 {
-	if (r->rx.t.dqpn == IB_QP1)
+	if (r->rx.t.dqpn == SROCE_QPN_GSI)
 		return sroce_qp_find_gsi(r->port);
 	return sroce_qp_find(r->rx.t.dqpn);
 }
