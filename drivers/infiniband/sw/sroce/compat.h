@@ -142,10 +142,6 @@ hrtimer_setup(struct hrtimer *timer,
 #include <rdma/ib_verbs.h>
 #include <rdma/uverbs_ioctl.h>
 
-/* Typed allocation; the flags are always given here */
-#ifndef kzalloc_obj
-#define kzalloc_obj(obj, gfp) kzalloc(sizeof(obj), gfp)
-#endif
 #ifndef kvzalloc_objs
 #define kvzalloc_objs(obj, n, gfp) kvcalloc(n, sizeof(obj), gfp)
 #endif
@@ -215,7 +211,7 @@ sroce_op_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
 #define ib_alloc_device_with_net(drv_struct, member, net)	\
-	ib_alloc_device(drv_struct, member)
+	((void)(net), ib_alloc_device(drv_struct, member))
 #endif
 
 /*

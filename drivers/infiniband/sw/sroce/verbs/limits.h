@@ -11,23 +11,23 @@
 
 /* --- numbers of objects, each per device ------------------------------------ */
 
-#define SROCE_MAX_QP (1 << 20)
-#define SROCE_MAX_CQ (1 << 20)
-#define SROCE_MAX_SRQ (1 << 20)
-#define SROCE_MAX_PD (1 << 20)
-#define SROCE_MAX_AH (1 << 20)
+#define SROCE_MAX_QP SZ_1M
+#define SROCE_MAX_CQ SZ_1M
+#define SROCE_MAX_SRQ SZ_1M
+#define SROCE_MAX_PD SZ_1M
+#define SROCE_MAX_AH SZ_1M
 /* keys have 24 bits of index */
-#define SROCE_MAX_MR (1 << 23)
+#define SROCE_MAX_MR SZ_8M
 
 /* --- sizes of one object ----------------------------------------------------- */
 
 /* Work requests of a send, receive or shared receive queue; a power of two */
-#define SROCE_MAX_QP_WR (1 << 15)
-#define SROCE_MAX_SRQ_WR (1 << 15)
+#define SROCE_MAX_QP_WR SZ_32K
+#define SROCE_MAX_SRQ_WR SZ_32K
 /* Completions of a queue, 64 bytes each; a power of two */
-#define SROCE_MAX_CQE (1 << 22)
+#define SROCE_MAX_CQE SZ_4M
 /* Blocks of one region: a page table of 1 GiB, 512 GiB of 4 KiB pages */
-#define SROCE_MAX_MR_BLOCKS (1 << 27)
+#define SROCE_MAX_MR_BLOCKS SZ_128M
 /* Largest block of one entry of that table: a bio_vec counts bytes in 32 bits */
 #define SROCE_MAX_MR_BLOCK SZ_1G
 /* Pages of a fast-register region */

@@ -26,7 +26,7 @@
  */
 struct sroce_mmap {
 	struct rdma_user_mmap_entry entry;
-	struct mutex lock;
+	struct mutex lock; /* see above */
 	void *mem;
 	size_t len;
 };

@@ -120,6 +120,7 @@ static int sroce_srq_swap(struct sroce_srq *srq, struct sroce_ring *to)
 		       ring->stride);
 	to->index = ring->index;
 	to->hdr->cons = ring->index;
+	/* Pairs with a producer that maps it: what is there comes first */
 	smp_store_release(&to->hdr->prod, ring->index + n);
 	swap(*ring, *to);
 	return 0;
@@ -257,6 +258,7 @@ static int sroce_srq_post_one(struct sroce_srq *srq,
 	err = sroce_rq_write(&srq->ring, srq->prod, srq->max_sge, wr);
 	if (err)
 		return err;
+	/* Pairs with sroce_ring_pending() */
 	smp_store_release(&srq->ring.hdr->prod, ++srq->prod);
 	return 0;
 }

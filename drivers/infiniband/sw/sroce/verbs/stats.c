@@ -7,7 +7,8 @@
 #include "verbs/verbs.h"
 
 static const struct rdma_stat_desc sroce_stat_descs[SROCE_CNT_NUM] = {
-#define X(id, label) [SROCE_CNT_##id] = { .name = label },
+#define X(id, label)				\
+	[SROCE_CNT_##id] = { .name = label },
 	SROCE_COUNTERS(X)
 #undef X
 };

@@ -79,7 +79,7 @@ struct sroce_srq_obj {
 struct sroce_qp_obj {
 	struct ib_qp ibqp;
 	struct sroce_qp *qp;
-	struct mutex lock;
+	struct mutex lock; /* see above */
 	struct sroce_mmap *sq_map;
 	struct sroce_mmap *rq_map;
 };
