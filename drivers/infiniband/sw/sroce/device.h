@@ -39,7 +39,7 @@ struct sroce_device {
 	struct net *net;
 	bool attached;
 	struct xarray ahs;
-	struct mutex resize_lock;
+	struct mutex resize_lock; /* see above */
 	bool link_up;
 	atomic_t link_downed;
 };
