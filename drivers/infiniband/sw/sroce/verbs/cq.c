@@ -79,8 +79,11 @@ int sroce_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 			return err;
 	}
 	err = sroce_cq_init(cq, &dev->port, attr->cqe);
-	if (err || !udata)
+	if (err)
 		return err;
+	ibcq->cqe = sroce_ring_entries(&cq->ring);
+	if (!udata)
+		return 0;
 	err = sroce_user_cq_map(obj, sroce_udata_context(udata), udata);
 	if (err)
 		sroce_cq_cleanup(cq);
@@ -105,6 +108,7 @@ static int sroce_cq_move(struct sroce_cq_obj *obj, u32 entries,
 	sroce_ring_free(&old);
 	sroce_mmap_open(map, &obj->cq.ring);
 	obj->map = map;
+	obj->cq.ibcq.cqe = entries;
 	return 0;
 }
 
