@@ -15,6 +15,7 @@
 #include <linux/udp.h>
 #include <net/ip.h>
 #include <net/ipv6.h>
+#include <net/netfilter/nf_conntrack.h>
 #include <net/udp_tunnel.h>
 #include <net/xfrm.h>
 
@@ -54,6 +55,26 @@ static bool sroce_is_for_us(const struct sk_buff *skb, unsigned int off)
 	return uh && uh->dest == htons(SROCE_UDP_PORT);
 }
 
+/*
+ * Connection tracking confirms with the same priority, and which of the two
+ * hooks comes first is chance. An entry that is never confirmed would be made
+ * anew for every packet.
+ */
+static unsigned int sroce_confirm(struct sk_buff *skb)
+{
+#if IS_ENABLED(CONFIG_NF_CONNTRACK)
+	const struct nf_ct_hook *hook;
+	enum ip_conntrack_info info;
+	const struct nf_conn *ct;
+
+	ct = nf_ct_get(skb, &info);
+	hook = rcu_dereference(nf_ct_hook);
+	if (ct && hook && !nf_ct_is_confirmed(ct))
+		return hook->confirm(skb);
+#endif
+	return NF_ACCEPT;
+}
+
 /* Reinjection by nfqueue comes here with bottom halves on */
 static unsigned int sroce_steal(struct sk_buff *skb, struct net *net)
 {
@@ -61,6 +82,8 @@ static unsigned int sroce_steal(struct sk_buff *skb, struct net *net)
 
 	if (!port)
 		return NF_ACCEPT;
+	if (sroce_confirm(skb) != NF_ACCEPT)
+		return NF_DROP;
 	local_bh_disable();
 	sroce_net_receive(net, port, skb);
 	local_bh_enable();
