@@ -120,6 +120,14 @@ static inline bool skb_frags_readable(const struct sk_buff *skb)
 #include <linux/bvec.h>
 #include <linux/hrtimer.h>
 
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+static inline void bvec_set_virt(struct bio_vec *bv, void *virt,
+				 unsigned int len)
+{
+	bvec_set_page(bv, virt_to_page(virt), len, offset_in_page(virt));
+}
+#endif
+
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
 static inline void
 hrtimer_setup(struct hrtimer *timer,
