@@ -190,13 +190,13 @@ gid_of() {
 	echo "${out#:}"
 }
 
-# gid_table NAMESPACE DEVICE : index, type and GID of every entry in use
+# gid_table NAMESPACE DEVICE : index, GID and type of every entry in use
 gid_table() {
 	# shellcheck disable=SC2016 # for the inner shell
 	in_ns "$1" bash -c '
 		cd "/sys/class/infiniband/$0/ports/1" 2>/dev/null || exit
-		for i in $(ls gids | sort -n); do
-			read -r gid <"gids/$i" && [ "$gid" != 0000:0000:0000:0000:0000:0000:0000:0000 ] || continue
+		grep -sv 0000:0000:0000:0000:0000:0000:0000:0000 gids/* | sort -t / -k 2 -n |
+		while IFS=/: read -r _ i gid; do
 			type=$(cat "gid_attrs/types/$i" 2>/dev/null) && echo "$i $gid $type"
 		done' "$2"
 }
@@ -308,6 +308,14 @@ listening() {
 # The server must exit 0 like the client; with FOREVER=1 it is one that never exits by itself.
 # Output is in $TMP/server and $TMP/client.
 run_pair() {
+	local start=$SECONDS status
+	run_pair_once "$@"
+	status=$?
+	[ $((SECONDS - start)) -lt 5 ] || note "took $((SECONDS - start)) s"
+	return $status
+}
+
+run_pair_once() {
 	local seconds=$1 sns=$2 server=$3 cns=$4 client=$5 spid status sstatus=0
 	limit "$seconds" ip netns exec "$sns" bash -c "exec $server" >"$TMP/server" 2>&1 &
 	spid=$!

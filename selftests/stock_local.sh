@@ -10,8 +10,13 @@ devices_up 9000
 stock_gids
 counters $A $DEV_A >"$TMP/before"
 pingpongs
-[ "$SET" = full ] && perftests_all || perftests_short
-rdmacm_tools
+if [ "$SET" = full ]; then
+	perftests_all
+	rdmacm_tools
+else
+	perftests_short
+	rping_quick
+fi
 counters $A $DEV_A >"$TMP/after"
 
 # The device's own word for it: programs that fell back to something else would pass the above.

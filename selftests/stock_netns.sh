@@ -23,12 +23,18 @@ over() {
 	result $? "$WHERE: the traffic crossed the link"
 }
 
-perf=perftests_short
-[ "$SET" = full ] && perf=perftests_all
 devices_up 9000
-over "MTU 9000, IPv4" $IP_A $IP_B pingpongs perftests_all rdmacm_tools
-over "MTU 9000, IPv6" $IP6_A $IP6_B pingpongs $perf rdmacm_tools
-devices_up 1500
-over "MTU 1500, IPv4" $IP_A $IP_B pingpongs $perf rdmacm_tools
-[ "$SET" = full ] && over "MTU 1500, IPv6" $IP6_A $IP6_B pingpongs $perf rdmacm_tools
+if [ "$SET" = full ]; then
+	all="pingpongs perftests_all rdmacm_tools"
+	over "MTU 9000, IPv4" $IP_A $IP_B $all
+	over "MTU 9000, IPv6" $IP6_A $IP6_B $all
+	devices_up 1500
+	over "MTU 1500, IPv4" $IP_A $IP_B $all
+	over "MTU 1500, IPv6" $IP6_A $IP6_B $all
+else
+	over "MTU 9000, IPv4" $IP_A $IP_B pingpongs perftests_short perftests_features rdmacm_tools
+	over "MTU 9000, IPv6" $IP6_A $IP6_B pingpong_quick perftests_short rping_quick
+	devices_up 1500
+	over "MTU 1500, IPv4" $IP_A $IP_B pingpong_quick perftests_short
+fi
 ktap_end

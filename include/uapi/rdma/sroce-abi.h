@@ -218,7 +218,7 @@ struct sroce_recv_wqe {
 
 /* --- completions ----------------------------------------------------------- */
 
-/* sroce_cqe.flags; the numbers are those of ib_wc_flags */
+/* sroce_cqe.flags; the numbers are those of ib_wc_flags but for INV */
 enum {
 	SROCE_CQE_GRH = 1 << 0,
 	SROCE_CQE_IMM = 1 << 1,

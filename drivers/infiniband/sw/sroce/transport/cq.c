@@ -129,6 +129,14 @@ bool sroce_cq_add(struct sroce_cq *cq, struct ib_qp *ibqp,
 	return ok;
 }
 
+/* The ABI's flags are numbered as user space does, where INV is another bit */
+static int sroce_wc_flags(u32 flags)
+{
+	return (flags & (SROCE_CQE_GRH | SROCE_CQE_IMM | SROCE_CQE_SMAC |
+			 SROCE_CQE_VLAN | SROCE_CQE_NETWORK_HDR)) |
+	       (flags & SROCE_CQE_INV ? IB_WC_WITH_INVALIDATE : 0);
+}
+
 /* Numbers of the ABI's opcodes are those of ib_wc_opcode */
 static void sroce_cqe_to_wc(const struct sroce_cqe *cqe, struct ib_wc *wc)
 {
@@ -144,7 +152,7 @@ static void sroce_cqe_to_wc(const struct sroce_cqe *cqe, struct ib_wc *wc)
 		wc->ex.imm_data = cqe->imm_data;
 	wc->src_qp = cqe->src_qp;
 	wc->slid = 0;
-	wc->wc_flags = cqe->flags & ~SROCE_CQE_SOLICITED;
+	wc->wc_flags = sroce_wc_flags(cqe->flags);
 	wc->pkey_index = cqe->pkey_index;
 	wc->sl = cqe->sl;
 	wc->dlid_path_bits = 0;

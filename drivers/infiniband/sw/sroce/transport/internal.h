@@ -12,8 +12,11 @@
 #define SROCE_TRAIN_PACKETS 64
 #define SROCE_TRAIN_BYTES (256 * 1024)
 
-/* Enough for SROCE_TRAIN_BYTES in single pages, cut by SROCE_MAX_SGE borders */
-#define SROCE_TRAIN_BVECS (SROCE_TRAIN_BYTES / 4096 + 1 + SROCE_MAX_SGE)
+/*
+ * Enough for SROCE_TRAIN_BYTES in SROCE_MAX_SGE elements: each may begin with
+ * the last byte of a page and end with the first one of another.
+ */
+#define SROCE_TRAIN_BVECS (SROCE_TRAIN_BYTES / 4096 + 2 * SROCE_MAX_SGE)
 
 /* Trains that one half sends before it lets others run */
 #define SROCE_SEND_BUDGET 16
