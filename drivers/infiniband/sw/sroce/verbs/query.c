@@ -10,6 +10,9 @@
 #include "verbs/limits.h"
 #include "verbs/verbs.h"
 
+/* No vendor has it; it is what the device is recognised by, and not 0 */
+#define SROCE_VENDOR_ID 0x73726f
+
 /* --- device ---------------------------------------------------------------- */
 
 static void sroce_query_objects(struct ib_device_attr *attr)
@@ -72,6 +75,7 @@ int sroce_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		return err;
 	memset(attr, 0, sizeof(*attr));
 	attr->sys_image_guid = ibdev->node_guid;
+	attr->vendor_id = SROCE_VENDOR_ID;
 	sroce_query_objects(attr);
 	sroce_query_sizes(attr);
 	sroce_query_abilities(attr);

@@ -143,6 +143,21 @@ static int sroce_srq_move(struct sroce_srq_obj *obj, struct sroce_ring *to,
 	return 0;
 }
 
+/* This command has no response of the driver's: the request says where to */
+static int sroce_srq_answer(struct ib_udata *udata,
+			    const struct sroce_modify_srq_resp *resp)
+{
+	struct sroce_modify_srq_req req;
+	int err;
+
+	err = ib_copy_validate_udata_in(udata, req, resp_addr);
+	if (err)
+		return err;
+	if (copy_to_user(u64_to_user_ptr(req.resp_addr), resp, sizeof(*resp)))
+		return -EFAULT;
+	return 0;
+}
+
 /* As for a completion queue: the answer first, then nothing may fail */
 static int sroce_srq_move_user(struct sroce_srq_obj *obj, struct sroce_ring *to,
 			       struct ib_udata *udata)
@@ -156,7 +171,7 @@ static int sroce_srq_move_user(struct sroce_srq_obj *obj, struct sroce_ring *to,
 				 &resp.ring);
 	if (IS_ERR(map))
 		return PTR_ERR(map);
-	err = ib_respond_udata(udata, resp);
+	err = sroce_srq_answer(udata, &resp);
 	if (!err)
 		err = sroce_srq_move(obj, to, map);
 	if (err)
@@ -206,11 +221,8 @@ int sroce_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 {
 	struct sroce_device *dev = to_sroce_device(ibsrq->device);
 	struct sroce_srq_obj *obj = to_sroce_srq_obj(ibsrq);
-	int err;
+	int err = 0;
 
-	err = ib_is_udata_in_empty(udata);
-	if (err)
-		return err;
 	if (mask & ~(IB_SRQ_MAX_WR | IB_SRQ_LIMIT))
 		return -EINVAL;
 	mutex_lock(&dev->resize_lock);
