@@ -143,6 +143,8 @@ static bool linear_memory(u64 va, u64 len)
 
 static int check_range(const struct sroce_mr *mr, int access, u64 va, u64 len)
 {
+	if (len == SROCE_MR_WHOLE)
+		return 0;
 	if (va < mr->iova || len > mr->length ||
 	    va - mr->iova > mr->length - len)
 		return -ERANGE;
