@@ -33,8 +33,12 @@ static u64 sroce_timeout_ns(const struct sroce_qp *qp)
 	return t ? max_t(u64, 4096ULL << t, SROCE_MIN_TIMEOUT_NS) : 0;
 }
 
+/* See that the timer fires at @at or before */
 static void sroce_timer_start(struct sroce_requester *req, u64 at)
 {
+	if (req->timer_armed &&
+	    ktime_to_ns(hrtimer_get_expires(&req->timer)) <= at)
+		return;
 	req->timer_armed = true;
 	hrtimer_start(&req->timer, ns_to_ktime(at), HRTIMER_MODE_ABS_SOFT);
 }
@@ -52,8 +56,7 @@ void sroce_requester_arm(struct sroce_qp *qp)
 	if (req->deadline || !ns)
 		return;
 	req->deadline = ktime_get_ns() + ns;
-	if (!req->timer_armed)
-		sroce_timer_start(req, req->deadline);
+	sroce_timer_start(req, req->deadline);
 }
 
 void sroce_requester_progress(struct sroce_qp *qp)
@@ -105,7 +108,6 @@ void sroce_requester_rnr_wait(struct sroce_qp *qp, u8 code)
 	sroce_requester_rewind(qp);
 	req->rnr_wait = true;
 	req->deadline = ktime_get_ns() + ns;
-	/* Earlier than the ACK timeout that may be pending */
 	sroce_timer_start(req, req->deadline);
 }
 
