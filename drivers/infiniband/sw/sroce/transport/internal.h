@@ -249,7 +249,8 @@ void sroce_requester_response(struct sroce_qp *qp, struct sroce_train *t);
  * @qp: QP
  * @why: counter of the reason
  *
- * Takes one from the retry count; when that is used up the QP fails.
+ * Takes one from the retry count; when that is used up the QP fails. Does
+ * nothing while the QP waits for a receiver that is not ready.
  *
  * Context: requester lock held.
  */

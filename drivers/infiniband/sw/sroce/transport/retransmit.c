@@ -65,6 +65,8 @@ void sroce_requester_progress(struct sroce_qp *qp)
 
 	req->retries = qp->attr.retry_cnt;
 	req->rnr_retries = qp->attr.rnr_retry;
+	/* What the peer was not ready for has been taken after all */
+	req->rnr_wait = false;
 	if (req->recovering &&
 	    sroce_psn_diff(req->una_psn, req->recover) > 0)
 		req->recovering = false;
@@ -86,6 +88,9 @@ void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why)
 {
 	struct sroce_requester *req = &qp->req;
 
+	/* Everything is going to be sent again anyhow, when the wait is over */
+	if (req->rnr_wait)
+		return;
 	sroce_qp_count(qp, why, 1);
 	if (!req->retries) {
 		sroce_qp_count(qp, SROCE_CNT_REQ_TRANSPORT_RETRIES_EXCEEDED, 1);
