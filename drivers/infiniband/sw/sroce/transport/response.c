@@ -53,8 +53,10 @@ static bool sroce_stale_gap(struct sroce_requester *req, u32 psn)
 
 static void sroce_implied_nak(struct sroce_qp *qp, u32 psn)
 {
-	if (!sroce_stale_gap(&qp->req, psn))
-		sroce_requester_restart(qp, SROCE_CNT_IMPLIED_NAK_SEQ_ERR);
+	if (sroce_stale_gap(&qp->req, psn))
+		return;
+	sroce_requester_restart(qp, SROCE_CNT_IMPLIED_NAK_SEQ_ERR);
+	qp->req.resp_high = psn;
 }
 
 /*

@@ -100,7 +100,8 @@ void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why)
 	req->retries--;
 	req->recovering = true;
 	req->recover = req->una_psn;
-	req->resp_high = req->una_psn;
+	/* Whatever has a gap before it now belongs to the new stream */
+	req->resp_high = req->next_psn;
 	req->deadline = 0;
 	sroce_requester_rewind(qp);
 }
