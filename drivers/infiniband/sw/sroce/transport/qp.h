@@ -163,10 +163,12 @@ struct sroce_rd_res {
  * struct sroce_rd_job - responses on their way out
  * @res: what to answer with
  * @sent: packets already sent
+ * @repeated: the peer has asked for it before
  */
 struct sroce_rd_job {
 	struct sroce_rd_res res;
 	u32 sent;
+	bool repeated;
 };
 
 /* What an in-sequence request is part of */
