@@ -222,7 +222,7 @@ struct sroce_recv_wqe {
 enum {
 	SROCE_CQE_GRH = 1 << 0,
 	SROCE_CQE_IMM = 1 << 1,
-	SROCE_CQE_INV = 1 << 3,
+	SROCE_CQE_INV = 1 << 2,
 	SROCE_CQE_SMAC = 1 << 4,
 	SROCE_CQE_VLAN = 1 << 5,
 	SROCE_CQE_NETWORK_HDR = 1 << 6,
@@ -295,6 +295,14 @@ struct sroce_create_srq_resp {
 	struct sroce_ring_info ring;
 	__u32 srqn;
 	__u32 reserved;
+};
+
+/*
+ * ib_core gives a driver no response buffer here: when the queue is resized,
+ * the answer is stored at @resp_addr.
+ */
+struct sroce_modify_srq_req {
+	__aligned_u64 resp_addr;
 };
 
 struct sroce_modify_srq_resp {

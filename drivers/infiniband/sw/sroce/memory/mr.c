@@ -319,7 +319,7 @@ int sroce_mr_register(struct sroce_mr *mr, const struct ib_pd *pd, u32 key,
 
 	WRITE_ONCE(mr->key, key);
 	mr->access = access;
-	mr->iova = mr->ibmr.iova;
+	sroce_mr_take_staged(mr);
 	sroce_mr_publish(mr);
 	return 0;
 }

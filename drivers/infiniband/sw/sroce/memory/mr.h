@@ -8,7 +8,9 @@
 
 #include <linux/bvec.h>
 #include <linux/completion.h>
+#include <linux/log2.h>
 #include <linux/refcount.h>
+#include <linux/string.h>
 #include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
 
@@ -44,11 +46,15 @@ struct sroce_mr_table {
  * @nr_pages: entries of @pages in use
  * @max_pages: entries of @pages
  * @pages: first page of each naturally aligned block of 1 << @page_shift
+ * @staged: fast-register: pages that ib_map_mr_sg() has set, @max_pages
+ *	entries; belongs to verbs/mr.c
+ * @nr_staged: entries of @staged in use
  * @umem: pinned user memory, or NULL
  *
- * What ib_map_mr_sg() sets is in @pages, @nr_pages, @offset and @length at once
- * and becomes usable by REG_MR: no new user comes while @valid is false. @iova
- * is taken from @ibmr then, because the consumer may have changed it.
+ * Consumers call ib_map_mr_sg() for the next use of a region while the one
+ * before is still registered and its invalidation only queued. What it sets is
+ * therefore kept apart, in @staged and in the iova, length and page_size of
+ * @ibmr, until REG_MR takes it over (sroce_mr_take_staged()).
  */
 struct sroce_mr {
 	struct ib_mr ibmr;
@@ -67,6 +73,8 @@ struct sroce_mr {
 	u32 nr_pages;
 	u32 max_pages;
 	struct page **pages;
+	struct page **staged;
+	u32 nr_staged;
 	struct ib_umem *umem;
 };
 
@@ -184,6 +192,26 @@ void sroce_mr_set_pages(struct sroce_mr *mr);
  */
 int sroce_mr_invalidate(struct sroce_mr_table *table, u32 key,
 			const struct ib_pd *pd, bool remote);
+
+/**
+ * sroce_mr_take_staged() - take over what ib_map_mr_sg() has set
+ * @mr: fast-register region that is not valid
+ *
+ * A copy, because a consumer may register the same pages once more. The
+ * address is read now: consumers change its upper bits after mapping.
+ */
+static inline void sroce_mr_take_staged(struct sroce_mr *mr)
+{
+	mr->iova = mr->ibmr.iova;
+	/* a region made without verbs/mr.c (unit tests) has its pages already */
+	if (!mr->staged)
+		return;
+	memcpy(mr->pages, mr->staged, mr->nr_staged * sizeof(*mr->pages));
+	mr->nr_pages = mr->nr_staged;
+	mr->page_shift = ilog2(mr->ibmr.page_size);
+	mr->length = mr->ibmr.length;
+	mr->offset = mr->iova & (mr->ibmr.page_size - 1);
+}
 
 /**
  * sroce_mr_register() - carry out a REG_MR work request

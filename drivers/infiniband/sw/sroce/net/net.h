@@ -23,9 +23,11 @@ struct netlink_ext_ack;
  * @refs: one for the owner, one for each user
  * @rcu: freed after a grace period
  * @port: device; outlives the path's last use by a QP
- * @net: namespace the route is looked up in
+ * @net: namespace the route is looked up in; NULL once the device is detached;
+ *	private to net/, under @lock
  * @net_cookie: the same, comparable
- * @ifindex: netdev of the device; packets leave through it
+ * @ifindex: netdev of the source address: that of the device, or one on top of
+ *	it (VLAN, bond); packets leave through it
  * @sgid: source address; IPv4 is v4-mapped
  * @dgid: destination address
  * @ipv4: both are IPv4
@@ -41,6 +43,8 @@ struct netlink_ext_ack;
  * @dst: cached route, checked at each use
  * @cookie: its validity
  * @id: next IPv4 identification
+ * @hash: of the flow, for queues of qdiscs and NICs
+ * @node: in the list of the device's paths
  */
 struct sroce_path {
 	refcount_t refs;
@@ -59,10 +63,12 @@ struct sroce_path {
 	u32 priority;
 	u8 dmac[6];
 	int direct_ifindex;
-	spinlock_t lock;
+	spinlock_t lock;	/* bottom halves off */
 	struct dst_entry *dst;
 	u32 cookie;
 	atomic_t id;
+	u32 hash;
+	struct list_head node;
 };
 
 /**
@@ -76,9 +82,12 @@ struct sroce_path {
  * No route is looked up yet: a destination that cannot be reached now is a lost
  * packet later, repaired by the retry engine.
  *
+ * The device must be attached. When it is detached, its paths lead nowhere.
+ *
  * Context: any.
  * Return: the path with one reference, or ERR_PTR(-EINVAL) for an address that
- * is not RoCE v2, ERR_PTR(-ENOMEM).
+ * is not RoCE v2, ERR_PTR(-ENODEV) when the device is not attached,
+ * ERR_PTR(-ENOMEM).
  */
 struct sroce_path *sroce_path_create(struct sroce_port *port,
 				     struct net_device *ndev,
@@ -130,15 +139,22 @@ int sroce_net_attach(struct net *net, struct sroce_port *port,
  * @net: namespace it was attached in
  * @port: device
  *
- * On return no packet is being handled for it. The last device of a namespace
- * closes the sockets.
+ * On return no packet is being handled for it, its paths lead nowhere and hold
+ * no route. The last device of a namespace closes the sockets. The end of the
+ * namespace does the same; then @net is not looked at and nothing is left to do.
  *
  * Context: process, may sleep.
  */
 void sroce_net_detach(struct net *net, struct sroce_port *port);
 
-/* Module start and end; per-namespace state */
+/* Module start; per-namespace state */
 int sroce_net_init(void);
+
+/*
+ * Module end: no device and no sender is left. Waits until the stack has freed
+ * every packet, because that calls back into the module; what the callbacks
+ * free by RCU is for the caller to wait for afterwards.
+ */
 void sroce_net_exit(void);
 
 #endif

@@ -5,6 +5,7 @@
 #ifndef SROCE_TRANSPORT_INTERNAL_H
 #define SROCE_TRANSPORT_INTERNAL_H
 
+#include "compat.h"
 #include "transport/qp.h"
 
 /* A train has at most this many packets and bytes; the window is larger */

@@ -8,7 +8,6 @@
  */
 #include <linux/ktime.h>
 
-#include "compat.h"
 #include "transport/internal.h"
 
 /* IBA 9.7.5.2.8: receiver-not-ready delays in microseconds */

@@ -136,7 +136,7 @@ int sroce_opcode_find(enum sroce_service service, enum sroce_op op, u16 flags)
 	u8 place = flags & ONLY;
 	u8 opcode;
 
-	if (service > SROCE_XRC || op >= SROCE_OP_COUNT)
+	if (service > SROCE_XRC || op == SROCE_OP_NONE || op >= SROCE_OP_COUNT)
 		return -EINVAL;
 
 	opcode = service << 5 | CODE(codes[op][tail][place]);

@@ -1,0 +1,352 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# shellcheck shell=bash
+# What the test scripts share. Sourced, never run. It needs nothing but the driver, rdma-core's
+# tools, perftest and iproute2, so the tests run in a virtual machine and on a real one alike.
+#
+# The knobs, all from the environment:
+#   DRIVER=sroce|rxe     the driver under test (rxe: to validate the tests themselves)
+#   SET=quick|full       how much
+#   BIN=FOLDER           where the compiled programs are
+#
+# Everything happens on two hosts that a test makes for itself and takes down again: the network
+# namespaces $A and $B, each with the netdev "veth0", joined, and with the RDMA device $DEV_A and
+# $DEV_B. Nothing of the machine's own network is touched.
+
+DRIVER=${DRIVER:-sroce}
+SET=${SET:-quick}
+SELF=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+A=srtest_a B=srtest_b
+DEV_A=srt_a DEV_B=srt_b
+IP_A=10.98.0.1 IP_B=10.98.0.2
+IP6_A=fd98::1 IP6_B=fd98::2
+TMP=$(mktemp -d "${TMPDIR:-/tmp}/sroce-selftest.XXXXXX")
+export LC_ALL=C
+
+# --- KTAP -----------------------------------------------------------------------------------------
+
+ktap_passed=0 ktap_failed=0 ktap_skipped=0 ktap_planned=
+
+# note TEXT... : a diagnostic line
+note() { printf '# %s\n' "$*"; }
+
+# notes : standard input as diagnostics, the last lines of it
+notes() { tail -n "${1:-12}" | sed 's/^/# | /'; }
+
+# ktap_plan N : say how many results there will be (without it the plan comes at the end)
+ktap_plan() {
+	ktap_planned=$1
+	echo "1..$1"
+}
+
+ktap_count() { echo $((ktap_passed + ktap_failed + ktap_skipped)); }
+
+ktap_pass() {
+	ktap_passed=$((ktap_passed + 1))
+	echo "ok $(ktap_count) $*"
+}
+
+ktap_fail() {
+	ktap_failed=$((ktap_failed + 1))
+	echo "not ok $(ktap_count) $*"
+}
+
+# ktap_skip NAME REASON...
+ktap_skip() {
+	local name=$1
+	shift
+	ktap_skipped=$((ktap_skipped + 1))
+	echo "ok $(ktap_count) $name # SKIP $*"
+}
+
+# result STATUS NAME : pass or fail
+result() {
+	local status=$1
+	shift
+	if [ "$status" -eq 0 ]; then ktap_pass "$@"; else ktap_fail "$@"; fi
+}
+
+# ktap_end : the totals; the status of the script
+ktap_end() {
+	local n
+	n=$(ktap_count)
+	[ -n "$ktap_planned" ] || echo "1..$n"
+	if [ -n "$ktap_planned" ] && [ "$n" -ne "$ktap_planned" ]; then
+		note "planned $ktap_planned results, got $n"
+		ktap_failed=$((ktap_failed + 1))
+	fi
+	echo "# Totals: pass:$ktap_passed fail:$ktap_failed xfail:0 xpass:0 skip:$ktap_skipped error:0"
+	[ "$ktap_failed" -eq 0 ] || exit 1
+	# kselftest's status for "nothing could be tested"
+	[ "$ktap_passed" -gt 0 ] || exit 4
+	exit 0
+}
+
+# bail REASON... : nothing can be tested; the reason is a failure, not a skip
+bail() {
+	ktap_fail "$*"
+	ktap_planned=
+	ktap_end
+}
+
+echo "KTAP version 1"
+
+# --- hosts ----------------------------------------------------------------------------------------
+
+# in_ns NAMESPACE COMMAND...
+in_ns() { ip netns exec "$@"; }
+on_a() { in_ns $A "$@"; }
+on_b() { in_ns $B "$@"; }
+
+driver_module() { [ "$DRIVER" = rxe ] && echo rdma_rxe || echo "$DRIVER"; }
+driver_loaded() { [ -d "/sys/module/$(driver_module)" ]; }
+
+# driver_load : with all that the stock tools need. A module that is not installed (a virtual
+# machine may have put it in with insmod) is fine as long as it is loaded.
+driver_load() {
+	modprobe -aq ib_uverbs rdma_ucm ib_umad
+	driver_loaded || modprobe "$(driver_module)" || bail "no module for driver $DRIVER"
+}
+
+# host_ns NAMESPACE : empty, with lo up
+host_ns() {
+	ip netns add "$1" && ip -n "$1" link set lo up
+}
+
+# hosts_up [MTU] : both namespaces and the link between them
+hosts_up() {
+	local mtu=${1:-9000} ns n=0
+	hosts_down
+	host_ns $A && host_ns $B || bail "cannot make network namespaces"
+	ip link add veth0 netns $A mtu "$mtu" type veth peer name veth0 netns $B mtu "$mtu" || bail "no veth"
+	for ns in $A $B; do
+		n=$((n + 1))
+		# The addresses are ours alone: no two seconds of duplicate address detection.
+		in_ns $ns sh -c 'echo 0 >/proc/sys/net/ipv6/conf/veth0/accept_dad' 2>/dev/null
+		ip -n $ns link set veth0 up
+		ip -n $ns addr add 10.98.0.$n/24 dev veth0
+		ip -n $ns addr add fd98::$n/64 dev veth0 nodad
+	done
+}
+
+# link_add NAMESPACE DEVICE [NETDEV] : an RDMA device, with the GIDs of its addresses
+link_add() {
+	local ns=$1 dev=$2 netdev=${3:-veth0}
+	in_ns "$ns" rdma link add "$dev" type "$DRIVER" netdev "$netdev" || return
+	wait_gids "$ns" "$dev" "$netdev"
+}
+
+link_del() { in_ns "$1" rdma link del "$2"; }
+
+# devices_up [MTU] : two hosts, two devices
+devices_up() {
+	driver_load
+	hosts_up "$@"
+	link_add $A $DEV_A || bail "no device $DEV_A"
+	link_add $B $DEV_B || bail "no device $DEV_B"
+}
+
+hosts_down() {
+	local ns pids
+	for ns in $A $B; do
+		ip netns list 2>/dev/null | grep -qw $ns || continue
+		pids=$(ip netns pids $ns)
+		# shellcheck disable=SC2086 # a list
+		[ -z "$pids" ] || kill -9 $pids 2>/dev/null
+		[ $ns = $A ] && link_del $A $DEV_A 2>/dev/null
+		[ $ns = $B ] && link_del $B $DEV_B 2>/dev/null
+		ip -n $ns link del veth0 2>/dev/null
+		ip netns del $ns
+	done
+	return 0
+}
+
+finish() {
+	local jobs
+	jobs=$(jobs -p)
+	# shellcheck disable=SC2086 # a list
+	[ -z "$jobs" ] || kill -9 $jobs 2>/dev/null
+	hosts_down
+	rm -rf "$TMP"
+}
+trap finish EXIT
+
+# --- GIDs -----------------------------------------------------------------------------------------
+
+# gid_of ADDRESS : as sysfs writes it
+gid_of() {
+	local a=$1 left right n i out=
+	if [[ $a != *:* ]]; then
+		# shellcheck disable=SC2046 # four numbers
+		printf '0000:0000:0000:0000:0000:ffff:%02x%02x:%02x%02x\n' $(tr . ' ' <<<"$a")
+		return
+	fi
+	left=${a%%::*} right=
+	[[ $a == *::* ]] && right=${a##*::}
+	IFS=: read -ra left <<<"$left"
+	IFS=: read -ra right <<<"$right"
+	n=$((8 - ${#left[@]} - ${#right[@]}))
+	for ((i = 0; i < n; i++)); do left+=(0); done
+	for i in "${left[@]}" "${right[@]}"; do out+=$(printf ':%04x' "0x$i"); done
+	echo "${out#:}"
+}
+
+# gid_table NAMESPACE DEVICE : index, GID and type of every entry in use
+gid_table() {
+	# shellcheck disable=SC2016 # for the inner shell
+	in_ns "$1" bash -c '
+		cd "/sys/class/infiniband/$0/ports/1" 2>/dev/null || exit
+		grep -sv 0000:0000:0000:0000:0000:0000:0000:0000 gids/* | sort -t / -k 2 -n |
+		while IFS=/: read -r _ i gid; do
+			type=$(cat "gid_attrs/types/$i" 2>/dev/null) && echo "$i $gid $type"
+		done' "$2"
+}
+
+# gid_index NAMESPACE DEVICE ADDRESS : of the RoCE v2 entry
+gid_index() {
+	gid_table "$1" "$2" | awk -v gid="$(gid_of "$3")" '
+		$2 == gid && /v2$/ { print $1; found = 1; exit } END { exit !found }'
+}
+
+# netdev_addresses NAMESPACE NETDEV
+netdev_addresses() {
+	ip -n "$1" -o addr show dev "$2" | awk '$3 ~ /^inet/ { sub("/.*", "", $4); print $4 }'
+}
+
+# wait_for SECONDS COMMAND... : until it succeeds
+wait_for() {
+	local end=$((SECONDS + $1))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		[ $SECONDS -lt $end ] || return 1
+		sleep 0.05
+	done
+}
+
+has_all_gids() {
+	local a table
+	table=$(gid_table "$1" "$2")
+	for a in $(netdev_addresses "$1" "$3"); do
+		grep -q "$(gid_of "$a") .*v2" <<<"$table" || return
+	done
+	! ip -n "$1" -o addr show dev "$3" | grep -q tentative
+}
+
+wait_gids() {
+	wait_for 10 has_all_gids "$@" && return
+	note "$2 lacks GIDs of $3: $(gid_table "$1" "$2" | tr '\n' ';')"
+	return 1
+}
+
+# --- counters -------------------------------------------------------------------------------------
+
+# counters NAMESPACE DEVICE : "name value" lines, through netlink
+counters() {
+	in_ns "$1" rdma statistic show link "$2/1" | tr -s ' \n' '\n\n' |
+		awk '/\// || /^link$/ { next } { if (name == "") name = $1; else { print name, $1; name = "" } }'
+}
+
+# counter NAMESPACE DEVICE NAME... : the sum of those that exist
+counter() {
+	local ns=$1 dev=$2
+	shift 2
+	counters "$ns" "$dev" | awk -v names=" $* " 'index(names, " " $1 " ") { sum += $2 } END { print sum + 0 }'
+}
+
+# what says that something was sent again, or had to be asked for again
+retransmissions() {
+	if [ "$DRIVER" = rxe ]; then
+		counter "$1" "$2" completer_retry_err rcvd_seq_err out_of_seq_request
+	else
+		counter "$1" "$2" local_ack_timeout_err packet_seq_err implied_nak_seq_err
+	fi
+}
+
+# wire_bytes NAMESPACE : sent by its netdev; what went over the wire whatever the driver says
+wire_bytes() { in_ns "$1" cat /sys/class/net/veth0/statistics/tx_bytes; }
+
+# changed_counters FILE_BEFORE FILE_AFTER : one line of "name +difference"
+changed_counters() {
+	awk 'NR == FNR { before[$1] = $2; next } $2 != before[$1] { printf "%s +%d ", $1, $2 - before[$1] }' "$1" "$2"
+}
+
+# --- running programs -----------------------------------------------------------------------------
+
+# program NAME : the path of a compiled test program
+program() {
+	local dir
+	for dir in "${BIN:-}" "$SELF"; do
+		[ -n "$dir" ] && [ -x "$dir/$1" ] && echo "$dir/$1" && return
+	done
+	# a read-only checkout where nothing was built yet
+	BIN=${TMPDIR:-/tmp}/sroce-selftests-bin
+	mkdir -p "$BIN"
+	make -s -C "$SELF" OUT="$BIN" >&2 && [ -x "$BIN/$1" ] && echo "$BIN/$1"
+}
+
+# limit SECONDS COMMAND... : killed after that, which is a failure
+limit() { timeout -k 2 "$@"; }
+
+# check NAME SECONDS COMMAND... : passes if the command succeeds in time
+check() {
+	local name=$1 seconds=$2 status
+	shift 2
+	limit "$seconds" "$@" >"$TMP/out" 2>&1
+	status=$?
+	[ $status -ne 124 ] && [ $status -ne 137 ] || note "killed after $seconds s"
+	[ $status -eq 0 ] || { note "status $status: $*"; notes <"$TMP/out"; }
+	result $status "$name"
+	return $status
+}
+
+# listening NAMESPACE : is any program there waiting for a TCP or an rdma_cm connection?
+listening() {
+	in_ns "$1" grep -qs '^ *[0-9]*: [0-9A-F]*:[0-9A-F]* 0*:0000 0A' /proc/net/tcp /proc/net/tcp6 ||
+		in_ns "$1" rdma resource show cm_id 2>/dev/null | grep -q LISTEN
+}
+
+# run_pair SECONDS SERVER_NS SERVER CLIENT_NS CLIENT : two commands (strings) that talk to each other.
+# The server must exit 0 like the client; with FOREVER=1 it is one that never exits by itself.
+# Output is in $TMP/server and $TMP/client.
+run_pair() {
+	local start=$SECONDS status
+	run_pair_once "$@"
+	status=$?
+	[ $((SECONDS - start)) -lt 5 ] || note "took $((SECONDS - start)) s"
+	return $status
+}
+
+run_pair_once() {
+	local seconds=$1 sns=$2 server=$3 cns=$4 client=$5 spid status sstatus=0
+	limit "$seconds" ip netns exec "$sns" bash -c "exec $server" >"$TMP/server" 2>&1 &
+	spid=$!
+	# shellcheck disable=SC2016 # for the inner shell
+	wait_for 5 eval 'listening "$sns" || ! kill -0 $spid'
+	limit "$seconds" ip netns exec "$cns" bash -c "exec $client" >"$TMP/client" 2>&1
+	status=$?
+	if [ -n "${FOREVER:-}" ]; then
+		kill -0 $spid 2>/dev/null || sstatus=1
+		kill $spid 2>/dev/null
+		wait $spid 2>/dev/null
+	else
+		# A client that failed leaves the server waiting for ever.
+		[ $status -eq 0 ] || { sleep 0.5; kill $spid 2>/dev/null; }
+		wait $spid 2>/dev/null
+		sstatus=$?
+	fi
+	[ $status -eq 0 ] && [ $sstatus -eq 0 ] && return
+	note "client status $status, server status $sstatus (124: killed after $seconds s)"
+	note "server: $server"
+	notes 6 <"$TMP/server"
+	note "client: $client"
+	notes 6 <"$TMP/client"
+	return 1
+}
+
+# pair NAME SECONDS SERVER CLIENT : the server on host A, the client on host B (or $CLIENT_NS)
+pair() {
+	local name=$1 status
+	run_pair "$2" $A "$3" "${CLIENT_NS:-$B}" "$4"
+	status=$?
+	result $status "$name"
+	return $status
+}

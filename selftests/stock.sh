@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# shellcheck shell=bash
+# The stock tools' cases. Sourced by stock_local.sh and stock_netns.sh, which say where server and
+# client run: SERVER_DEV, SERVER_IP (host A) and CLIENT_NS, CLIENT_DEV, CLIENT_IP. What the tools say
+# to each other before they use RDMA goes over IPv4 ($IP_A), because few of them know IPv6.
+
+# one case: NAME SECONDS SERVER CLIENT, with a prefix that says where it runs
+stock_pair() {
+	local name=$1
+	shift
+	pair "$WHERE: $name" "$@"
+}
+
+# --- libibverbs examples -----------------------------------------------------------------------------
+
+# pingpong NAME TOOL [OPTIONS]
+pingpong() {
+	local name=$1 tool=$2
+	shift 2
+	stock_pair "$name" 30 "$tool -d $SERVER_DEV -g $SERVER_GID $*" \
+		"$tool -d $CLIENT_DEV -g $CLIENT_GID $* $IP_A"
+}
+
+pingpong_quick() {
+	pingpong "ibv_rc_pingpong" ibv_rc_pingpong -n 100 -c
+	pingpong "ibv_ud_pingpong" ibv_ud_pingpong -n 100 -s 1000
+}
+
+pingpongs() {
+	pingpong_quick
+	pingpong "ibv_rc_pingpong with events" ibv_rc_pingpong -n 100 -c -e
+	pingpong "ibv_rc_pingpong, 1 byte" ibv_rc_pingpong -n 100 -c -s 1
+	pingpong "ibv_rc_pingpong, 65537 bytes, MTU 256" ibv_rc_pingpong -n 20 -c -s 65537 -m 256
+	pingpong "ibv_rc_pingpong, 1 MiB" ibv_rc_pingpong -n 10 -c -s 1048576
+	pingpong "ibv_ud_pingpong with events" ibv_ud_pingpong -n 100 -s 1000 -e
+	if has_srq; then
+		pingpong "ibv_srq_pingpong" ibv_srq_pingpong -n 200 -c
+	else
+		ktap_skip "$WHERE: ibv_srq_pingpong" "the device has no shared receive queues"
+	fi
+}
+
+has_srq() { in_ns $A ibv_devinfo -v -d "$SERVER_DEV" | grep -q 'max_srq:[[:space:]]*[1-9]'; }
+
+# --- perftest ------------------------------------------------------------------------------------------
+
+# Only what is meant to be there: perftest says things like "Couldn't" and exits 0.
+perftest_ok() { grep -qE '^ *[0-9]+ +[0-9]+ ' "$TMP/client" && ! grep -qE "Couldn't|Failed|Unable" "$TMP/client"; }
+
+# perftest TOOL [OPTIONS] : both sides; prints the client's last row of numbers
+perftest() {
+	local tool=$1 options=${*:2} status
+	run_pair 60 $A "$tool -F -d $SERVER_DEV -x $SERVER_GID $options" \
+		"$CLIENT_NS" "$tool -F -d $CLIENT_DEV -x $CLIENT_GID $options $IP_A" && perftest_ok
+	status=$?
+	result $status "$WHERE: $tool $options"
+	grep -E '^ *[0-9]+ +[0-9]+ ' "$TMP/client" | tail -n 1 | tr -s ' ' | sed 's/^/# bytes, iterations, figures:/'
+	return $status
+}
+
+# all verbs, all sizes
+perftests_short() {
+	perftest ib_send_bw -a -n 5
+	perftest ib_write_bw -a -n 5
+	perftest ib_read_bw -a -n 5
+	perftest ib_atomic_bw -n 200
+	perftest ib_send_lat -c UD -s 1000 -n 100
+}
+
+# every feature once
+perftests_features() {
+	perftest ib_send_bw -e -b -q 4 -s 4096 -n 100
+	perftest ib_write_bw -b -q 4 -R -s 65536 -n 50
+	perftest ib_read_lat -s 4097 -n 50
+	perftest ib_write_lat -R -s 64 -n 50
+	perftest ib_send_bw -c UD -s 1024 -n 200
+}
+
+perftests_all() {
+	local tool
+	for tool in send write read; do
+		perftest ib_${tool}_bw -a -n 20
+		perftest ib_${tool}_bw -a -b -n 20
+		perftest ib_${tool}_bw -R -s 65536 -n 200
+		perftest ib_${tool}_bw -q 8 -s 4096 -n 200
+		perftest ib_${tool}_bw -s 3 -n 1000 -Q 50
+		perftest ib_${tool}_lat -a -n 20
+		perftest ib_${tool}_lat -R -n 100
+	done
+	# write_bw and write_lat have no completions to wait for on the other side
+	perftest ib_send_bw -e -s 65536 -n 200
+	perftest ib_send_bw -e -b -q 4 -s 4096 -n 200
+	perftest ib_send_lat -e -n 100
+	perftest ib_read_bw -e -s 65536 -n 200
+	perftest ib_read_lat -e -n 100
+	perftest ib_send_bw -m 256 -s 100000 -n 50
+	perftest ib_write_bw -m 256 -s 100000 -n 50
+	perftest ib_read_bw -m 256 -s 100000 -n 50
+	perftest ib_write_bw -l 8 -s 64 -n 800
+	perftest ib_send_bw -I 64 -s 64 -n 800
+	for tool in CMP_AND_SWAP FETCH_AND_ADD; do
+		perftest ib_atomic_bw -A $tool -n 500
+		perftest ib_atomic_lat -A $tool -n 200
+	done
+	perftest ib_atomic_bw -R -n 200
+	perftest ib_atomic_bw -b -q 4 -n 500
+	perftest ib_send_bw -c UD -s 1024 -n 500
+	perftest ib_send_bw -c UD -b -s 1 -n 500
+	perftest ib_send_bw -c UD -R -s 1000 -n 200
+	perftest ib_send_bw -c UD -e -s 1000 -n 200
+	perftest ib_send_lat -c UD -a -n 20
+	perftest ib_send_lat -c UD -R -n 100
+}
+
+# --- rdma_cm -------------------------------------------------------------------------------------------
+
+rping_quick() {
+	stock_pair "rping, data verified" 30 "rping -s -a $SERVER_IP -C 20 -V -v" \
+		"rping -c -a $SERVER_IP -I $CLIENT_IP -C 20 -V -v"
+}
+
+rdmacm_tools() {
+	rping_quick
+	stock_pair "rping, 60000 bytes" 30 "rping -s -a $SERVER_IP -C 5 -S 60000 -V" \
+		"rping -c -a $SERVER_IP -C 5 -S 60000 -V"
+	stock_pair "ucmatose" 30 "ucmatose -b $SERVER_IP -C 20 -S 1000" "ucmatose -s $SERVER_IP -C 20 -S 1000"
+	stock_pair "ucmatose, 8 connections" 30 "ucmatose -b $SERVER_IP -c 8 -C 5 -S 100" \
+		"ucmatose -s $SERVER_IP -c 8 -C 5 -S 100"
+	stock_pair "rstream" 30 "rstream -b $SERVER_IP -S 4096 -C 20 -I 10" "rstream -s $SERVER_IP -S 4096 -C 20 -I 10"
+	stock_pair "rstream, 1 MiB" 30 "rstream -b $SERVER_IP -S 1048576 -C 3 -I 3" \
+		"rstream -s $SERVER_IP -S 1048576 -C 3 -I 3"
+	stock_pair "udaddy" 30 "udaddy -b $SERVER_IP -C 20 -S 1000" "udaddy -s $SERVER_IP -C 20 -S 1000"
+	stock_pair "rdma_server, rdma_client" 30 "rdma_server -s $SERVER_IP -p 7471" "rdma_client -s $SERVER_IP -p 7471"
+	stock_pair "cmtime, 20 connections" 30 "cmtime -b $SERVER_IP -c 20" "cmtime -s $SERVER_IP -c 20"
+}
+
+# gids : of the two addresses
+stock_gids() {
+	SERVER_GID=$(gid_index $A "$SERVER_DEV" "$SERVER_IP") &&
+		CLIENT_GID=$(gid_index "$CLIENT_NS" "$CLIENT_DEV" "$CLIENT_IP") ||
+		bail "$WHERE: no GID of $SERVER_IP or $CLIENT_IP"
+}

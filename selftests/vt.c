@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdarg.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "vt.h"
+
+void vt_die(int status, const char *fmt, ...)
+{
+	va_list ap;
+
+	fflush(stdout);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	exit(status);
+}
+
+bool vt_is_rxe(void)
+{
+	const char *driver = getenv("DRIVER");
+
+	return driver && !strcmp(driver, "rxe");
+}
+
+double vt_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+/* --- random numbers ------------------------------------------------------- */
+
+/* the finalizer of splitmix64 */
+uint64_t vt_mix(uint64_t x)
+{
+	x += 0x9e3779b97f4a7c15ull;
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+	return x ^ (x >> 31);
+}
+
+uint64_t vt_rand(struct vt_rng *rng)
+{
+	return vt_mix(rng->state++);
+}
+
+uint32_t vt_below(struct vt_rng *rng, uint32_t n)
+{
+	return n ? vt_rand(rng) % n : 0;
+}
+
+void vt_pattern(void *buf, uint64_t key, size_t pos, size_t len)
+{
+	uint8_t *p = buf;
+
+	while (len) {
+		uint64_t word = vt_mix(key ^ (pos / 8));
+		size_t skip = pos % 8, n = min(8 - skip, len);
+
+		memcpy(p, (uint8_t *)&word + skip, n);
+		p += n;
+		pos += n;
+		len -= n;
+	}
+}
+
+/* --- device ----------------------------------------------------------------- */
+
+static struct ibv_context *open_by_name(const char *name)
+{
+	struct ibv_context *ctx = NULL;
+	struct ibv_device **list;
+	int i, n;
+
+	list = ibv_get_device_list(&n);
+	if (!list)
+		vt_die(VT_SETUP, "no RDMA devices: %s", strerror(errno));
+	for (i = 0; i < n; i++)
+		if (!name || !strcmp(ibv_get_device_name(list[i]), name))
+			break;
+	if (i == n)
+		vt_die(VT_SETUP, "no RDMA device %s among %d", name ? name : "", n);
+	ctx = ibv_open_device(list[i]);
+	if (!ctx)
+		vt_die(VT_SETUP, "open %s: %s", ibv_get_device_name(list[i]), strerror(errno));
+	ibv_free_device_list(list);
+	return ctx;
+}
+
+static bool is_v4(const union ibv_gid *gid)
+{
+	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid->raw);
+}
+
+static union ibv_gid gid_of_ip(const char *ip)
+{
+	union ibv_gid gid = {};
+
+	if (inet_pton(AF_INET, ip, gid.raw + 12) == 1)
+		gid.raw[10] = gid.raw[11] = 0xff;
+	else if (inet_pton(AF_INET6, ip, gid.raw) != 1)
+		vt_die(VT_SETUP, "not an address: %s", ip);
+	return gid;
+}
+
+/* how well a table entry suits when nothing was asked for; 0: not at all */
+static int gid_rank(const struct ibv_gid_entry *e)
+{
+	if (e->gid_type != IBV_GID_TYPE_ROCE_V2)
+		return 0;
+	if (is_v4(&e->gid))
+		return 3;
+	return IN6_IS_ADDR_LINKLOCAL((const struct in6_addr *)e->gid.raw) ? 1 : 2;
+}
+
+static void choose_gid(struct vt_dev *dev, const char *ip, int gid_index)
+{
+	union ibv_gid wanted = {};
+	struct ibv_gid_entry e;
+	int i, rank, best = 0;
+
+	if (ip)
+		wanted = gid_of_ip(ip);
+	for (i = 0; i < dev->port.gid_tbl_len; i++) {
+		if (gid_index >= 0 && i != gid_index)
+			continue;
+		if (ibv_query_gid_ex(dev->ctx, 1, i, &e, 0))
+			continue;
+		rank = gid_rank(&e);
+		if (ip && memcmp(&e.gid, &wanted, sizeof(wanted)))
+			rank = 0;
+		if (rank > best) {
+			best = rank;
+			dev->gid = e.gid;
+			dev->gid_index = i;
+		}
+	}
+	if (!best)
+		vt_die(VT_SETUP, "no RoCE v2 GID for %s", ip ? ip : "any address");
+}
+
+void vt_open(struct vt_dev *dev, const char *name, const char *ip, int gid_index)
+{
+	dev->ctx = open_by_name(name);
+	if (ibv_query_device(dev->ctx, &dev->attr))
+		vt_die(VT_SETUP, "query device: %s", strerror(errno));
+	if (ibv_query_port(dev->ctx, 1, &dev->port))
+		vt_die(VT_SETUP, "query port: %s", strerror(errno));
+	if (dev->port.state != IBV_PORT_ACTIVE)
+		vt_die(VT_SETUP, "port is not active");
+	dev->pd = ibv_alloc_pd(dev->ctx);
+	if (!dev->pd)
+		vt_die(VT_SETUP, "alloc pd: %s", strerror(errno));
+	choose_gid(dev, ip, gid_index);
+}
+
+void vt_close(struct vt_dev *dev)
+{
+	if (ibv_dealloc_pd(dev->pd))
+		vt_die(VT_WRONG, "dealloc pd: %s", strerror(errno));
+	if (ibv_close_device(dev->ctx))
+		vt_die(VT_WRONG, "close device: %s", strerror(errno));
+}
+
+struct ibv_mr *vt_mr(struct vt_dev *dev, size_t size, int access)
+{
+	struct ibv_mr *mr;
+	void *buf = NULL;
+
+	if (posix_memalign(&buf, 4096, size))
+		vt_die(VT_SETUP, "no memory");
+	memset(buf, 0, size);
+	mr = ibv_reg_mr(dev->pd, buf, size, access);
+	if (!mr)
+		vt_die(VT_SETUP, "reg mr of %zu bytes: %s", size, strerror(errno));
+	return mr;
+}
+
+void vt_mr_free(struct ibv_mr *mr)
+{
+	void *buf = mr->addr;
+
+	if (ibv_dereg_mr(mr))
+		vt_die(VT_WRONG, "dereg mr: %s", strerror(errno));
+	free(buf);
+}
+
+/* --- queue pairs ------------------------------------------------------------ */
+
+int vt_to_init(struct ibv_qp *qp, int access)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qkey = VT_QKEY,
+		.qp_access_flags = access,
+	};
+
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+			     (qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
+}
+
+int vt_to_rtr(struct ibv_qp *qp, struct vt_dev *dev, const struct vt_conn *c)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = c->mtu,
+		.dest_qp_num = c->peer.qpn,
+		.rq_psn = c->peer.psn,
+		.max_dest_rd_atomic = c->rd_atomic,
+		.min_rnr_timer = c->min_rnr_timer,
+		.ah_attr = {
+			.is_global = 1,
+			.port_num = 1,
+			.grh = {
+				.dgid = c->peer.gid,
+				.sgid_index = dev->gid_index,
+				.hop_limit = 64,
+			},
+		},
+	};
+
+	if (qp->qp_type == IBV_QPT_UD)
+		return ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+			     IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+}
+
+int vt_to_rts(struct ibv_qp *qp, const struct vt_conn *c)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTS,
+		.sq_psn = c->sq_psn,
+		.timeout = c->timeout,
+		.retry_cnt = c->retry_cnt,
+		.rnr_retry = c->rnr_retry,
+		.max_rd_atomic = c->rd_atomic,
+	};
+
+	if (qp->qp_type == IBV_QPT_UD)
+		return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
+			     IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+int vt_to_state(struct ibv_qp *qp, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = { .qp_state = state };
+
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+}
+
+enum ibv_qp_state vt_state(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	if (ibv_query_qp(qp, &attr, IBV_QP_STATE, &init))
+		return IBV_QPS_UNKNOWN;
+	return attr.qp_state;
+}
+
+const char *vt_state_name(enum ibv_qp_state state)
+{
+	static const char *const names[] = {
+		"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR",
+	};
+
+	return state < ARRAY_SIZE(names) ? names[state] : "?";
+}
+
+struct ibv_ah *vt_ah(struct vt_dev *dev, const union ibv_gid *dgid)
+{
+	struct ibv_ah_attr attr = {
+		.is_global = 1,
+		.port_num = 1,
+		.grh = {
+			.dgid = *dgid,
+			.sgid_index = dev->gid_index,
+			.hop_limit = 64,
+		},
+	};
+
+	return ibv_create_ah(dev->pd, &attr);
+}
+
+/* --- control connection ----------------------------------------------------- */
+
+static int ctl_ready(int fd, int timeout_s)
+{
+	struct timeval tv = { .tv_sec = timeout_s };
+	int one = 1;
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	return fd;
+}
+
+int vt_ctl_accept(uint16_t port, int timeout_s)
+{
+	struct sockaddr_in6 any = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+	int fd, conn, one = 1, zero = 0;
+
+	fd = ctl_ready(socket(AF_INET6, SOCK_STREAM, 0), timeout_s);
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
+	if (bind(fd, (struct sockaddr *)&any, sizeof(any)) || listen(fd, 1))
+		vt_die(VT_SETUP, "listen on TCP port %u: %s", port, strerror(errno));
+	conn = accept(fd, NULL, NULL);
+	if (conn < 0)
+		vt_die(VT_SETUP, "nobody connected: %s", strerror(errno));
+	close(fd);
+	return ctl_ready(conn, timeout_s);
+}
+
+int vt_ctl_connect(const char *host, uint16_t port, int timeout_s)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *ai;
+	double end = vt_now() + 10;
+	char service[8];
+	int fd, rc;
+
+	snprintf(service, sizeof(service), "%u", port);
+	rc = getaddrinfo(host, service, &hints, &ai);
+	if (rc)
+		vt_die(VT_SETUP, "%s: %s", host, gai_strerror(rc));
+	/* the server may not be listening yet */
+	do {
+		fd = socket(ai->ai_family, SOCK_STREAM, 0);
+		rc = connect(fd, ai->ai_addr, ai->ai_addrlen);
+		if (!rc)
+			break;
+		close(fd);
+		usleep(50000);
+	} while (vt_now() < end);
+	freeaddrinfo(ai);
+	if (rc)
+		vt_die(VT_SETUP, "connect to %s port %u: %s", host, port, strerror(errno));
+	return ctl_ready(fd, timeout_s);
+}
+
+void vt_ctl_swap(int fd, const void *out, void *in, size_t len)
+{
+	uint8_t *p = in;
+	ssize_t n;
+
+	if (send(fd, out, len, MSG_NOSIGNAL) != (ssize_t)len)
+		vt_die(VT_GONE, "control connection: %s", strerror(errno));
+	for (; len; p += n, len -= n) {
+		n = recv(fd, p, len, 0);
+		if (n > 0)
+			continue;
+		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+			vt_die(VT_STALLED, "the peer is silent");
+		vt_die(VT_GONE, "the peer closed the control connection");
+	}
+}

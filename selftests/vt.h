@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * vt: what the verbs test programs share: opening a device by name and address,
+ * bringing up queue pairs, a TCP control connection, and a random generator
+ * that gives the same sequence on both sides.
+ */
+#ifndef VT_H
+#define VT_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* exit statuses of all programs; 1 is the one that means "the device is wrong" */
+enum {
+	VT_OK = 0,
+	VT_WRONG = 1, /* wrong data, wrong completion, wrong error code */
+	VT_SETUP = 2, /* bad arguments or no device: nothing was tested */
+	VT_GONE = 3, /* the peer or the device went away */
+	VT_STALLED = 4, /* no progress within the time limit */
+	VT_SKIP = 5, /* the device does not offer what this would test */
+};
+
+void vt_die(int status, const char *fmt, ...)
+	__attribute__((noreturn, format(printf, 2, 3)));
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define min(a, b) ((a) < (b) ? (a) : (b))
+#define max(a, b) ((a) > (b) ? (a) : (b))
+
+double vt_now(void);
+
+/* the tests are being validated against rdma_rxe, whose known deviations they then excuse */
+bool vt_is_rxe(void);
+
+/* --- random numbers ------------------------------------------------------- */
+
+uint64_t vt_mix(uint64_t x);
+
+struct vt_rng {
+	uint64_t state;
+};
+
+uint64_t vt_rand(struct vt_rng *rng);
+/* 0 .. n - 1 */
+uint32_t vt_below(struct vt_rng *rng, uint32_t n);
+
+/* bytes [pos, pos + len) of the endless pattern that belongs to @key */
+void vt_pattern(void *buf, uint64_t key, size_t pos, size_t len);
+
+/* --- device ----------------------------------------------------------------- */
+
+struct vt_dev {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_device_attr attr;
+	struct ibv_port_attr port;
+	union ibv_gid gid;
+	int gid_index;
+};
+
+/*
+ * Open @name and choose a RoCE v2 GID: number @gid_index, or (when negative)
+ * the one of address @ip, or (when NULL) an IPv4 one, or any global one.
+ */
+void vt_open(struct vt_dev *dev, const char *name, const char *ip, int gid_index);
+void vt_close(struct vt_dev *dev);
+
+/* a page-aligned buffer and its memory region */
+struct ibv_mr *vt_mr(struct vt_dev *dev, size_t size, int access);
+void vt_mr_free(struct ibv_mr *mr);
+
+/* --- queue pairs ------------------------------------------------------------ */
+
+#define VT_QKEY 0x11111111
+
+/* what the peer must know */
+struct vt_addr {
+	uint32_t qpn;
+	uint32_t psn;
+	union ibv_gid gid;
+};
+
+struct vt_conn {
+	struct vt_addr peer;
+	uint32_t sq_psn;
+	enum ibv_mtu mtu;
+	uint8_t rd_atomic;
+	uint8_t timeout;
+	uint8_t retry_cnt;
+	uint8_t rnr_retry;
+	uint8_t min_rnr_timer;
+};
+
+#define VT_REMOTE_ACCESS \
+	(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+
+/* each returns what ibv_modify_qp() returned: 0 or an errno */
+int vt_to_init(struct ibv_qp *qp, int access);
+int vt_to_rtr(struct ibv_qp *qp, struct vt_dev *dev, const struct vt_conn *c);
+int vt_to_rts(struct ibv_qp *qp, const struct vt_conn *c);
+int vt_to_state(struct ibv_qp *qp, enum ibv_qp_state state);
+enum ibv_qp_state vt_state(struct ibv_qp *qp);
+const char *vt_state_name(enum ibv_qp_state state);
+
+struct ibv_ah *vt_ah(struct vt_dev *dev, const union ibv_gid *dgid);
+
+/* --- control connection ----------------------------------------------------- */
+
+/* -1 on the first call's failure is fatal inside; the result is a connected socket */
+int vt_ctl_accept(uint16_t port, int timeout_s);
+int vt_ctl_connect(const char *host, uint16_t port, int timeout_s);
+/* both sides send @len bytes and receive as many */
+void vt_ctl_swap(int fd, const void *out, void *in, size_t len);
+
+#endif
