@@ -70,7 +70,7 @@ void side_to_sqd(struct side *s, bool notify)
 	side_modify(s, &attr, IB_QP_STATE | IB_QP_EN_SQD_ASYNC_NOTIFY);
 }
 
-static u32 side_psn(const struct side *s)
+u32 side_first_psn(const struct side *s)
 {
 	return s->pair->config.psn + 0x1000 * (s - s->pair->side);
 }
@@ -95,9 +95,8 @@ void side_to_rtr(struct side *s)
 		.qp_state = IB_QPS_RTR,
 		.path_mtu = c->mtu,
 		.dest_qp_num = pair_peer(s)->qp->qpn,
-		.rq_psn = side_psn(pair_peer(s)),
+		.rq_psn = side_first_psn(pair_peer(s)),
 		.max_dest_rd_atomic = c->rd_atomic,
-		.min_rnr_timer = 1,
 	};
 
 	side_modify(s, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU |
@@ -115,7 +114,7 @@ void side_to_rts(struct side *s)
 		.timeout = c->timeout,
 		.retry_cnt = max(c->retry, 0),
 		.rnr_retry = max(c->rnr_retry, 0),
-		.sq_psn = side_psn(s),
+		.sq_psn = side_first_psn(s),
 		.max_rd_atomic = c->rd_atomic,
 	};
 
@@ -547,4 +546,90 @@ void side_expect_none(struct side *s)
 			       "send %llu, status %d", wc.wr_id, wc.status);
 	KUNIT_EXPECT_FALSE_MSG(s->pair->test, side_poll(&s->rcq, &wc),
 			       "recv %llu, status %d", wc.wr_id, wc.status);
+}
+
+/* --- packets --------------------------------------------------------------------------------------- */
+
+static bool rule_applies(const struct rule *r, const struct fake_packet *p)
+{
+	return p->path == &r->from->path && p->t.op == r->op &&
+	       (!r->by_psn || p->t.psn == r->psn);
+}
+
+static enum fake_verdict rules_filter(struct fake_net *net,
+				      const struct fake_packet *p)
+{
+	struct rule *r;
+
+	for (r = net->arg; r->from; r++) {
+		if (!rule_applies(r, p) || (r->count && r->hits == r->count))
+			continue;
+		if (r->skip) {
+			r->skip--;
+			continue;
+		}
+		r->hits++;
+		return r->verdict;
+	}
+	return FAKE_PASS;
+}
+
+void pair_rules(struct pair *p, struct rule *rules)
+{
+	p->net.arg = rules;
+	p->net.filter = rules ? rules_filter : NULL;
+}
+
+const struct fake_log *side_sent_nth(struct side *s, u8 op, int syndrome, u32 n)
+{
+	struct fake_net *net = &s->pair->net;
+	u32 i = net->sent > FAKE_NET_LOG ? net->sent - FAKE_NET_LOG : 0;
+	const struct fake_log *l;
+
+	for (; i != net->sent; i++) {
+		l = &net->log[i % FAKE_NET_LOG];
+		if (l->path == &s->path && l->op == op &&
+		    (syndrome < 0 || l->syndrome == syndrome) && !n--)
+			return l;
+	}
+	return NULL;
+}
+
+u32 side_sent(struct side *s, u8 op, int syndrome)
+{
+	u32 n = 0;
+
+	while (side_sent_nth(s, op, syndrome, n))
+		n++;
+	return n;
+}
+
+struct sroce_train side_train(struct side *from, u8 op, u32 psn)
+{
+	return (struct sroce_train){
+		.op = op,
+		.service = SROCE_RC,
+		.flags = SROCE_START | SROCE_END | SROCE_ACKREQ,
+		.pkey = 0xffff,
+		.mtu = from->pair->mtu,
+		.dqpn = pair_peer(from)->qp->qpn,
+		.psn = psn & SROCE_PSN_MASK,
+		.npkts = 1,
+		.rkey = pair_peer(from)->mr->key,
+		.va = (uintptr_t)pair_peer(from)->mem,
+	};
+}
+
+void side_inject(struct side *from, const struct sroce_train *t)
+{
+	KUNIT_ASSERT_TRUE(from->pair->test, fake_net_inject(&from->path, t));
+}
+
+void side_inject_ack(struct side *from, u8 syndrome, u32 psn)
+{
+	struct sroce_train t = side_train(from, SROCE_OP_ACK, psn);
+
+	t.flags = SROCE_START | SROCE_END;
+	t.syndrome = syndrome;
+	side_inject(from, &t);
 }

@@ -217,6 +217,50 @@ static inline void side_expect_recv(struct side *s, u64 wr_id,
 /* Nothing is left in a side's completion queues */
 void side_expect_none(struct side *s);
 
+/* --- packets --------------------------------------------------------------------- */
+
+/**
+ * struct rule - what shall happen to some of the packets
+ * @from: who sends them; NULL ends a list of rules
+ * @op: kind of packet
+ * @psn: only this one, when @by_psn
+ * @by_psn: @psn counts
+ * @skip: so many are let through first
+ * @count: so many are meant, 0: all
+ * @verdict: what happens
+ * @hits: how many it happened to
+ */
+struct rule {
+	struct side *from;
+	u8 op;
+	u32 psn;
+	bool by_psn;
+	u32 skip;
+	u32 count;
+	enum fake_verdict verdict;
+	u32 hits;
+};
+
+/* Apply a list of rules to packets from now on; NULL: none any more */
+void pair_rules(struct pair *p, struct rule *rules);
+
+/* How many packets like this a side has sent; @syndrome < 0: whichever */
+u32 side_sent(struct side *s, u8 op, int syndrome);
+
+/* The @n-th of them (from 0), or NULL */
+const struct fake_log *side_sent_nth(struct side *s, u8 op, int syndrome,
+				     u32 n);
+
+/* An only packet from a side to the other one, for fake_net_inject() */
+struct sroce_train side_train(struct side *from, u8 op, u32 psn);
+void side_inject(struct side *from, const struct sroce_train *t);
+
+/* The same for an ACK, NAK or RNR NAK */
+void side_inject_ack(struct side *from, u8 syndrome, u32 psn);
+
+/* PSN of the first packet that a side sends */
+u32 side_first_psn(const struct side *s);
+
 /* --- data ------------------------------------------------------------------------- */
 
 /* Bytes that differ from place to place and from one @seed to the next */

@@ -250,7 +250,8 @@ void sroce_requester_response(struct sroce_qp *qp, struct sroce_train *t);
  * @qp: QP
  * @why: counter of the reason
  *
- * Takes one from the retry count; when that is used up the QP fails.
+ * Takes one from the retry count; when that is used up the QP fails. Does
+ * nothing while the QP waits for a receiver that is not ready.
  *
  * Context: requester lock held.
  */
@@ -319,8 +320,12 @@ bool sroce_job_push(struct sroce_responder *resp,
 
 bool sroce_job_room(const struct sroce_responder *resp);
 
-/* Forget answers from @psn on, because the peer asks for them again */
-void sroce_job_rewind(struct sroce_responder *resp, u32 psn);
+/*
+ * Queue an answer once more, because the peer asks for it again: before those
+ * to later requests, and instead of the same one when that has not left yet.
+ */
+void sroce_job_repeat(struct sroce_responder *resp,
+		      const struct sroce_rd_res *res);
 
 /* --- datagram.c -------------------------------------------------------------- */
 

@@ -105,7 +105,8 @@ struct sroce_swqe {
  * @recover: PSN that the last restart went back to; @recovering tells if valid
  * @recovering: a restart took place and @recover was not answered yet
  * @timer_armed: @timer is going to fire
- * @resp_high: highest PSN of a response seen since the restart
+ * @resp_high: newest PSN of a response seen since the restart; one further on
+ *	still belongs to the stream before it
  * @deadline: when the oldest unacknowledged packet times out; 0: nothing does
  * @timer: retransmission, or end of the RNR wait
  * @drained_event: raise IB_EVENT_SQ_DRAINED when the queue has drained
@@ -162,10 +163,12 @@ struct sroce_rd_res {
  * struct sroce_rd_job - responses on their way out
  * @res: what to answer with
  * @sent: packets already sent
+ * @repeated: the peer has asked for it before
  */
 struct sroce_rd_job {
 	struct sroce_rd_res res;
 	u32 sent;
+	bool repeated;
 };
 
 /* What an in-sequence request is part of */

@@ -26,17 +26,42 @@ bool sroce_job_push(struct sroce_responder *resp,
 	return true;
 }
 
-void sroce_job_rewind(struct sroce_responder *resp, u32 psn)
+/* Place of the first answer that begins at @psn or later */
+static u32 sroce_job_place(struct sroce_responder *resp, u32 psn)
 {
-	struct sroce_rd_job *job;
+	u32 i = resp->job_tail;
 
-	while (resp->job_tail != resp->job_head) {
-		job = sroce_job(resp, resp->job_tail - 1);
-		if (sroce_psn_diff(sroce_psn_add(job->res.psn, job->res.npsn),
-				   psn) <= 0)
-			break;
-		resp->job_tail--;
+	while (i != resp->job_head &&
+	       sroce_psn_diff(sroce_job(resp, i - 1)->res.psn, psn) >= 0)
+		i--;
+	return i;
+}
+
+static bool sroce_job_overlaps(const struct sroce_rd_job *job, u32 psn)
+{
+	return sroce_psn_diff(sroce_psn_add(job->res.psn, job->res.npsn),
+			      psn) > 0;
+}
+
+void sroce_job_repeat(struct sroce_responder *resp,
+		      const struct sroce_rd_res *res)
+{
+	u32 place = sroce_job_place(resp, sroce_psn_add(res->psn, res->npsn));
+	u32 i;
+
+	if (place != resp->job_head &&
+	    sroce_job_overlaps(sroce_job(resp, place - 1), res->psn)) {
+		place--;
+	} else {
+		if (!sroce_job_room(resp))
+			return;
+		for (i = resp->job_tail++; i != place; i--)
+			*sroce_job(resp, i) = *sroce_job(resp, i - 1);
 	}
+	*sroce_job(resp, place) = (struct sroce_rd_job){
+		.res = *res,
+		.repeated = true,
+	};
 }
 
 static void sroce_reply_init(struct sroce_qp *qp, struct sroce_train *t,
@@ -105,19 +130,29 @@ static bool sroce_reply_read(struct sroce_qp *qp, struct sroce_tx *tx,
 	return !err;
 }
 
-/* The region of a READ under way has gone: refuse the rest of it */
+/*
+ * The region of a READ under way has gone: refuse the rest of it. A repeated
+ * READ is not worth an error: it may be an old packet, and who asked for it
+ * may have given the region up long ago.
+ */
 static void sroce_read_broken(struct sroce_qp *qp,
 			      const struct sroce_rd_job *job)
 {
 	struct sroce_responder *resp = &qp->resp;
 
+	if (job->repeated) {
+		resp->job_head++;
+		return;
+	}
 	resp->epsn = sroce_psn_add(job->res.psn, job->sent);
 	resp->ack = SROCE_ACK_NAK;
 	resp->syndrome = SROCE_NAK_REM_ACCESS;
-	resp->fatal = true;
 	resp->job_head = resp->job_tail;
 	sroce_qp_count(qp, SROCE_CNT_RESP_REMOTE_ACCESS_ERRORS, 1);
-	sroce_qp_event(qp, IB_EVENT_QP_ACCESS_ERR);
+	/* A later request may have failed already */
+	if (!resp->fatal)
+		sroce_qp_event(qp, IB_EVENT_QP_ACCESS_ERR);
+	resp->fatal = true;
 }
 
 static void sroce_reply_job(struct sroce_qp *qp, struct sroce_tx *tx)

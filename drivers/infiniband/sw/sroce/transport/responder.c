@@ -570,10 +570,8 @@ static void sroce_duplicate_read(struct sroce_qp *qp, struct sroce_train *t,
 		.len = t->dma_len,
 	};
 
-	if (!sroce_same_read(qp, old, t))
-		return;
-	sroce_job_rewind(&qp->resp, t->psn);
-	sroce_job_push(&qp->resp, &res);
+	if (sroce_same_read(qp, old, t))
+		sroce_job_repeat(&qp->resp, &res);
 }
 
 static void sroce_duplicate(struct sroce_qp *qp, struct sroce_train *t)
@@ -590,12 +588,10 @@ static void sroce_duplicate(struct sroce_qp *qp, struct sroce_train *t)
 	res = sroce_find_res(resp, t->psn);
 	if (!res)
 		return;
-	if (t->op == SROCE_OP_READ) {
+	if (t->op == SROCE_OP_READ)
 		sroce_duplicate_read(qp, t, res);
-	} else if (t->op == res->op) {
-		sroce_job_rewind(resp, t->psn);
-		sroce_job_push(resp, res);
-	}
+	else if (t->op == res->op)
+		sroce_job_repeat(resp, res);
 }
 
 /*

@@ -27,6 +27,14 @@ static struct sroce_swqe *sroce_oldest_read(struct sroce_requester *req,
 	return NULL;
 }
 
+/* Where the next response to the oldest READ or atomic begins */
+static u32 sroce_response_psn(const struct sroce_requester *req,
+			      const struct sroce_swqe *slot)
+{
+	return sroce_psn_diff(req->una_psn, slot->first_psn) > 0 ?
+	       req->una_psn : slot->first_psn;
+}
+
 static void sroce_advance(struct sroce_qp *qp, u32 una)
 {
 	qp->req.una_psn = una & SROCE_PSN_MASK;
@@ -53,8 +61,10 @@ static bool sroce_stale_gap(struct sroce_requester *req, u32 psn)
 
 static void sroce_implied_nak(struct sroce_qp *qp, u32 psn)
 {
-	if (!sroce_stale_gap(&qp->req, psn))
-		sroce_requester_restart(qp, SROCE_CNT_IMPLIED_NAK_SEQ_ERR);
+	if (sroce_stale_gap(&qp->req, psn))
+		return;
+	sroce_requester_restart(qp, SROCE_CNT_IMPLIED_NAK_SEQ_ERR);
+	qp->req.resp_high = psn;
 }
 
 /*
@@ -65,12 +75,16 @@ static bool sroce_ack_until(struct sroce_qp *qp, u32 end)
 {
 	struct sroce_requester *req = &qp->req;
 	struct sroce_swqe *slot = sroce_oldest_read(req, end - 1);
-	bool blocked = slot && sroce_psn_diff(end, slot->first_psn) > 0;
-	u32 una = blocked ? slot->first_psn : end;
+	u32 limit = end;
 
-	if (sroce_psn_diff(una, req->una_psn) > 0)
-		sroce_advance(qp, una);
-	return !blocked;
+	/* As far as a READ has been answered it is in nobody's way */
+	if (slot)
+		limit = sroce_response_psn(req, slot);
+	if (sroce_psn_diff(limit, end) > 0)
+		limit = end;
+	if (sroce_psn_diff(limit, req->una_psn) > 0)
+		sroce_advance(qp, limit);
+	return limit == end;
 }
 
 static void sroce_got_nak(struct sroce_qp *qp, const struct sroce_train *t)
@@ -237,9 +251,7 @@ static void sroce_got_data(struct sroce_qp *qp, struct sroce_train *t)
 
 	if (!slot || sroce_psn_diff(t->psn, req->next_psn) >= 0)
 		return;
-	expected = slot->first_psn;
-	if (sroce_psn_diff(req->una_psn, expected) > 0)
-		expected = req->una_psn;
+	expected = sroce_response_psn(req, slot);
 	if (sroce_psn_diff(t->psn, expected) < 0)
 		return;
 	if (t->psn != expected) {

@@ -32,8 +32,12 @@ static u64 sroce_timeout_ns(const struct sroce_qp *qp)
 	return t ? max_t(u64, 4096ULL << t, SROCE_MIN_TIMEOUT_NS) : 0;
 }
 
+/* See that the timer fires at @at or before */
 static void sroce_timer_start(struct sroce_requester *req, u64 at)
 {
+	if (req->timer_armed &&
+	    ktime_to_ns(hrtimer_get_expires(&req->timer)) <= at)
+		return;
 	req->timer_armed = true;
 	hrtimer_start(&req->timer, ns_to_ktime(at), HRTIMER_MODE_ABS_SOFT);
 }
@@ -51,8 +55,7 @@ void sroce_requester_arm(struct sroce_qp *qp)
 	if (req->deadline || !ns)
 		return;
 	req->deadline = ktime_get_ns() + ns;
-	if (!req->timer_armed)
-		sroce_timer_start(req, req->deadline);
+	sroce_timer_start(req, req->deadline);
 }
 
 void sroce_requester_progress(struct sroce_qp *qp)
@@ -61,6 +64,8 @@ void sroce_requester_progress(struct sroce_qp *qp)
 
 	req->retries = qp->attr.retry_cnt;
 	req->rnr_retries = qp->attr.rnr_retry;
+	/* What the peer was not ready for has been taken after all */
+	req->rnr_wait = false;
 	if (req->recovering &&
 	    sroce_psn_diff(req->una_psn, req->recover) > 0)
 		req->recovering = false;
@@ -82,6 +87,9 @@ void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why)
 {
 	struct sroce_requester *req = &qp->req;
 
+	/* Everything is going to be sent again anyhow, when the wait is over */
+	if (req->rnr_wait)
+		return;
 	sroce_qp_count(qp, why, 1);
 	if (!req->retries) {
 		sroce_qp_count(qp, SROCE_CNT_REQ_TRANSPORT_RETRIES_EXCEEDED, 1);
@@ -91,7 +99,8 @@ void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why)
 	req->retries--;
 	req->recovering = true;
 	req->recover = req->una_psn;
-	req->resp_high = req->una_psn;
+	/* Whatever has a gap before it now belongs to the new stream */
+	req->resp_high = req->next_psn;
 	req->deadline = 0;
 	sroce_requester_rewind(qp);
 }
@@ -104,7 +113,6 @@ void sroce_requester_rnr_wait(struct sroce_qp *qp, u8 code)
 	sroce_requester_rewind(qp);
 	req->rnr_wait = true;
 	req->deadline = ktime_get_ns() + ns;
-	/* Earlier than the ACK timeout that may be pending */
 	sroce_timer_start(req, req->deadline);
 }
 
