@@ -44,6 +44,39 @@ struct sroce_gather {
 	u32 len;
 };
 
+/* How many packets the network may bring a packet forward or back */
+#define SROCE_REORDERING 16
+
+/* A packet was seen that tells of a gap before it */
+static inline void sroce_gap_begin(struct sroce_gap *gap, u32 psn)
+{
+	gap->first = psn;
+	gap->high = psn;
+}
+
+/**
+ * sroce_gap_again() - see whether a gap was left by a repeated stream too
+ * @gap: what was seen of the first stream
+ * @psn: of a packet that is still not the missing one
+ *
+ * The rest of a stream in which a packet is missing must not be answered
+ * again, even when it is out of order. But the stream begins anew with the
+ * missing packet; PSNs that fall back to the beginning tell that it was lost again.
+ *
+ * Return: true when the stream has begun anew.
+ */
+static inline bool sroce_gap_again(struct sroce_gap *gap, u32 psn)
+{
+	if (sroce_psn_diff(psn, gap->first) <= 0 ||
+	    sroce_psn_diff(gap->high, psn) > SROCE_REORDERING) {
+		sroce_gap_begin(gap, psn);
+		return true;
+	}
+	if (sroce_psn_diff(psn, gap->high) > 0)
+		gap->high = psn;
+	return false;
+}
+
 /* --- run.c ---------------------------------------------------------------- */
 
 /**
@@ -250,8 +283,9 @@ void sroce_requester_response(struct sroce_qp *qp, struct sroce_train *t);
  * @qp: QP
  * @why: counter of the reason
  *
- * Takes one from the retry count; when that is used up the QP fails. Does
- * nothing while the QP waits for a receiver that is not ready.
+ * Takes one from the retry count, but not for every one of a burst of NAKs; when
+ * that is used up the QP fails. Does nothing while the QP waits for a receiver
+ * that is not ready.
  *
  * Context: requester lock held.
  */

@@ -129,6 +129,7 @@ static void sroce_qp_reset(struct sroce_qp *qp, struct sroce_modify *m)
 	req->rd_outstanding = 0;
 	req->rnr_wait = false;
 	req->recovering = false;
+	req->retried = 0;
 	req->draining = false;
 	req->deadline = 0;
 	sroce_ring_reset(&req->ring);

@@ -54,6 +54,16 @@ struct sroce_half {
 	struct sroce_qp *qp;
 };
 
+/**
+ * struct sroce_gap - where a stream of packets with one missing was seen
+ * @first: PSN of the packet that told of the gap
+ * @high: highest PSN since
+ */
+struct sroce_gap {
+	u32 first;
+	u32 high;
+};
+
 /* How far a send work request has come */
 enum sroce_swqe_state {
 	SROCE_SWQE_READY,	/* fetched, nothing sent */
@@ -105,8 +115,8 @@ struct sroce_swqe {
  * @recover: PSN that the last restart went back to; @recovering tells if valid
  * @recovering: a restart took place and @recover was not answered yet
  * @timer_armed: @timer is going to fire
- * @resp_high: newest PSN of a response seen since the restart; one further on
- *	still belongs to the stream before it
+ * @retried: when a retry was counted last
+ * @gap: responses of the stream before the restart, which may still arrive
  * @deadline: when the oldest unacknowledged packet times out; 0: nothing does
  * @timer: retransmission, or end of the RNR wait
  * @drained_event: raise IB_EVENT_SQ_DRAINED when the queue has drained
@@ -134,7 +144,8 @@ struct sroce_requester {
 	bool drained_event;
 	bool draining;
 	u32 recover;
-	u32 resp_high;
+	struct sroce_gap gap;
+	u64 retried;
 	u64 deadline;
 	struct hrtimer timer;
 };
@@ -198,7 +209,7 @@ enum sroce_ack_state {
  * @rnr_sent: likewise for receiver-not-ready
  * @comm_est: IB_EVENT_COMM_EST was raised
  * @last_wqe: IB_EVENT_QP_LAST_WQE_REACHED was raised
- * @gap_high: highest PSN seen since the gap was reported
+ * @gap: requests seen since the gap was reported
  * @have_wqe: @wqe holds the receive work request of the current message
  * @wqe: private copy, with room for max_recv_sge elements
  * @recv_len: bytes its elements have together
@@ -235,7 +246,7 @@ struct sroce_responder {
 	bool have_wqe;
 	u32 epsn;
 	u32 msn;
-	u32 gap_high;
+	struct sroce_gap gap;
 	struct sroce_recv_wqe *wqe;
 	u32 recv_len;
 	u32 recv_off;

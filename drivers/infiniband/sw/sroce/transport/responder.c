@@ -161,7 +161,7 @@ static void sroce_not_ready(struct sroce_qp *qp, const struct sroce_train *t)
 	sroce_qp_count(qp, SROCE_CNT_OUT_OF_BUFFER, 1);
 	sroce_owe_nak(resp, SROCE_AETH_RNR | (qp->attr.min_rnr_timer & 0x1f));
 	resp->rnr_sent = true;
-	resp->gap_high = t->psn;
+	sroce_gap_begin(&resp->gap, t->psn);
 }
 
 /* The request was carried out */
@@ -594,22 +594,18 @@ static void sroce_duplicate(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_job_repeat(resp, res);
 }
 
-/*
- * Packets are missing. One NAK says so; the rest of the stream is dropped. A PSN
- * that goes backwards belongs to the repeated stream: its first packet was lost
- * too, which is worth a NAK again.
- */
+/* Packets are missing. One NAK says so; the rest of the stream is dropped. */
 static void sroce_gap(struct sroce_qp *qp, const struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
-	bool waiting = resp->nak_sent || resp->rnr_sent;
 
-	if (!waiting || sroce_psn_diff(t->psn, resp->gap_high) <= 0) {
-		sroce_qp_count(qp, SROCE_CNT_OUT_OF_SEQUENCE, 1);
-		sroce_owe_nak(resp, SROCE_NAK_PSN_SEQ);
-		resp->nak_sent = true;
-	}
-	resp->gap_high = t->psn;
+	if (!resp->nak_sent && !resp->rnr_sent)
+		sroce_gap_begin(&resp->gap, t->psn);
+	else if (!sroce_gap_again(&resp->gap, t->psn))
+		return;
+	sroce_qp_count(qp, SROCE_CNT_OUT_OF_SEQUENCE, 1);
+	sroce_owe_nak(resp, SROCE_NAK_PSN_SEQ);
+	resp->nak_sent = true;
 }
 
 /* --- dispatch --------------------------------------------------------------------------- */
