@@ -6,6 +6,7 @@
 #include <linux/mutex.h>
 #include <linux/uaccess.h>
 
+#include "lock.h"
 #include "verbs/limits.h"
 #include "verbs/mmap.h"
 #include "verbs/verbs.h"
@@ -132,9 +133,9 @@ static int sroce_srq_move(struct sroce_srq_obj *obj, struct sroce_ring *to,
 {
 	int err;
 
-	spin_lock_irq(&obj->srq.lock);
+	sroce_lock(&obj->srq.lock);
 	err = sroce_srq_swap(&obj->srq, to);
-	spin_unlock_irq(&obj->srq.lock);
+	sroce_unlock(&obj->srq.lock);
 	if (err)
 		return err;
 	sroce_mmap_remove(obj->map);
@@ -202,12 +203,12 @@ static int sroce_srq_set_limit(struct sroce_srq *srq, u32 limit)
 {
 	int err = 0;
 
-	spin_lock_irq(&srq->lock);
+	sroce_lock(&srq->lock);
 	if (limit > sroce_ring_entries(&srq->ring))
 		err = -EINVAL;
 	else
 		srq->limit = limit;
-	spin_unlock_irq(&srq->lock);
+	sroce_unlock(&srq->lock);
 	return err;
 }
 
@@ -238,11 +239,11 @@ int sroce_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
 {
 	struct sroce_srq *srq = to_sroce_srq(ibsrq);
 
-	spin_lock_irq(&srq->lock);
+	sroce_lock(&srq->lock);
 	attr->max_wr = sroce_ring_entries(&srq->ring);
 	attr->max_sge = srq->max_sge;
 	attr->srq_limit = srq->limit;
-	spin_unlock_irq(&srq->lock);
+	sroce_unlock(&srq->lock);
 	return 0;
 }
 
@@ -279,14 +280,13 @@ int sroce_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 			const struct ib_recv_wr **bad_wr)
 {
 	struct sroce_srq *srq = to_sroce_srq(ibsrq);
-	unsigned long flags;
 	int err = 0;
 
 	if (srq->user) {
 		*bad_wr = wr;
 		return -EOPNOTSUPP;
 	}
-	spin_lock_irqsave(&srq->lock, flags);
+	sroce_lock(&srq->lock);
 	for (; wr; wr = wr->next) {
 		err = sroce_srq_post_one(srq, wr);
 		if (err) {
@@ -294,6 +294,6 @@ int sroce_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 			break;
 		}
 	}
-	spin_unlock_irqrestore(&srq->lock, flags);
+	sroce_unlock(&srq->lock);
 	return err;
 }
