@@ -8,7 +8,6 @@
 #ifndef SROCE_MEMORY_RING_H
 #define SROCE_MEMORY_RING_H
 
-#include <linux/minmax.h>
 #include <linux/types.h>
 #include <asm/barrier.h>
 #include <rdma/sroce-abi.h>
@@ -81,13 +80,16 @@ static inline void *sroce_ring_entry(const struct sroce_ring *r, u32 index)
  *
  * Pairs with the producer's release store of prod.
  *
- * Return: number of entries from @r->index on, never more than the ring has:
- * a lying producer gets its own stale entries processed.
+ * Return: number of entries from @r->index on, 0 also when the producer's index
+ * makes no sense: one store of a liar must not keep the kernel busy with four
+ * billion stale entries.
  */
 static inline u32 sroce_ring_pending(const struct sroce_ring *r)
 {
 	/* Pairs with the producer: the entries are read after the index */
-	return min(smp_load_acquire(&r->hdr->prod) - r->index, r->mask + 1);
+	u32 pending = smp_load_acquire(&r->hdr->prod) - r->index;
+
+	return pending > r->mask + 1 ? 0 : pending;
 }
 
 /**

@@ -202,6 +202,12 @@ static inline void sroce_qp_hold(struct sroce_qp *qp)
  */
 void sroce_qp_error(struct sroce_qp *qp);
 
+/*
+ * Likewise, because a completion was lost: with an event, once, however many
+ * more will be lost while the queues are flushed.
+ */
+void sroce_qp_fatal(struct sroce_qp *qp);
+
 /* The send side of a datagram QP failed: SQE, the receive side goes on */
 void sroce_qp_send_error(struct sroce_qp *qp);
 

@@ -158,10 +158,8 @@ static void sroce_send_complete(struct sroce_qp *qp, struct sroce_swqe *slot,
 			       SROCE_CNT_REQ_CQE_FLUSH_ERROR :
 			       SROCE_CNT_REQ_CQE_ERROR, 1);
 	}
-	if (!sroce_cq_add(qp->scq, qp->ibqp, &cqe, status != IB_WC_SUCCESS)) {
-		sroce_qp_event(qp, IB_EVENT_QP_FATAL);
-		sroce_qp_error(qp);
-	}
+	if (!sroce_cq_add(qp->scq, qp->ibqp, &cqe, status != IB_WC_SUCCESS))
+		sroce_qp_fatal(qp);
 }
 
 void sroce_requester_fail(struct sroce_qp *qp, enum ib_wc_status status)
@@ -580,7 +578,7 @@ static bool sroce_sq_rest(struct sroce_requester *req)
 	WRITE_ONCE(hdr->flags, 0);
 	/* Clear, then look; the poster stores prod, then reads the flag */
 	smp_mb();
-	return sroce_ring_pending(&req->ring) == req->fetched - req->ring.index;
+	return sroce_ring_pending(&req->ring) <= req->fetched - req->ring.index;
 }
 
 static bool sroce_requester_send(struct sroce_qp *qp)
