@@ -234,7 +234,7 @@ static inline struct sroce_swqe *sroce_slot(const struct sroce_requester *req,
 
 static inline void *sroce_swqe_data(struct sroce_swqe *slot)
 {
-	return &slot->wqe + 1;
+	return slot->data;
 }
 
 static inline bool sroce_swqe_has_response(const struct sroce_swqe *slot)

@@ -81,7 +81,8 @@ enum sroce_swqe_state {
  * @chunk: READ: PSNs that one request asks for
  * @status: why it cannot be sent, an ib_wc_status; the QP fails when all
  *	earlier ones are complete
- * @wqe: validated copy; elements or inline data follow
+ * @wqe: validated copy of the header
+ * @data: elements or inline data
  */
 struct sroce_swqe {
 	u8 state;
@@ -92,6 +93,7 @@ struct sroce_swqe {
 	u32 length;
 	u32 chunk;
 	struct sroce_send_wqe wqe;
+	u8 data[];
 };
 
 /**
