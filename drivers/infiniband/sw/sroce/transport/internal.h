@@ -240,7 +240,7 @@ static inline struct sroce_swqe *sroce_slot(const struct sroce_requester *req,
 
 static inline void *sroce_swqe_data(struct sroce_swqe *slot)
 {
-	return &slot->wqe + 1;
+	return slot->data;
 }
 
 static inline bool sroce_swqe_has_response(const struct sroce_swqe *slot)
@@ -310,6 +310,10 @@ void sroce_requester_arm(struct sroce_qp *qp);
 void sroce_requester_rnr_wait(struct sroce_qp *qp, u8 code);
 
 void sroce_requester_timer_init(struct sroce_requester *req);
+
+/* --- batch.c ------------------------------------------------------------ */
+
+void sroce_batch_init(struct sroce_requester *req);
 
 /* --- responder.c ------------------------------------------------------------ */
 

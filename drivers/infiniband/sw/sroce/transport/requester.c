@@ -128,13 +128,15 @@ static struct sroce_swqe *sroce_fetch(struct sroce_qp *qp)
 		return NULL;
 	entry = sroce_ring_entry(&req->ring, req->fetched);
 	slot = sroce_slot(req, req->fetched);
-	memcpy(&slot->wqe, entry, req->ring.stride);
+	slot->wqe = *entry;
+	memcpy(slot->data, entry + 1, req->ring.stride - sizeof(*entry));
 	req->fetched++;
 	slot->state = SROCE_SWQE_READY;
 	slot->op = SROCE_OP_NONE;
 	slot->length = 0;
 	slot->npsn = 0;
 	slot->status = sroce_swqe_check(qp, slot);
+	req->batch.last_len = slot->length;
 	return slot;
 }
 
