@@ -228,6 +228,16 @@ static u32 sroce_outstanding(const struct sroce_requester *req)
 	return (req->send_psn - req->una_psn) & SROCE_PSN_MASK;
 }
 
+/* It fails as soon as everything before it is complete; nothing is sent after it */
+static enum sroce_step sroce_step_fail(struct sroce_qp *qp,
+				       struct sroce_swqe *slot,
+				       enum ib_wc_status status)
+{
+	slot->status = status;
+	sroce_requester_retire(qp);
+	return SROCE_STEP_WAIT;
+}
+
 static u8 sroce_local_op(struct sroce_qp *qp, const struct sroce_swqe *slot)
 {
 	struct sroce_mr *mr;
@@ -248,11 +258,15 @@ static u8 sroce_local_op(struct sroce_qp *qp, const struct sroce_swqe *slot)
 static enum sroce_step sroce_step_local(struct sroce_qp *qp,
 					struct sroce_swqe *slot)
 {
+	u8 status;
+
 	/* A key must not vanish under a request that may be sent again */
 	if (slot->wqe.opcode == SROCE_WR_LOCAL_INV &&
 	    qp->req.ring.index != qp->req.send)
 		return SROCE_STEP_WAIT;
-	slot->status = sroce_local_op(qp, slot);
+	status = sroce_local_op(qp, slot);
+	if (status != IB_WC_SUCCESS)
+		return sroce_step_fail(qp, slot, status);
 	slot->state = SROCE_SWQE_DONE;
 	qp->req.send++;
 	sroce_requester_retire(qp);
@@ -342,9 +356,7 @@ static enum sroce_step sroce_step_data(struct sroce_qp *qp,
 	n = min_t(u32, n, SROCE_TRAIN_BYTES / qp->mtu);
 	if (slot->length && sroce_gather_packets(qp, g, slot, k, &n)) {
 		sroce_gather_end(g);
-		slot->status = IB_WC_LOC_PROT_ERR;
-		sroce_requester_retire(qp);
-		return SROCE_STEP_WAIT;
+		return sroce_step_fail(qp, slot, IB_WC_LOC_PROT_ERR);
 	}
 
 	sroce_train_init(qp, &t, slot);
