@@ -279,6 +279,9 @@ static enum sroce_step sroce_begin(struct sroce_qp *qp,
 {
 	struct sroce_requester *req = &qp->req;
 
+	/* There will never be a turn for it */
+	if (sroce_swqe_has_response(slot) && !qp->attr.max_rd_atomic)
+		return sroce_step_fail(qp, slot, IB_WC_LOC_QP_OP_ERR);
 	if ((slot->wqe.flags & SROCE_SEND_FENCE) && req->rd_outstanding)
 		return SROCE_STEP_WAIT;
 	slot->first_psn = req->send_psn;
