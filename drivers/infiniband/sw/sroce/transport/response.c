@@ -235,6 +235,9 @@ static void sroce_got_data(struct sroce_qp *qp, struct sroce_train *t)
 	/* The response acknowledges what was sent before the READ */
 	if (expected != req->una_psn)
 		sroce_advance(qp, expected);
+	/* One of those may have failed */
+	if (sroce_qp_state(qp) == IB_QPS_ERR)
+		return;
 	if (!sroce_response_fits(slot, t->op))
 		status = IB_WC_BAD_RESP_ERR;
 	else if (t->op == SROCE_OP_READ_RESP)
