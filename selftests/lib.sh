@@ -7,6 +7,7 @@
 #   DRIVER=sroce|rxe     the driver under test (rxe: to validate the tests themselves)
 #   SET=quick|full       how much
 #   BIN=FOLDER           where the compiled programs are
+#   KO=FILE              the module, where it is not installed (insmod instead of modprobe)
 #
 # Everything happens on two hosts that a test makes for itself and takes down again: the network
 # namespaces $A and $B, each with the netdev "veth0", joined, and with the RDMA device $DEV_A and
@@ -19,6 +20,12 @@ A=srtest_a B=srtest_b
 DEV_A=srt_a DEV_B=srt_b
 IP_A=10.98.0.1 IP_B=10.98.0.2
 IP6_A=fd98::1 IP6_B=fd98::2
+
+# What rdma_rxe 7.2 does not survive in "verify": it stalls on IBV_SEND_FENCE, and never frees a queue
+# pair that has received a SEND with invalidate.
+VERIFY_OPTIONS=
+[ "$DRIVER" != rxe ] || VERIFY_OPTIONS="-F -o send,send_imm,write,write_imm,read,cas,fadd,count"
+
 TMP=$(mktemp -d "${TMPDIR:-/tmp}/sroce-selftest.XXXXXX")
 export LC_ALL=C
 
@@ -100,12 +107,14 @@ on_b() { in_ns $B "$@"; }
 driver_module() { [ "$DRIVER" = rxe ] && echo rdma_rxe || echo "$DRIVER"; }
 driver_loaded() { [ -d "/sys/module/$(driver_module)" ]; }
 
-# driver_load : with all that the stock tools need. A module that is not installed (a virtual
-# machine may have put it in with insmod) is fine as long as it is loaded.
+# driver_load : with all that the stock tools need
 driver_load() {
-	modprobe -aq ib_uverbs rdma_ucm ib_umad
-	driver_loaded || modprobe "$(driver_module)" || bail "no module for driver $DRIVER"
+	modprobe -aq ib_uverbs rdma_ucm ib_umad udp_tunnel ip6_udp_tunnel
+	driver_loaded && return
+	if [ -n "${KO:-}" ]; then insmod "$KO"; else modprobe "$(driver_module)"; fi || bail "no module for $DRIVER"
 }
+
+driver_unload() { limit 30 rmmod "$(driver_module)"; }
 
 # host_ns NAMESPACE : empty, with lo up
 host_ns() {
@@ -131,11 +140,11 @@ hosts_up() {
 # link_add NAMESPACE DEVICE [NETDEV] : an RDMA device, with the GIDs of its addresses
 link_add() {
 	local ns=$1 dev=$2 netdev=${3:-veth0}
-	in_ns "$ns" rdma link add "$dev" type "$DRIVER" netdev "$netdev" || return
+	limit 20 in_ns "$ns" rdma link add "$dev" type "$DRIVER" netdev "$netdev" || return
 	wait_gids "$ns" "$dev" "$netdev"
 }
 
-link_del() { in_ns "$1" rdma link del "$2"; }
+link_del() { limit 20 in_ns "$1" rdma link del "$2"; }
 
 # devices_up [MTU] : two hosts, two devices
 devices_up() {
@@ -283,8 +292,14 @@ program() {
 	make -s -C "$SELF" OUT="$BIN" >&2 && [ -x "$BIN/$1" ] && echo "$BIN/$1"
 }
 
-# limit SECONDS COMMAND... : killed after that, which is a failure
-limit() { timeout -k 2 "$@"; }
+# limit SECONDS COMMAND... : killed after that, which is a failure. A function of ours is only called:
+# what may take long in it has limits of its own.
+limit() {
+	local seconds=$1
+	shift
+	[ "$1" != in_ns ] || set -- ip netns exec "${@:2}"
+	if [ "$(type -t "$1")" = function ]; then "$@"; else timeout -k 2 "$seconds" "$@"; fi
+}
 
 # check NAME SECONDS COMMAND... : passes if the command succeeds in time
 check() {

@@ -40,6 +40,7 @@ open_run() {
 	setting checkout "$TOP"
 	setting build "$(build_dir)"
 	setting out "$out"
+	setting mhz "$(sed -n 's/^cpu MHz.*: //p;T;q' /proc/cpuinfo)"
 }
 
 # setting NAME VALUE... : a variable for the guest (an array, so that no value or several work too)

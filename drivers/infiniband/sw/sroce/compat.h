@@ -117,6 +117,10 @@ static inline bool skb_frags_readable(const struct sk_buff *skb)
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
 #define IB_ACCESS_FLUSH_GLOBAL BIT(8)
 #define IB_ACCESS_FLUSH_PERSISTENT BIT(9)
+#define IB_DEVICE_FLUSH_GLOBAL BIT_ULL(38)
+#define IB_DEVICE_ATOMIC_WRITE BIT_ULL(40)
+#define IB_WC_FLUSH 8
+#define IB_WC_ATOMIC_WRITE 9
 #endif
 
 /*

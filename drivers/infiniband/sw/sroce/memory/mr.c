@@ -143,8 +143,10 @@ static bool linear_memory(u64 va, u64 len)
 
 static int check_range(const struct sroce_mr *mr, int access, u64 va, u64 len)
 {
-	if (va < mr->iova || len > mr->length ||
-	    va - mr->iova > mr->length - len)
+	if (len == SROCE_MR_WHOLE)
+		return 0;
+	/* Below the first byte the difference wraps to more than any length */
+	if (len > mr->length || va - mr->iova > mr->length - len)
 		return -ERANGE;
 
 	if (unlikely(mr->kind == SROCE_MR_DMA && access & REMOTE_ACCESS &&

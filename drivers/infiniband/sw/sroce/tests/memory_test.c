@@ -2,6 +2,7 @@
 #include <kunit/test.h>
 #include <linux/delay.h>
 #include <linux/gfp.h>
+#include <linux/jiffies.h>
 #include <linux/kthread.h>
 #include <linux/limits.h>
 #include <linux/mm.h>
@@ -268,9 +269,17 @@ static void keys_of_nothing(struct kunit *test)
 			-ERANGE);
 }
 
-static int free_region(void *mr)
+struct freeing {
+	struct sroce_mr *mr;
+	struct completion done;
+};
+
+static int free_region(void *arg)
 {
-	sroce_mr_free(mr);
+	struct freeing *f = arg;
+
+	sroce_mr_free(f->mr);
+	complete(&f->done);
 	return 0;
 }
 
@@ -278,29 +287,23 @@ static int free_region(void *mr)
 static void keys_free_waits(struct kunit *test)
 {
 	struct world *w = test->priv;
-	struct sroce_mr *mr = new_user_mr(test, 0, 0, 0, 8);
-	struct task_struct *task;
-	u32 key = mr->key;
+	struct freeing f = { .mr = new_user_mr(test, 0, 0, 0, 8) };
+	u32 key = f.mr->key;
 	int tries;
 
 	KUNIT_ASSERT_PTR_EQ(test, sroce_mr_get(&w->table, key, &w->pd, 0, 0, 8),
-			    mr);
-	sroce_mr_hold(mr);
-	task = kthread_create(free_region, mr, "sroce_mr_free");
-	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
-	get_task_struct(task);
-	wake_up_process(task);
+			    f.mr);
+	sroce_mr_hold(f.mr);
+	init_completion(&f.done);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(free_region, &f, "free")));
 
 	for (tries = 0; tries < 100 && xa_load(&w->table.xa, key >> 8); tries++)
 		msleep(20);
 	KUNIT_EXPECT_EQ(test, check(test, key, &w->pd, 0, 0, 8), -EINVAL);
-	sroce_mr_put(mr);
-	msleep(20);
-	KUNIT_EXPECT_EQ(test, refcount_read(&mr->users), 1);
-	KUNIT_EXPECT_FALSE(test, completion_done(&mr->idle));
-	sroce_mr_put(mr);
-	kthread_stop(task);
-	put_task_struct(task);
+	sroce_mr_put(f.mr);
+	KUNIT_EXPECT_EQ(test, wait_for_completion_timeout(&f.done, HZ / 10), 0);
+	sroce_mr_put(f.mr);
+	wait_for_completion(&f.done);
 }
 
 /* --- from ranges to pages ------------------------------------------------ */
@@ -616,110 +619,132 @@ static void umem_pages(struct kunit *test)
 #define COPY_SIZE 5000
 #define MAX_CUTS 40
 
-/* Cut a buffer into entries of odd lengths, none of them empty unless @empty */
-static unsigned int cut(struct bio_vec *bv, unsigned int max, u8 *buf,
-			u32 size, u32 longest, bool empty)
+/*
+ * Cut a buffer into entries of odd lengths, none of them empty unless @empty.
+ * Each lies before its predecessor, so that to run over an end is an error.
+ */
+static void cut(struct bio_vec *bv, u8 *buf, u32 longest, bool empty)
 {
+	u32 size = COPY_SIZE;
 	unsigned int n;
 
 	for (n = 0; size; n++) {
 		u32 len = min(size, get_random_u32() % longest + !empty);
 
-		if (n == max - 1)
+		if (n == MAX_CUTS - 1)
 			len = size;
-		bvec_set_page(&bv[n], virt_to_page(buf), len,
-			      offset_in_page(buf));
-		buf += len;
 		size -= len;
+		bvec_set_page(&bv[n], virt_to_page(buf + size), len,
+			      offset_in_page(buf + size));
 	}
-	return n;
+}
+
+/* All bytes of a vector in order, found the slow way */
+static void flatten(u8 *flat, const struct bio_vec *bv)
+{
+	u32 done = 0, at;
+
+	for (; done < COPY_SIZE; bv++)
+		for (at = 0; at < bv->bv_len; at++)
+			flat[done++] = ((u8 *)page_address(bv->bv_page))
+				       [bv->bv_offset + at];
+}
+
+struct buffers {
+	u8 src[COPY_SIZE];
+	u8 dst[COPY_SIZE];
+	u8 want[COPY_SIZE];
+	u8 got[COPY_SIZE];
+	struct bio_vec sv[MAX_CUTS];
+	struct bio_vec dv[MAX_CUTS];
+};
+
+static struct buffers *new_buffers(struct kunit *test)
+{
+	struct buffers *b = kunit_kmalloc(test, sizeof(*b), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, b);
+	return b;
 }
 
 /* Copy a random range in random steps, compare everything with memcpy() */
-static void copy_once(struct kunit *test, u8 *src, u8 *dst, u8 *want,
-		      bool empty)
+static void copy_once(struct kunit *test, struct buffers *b, bool empty)
 {
-	u32 so = get_random_u32() % 1000, to = get_random_u32() % 1000;
+	u32 from = get_random_u32() % 1000, to = get_random_u32() % 1000;
 	u32 left = get_random_u32() % (COPY_SIZE - 1000) + 1;
 	struct bvec_iter si = { .bi_size = COPY_SIZE };
 	struct bvec_iter di = { .bi_size = COPY_SIZE };
-	struct bio_vec sv[MAX_CUTS], dv[MAX_CUTS];
 
-	cut(sv, MAX_CUTS, src, COPY_SIZE, 500, empty);
-	cut(dv, MAX_CUTS, dst, COPY_SIZE, 700, empty);
-	memcpy(want, dst, COPY_SIZE);
-	memcpy(want + to, src + so, left);
+	get_random_bytes(b->src, sizeof(b->src));
+	cut(b->sv, b->src, 500, empty);
+	cut(b->dv, b->dst, 700, empty);
+	flatten(b->want, b->dv);
+	flatten(b->got, b->sv);
+	memcpy(b->want + to, b->got + from, left);
 
-	bvec_iter_advance(sv, &si, so);
-	bvec_iter_advance(dv, &di, to);
+	bvec_iter_advance(b->sv, &si, from);
+	bvec_iter_advance(b->dv, &di, to);
 	while (left) {
 		u32 len = min(left, get_random_u32() % 2000 + 1);
 		u32 before = si.bi_size;
 
-		sroce_bvec_copy(dv, &di, sv, &si, len);
+		sroce_bvec_copy(b->dv, &di, b->sv, &si, len);
 		KUNIT_EXPECT_EQ(test, before - si.bi_size, len);
-		KUNIT_EXPECT_EQ(test, si.bi_size - di.bi_size, to - so);
+		KUNIT_EXPECT_EQ(test, si.bi_size - di.bi_size, to - from);
 		left -= len;
 	}
-	KUNIT_EXPECT_MEMEQ(test, dst, want, COPY_SIZE);
+	flatten(b->got, b->dv);
+	KUNIT_EXPECT_MEMEQ(test, b->got, b->want, COPY_SIZE);
 }
 
 static void copy_segments(struct kunit *test)
 {
-	u8 *src = kunit_kmalloc(test, COPY_SIZE, GFP_KERNEL);
-	u8 *dst = kunit_kmalloc(test, COPY_SIZE, GFP_KERNEL);
-	u8 *want = kunit_kmalloc(test, COPY_SIZE, GFP_KERNEL);
+	struct buffers *b = new_buffers(test);
 	int round;
 
-	KUNIT_ASSERT_TRUE(test, src && dst && want);
-	for (round = 0; round < 200; round++) {
-		get_random_bytes(src, COPY_SIZE);
-		copy_once(test, src, dst, want, round % 2);
-	}
+	get_random_bytes(b->dst, sizeof(b->dst));
+	for (round = 0; round < 200; round++)
+		copy_once(test, b, round % 2);
 }
 
 static void copy_linear(struct kunit *test)
 {
-	u8 *a = kunit_kmalloc(test, COPY_SIZE, GFP_KERNEL);
-	u8 *b = kunit_kmalloc(test, COPY_SIZE, GFP_KERNEL);
-	struct bio_vec bv[MAX_CUTS];
+	struct buffers *b = new_buffers(test);
 	int round;
 
-	KUNIT_ASSERT_TRUE(test, a && b);
 	for (round = 0; round < 50; round++) {
 		struct bvec_iter in = { .bi_size = COPY_SIZE };
 		struct bvec_iter out = { .bi_size = COPY_SIZE };
 
-		get_random_bytes(a, COPY_SIZE);
-		cut(bv, MAX_CUTS, b, COPY_SIZE, 400, round % 2);
-		sroce_bvec_write(bv, &in, a, 1234);
+		get_random_bytes(b->src, sizeof(b->src));
+		cut(b->dv, b->dst, 400, round % 2);
+		sroce_bvec_write(b->dv, &in, b->src, 1234);
 		KUNIT_EXPECT_EQ(test, in.bi_size, COPY_SIZE - 1234);
-		sroce_bvec_write(bv, &in, a + 1234, COPY_SIZE - 1234);
-		KUNIT_EXPECT_MEMEQ(test, b, a, COPY_SIZE);
+		sroce_bvec_write(b->dv, &in, b->src + 1234, COPY_SIZE - 1234);
+		KUNIT_EXPECT_EQ(test, in.bi_size, 0);
+		flatten(b->got, b->dv);
+		KUNIT_EXPECT_MEMEQ(test, b->got, b->src, COPY_SIZE);
 
-		get_random_bytes(b, COPY_SIZE);
-		sroce_bvec_read(a, bv, &out, 777);
-		sroce_bvec_read(a + 777, bv, &out, COPY_SIZE - 777);
-		KUNIT_EXPECT_MEMEQ(test, a, b, COPY_SIZE);
+		sroce_bvec_read(b->want, b->dv, &out, 777);
+		KUNIT_EXPECT_EQ(test, out.bi_size, COPY_SIZE - 777);
+		sroce_bvec_read(b->want + 777, b->dv, &out, COPY_SIZE - 777);
 		KUNIT_EXPECT_EQ(test, out.bi_size, 0);
+		KUNIT_EXPECT_MEMEQ(test, b->want, b->src, COPY_SIZE);
 	}
 }
 
 /* A message to oneself */
 static void copy_onto_itself(struct kunit *test)
 {
-	u8 *a = kunit_kmalloc(test, COPY_SIZE, GFP_KERNEL);
-	u8 *b = kunit_kmalloc(test, COPY_SIZE, GFP_KERNEL);
+	struct buffers *b = new_buffers(test);
 	struct bvec_iter si = { .bi_size = COPY_SIZE };
 	struct bvec_iter di = { .bi_size = COPY_SIZE };
-	struct bio_vec bv[MAX_CUTS];
 
-	KUNIT_ASSERT_TRUE(test, a && b);
-	get_random_bytes(a, COPY_SIZE);
-	memcpy(b, a, COPY_SIZE);
-	cut(bv, MAX_CUTS, a, COPY_SIZE, 500, false);
-	sroce_bvec_copy(bv, &di, bv, &si, COPY_SIZE);
-	KUNIT_EXPECT_MEMEQ(test, a, b, COPY_SIZE);
+	get_random_bytes(b->src, sizeof(b->src));
+	memcpy(b->want, b->src, COPY_SIZE);
+	cut(b->sv, b->src, 500, false);
+	sroce_bvec_copy(b->sv, &di, b->sv, &si, COPY_SIZE);
+	KUNIT_EXPECT_MEMEQ(test, b->src, b->want, COPY_SIZE);
 }
 
 /* --- atomics ------------------------------------------------------------- */
@@ -792,40 +817,47 @@ static void atomics(struct kunit *test)
 }
 
 #define RACERS 4
-#define RACES 20000
 
 struct race {
 	const struct sroce_mr *mr;
-	u64 va;
+	struct completion start;
 	struct completion done;
+	atomic64_t count;
 };
 
 static int race_thread(void *arg)
 {
 	struct race *r = arg;
-	int i;
+	unsigned long end;
+	u64 n = 0;
 
-	for (i = 0; i < RACES; i++)
-		sroce_atomic(r->mr, r->va, false, 0, 1);
+	wait_for_completion(&r->start);
+	/* Long enough that the racers do meet */
+	for (end = jiffies + HZ / 10; time_before(jiffies, end); n++)
+		sroce_atomic(r->mr, 8, false, 0, 1);
+	atomic64_add(n, &r->count);
 	complete(&r->done);
 	return 0;
 }
 
 static void expect_race(struct kunit *test, u64 offset)
 {
-	struct sroce_mr *mr = new_user_mr(test, 0, 0, offset, 64);
-	struct race race = { .mr = mr, .va = 8 };
+	struct race race = { .mr = new_user_mr(test, 0, 0, offset, 64) };
 	int i, started = 0;
 
+	init_completion(&race.start);
 	init_completion(&race.done);
-	store(mr, 8, 0);
+	store(race.mr, 8, 0);
 	for (i = 0; i < RACERS; i++)
-		if (!IS_ERR(kthread_run(race_thread, &race, "sroce_race")))
+		if (!IS_ERR(kthread_run_on_cpu(race_thread, &race,
+					       i % num_online_cpus(),
+					       "race/%u")))
 			started++;
+	complete_all(&race.start);
 	for (i = 0; i < started; i++)
 		wait_for_completion(&race.done);
 	KUNIT_EXPECT_EQ(test, started, RACERS);
-	KUNIT_EXPECT_EQ(test, load(mr, 8), (u64)RACES * started);
+	KUNIT_EXPECT_EQ(test, load(race.mr, 8), atomic64_read(&race.count));
 }
 
 static void atomic_races(struct kunit *test)

@@ -98,7 +98,7 @@ struct sroce_swqe {
  * struct sroce_requester - send queue and its engine
  * @half: lock, inbox
  * @ring: work requests as posted
- * @post_lock: serialises kernel posters; taken with interrupts off
+ * @post_lock: serialises kernel posters; taken by sroce_lock()
  * @posted: kernel posters' producer index
  * @slots: private copies, one for each ring entry
  * @slot_size: bytes of one
@@ -200,7 +200,7 @@ enum sroce_ack_state {
  * struct sroce_responder - receive queue and its engine
  * @half: lock, inbox
  * @ring: work requests; unused with @qp->srq
- * @post_lock: serialises kernel posters; taken with interrupts off
+ * @post_lock: serialises kernel posters; taken by sroce_lock()
  * @posted: kernel posters' producer index
  * @state: place in the current message
  * @epsn: PSN expected next

@@ -81,12 +81,16 @@ static void sroce_reply_init(struct sroce_qp *qp, struct sroce_train *t,
 	};
 }
 
-static void sroce_reply_atomic(struct sroce_qp *qp, struct sroce_tx *tx,
+/* A value, or, for FLUSH and ATOMIC WRITE, a READ response without data */
+static void sroce_reply_single(struct sroce_qp *qp, struct sroce_tx *tx,
 			       const struct sroce_rd_res *res)
 {
+	bool value = res->op == SROCE_OP_CMP_SWAP ||
+		     res->op == SROCE_OP_FETCH_ADD;
 	struct sroce_train t;
 
-	sroce_reply_init(qp, &t, SROCE_OP_ATOMIC_ACK, res->psn);
+	sroce_reply_init(qp, &t, value ? SROCE_OP_ATOMIC_ACK :
+			 SROCE_OP_READ_RESP, res->psn);
 	t.compare = res->orig;
 	sroce_send_train(&qp->resp.half, tx, qp->path, &t, NULL);
 }
@@ -157,7 +161,7 @@ static void sroce_reply_job(struct sroce_qp *qp, struct sroce_tx *tx)
 	struct sroce_rd_job *job = sroce_job(resp, resp->job_head);
 
 	if (job->res.op != SROCE_OP_READ) {
-		sroce_reply_atomic(qp, tx, &job->res);
+		sroce_reply_single(qp, tx, &job->res);
 		resp->job_head++;
 	} else if (!sroce_reply_read(qp, tx, job)) {
 		sroce_read_broken(qp, job);

@@ -7,6 +7,7 @@
  * (next to copy from shared memory). PSNs are given out as sending goes; going
  * back after a loss moves only the cursor (send, send_psn).
  */
+#include "compat.h"
 #include "memory/copy.h"
 #include "transport/internal.h"
 
@@ -25,6 +26,9 @@ static const struct {
 	[SROCE_WR_FETCH_ADD] = { SROCE_OP_FETCH_ADD, IB_WC_FETCH_ADD },
 	[SROCE_WR_LOCAL_INV] = { SROCE_OP_NONE, IB_WC_LOCAL_INV },
 	[SROCE_WR_SEND_INV] = { SROCE_OP_SEND, IB_WC_SEND, SROCE_INV },
+	[SROCE_WR_FLUSH] = { SROCE_OP_FLUSH, IB_WC_FLUSH },
+	[SROCE_WR_ATOMIC_WRITE] = { SROCE_OP_ATOMIC_WRITE,
+				    IB_WC_ATOMIC_WRITE },
 	[SROCE_WR_REG_MR] = { SROCE_OP_NONE, IB_WC_REG_MR },
 };
 
@@ -41,6 +45,8 @@ static bool sroce_wr_known(const struct sroce_qp *qp, u8 opcode)
 	case SROCE_WR_FETCH_ADD:
 	case SROCE_WR_SEND_INV:
 	case SROCE_WR_LOCAL_INV:
+	case SROCE_WR_FLUSH:
+	case SROCE_WR_ATOMIC_WRITE:
 		return qp->type == IB_QPT_RC;
 	case SROCE_WR_REG_MR:
 		return qp->type == IB_QPT_RC && !qp->user;
@@ -63,6 +69,30 @@ static u64 sroce_swqe_length(struct sroce_swqe *slot)
 	return sum;
 }
 
+/* What single operations ask of their data */
+static u8 sroce_swqe_check_op(const struct sroce_swqe *slot)
+{
+	bool is_inline = slot->wqe.flags & SROCE_SEND_INLINE;
+
+	switch (slot->op) {
+	case SROCE_OP_READ:
+		return is_inline ? IB_WC_LOC_QP_OP_ERR : IB_WC_SUCCESS;
+	case SROCE_OP_CMP_SWAP:
+	case SROCE_OP_FETCH_ADD:
+		if (is_inline)
+			return IB_WC_LOC_QP_OP_ERR;
+		fallthrough;
+	case SROCE_OP_ATOMIC_WRITE:
+		return slot->length == 8 ? IB_WC_SUCCESS : IB_WC_LOC_LEN_ERR;
+	case SROCE_OP_FLUSH:
+		if (slot->wqe.flush.length > U32_MAX)
+			return IB_WC_LOC_LEN_ERR;
+		return slot->length ? IB_WC_LOC_LEN_ERR : IB_WC_SUCCESS;
+	default:
+		return IB_WC_SUCCESS;
+	}
+}
+
 static u8 sroce_swqe_check(struct sroce_qp *qp, struct sroce_swqe *slot)
 {
 	struct sroce_send_wqe *wqe = &slot->wqe;
@@ -80,12 +110,7 @@ static u8 sroce_swqe_check(struct sroce_qp *qp, struct sroce_swqe *slot)
 	if (len > (sroce_qp_is_datagram(qp) ? qp->port->mtu : 1U << 31))
 		return IB_WC_LOC_LEN_ERR;
 	slot->length = len;
-	if (slot->op == SROCE_OP_READ && (wqe->flags & SROCE_SEND_INLINE))
-		return IB_WC_LOC_QP_OP_ERR;
-	if ((slot->op == SROCE_OP_CMP_SWAP || slot->op == SROCE_OP_FETCH_ADD) &&
-	    (len != 8 || (wqe->flags & SROCE_SEND_INLINE)))
-		return IB_WC_LOC_LEN_ERR;
-	return IB_WC_SUCCESS;
+	return sroce_swqe_check_op(slot);
 }
 
 /*
@@ -286,7 +311,8 @@ static enum sroce_step sroce_begin(struct sroce_qp *qp,
 		return SROCE_STEP_WAIT;
 	slot->first_psn = req->send_psn;
 	slot->npsn = 1;
-	if (slot->op != SROCE_OP_CMP_SWAP && slot->op != SROCE_OP_FETCH_ADD)
+	if (slot->op == SROCE_OP_SEND || slot->op == SROCE_OP_WRITE ||
+	    slot->op == SROCE_OP_READ)
 		slot->npsn = sroce_packets(slot->length, qp->mtu);
 	slot->chunk = min(slot->npsn, req->window);
 	slot->state = SROCE_SWQE_SENT;
@@ -412,27 +438,64 @@ static enum sroce_step sroce_step_read(struct sroce_qp *qp,
 	return SROCE_STEP_ON;
 }
 
-static enum sroce_step sroce_step_atomic(struct sroce_qp *qp,
+/* The part of the train that the operation decides */
+static void sroce_single_headers(struct sroce_train *t,
+				 const struct sroce_swqe *slot)
+{
+	const struct sroce_send_wqe *wqe = &slot->wqe;
+
+	switch (slot->op) {
+	case SROCE_OP_CMP_SWAP:
+		t->compare = wqe->atomic.compare_add;
+		t->swap_add = wqe->atomic.swap;
+		fallthrough;
+	case SROCE_OP_FETCH_ADD:
+		t->va = wqe->atomic.remote_addr;
+		t->rkey = wqe->atomic.rkey;
+		if (slot->op == SROCE_OP_FETCH_ADD)
+			t->swap_add = wqe->atomic.compare_add;
+		break;
+	case SROCE_OP_FLUSH:
+		t->va = wqe->flush.remote_addr;
+		t->rkey = wqe->flush.rkey;
+		t->dma_len = wqe->flush.length;
+		t->feth = sroce_feth(wqe->flush.placement,
+				     wqe->flush.selectivity);
+		break;
+	default:
+		t->va = wqe->rdma.remote_addr;
+		t->rkey = wqe->rdma.rkey;
+		t->dma_len = slot->length;
+	}
+}
+
+/* Atomics, ATOMIC WRITE and FLUSH: one packet, and a response to wait for */
+static enum sroce_step sroce_step_single(struct sroce_qp *qp,
 					 struct sroce_tx *tx,
 					 struct sroce_swqe *slot)
 {
+	u32 len = slot->op == SROCE_OP_ATOMIC_WRITE ? slot->length : 0;
 	struct sroce_requester *req = &qp->req;
+	struct sroce_gather *g;
 	struct sroce_train t;
+	u32 one = 1;
 
 	if (req->rd_outstanding >= qp->attr.max_rd_atomic ||
 	    sroce_outstanding(req) >= req->window)
 		return SROCE_STEP_WAIT;
+	g = sroce_gather_begin();
+	if (len && sroce_gather_packets(qp, g, slot, 0, &one)) {
+		sroce_gather_end(g);
+		slot->status = IB_WC_LOC_PROT_ERR;
+		sroce_requester_retire(qp);
+		return SROCE_STEP_WAIT;
+	}
 	sroce_train_init(qp, &t, slot);
 	t.flags = SROCE_START | SROCE_END | SROCE_ACKREQ;
-	t.va = slot->wqe.atomic.remote_addr;
-	t.rkey = slot->wqe.atomic.rkey;
-	if (slot->op == SROCE_OP_CMP_SWAP) {
-		t.compare = slot->wqe.atomic.compare_add;
-		t.swap_add = slot->wqe.atomic.swap;
-	} else {
-		t.swap_add = slot->wqe.atomic.compare_add;
-	}
-	sroce_send_train(&req->half, tx, qp->path, &t, NULL);
+	sroce_single_headers(&t, slot);
+	sroce_gather_train(g, &t, len);
+	sroce_send_train(&req->half, tx, qp->path, &t, g);
+	sroce_gather_end(g);
 	req->rd_outstanding++;
 	sroce_sent(qp, 1);
 	return SROCE_STEP_ON;
@@ -445,11 +508,11 @@ static enum sroce_step sroce_step_send(struct sroce_qp *qp,
 	switch (slot->op) {
 	case SROCE_OP_READ:
 		return sroce_step_read(qp, tx, slot);
-	case SROCE_OP_CMP_SWAP:
-	case SROCE_OP_FETCH_ADD:
-		return sroce_step_atomic(qp, tx, slot);
-	default:
+	case SROCE_OP_SEND:
+	case SROCE_OP_WRITE:
 		return sroce_step_data(qp, tx, slot);
+	default:
+		return sroce_step_single(qp, tx, slot);
 	}
 }
 

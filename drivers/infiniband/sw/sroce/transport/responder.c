@@ -6,6 +6,7 @@
  * sequence, rights of the QP, resources, length, key. Only then is anything
  * placed in memory or any state changed.
  */
+#include "compat.h"
 #include "memory/copy.h"
 #include "transport/internal.h"
 
@@ -441,6 +442,94 @@ static void sroce_atomic_request(struct sroce_qp *qp, struct sroce_train *t)
 	resp->ack = SROCE_ACK_NONE;
 }
 
+static void sroce_atomic_write_request(struct sroce_qp *qp,
+				       struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+	struct sroce_rd_res res = {
+		.op = t->op,
+		.psn = t->psn,
+		.npsn = 1,
+	};
+	struct sroce_mr *mr;
+	u64 value;
+
+	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_WRITE) ||
+	    !qp->attr.max_dest_rd_atomic || t->dma_len != sizeof(value) ||
+	    t->bi.bi_size != sizeof(value) || t->va & 7) {
+		sroce_refuse_request(qp);
+		return;
+	}
+	mr = sroce_mr_get(&qp->port->mrs, t->rkey, qp->pd,
+			  IB_ACCESS_REMOTE_WRITE, t->va, sizeof(value));
+	if (IS_ERR(mr)) {
+		sroce_refuse_access(qp);
+		return;
+	}
+	if (sroce_job_room(resp)) {
+		sroce_bvec_read(&value, t->bv, &t->bi, sizeof(value));
+		sroce_atomic_write(mr, t->va, value);
+		sroce_answer(resp, &res);
+		sroce_qp_count(qp, SROCE_CNT_RX_ATOMIC_REQUESTS, 1);
+		sroce_accepted(qp, t, 1);
+		resp->ack = SROCE_ACK_NONE;
+	}
+	sroce_mr_put(mr);
+}
+
+/* Rights that the placement type asks of QP and region; 0: a reserved one */
+static int sroce_flush_rights(u32 feth)
+{
+	u32 plt = feth & SROCE_FETH_PLT;
+	int rights = 0;
+
+	if (plt & ~(SROCE_FETH_GLOBAL | SROCE_FETH_PERSISTENT) ||
+	    feth & SROCE_FETH_SEL & ~SROCE_FETH_WHOLE_MR)
+		return 0;
+	if (plt & SROCE_FETH_GLOBAL)
+		rights |= IB_ACCESS_FLUSH_GLOBAL;
+	if (plt & SROCE_FETH_PERSISTENT)
+		rights |= IB_ACCESS_FLUSH_PERSISTENT;
+	return rights;
+}
+
+/*
+ * Whatever was written before is in memory already, where every CPU sees it:
+ * global visibility takes a barrier. Persistence is refused when the region is
+ * registered.
+ */
+static void sroce_flush_request(struct sroce_qp *qp, struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+	int rights = sroce_flush_rights(t->feth);
+	struct sroce_rd_res res = {
+		.op = t->op,
+		.psn = t->psn,
+		.npsn = 1,
+	};
+	struct sroce_mr *mr;
+
+	if (!rights || (qp->attr.qp_access_flags & rights) != rights ||
+	    !qp->attr.max_dest_rd_atomic || t->bi.bi_size) {
+		sroce_refuse_request(qp);
+		return;
+	}
+	mr = sroce_mr_get(&qp->port->mrs, t->rkey, qp->pd, rights,
+			  t->va, t->feth & SROCE_FETH_WHOLE_MR ?
+			  SROCE_MR_WHOLE : t->dma_len);
+	if (IS_ERR(mr)) {
+		sroce_refuse_access(qp);
+		return;
+	}
+	if (sroce_job_room(resp)) {
+		wmb();
+		sroce_answer(resp, &res);
+		sroce_accepted(qp, t, 1);
+		resp->ack = SROCE_ACK_NONE;
+	}
+	sroce_mr_put(mr);
+}
+
 /* --- duplicates and gaps ------------------------------------------------------------ */
 
 static struct sroce_rd_res *sroce_find_res(struct sroce_responder *resp,
@@ -560,6 +649,12 @@ static void sroce_execute(struct sroce_qp *qp, struct sroce_train *t)
 	case SROCE_OP_CMP_SWAP:
 	case SROCE_OP_FETCH_ADD:
 		sroce_atomic_request(qp, t);
+		break;
+	case SROCE_OP_ATOMIC_WRITE:
+		sroce_atomic_write_request(qp, t);
+		break;
+	case SROCE_OP_FLUSH:
+		sroce_flush_request(qp, t);
 		break;
 	default:
 		sroce_refuse_request(qp);

@@ -210,8 +210,27 @@ static enum ib_wc_status sroce_got_atomic(struct sroce_qp *qp,
 
 static bool sroce_response_fits(const struct sroce_swqe *slot, u8 op)
 {
-	return slot->op == SROCE_OP_READ ? op == SROCE_OP_READ_RESP :
-					   op == SROCE_OP_ATOMIC_ACK;
+	if (slot->op == SROCE_OP_CMP_SWAP || slot->op == SROCE_OP_FETCH_ADD)
+		return op == SROCE_OP_ATOMIC_ACK;
+	/* FLUSH and ATOMIC WRITE are answered as a READ of nothing */
+	return op == SROCE_OP_READ_RESP;
+}
+
+static enum ib_wc_status sroce_got_response(struct sroce_qp *qp,
+					    struct sroce_swqe *slot,
+					    struct sroce_train *t)
+{
+	if (!sroce_response_fits(slot, t->op))
+		return IB_WC_BAD_RESP_ERR;
+	switch (slot->op) {
+	case SROCE_OP_READ:
+		return sroce_got_read(qp, slot, t);
+	case SROCE_OP_CMP_SWAP:
+	case SROCE_OP_FETCH_ADD:
+		return sroce_got_atomic(qp, slot, t);
+	default:
+		return t->bi.bi_size ? IB_WC_BAD_RESP_ERR : IB_WC_SUCCESS;
+	}
 }
 
 static void sroce_got_data(struct sroce_qp *qp, struct sroce_train *t)
@@ -238,12 +257,7 @@ static void sroce_got_data(struct sroce_qp *qp, struct sroce_train *t)
 	/* One of those may have failed */
 	if (sroce_qp_state(qp) == IB_QPS_ERR)
 		return;
-	if (!sroce_response_fits(slot, t->op))
-		status = IB_WC_BAD_RESP_ERR;
-	else if (t->op == SROCE_OP_READ_RESP)
-		status = sroce_got_read(qp, slot, t);
-	else
-		status = sroce_got_atomic(qp, slot, t);
+	status = sroce_got_response(qp, slot, t);
 	if (status != IB_WC_SUCCESS) {
 		sroce_requester_fail(qp, status);
 		return;

@@ -38,6 +38,19 @@
 #define SROCE_NAK_REM_ACCESS 0x62
 #define SROCE_NAK_REM_OP 0x63
 
+/* FETH (IBA A19): which memory, and how far its contents must have come */
+#define SROCE_FETH_GLOBAL BIT(0)
+#define SROCE_FETH_PERSISTENT BIT(1)
+#define SROCE_FETH_PLT 0xf
+#define SROCE_FETH_WHOLE_MR BIT(4)
+#define SROCE_FETH_SEL 0x30
+
+static inline u32 sroce_feth(u32 placement, u32 selectivity)
+{
+	return (placement & SROCE_FETH_PLT) |
+	       ((selectivity << 4) & SROCE_FETH_SEL);
+}
+
 /**
  * struct sroce_train - consecutive packets of one message
  * @op: what the packets ask for
