@@ -305,6 +305,10 @@ void sroce_requester_rnr_wait(struct sroce_qp *qp, u8 code);
 
 void sroce_requester_timer_init(struct sroce_requester *req);
 
+/* --- batch.c ------------------------------------------------------------ */
+
+void sroce_batch_init(struct sroce_requester *req);
+
 /* --- responder.c ------------------------------------------------------------ */
 
 /**

@@ -91,10 +91,3 @@ int sroce_qp_post_recv(struct sroce_qp *qp, const struct ib_recv_wr *wr,
 		sroce_half_start(&resp->half);
 	return err;
 }
-
-void sroce_qp_doorbell(struct sroce_qp *qp)
-{
-	sroce_half_run(&qp->req.half);
-	if (sroce_qp_state(qp) == IB_QPS_ERR)
-		sroce_half_run(&qp->resp.half);
-}

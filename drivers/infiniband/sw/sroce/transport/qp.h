@@ -95,6 +95,24 @@ struct sroce_swqe {
 };
 
 /**
+ * struct sroce_batch - whether a process posts a stream (see batch.c)
+ * @timer: ends the wait for more
+ * @waiting: @timer is going to fire
+ * @average: posts between two looks at the completion queues
+ * @mark: producer index at the last look
+ * @consumed: what the process had consumed then
+ * @last_len: bytes of the newest message fetched
+ */
+struct sroce_batch {
+	struct hrtimer timer;
+	bool waiting;
+	u32 average;
+	u32 mark;
+	u32 consumed;
+	u32 last_len;
+};
+
+/**
  * struct sroce_requester - send queue and its engine
  * @half: lock, inbox
  * @ring: work requests as posted
@@ -119,6 +137,7 @@ struct sroce_swqe {
  * @gap: responses of the stream before the restart, which may still arrive
  * @deadline: when the oldest unacknowledged packet times out; 0: nothing does
  * @timer: retransmission, or end of the RNR wait
+ * @batch: doorbells that need not be answered at once
  * @drained_event: raise IB_EVENT_SQ_DRAINED when the queue has drained
  * @draining: in SQD and not drained yet
  */
@@ -148,6 +167,7 @@ struct sroce_requester {
 	u64 retried;
 	u64 deadline;
 	struct hrtimer timer;
+	struct sroce_batch batch;
 };
 
 /**

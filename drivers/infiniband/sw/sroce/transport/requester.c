@@ -135,6 +135,7 @@ static struct sroce_swqe *sroce_fetch(struct sroce_qp *qp)
 	slot->length = 0;
 	slot->npsn = 0;
 	slot->status = sroce_swqe_check(qp, slot);
+	req->batch.last_len = slot->length;
 	return slot;
 }
 
