@@ -621,11 +621,18 @@ static bool sroce_requester_send(struct sroce_qp *qp)
 	return budget < 0;
 }
 
+/* Everything that was begun is complete, also what is to be sent again */
+static bool sroce_drained(const struct sroce_requester *req)
+{
+	return req->ring.index == req->fetched ||
+	       sroce_slot(req, req->ring.index)->state == SROCE_SWQE_READY;
+}
+
 static void sroce_check_drained(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
 
-	if (!req->draining || req->ring.index != req->send)
+	if (!req->draining || !sroce_drained(req))
 		return;
 	req->draining = false;
 	if (req->drained_event)
