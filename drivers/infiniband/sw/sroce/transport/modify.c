@@ -71,8 +71,9 @@ static void sroce_set_rights(struct ib_qp_attr *to,
 		to->max_rd_atomic = attr->max_rd_atomic;
 	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
 		to->max_dest_rd_atomic = attr->max_dest_rd_atomic;
-	if (mask & IB_QP_EN_SQD_ASYNC_NOTIFY)
-		to->en_sqd_async_notify = attr->en_sqd_async_notify;
+	/* Asked for anew each time */
+	to->en_sqd_async_notify = mask & IB_QP_EN_SQD_ASYNC_NOTIFY ?
+				  attr->en_sqd_async_notify : 0;
 	if (mask & IB_QP_RATE_LIMIT)
 		to->rate_limit = attr->rate_limit;
 }
