@@ -202,6 +202,9 @@ static inline void sroce_qp_hold(struct sroce_qp *qp)
  */
 void sroce_qp_error(struct sroce_qp *qp);
 
+/* A completion was lost: the same, and an event unless it is in ERR already */
+void sroce_qp_fatal(struct sroce_qp *qp);
+
 /* The send side of a datagram QP failed: SQE, the receive side goes on */
 void sroce_qp_send_error(struct sroce_qp *qp);
 

@@ -159,10 +159,8 @@ static void sroce_send_complete(struct sroce_qp *qp, struct sroce_swqe *slot,
 			       SROCE_CNT_REQ_CQE_FLUSH_ERROR :
 			       SROCE_CNT_REQ_CQE_ERROR, 1);
 	}
-	if (!sroce_cq_add(qp->scq, qp->ibqp, &cqe, status != IB_WC_SUCCESS)) {
-		sroce_qp_event(qp, IB_EVENT_QP_FATAL);
-		sroce_qp_error(qp);
-	}
+	if (!sroce_cq_add(qp->scq, qp->ibqp, &cqe, status != IB_WC_SUCCESS))
+		sroce_qp_fatal(qp);
 }
 
 void sroce_requester_fail(struct sroce_qp *qp, enum ib_wc_status status)

@@ -73,10 +73,8 @@ void sroce_recv_complete(struct sroce_qp *qp, struct sroce_cqe *cqe,
 	else if (cqe->status != IB_WC_SUCCESS)
 		sroce_qp_count(qp, SROCE_CNT_RESP_CQE_ERROR, 1);
 	if (!sroce_cq_add(qp->rcq, qp->ibqp, cqe,
-			  solicited || cqe->status != IB_WC_SUCCESS)) {
-		sroce_qp_event(qp, IB_EVENT_QP_FATAL);
-		sroce_qp_error(qp);
-	}
+			  solicited || cqe->status != IB_WC_SUCCESS))
+		sroce_qp_fatal(qp);
 }
 
 static void sroce_recv_fail(struct sroce_qp *qp, enum ib_wc_status status)
