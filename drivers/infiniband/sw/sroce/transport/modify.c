@@ -149,7 +149,10 @@ static void sroce_qp_reset(struct sroce_qp *qp, struct sroce_modify *m)
 static void sroce_enter_state(struct sroce_qp *qp, enum ib_qp_state to,
 			      struct sroce_modify *m)
 {
+	enum ib_qp_state from;
+
 	spin_lock(&qp->state_lock);
+	from = qp->state;
 	WRITE_ONCE(qp->state, to);
 	spin_unlock(&qp->state_lock);
 
@@ -161,6 +164,9 @@ static void sroce_enter_state(struct sroce_qp *qp, enum ib_qp_state to,
 		qp->req.draining = false;
 		break;
 	case IB_QPS_SQD:
+		/* To change attributes it may be entered again */
+		if (from == IB_QPS_SQD)
+			break;
 		qp->req.draining = true;
 		qp->req.drained_event = qp->attr.en_sqd_async_notify;
 		break;
