@@ -443,8 +443,15 @@ static const struct invalid invalids[] = {
 		{ SROCE_OP_READ, ONLY, 0, 0x80000001 } } },
 	{ "read with payload", false, { { SROCE_OP_READ, ONLY, 4, 4 } } },
 	{ "atomic with payload", false, { { SROCE_OP_FETCH_ADD, ONLY, 8 } } },
-	{ "flush", false, { { SROCE_OP_FLUSH, ONLY, 0, 10 } } },
-	{ "atomic write", false, { { SROCE_OP_ATOMIC_WRITE, ONLY, 8, 8 } } },
+	{ "flush of nothing named", false, { { SROCE_OP_FLUSH, ONLY, 0, 10 } } },
+	{ "atomic write of seven", false, {
+		{ SROCE_OP_ATOMIC_WRITE, ONLY, 7, 7 } } },
+	{ "atomic write of nine", false, {
+		{ SROCE_OP_ATOMIC_WRITE, ONLY, 9, 9 } } },
+	{ "atomic write, one length wrong", false, {
+		{ SROCE_OP_ATOMIC_WRITE, ONLY, 8, 16 } } },
+	{ "atomic write, other length wrong", false, {
+		{ SROCE_OP_ATOMIC_WRITE, ONLY, 16, 8 } } },
 };
 
 static void invalid_name(const struct invalid *i, char *desc)
@@ -691,6 +698,11 @@ static void nothing(struct side *s, struct work *w)
 {
 }
 
+static void long_flush(struct side *s, struct work *w)
+{
+	w->wqe.flush.length = 1ULL << 32;
+}
+
 static void no_initiator_depth(struct side *s, struct work *w)
 {
 	s->qp->attr.max_rd_atomic = 0;
@@ -733,9 +745,16 @@ static const struct local_error local_errors[] = {
 	  IB_WC_LOC_LEN_ERR },
 	{ "unknown operation", 99, 10, nothing, IB_WC_LOC_QP_OP_ERR },
 	{ "bind", SROCE_WR_BIND_MW, 0, nothing, IB_WC_LOC_QP_OP_ERR },
-	{ "flush", SROCE_WR_FLUSH, 0, nothing, IB_WC_LOC_QP_OP_ERR },
-	{ "atomic write", SROCE_WR_ATOMIC_WRITE, 8, nothing,
-	  IB_WC_LOC_QP_OP_ERR },
+	{ "flush of elements", SROCE_WR_FLUSH, 10, nothing,
+	  IB_WC_LOC_LEN_ERR },
+	{ "flush of too much", SROCE_WR_FLUSH, 0, long_flush,
+	  IB_WC_LOC_LEN_ERR },
+	{ "atomic write of nine", SROCE_WR_ATOMIC_WRITE, 9, nothing,
+	  IB_WC_LOC_LEN_ERR },
+	{ "atomic write, unknown key", SROCE_WR_ATOMIC_WRITE, 8, bad_lkey,
+	  IB_WC_LOC_PROT_ERR },
+	{ "atomic write at depth 0", SROCE_WR_ATOMIC_WRITE, 8,
+	  no_initiator_depth, IB_WC_LOC_QP_OP_ERR },
 	{ "read at depth 0", SROCE_WR_RDMA_READ, 10, no_initiator_depth,
 	  IB_WC_LOC_QP_OP_ERR },
 	{ "atomic at depth 0", SROCE_WR_FETCH_ADD, 8, no_initiator_depth,

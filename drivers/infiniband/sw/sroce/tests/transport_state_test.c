@@ -97,6 +97,25 @@ static void drain_idle(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, side_events(a, IB_EVENT_SQ_DRAINED));
 }
 
+/* Attributes may change on the way and afterwards: the event comes once */
+static void drain_and_modify(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = pair_create(test, &c);
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_SQD, .timeout = 18 };
+	struct side *a = &p->side[0];
+
+	post_write(a, 1, 5000);
+	side_to_sqd(a, true);
+	side_modify(a, &attr, IB_QP_STATE | IB_QP_TIMEOUT);
+	KUNIT_EXPECT_TRUE(test, draining(a));
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 1, side_events(a, IB_EVENT_SQ_DRAINED));
+	side_modify(a, &attr, IB_QP_STATE | IB_QP_TIMEOUT);
+	KUNIT_EXPECT_FALSE(test, draining(a));
+	KUNIT_EXPECT_EQ(test, 1, side_events(a, IB_EVENT_SQ_DRAINED));
+}
+
 /* What has begun is not complete while it waits to be sent again */
 static void drain_while_not_ready(struct kunit *test)
 {
@@ -465,6 +484,18 @@ static void handler_posts(struct kunit *test)
 	}
 }
 
+static void wait_for_tasklet(struct pair *p)
+{
+	struct side *a = &p->side[0];
+	int i;
+
+	for (i = 0; i < 1000; i++) {
+		if (p->net.sent || side_count(a, SROCE_CNT_DIRECT_PACKETS))
+			return;
+		usleep_range(1000, 2000);
+	}
+}
+
 /* Nothing is sent with interrupts off, but soon after */
 static void post_with_interrupts_off(struct kunit *test)
 {
@@ -481,7 +512,7 @@ static void post_with_interrupts_off(struct kunit *test)
 		local_irq_save(flags);
 		side_try_post(a, &w);
 		local_irq_restore(flags);
-		KUNIT_EXPECT_TRUE(test, pair_wait(p, &a->scq, 1));
+		wait_for_tasklet(p);
 		side_expect_send(a, 1, IB_WC_SUCCESS);
 		pair_exit(test);
 	}
@@ -542,6 +573,7 @@ static void srq_last_one(struct kunit *test)
 static struct kunit_case state_cases[] = {
 	KUNIT_CASE(drain),
 	KUNIT_CASE(drain_idle),
+	KUNIT_CASE(drain_and_modify),
 	KUNIT_CASE(drain_while_not_ready),
 	KUNIT_CASE(drain_with_losses),
 	KUNIT_CASE(drain_receives),
