@@ -512,9 +512,12 @@ static void sroce_flush_request(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_refuse_request(qp);
 		return;
 	}
-	mr = sroce_mr_get(&qp->port->mrs, t->rkey, qp->pd, rights,
-			  t->va, t->feth & SROCE_FETH_WHOLE_MR ?
-			  SROCE_MR_WHOLE : t->dma_len);
+	if (t->feth & SROCE_FETH_WHOLE_MR)
+		mr = sroce_mr_get_whole(&qp->port->mrs, t->rkey, qp->pd,
+					rights);
+	else
+		mr = sroce_mr_get(&qp->port->mrs, t->rkey, qp->pd, rights,
+				  t->va, t->dma_len);
 	if (IS_ERR(mr)) {
 		sroce_refuse_access(qp);
 		return;

@@ -254,6 +254,9 @@ static void sroce_got_data(struct sroce_qp *qp, struct sroce_train *t)
 	/* The response acknowledges what was sent before the READ */
 	if (expected != req->una_psn)
 		sroce_advance(qp, expected);
+	/* One of those may have failed */
+	if (sroce_qp_state(qp) == IB_QPS_ERR)
+		return;
 	status = sroce_got_response(qp, slot, t);
 	if (status != IB_WC_SUCCESS) {
 		sroce_requester_fail(qp, status);
