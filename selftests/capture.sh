@@ -92,6 +92,21 @@ else
 fi
 captured "datagrams and connection set-up" 0 "" "udaddy -b $IP_A -C 50 -S 1000" "udaddy -s $IP_A -C 50 -S 1000"
 captured "rping" 0 "" "rping -s -a $IP_A -C 20 -V" "rping -c -a $IP_A -C 20 -V"
+
+# The receiver itself: it must notice what is wrong.
+if tc -n $A qdisc replace dev veth0 root netem corrupt 2%; then
+	ip netns exec $B "$CHECK" -i veth0 -t 60 -m >"$TMP/capture.$B" 2>&1 &
+	checker=$!
+	wait_for 5 grep -q capturing "$TMP/capture.$B"
+	run_pair 60 $A "$VERIFY -d $DEV_A -i $IP_A" "$B" "$VERIFY -d $DEV_B -i $IP_B -n 2 $VERIFY_OPTIONS $IP_A" >"$TMP/out"
+	kill $checker
+	wait $checker
+	[ $? -eq 1 ] && grep -q 'WRONG packet.*ICRC' "$TMP/capture.$B"
+	result $? "the receiver notices damaged packets"
+else
+	ktap_skip "the receiver notices damaged packets" "no netem"
+fi
+
 devices_up 1500
 traffic "Ethernet MTU 1500" 1024 ""
 ktap_end

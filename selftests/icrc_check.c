@@ -90,14 +90,14 @@ static struct flow *find_flow(const uint8_t *saddr, const uint8_t *daddr, uint32
 	return f;
 }
 
-/* FIRST and ONLY begin a message, MIDDLE and LAST go on with it */
-static void check_order(struct flow *f, const struct bth *b, uint32_t flags)
+/* FIRST and ONLY begin a message, MIDDLE and LAST go on with it; @judge: it is known what came before */
+static void check_order(struct flow *f, const struct bth *b, uint32_t flags, bool judge)
 {
 	uint32_t kind = flags & (M_SEND | M_WRITE | M_READ_RESPONSE);
 
-	if (flags & (M_FIRST | M_ONLY) && f->open)
+	if (judge && flags & (M_FIRST | M_ONLY) && f->open)
 		wrong(b, "a new message inside another");
-	if (flags & (M_MIDDLE | M_LAST) && f->open != kind)
+	if (judge && flags & (M_MIDDLE | M_LAST) && f->open != kind)
 		wrong(b, "middle or end of a message that is not open");
 	f->open = flags & (M_FIRST | M_MIDDLE) ? kind : 0;
 }
@@ -111,17 +111,11 @@ static void check_request(struct flow *f, const struct bth *b, uint32_t flags, c
 	if (flags & M_READ && path_mtu)
 		n = max(1u, (get32(ext + 12) + path_mtu - 1) / path_mtu);
 	ahead = f->known ? psn_diff(b->psn, f->psn) : 0;
-	if (ahead < 0) {
-		/* sent again: begins anywhere in a message */
-		resent++;
-		f->open = flags & (M_FIRST | M_MIDDLE) ? flags & (M_SEND | M_WRITE) : 0;
-	} else {
-		if (ahead > 0)
-			wrong(b, "psn %d ahead of the last request's", ahead);
-		if (f->known)
-			check_order(f, b, flags);
-	}
-	/* a new connection may have the number of an old one */
+	if (ahead > 0)
+		wrong(b, "psn %d ahead of the last request's", ahead);
+	/* what is sent again begins anywhere in a message */
+	resent += ahead < 0;
+	check_order(f, b, flags, f->known && ahead >= 0);
 	f->known = !(flags & M_READ) || path_mtu;
 	f->psn = (b->psn + n) & 0xffffff;
 }
@@ -133,8 +127,7 @@ static void check_response(struct flow *f, const struct bth *b, uint32_t flags)
 	responses++;
 	if (flags & (M_MIDDLE | M_LAST) && f->known && !resent && ahead)
 		wrong(b, "READ response %d away from the one before", ahead);
-	if (f->known && !resent)
-		check_order(f, b, flags);
+	check_order(f, b, flags, f->known && !resent);
 	f->known = true;
 	f->psn = (b->psn + 1) & 0xffffff;
 }
