@@ -68,6 +68,7 @@ struct sroce_gap {
 enum sroce_swqe_state {
 	SROCE_SWQE_READY,	/* fetched, nothing sent */
 	SROCE_SWQE_SENT,	/* its first packet has left */
+	SROCE_SWQE_QUIET,	/* key invalidated, its last users not gone */
 	SROCE_SWQE_DONE,	/* waits for earlier ones to complete */
 };
 
@@ -232,6 +233,8 @@ enum sroce_ack_state {
  * @comm_est: IB_EVENT_COMM_EST was raised
  * @last_wqe: IB_EVENT_QP_LAST_WQE_REACHED was raised
  * @gap: requests seen since the gap was reported
+ * @inv_wait: the message has arrived and its key was invalidated, but the
+ *	region is still in use
  * @have_wqe: @wqe holds the receive work request of the current message
  * @wqe: private copy, with room for max_recv_sge elements
  * @recv_len: bytes its elements have together
@@ -265,6 +268,7 @@ struct sroce_responder {
 	bool rnr_sent;
 	bool comm_est;
 	bool last_wqe;
+	bool inv_wait;
 	bool have_wqe;
 	u32 epsn;
 	u32 msn;

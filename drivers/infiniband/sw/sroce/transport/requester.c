@@ -289,9 +289,17 @@ static enum sroce_step sroce_step_local(struct sroce_qp *qp,
 	if (slot->wqe.opcode == SROCE_WR_LOCAL_INV &&
 	    qp->req.ring.index != qp->req.send)
 		return SROCE_STEP_WAIT;
-	status = sroce_local_op(qp, slot);
-	if (status != IB_WC_SUCCESS)
-		return sroce_step_fail(qp, slot, status);
+	if (slot->state == SROCE_SWQE_READY) {
+		status = sroce_local_op(qp, slot);
+		if (status != IB_WC_SUCCESS)
+			return sroce_step_fail(qp, slot, status);
+		slot->state = SROCE_SWQE_QUIET;
+	}
+	if (slot->wqe.opcode == SROCE_WR_LOCAL_INV &&
+	    !sroce_mr_quiet(&qp->port->mrs, slot->wqe.invalidate_rkey)) {
+		sroce_half_kick(&qp->req.half);
+		return SROCE_STEP_WAIT;
+	}
 	slot->state = SROCE_SWQE_DONE;
 	qp->req.send++;
 	sroce_requester_retire(qp);
