@@ -632,7 +632,7 @@ static void foreign_lkey(struct side *s, struct work *w)
 					     SROCE_MR_DMA, 0);
 
 	KUNIT_ASSERT_FALSE(s->pair->test, IS_ERR(mr));
-	mr->access = PAIR_ALL_ACCESS;
+	mr->access = PAIR_MR_ACCESS;
 	sroce_mr_publish(mr);
 	w->sge[0].lkey = mr->key;
 	/* Its key may be named although it is gone */
@@ -884,7 +884,7 @@ static void cannot_send_again(struct kunit *test)
 
 	mr = sroce_mr_alloc(&a->port.mrs, &a->pd, SROCE_MR_DMA, 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
-	mr->access = PAIR_ALL_ACCESS;
+	mr->access = PAIR_MR_ACCESS;
 	sroce_mr_publish(mr);
 	work_rdma(a, &w, SROCE_WR_RDMA_WRITE, 1, SRC, DST, 10);
 	w.sge[0].lkey = mr->key;

@@ -339,6 +339,42 @@ static void atomic_response_lost(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 6, side_count(b, SROCE_CNT_RX_ATOMIC_REQUESTS));
 }
 
+static void post_atomic_write(struct side *a, u64 id, u64 value)
+{
+	struct work w;
+
+	work_init(&w, SROCE_WR_ATOMIC_WRITE, id);
+	work_remote(a, &w, 0x40000);
+	w.wqe.flags |= SROCE_SEND_INLINE;
+	w.wqe.inline_len = 8;
+	w.inline_data = &value;
+	side_post(a, &w);
+}
+
+/* Done again it would undo what was written since */
+static void atomic_write_response_lost(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule rules[] = {
+		treat(b, SROCE_OP_READ_RESP, 0, 2, FAKE_DROP), {}
+	};
+	u64 *cell = (u64 *)(b->mem + 0x40000);
+
+	pair_rules(p, rules);
+	post_atomic_write(a, 1, 1);
+	pair_deliver(p);
+	KUNIT_EXPECT_EQ(test, 1, *cell);
+	*cell = 5;
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 5, *cell);
+	KUNIT_EXPECT_EQ(test, 2, p->expired);
+	post_atomic_write(a, 2, 7);
+	side_expect_send(a, 2, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 7, *cell);
+}
+
 /* The responder sends later answers even if an earlier request comes again */
 static void late_duplicate_of_read(struct kunit *test)
 {
@@ -900,6 +936,7 @@ static struct kunit_case loss_cases[] = {
 	KUNIT_CASE(hostile_duplicates),
 	KUNIT_CASE(every_request_twice),
 	KUNIT_CASE(atomic_response_lost),
+	KUNIT_CASE(atomic_write_response_lost),
 	KUNIT_CASE(late_duplicate_of_read),
 	KUNIT_CASE(duplicate_of_read_without_region),
 	KUNIT_CASE(region_lost_while_read),

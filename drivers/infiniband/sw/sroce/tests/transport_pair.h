@@ -8,14 +8,16 @@
 
 #include <kunit/test.h>
 
+#include "compat.h"
 #include "tests/fake_net.h"
 #include "transport/internal.h"
 
 #define PAIR_MEM_ORDER 9
 #define PAIR_MEM (PAGE_SIZE << PAIR_MEM_ORDER)
 
-#define PAIR_ALL_ACCESS (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ | \
-			 IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC)
+#define PAIR_MR_ACCESS (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ | \
+			IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC)
+#define PAIR_ALL_ACCESS (PAIR_MR_ACCESS | IB_ACCESS_FLUSH_GLOBAL)
 
 struct pair;
 
