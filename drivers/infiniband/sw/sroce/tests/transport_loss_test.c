@@ -79,7 +79,7 @@ static void post_add(struct side *a, u64 id, u32 local, u32 cell)
 	side_post(a, &w);
 }
 
-/* --- sequence NAK --------------------------------------------------------------------- */
+/* --- sequence NAK -------------------------------------------------------- */
 
 static void one_nak_for_a_gap(struct kunit *test)
 {
@@ -199,7 +199,7 @@ static void gap_across_psn_wrap(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
 }
 
-/* --- duplicates -------------------------------------------------------------------------- */
+/* --- duplicates ---------------------------------------------------------- */
 
 static void ack_lost(struct kunit *test)
 {
@@ -456,7 +456,7 @@ static void region_lost_while_read(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, side_events(b, IB_EVENT_QP_ACCESS_ERR));
 }
 
-/* --- lost READ responses ------------------------------------------------------------------- */
+/* --- lost READ responses ------------------------------------------------- */
 
 static void read_response_lost(struct kunit *test)
 {
@@ -574,7 +574,7 @@ static void implied_by_ack(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, side_count(a, SROCE_CNT_IMPLIED_NAK_SEQ_ERR));
 }
 
-/* --- receiver not ready ------------------------------------------------------------------------ */
+/* --- receiver not ready -------------------------------------------------- */
 
 static void not_ready(struct kunit *test)
 {
@@ -715,10 +715,11 @@ static void nak_while_waiting(struct kunit *test)
 	side_expect_recv(b, 2, IB_WC_SUCCESS);
 }
 
-/* --- giving up ----------------------------------------------------------------------------------- */
+/* --- giving up ----------------------------------------------------------- */
 
 static void peer_dead(struct kunit *test, int retry)
 {
+	enum sroce_counter exceeded = SROCE_CNT_REQ_TRANSPORT_RETRIES_EXCEEDED;
 	struct pair_config c = { .retry = retry ?: -1 };
 	struct pair *p = loss_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
@@ -743,8 +744,7 @@ static void peer_dead(struct kunit *test, int retry)
 	KUNIT_EXPECT_EQ(test, retry + 1, side_sent(a, SROCE_OP_WRITE, -1));
 	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, side_state(a));
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, side_state(b));
-	KUNIT_EXPECT_EQ(test, 1, side_count(a,
-				SROCE_CNT_REQ_TRANSPORT_RETRIES_EXCEEDED));
+	KUNIT_EXPECT_EQ(test, 1, side_count(a, exceeded));
 	pair_exit(test);
 }
 
@@ -793,7 +793,7 @@ static void progress_reloads_retries(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 2, a->qp->req.retries);
 }
 
-/* --- strange responses ------------------------------------------------------------------------------- */
+/* --- strange responses --------------------------------------------------- */
 
 static void ignored_acks(struct kunit *test)
 {
@@ -849,7 +849,7 @@ static void one_ack_for_all(struct kunit *test)
 	KUNIT_EXPECT_LT(test, side_sent(b, SROCE_OP_ACK, -1), 10);
 }
 
-/* --- the clock --------------------------------------------------------------------------------------------- */
+/* --- the clock ----------------------------------------------------------- */
 
 static bool wait_really(struct pair *p, struct sroce_cq *cq, struct ib_wc *wc)
 {

@@ -29,7 +29,7 @@ static struct pair *way_pair(struct kunit *test, struct pair_config *c)
 	return pair_create(test, c);
 }
 
-/* --- sizes ------------------------------------------------------------------------ */
+/* --- sizes --------------------------------------------------------------- */
 
 /* Neither a byte too few nor one too many */
 static void expect_placed(struct side *to, u32 len, u32 seed)
@@ -151,7 +151,7 @@ static void transfer_sizes(struct kunit *test)
 		sizes_of_mtu(test, mtu);
 }
 
-/* --- where the data comes from ----------------------------------------------------- */
+/* --- where the data comes from ------------------------------------------- */
 
 static void inline_data(struct kunit *test)
 {
@@ -328,7 +328,7 @@ static void scattered_pages(struct kunit *test)
 	vfree(to);
 }
 
-/* --- completions ---------------------------------------------------------------------- */
+/* --- completions --------------------------------------------------------- */
 
 static void post_numbered(struct side *s, u32 from, u32 n, u32 signal_every)
 {
@@ -452,7 +452,7 @@ static void missed_events(struct kunit *test)
 					      IB_CQ_REPORT_MISSED_EVENTS));
 }
 
-/* --- keys ------------------------------------------------------------------------------ */
+/* --- keys ---------------------------------------------------------------- */
 
 /* A fast-register region over a piece of a side's memory */
 static struct sroce_mr *map_region(struct side *s, u32 off, u32 len)
@@ -566,7 +566,7 @@ static void invalidate_in_order(struct kunit *test)
 	sroce_mr_free(mr);
 }
 
-/* --- atomics ------------------------------------------------------------------------------ */
+/* --- atomics ------------------------------------------------------------- */
 
 static u64 do_atomic(struct side *s, u8 opcode, u32 off, u64 compare_add,
 		     u64 swap)
@@ -678,7 +678,7 @@ static void flushes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
 }
 
-/* --- READs -------------------------------------------------------------------------------- */
+/* --- READs --------------------------------------------------------------- */
 
 static void read_in_chunks(struct kunit *test)
 {
@@ -739,7 +739,7 @@ static void many_reads(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
 }
 
-/* --- order ------------------------------------------------------------------------------------ */
+/* --- order --------------------------------------------------------------- */
 
 /* Without a fence the WRITE may leave before the READ has been answered */
 static void fence(struct kunit *test)
@@ -801,7 +801,7 @@ static void both_ways(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
 }
 
-/* --- bounds --------------------------------------------------------------------------------------- */
+/* --- bounds -------------------------------------------------------------- */
 
 static void window_bound(struct kunit *test)
 {
