@@ -95,6 +95,9 @@ aftermath() {
 # no object of a process is left on a device
 clean() { ! rdma resource show qp 2>/dev/null | grep "link srt_[ab]/" | grep -v 'comm \['; }
 
+# Only bash itself writes there, about each job that was killed; the programs have their logs.
+exec 2>/dev/null
+
 HOLD=srtest_hold
 ip netns del $HOLD 2>/dev/null
 host_ns $HOLD

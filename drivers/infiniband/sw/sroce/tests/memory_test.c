@@ -1032,12 +1032,12 @@ static void ring_indices(struct kunit *test)
 		}
 		for (other = 9; other; other <<= 1) {
 			r.hdr->prod = r.index + other;
-			KUNIT_EXPECT_EQ(test, sroce_ring_pending(&r), 8);
+			KUNIT_EXPECT_EQ(test, sroce_ring_pending(&r), 0);
 			r.hdr->cons = r.index - other;
 			KUNIT_EXPECT_EQ(test, sroce_ring_room(&r), 0);
 		}
 		r.hdr->prod = r.index - 1;
-		KUNIT_EXPECT_EQ(test, sroce_ring_pending(&r), 8);
+		KUNIT_EXPECT_EQ(test, sroce_ring_pending(&r), 0);
 		r.hdr->cons = r.index + 1;
 		KUNIT_EXPECT_EQ(test, sroce_ring_room(&r), 0);
 

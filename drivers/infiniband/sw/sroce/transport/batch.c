@@ -6,7 +6,8 @@
  * small message after the other without looking at its completion queues is
  * not waiting: its doorbell only starts a timer of some microseconds, and until
  * that fires it need not ring again (SROCE_SQ_ACTIVE). What gathers meanwhile
- * leaves as one train. Ping-pong never gets there, because each round consumes
+ * leaves as one train; a process that starts to wait rings to say so
+ * (SROCE_SQ_GATHERING). Ping-pong never gets there, because each round consumes
  * a completion.
  */
 #include "compat.h"
@@ -18,7 +19,11 @@
 /* Larger messages are trains by themselves */
 #define SROCE_BATCH_LEN 1024
 
-#define SROCE_BATCH_NS (8 * NSEC_PER_USEC)
+/* The longest that a stream is held back, should its process not ring first */
+#define SROCE_BATCH_NS (50 * NSEC_PER_USEC)
+
+/* Fewer than this were not worth the wait */
+#define SROCE_BATCH_MIN 4
 
 /* What the process has consumed. It may lie; only its own speed depends on it */
 static u32 sroce_consumed(const struct sroce_qp *qp)
@@ -51,20 +56,38 @@ static bool sroce_may_batch(struct sroce_qp *qp)
 	       sroce_is_stream(qp);
 }
 
+static void sroce_batch_begin(struct sroce_requester *req)
+{
+	WRITE_ONCE(req->ring.hdr->flags, SROCE_SQ_ACTIVE | SROCE_SQ_GATHERING);
+	req->batch.waiting = true;
+	if (!hrtimer_active(&req->batch.timer))
+		hrtimer_start(&req->batch.timer, SROCE_BATCH_NS,
+			      HRTIMER_MODE_REL_SOFT);
+}
+
+/* The process rang: it has nothing more to post. The timer finds nothing */
+static void sroce_batch_end(struct sroce_requester *req)
+{
+	u32 ahead = req->fetched - req->ring.index;
+
+	req->batch.waiting = false;
+	if (sroce_ring_pending(&req->ring) - ahead < SROCE_BATCH_MIN)
+		req->batch.average /= 2;
+}
+
+/* True when the doorbell has been answered by waiting for more */
 static bool sroce_batch(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
-	bool batch;
+	bool batch = false;
 
 	spin_lock_bh(&req->half.lock);
-	batch = sroce_may_batch(qp);
-	if (batch) {
-		WRITE_ONCE(req->ring.hdr->flags, SROCE_SQ_ACTIVE);
-		if (!req->batch.waiting)
-			hrtimer_start(&req->batch.timer, SROCE_BATCH_NS,
-				      HRTIMER_MODE_REL_SOFT);
-		req->batch.waiting = true;
-	}
+	if (req->batch.waiting)
+		sroce_batch_end(req);
+	else
+		batch = sroce_may_batch(qp);
+	if (batch)
+		sroce_batch_begin(req);
 	spin_unlock_bh(&req->half.lock);
 	return batch;
 }

@@ -205,7 +205,10 @@ static inline void sroce_qp_hold(struct sroce_qp *qp)
  */
 void sroce_qp_error(struct sroce_qp *qp);
 
-/* A completion was lost: the same, and an event unless it is in ERR already */
+/*
+ * Likewise, because a completion was lost: with an event, once, however many
+ * more will be lost while the queues are flushed.
+ */
 void sroce_qp_fatal(struct sroce_qp *qp);
 
 /* The send side of a datagram QP failed: SQE, the receive side goes on */
@@ -240,7 +243,7 @@ static inline struct sroce_swqe *sroce_slot(const struct sroce_requester *req,
 
 static inline void *sroce_swqe_data(struct sroce_swqe *slot)
 {
-	return &slot->wqe + 1;
+	return slot->data;
 }
 
 static inline bool sroce_swqe_has_response(const struct sroce_swqe *slot)

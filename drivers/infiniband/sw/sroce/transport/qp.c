@@ -298,9 +298,11 @@ void sroce_qp_error(struct sroce_qp *qp)
 
 void sroce_qp_fatal(struct sroce_qp *qp)
 {
-	if (sroce_qp_state(qp) != IB_QPS_ERR)
-		sroce_qp_event(qp, IB_EVENT_QP_FATAL);
-	sroce_qp_error(qp);
+	if (!sroce_qp_move(qp, IB_QPS_ERR))
+		return;
+	sroce_qp_event(qp, IB_EVENT_QP_FATAL);
+	sroce_half_queue(&qp->req.half);
+	sroce_half_queue(&qp->resp.half);
 }
 
 void sroce_qp_send_error(struct sroce_qp *qp)

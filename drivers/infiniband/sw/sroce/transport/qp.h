@@ -68,6 +68,7 @@ struct sroce_gap {
 enum sroce_swqe_state {
 	SROCE_SWQE_READY,	/* fetched, nothing sent */
 	SROCE_SWQE_SENT,	/* its first packet has left */
+	SROCE_SWQE_QUIET,	/* key invalidated, its last users not gone */
 	SROCE_SWQE_DONE,	/* waits for earlier ones to complete */
 };
 
@@ -81,7 +82,8 @@ enum sroce_swqe_state {
  * @chunk: READ: PSNs that one request asks for
  * @status: why it cannot be sent, an ib_wc_status; the QP fails when all
  *	earlier ones are complete
- * @wqe: validated copy; elements or inline data follow
+ * @wqe: validated copy of the header
+ * @data: elements or inline data
  */
 struct sroce_swqe {
 	u8 state;
@@ -92,6 +94,7 @@ struct sroce_swqe {
 	u32 length;
 	u32 chunk;
 	struct sroce_send_wqe wqe;
+	u8 data[];
 };
 
 /**
@@ -230,6 +233,8 @@ enum sroce_ack_state {
  * @comm_est: IB_EVENT_COMM_EST was raised
  * @last_wqe: IB_EVENT_QP_LAST_WQE_REACHED was raised
  * @gap: requests seen since the gap was reported
+ * @inv_wait: the message has arrived and its key was invalidated, but the
+ *	region is still in use
  * @have_wqe: @wqe holds the receive work request of the current message
  * @wqe: private copy, with room for max_recv_sge elements
  * @recv_len: bytes its elements have together
@@ -263,6 +268,7 @@ struct sroce_responder {
 	bool rnr_sent;
 	bool comm_est;
 	bool last_wqe;
+	bool inv_wait;
 	bool have_wqe;
 	u32 epsn;
 	u32 msn;

@@ -128,7 +128,8 @@ static struct sroce_swqe *sroce_fetch(struct sroce_qp *qp)
 		return NULL;
 	entry = sroce_ring_entry(&req->ring, req->fetched);
 	slot = sroce_slot(req, req->fetched);
-	memcpy(&slot->wqe, entry, req->ring.stride);
+	slot->wqe = *entry;
+	memcpy(slot->data, entry + 1, req->ring.stride - sizeof(*entry));
 	req->fetched++;
 	slot->state = SROCE_SWQE_READY;
 	slot->op = SROCE_OP_NONE;
@@ -291,9 +292,17 @@ static enum sroce_step sroce_step_local(struct sroce_qp *qp,
 	if (slot->wqe.opcode == SROCE_WR_LOCAL_INV &&
 	    qp->req.ring.index != qp->req.send)
 		return SROCE_STEP_WAIT;
-	status = sroce_local_op(qp, slot);
-	if (status != IB_WC_SUCCESS)
-		return sroce_step_fail(qp, slot, status);
+	if (slot->state == SROCE_SWQE_READY) {
+		status = sroce_local_op(qp, slot);
+		if (status != IB_WC_SUCCESS)
+			return sroce_step_fail(qp, slot, status);
+		slot->state = SROCE_SWQE_QUIET;
+	}
+	if (slot->wqe.opcode == SROCE_WR_LOCAL_INV &&
+	    !sroce_mr_quiet(&qp->port->mrs, slot->wqe.invalidate_rkey)) {
+		sroce_half_kick(&qp->req.half);
+		return SROCE_STEP_WAIT;
+	}
 	slot->state = SROCE_SWQE_DONE;
 	qp->req.send++;
 	sroce_requester_retire(qp);
@@ -595,7 +604,7 @@ static bool sroce_sq_rest(struct sroce_requester *req)
 	WRITE_ONCE(hdr->flags, 0);
 	/* Clear, then look; the poster stores prod, then reads the flag */
 	smp_mb();
-	return sroce_ring_pending(&req->ring) == req->fetched - req->ring.index;
+	return sroce_ring_pending(&req->ring) <= req->fetched - req->ring.index;
 }
 
 static bool sroce_requester_send(struct sroce_qp *qp)
