@@ -251,7 +251,7 @@ enum sroce_ack_state {
  * @nres: entries of @res
  * @res_next: next entry to use
  * @jobs: responses to send, a circle of @njobs
- * @njobs: entries of @jobs
+ * @njobs: entries of @jobs, a power of two
  * @job_head: next to send
  * @job_tail: next to fill
  */

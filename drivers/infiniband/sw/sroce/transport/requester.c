@@ -182,9 +182,12 @@ void sroce_requester_fail(struct sroce_qp *qp, enum ib_wc_status status)
 static bool sroce_swqe_done(const struct sroce_requester *req,
 			    const struct sroce_swqe *slot)
 {
+	/* Behind its beginning; far behind means before it, as PSNs wrap */
+	u32 behind = (req->una_psn - slot->first_psn) & SROCE_PSN_MASK;
+
 	if (slot->state != SROCE_SWQE_SENT)
 		return slot->state == SROCE_SWQE_DONE;
-	return sroce_psn_diff(sroce_swqe_end(slot), req->una_psn) <= 0;
+	return behind >= slot->npsn && behind < SROCE_MAX_NPSN * 3 / 2;
 }
 
 void sroce_requester_retire(struct sroce_qp *qp)
@@ -494,9 +497,7 @@ static enum sroce_step sroce_step_single(struct sroce_qp *qp,
 	g = sroce_gather_begin();
 	if (len && sroce_gather_packets(qp, g, slot, 0, &one)) {
 		sroce_gather_end(g);
-		slot->status = IB_WC_LOC_PROT_ERR;
-		sroce_requester_retire(qp);
-		return SROCE_STEP_WAIT;
+		return sroce_step_fail(qp, slot, IB_WC_LOC_PROT_ERR);
 	}
 	sroce_train_init(qp, &t, slot);
 	t.flags = SROCE_START | SROCE_END | SROCE_ACKREQ;
