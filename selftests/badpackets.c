@@ -683,7 +683,8 @@ int main(int argc, char **argv)
 	/* let the last ones arrive */
 	usleep(500000);
 	ask(BP_RESET);
-	answer(0.1);
+	while (answer(0.3) >= 0)
+		;
 	ask(BP_RESET);
 	ask(BP_QUERY);
 	good_ones();
