@@ -82,10 +82,14 @@ struct sroce_ring_info {
  * sroce_ring_hdr.flags of a send queue (written by the kernel). After storing
  * prod the poster issues a full memory barrier and reads flags:
  * with SROCE_SQ_ACTIVE set it may leave out the doorbell, because the kernel
- * promises to look at prod again by itself.
+ * promises to look at prod again by itself. With SROCE_SQ_GATHERING set as well
+ * the kernel waits some microseconds for more; a process that has nothing more
+ * to post and waits (it finds its completion queue empty, say) rings to end
+ * that.
  */
 enum {
 	SROCE_SQ_ACTIVE = 1 << 0,
+	SROCE_SQ_GATHERING = 1 << 1,
 };
 
 /*
@@ -218,11 +222,11 @@ struct sroce_recv_wqe {
 
 /* --- completions ----------------------------------------------------------- */
 
-/* sroce_cqe.flags; the numbers are those of ib_wc_flags */
+/* sroce_cqe.flags; the numbers are those of ib_wc_flags but for INV */
 enum {
 	SROCE_CQE_GRH = 1 << 0,
 	SROCE_CQE_IMM = 1 << 1,
-	SROCE_CQE_INV = 1 << 3,
+	SROCE_CQE_INV = 1 << 2,
 	SROCE_CQE_SMAC = 1 << 4,
 	SROCE_CQE_VLAN = 1 << 5,
 	SROCE_CQE_NETWORK_HDR = 1 << 6,
@@ -252,7 +256,7 @@ struct sroce_cqe {
 	__u8 smac[6];
 	__u16 reserved0;
 	__u32 vendor_err;
-	__u32 reserved1[2];
+	__aligned_u64 reserved1;
 };
 
 /* --- objects ----------------------------------------------------------------- */
@@ -295,6 +299,14 @@ struct sroce_create_srq_resp {
 	struct sroce_ring_info ring;
 	__u32 srqn;
 	__u32 reserved;
+};
+
+/*
+ * ib_core gives a driver no response buffer here: when the queue is resized,
+ * the answer is stored at @resp_addr.
+ */
+struct sroce_modify_srq_req {
+	__aligned_u64 resp_addr;
 };
 
 struct sroce_modify_srq_resp {

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# Building and installing outside the kernel tree, and the commands of the lab.
+# The kernel's own make reads Kbuild instead of this file.
+
+KVER ?= $(shell uname -r)
+KDIR ?= /lib/modules/$(KVER)/build
+DESTDIR ?=
+
+.PHONY: all modules provider modules_install install uninstall clean help
+
+all: modules provider
+
+modules:
+	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
+
+provider:
+	tools/provider build
+
+modules_install: modules
+	$(MAKE) -C $(KDIR) M=$(CURDIR) modules_install
+
+install:
+	tools/provider install $(DESTDIR)
+
+uninstall:
+	tools/provider uninstall $(DESTDIR)
+
+clean:
+	$(MAKE) -C $(KDIR) M=$(CURDIR) clean
+	rm -rf build
+
+help:
+	@sed -n 's/^## //p' $(MAKEFILE_LIST)
+
+## make                    build the module for this kernel (or KDIR=...) and the provider
+## make modules_install    put the module where modprobe finds it
+## make install            put the provider where libibverbs finds it
+## make demo               show it working between two virtual machines
+## make test               run every test in the lab; ends with N passed, N failed, N skipped
+## make bench              sroce beside rdma_rxe, siw and TCP
+## make shell              a prompt in the lab with the device ready
+
+-include tools/lab/lab.mk
+-include selftests/tests.mk

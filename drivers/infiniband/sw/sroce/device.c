@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * One RDMA device per netdev.
+ *
+ * A device ends in one of four ways: "rdma link del", its netdev is unregistered
+ * or leaves the network namespace, the namespace ends (which does either of
+ * these to the netdev), or the module is removed. All come to ib_core, which
+ * first takes the device from its users without waiting for any of them, and
+ * then calls sroce_device_free().
+ */
+#include <linux/etherdevice.h>
+#include <linux/if_arp.h>
+#include <linux/if_vlan.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/percpu.h>
+#include <linux/rtnetlink.h>
+#include <net/addrconf.h>
+#include <rdma/ib_addr.h>
+#include <rdma/uverbs_ioctl.h>
+
+#include "device.h"
+#include "net/net.h"
+#include "verbs/limits.h"
+#include "verbs/mmap.h"
+#include "verbs/verbs.h"
+
+/* --- end -------------------------------------------------------------------- */
+
+/*
+ * Nothing of ib_core uses the device any more: no QP, CQ, MR or AH is left. The
+ * netdev goes last, because whoever asks for the port's state looks at it.
+ */
+static void sroce_device_free(struct ib_device *ibdev)
+{
+	struct sroce_device *dev = to_sroce_device(ibdev);
+
+	if (dev->attached)
+		sroce_net_detach(dev->net, &dev->port);
+	sroce_ah_table_destroy(dev);
+	sroce_mr_table_destroy(&dev->port.mrs);
+	free_percpu(dev->port.counters);
+	netdev_put(dev->ndev, &dev->ndev_tracker);
+}
+
+/* --- operations -------------------------------------------------------------- */
+
+static const struct ib_device_ops sroce_device_ops = {
+	.owner = THIS_MODULE,
+	.driver_id = SROCE_RDMA_DRIVER,
+	.uverbs_abi_ver = SROCE_ABI_VERSION,
+	SROCE_OPS_ROBUST_UDATA
+
+	.alloc_hw_port_stats = sroce_alloc_hw_port_stats,
+	.alloc_mr = sroce_alloc_mr,
+	.alloc_pd = sroce_alloc_pd,
+	.alloc_ucontext = sroce_alloc_ucontext,
+	.create_ah = sroce_create_ah,
+	.create_cq = sroce_op_create_cq,
+	.create_qp = sroce_create_qp,
+	.create_srq = sroce_create_srq,
+	.create_user_ah = sroce_create_ah,
+	.dealloc_driver = sroce_device_free,
+	.dealloc_pd = sroce_dealloc_pd,
+	.dealloc_ucontext = sroce_dealloc_ucontext,
+	.dereg_mr = sroce_dereg_mr,
+	.destroy_ah = sroce_destroy_ah,
+	.destroy_cq = sroce_destroy_cq,
+	.destroy_qp = sroce_destroy_qp,
+	.destroy_srq = sroce_destroy_srq,
+	.disassociate_ucontext = sroce_disassociate_ucontext,
+	.fill_res_cq_entry = sroce_fill_res_cq_entry,
+	.fill_res_mr_entry = sroce_fill_res_mr_entry,
+	.fill_res_qp_entry = sroce_fill_res_qp_entry,
+	.get_dev_fw_str = sroce_get_dev_fw_str,
+	.get_dma_mr = sroce_get_dma_mr,
+	.get_hw_stats = sroce_get_hw_stats,
+	.get_link_layer = sroce_get_link_layer,
+	.get_port_immutable = sroce_get_port_immutable,
+	.map_mr_sg = sroce_map_mr_sg,
+	.mmap = sroce_mmap,
+	.mmap_free = sroce_mmap_free,
+	.modify_ah = sroce_modify_ah,
+	.modify_device = sroce_modify_device,
+	.modify_qp = sroce_modify_qp,
+	.modify_srq = sroce_modify_srq,
+	.poll_cq = sroce_poll_cq,
+	.post_recv = sroce_post_recv,
+	.post_send = sroce_post_send,
+	.post_srq_recv = sroce_post_srq_recv,
+	.process_mad = sroce_process_mad,
+	.query_ah = sroce_query_ah,
+	.query_device = sroce_query_device,
+	.query_pkey = sroce_query_pkey,
+	.query_port = sroce_query_port,
+	.query_qp = sroce_query_qp,
+	.query_srq = sroce_query_srq,
+	.reg_user_mr = sroce_op_reg_user_mr,
+	.req_notify_cq = sroce_req_notify_cq,
+	.resize_user_cq = sroce_op_resize_user_cq,
+
+	INIT_RDMA_OBJ_SIZE(ib_ah, sroce_ah, ibah),
+	INIT_RDMA_OBJ_SIZE(ib_cq, sroce_cq_obj, cq.ibcq),
+	INIT_RDMA_OBJ_SIZE(ib_pd, sroce_pd, ibpd),
+	INIT_RDMA_OBJ_SIZE(ib_qp, sroce_qp_obj, ibqp),
+	INIT_RDMA_OBJ_SIZE(ib_srq, sroce_srq_obj, srq.ibsrq),
+	INIT_RDMA_OBJ_SIZE(ib_ucontext, sroce_ucontext, ibuc),
+};
+
+/* --- beginning ---------------------------------------------------------------- */
+
+/*
+ * From the MAC address where there is one. The GUID stays the same when that
+ * changes: to the consumers it would be another device.
+ */
+static __be64 sroce_make_guid(const struct net_device *ndev)
+{
+	u8 mac[ETH_ALEN];
+	__be64 guid;
+
+	if (ndev->addr_len == ETH_ALEN && is_valid_ether_addr(ndev->dev_addr))
+		ether_addr_copy(mac, ndev->dev_addr);
+	else
+		eth_random_addr(mac);
+	addrconf_addr_eui48((u8 *)&guid, mac);
+	return guid;
+}
+
+static u32 sroce_active_mtu(const struct net_device *ndev)
+{
+	return ib_mtu_enum_to_int(max(iboe_get_mtu(ndev->mtu), IB_MTU_256));
+}
+
+static void sroce_port_setup(struct sroce_device *dev)
+{
+	struct sroce_port *port = &dev->port;
+
+	port->xmit = &sroce_net_xmit_ops;
+	port->ibdev = &dev->ibdev;
+	port->net_cookie = dev->net->net_cookie;
+	port->ifindex = dev->ndev->ifindex;
+	port->mtu = sroce_active_mtu(dev->ndev);
+	port->pkey = SROCE_DEFAULT_PKEY;
+	sroce_mr_table_init(&port->mrs);
+}
+
+static void sroce_ibdev_setup(struct sroce_device *dev)
+{
+	struct ib_device *ibdev = &dev->ibdev;
+
+	ibdev->node_type = RDMA_NODE_IB_CA;
+	ibdev->phys_port_cnt = 1;
+	ibdev->num_comp_vectors = num_possible_cpus();
+	ibdev->node_guid = sroce_make_guid(dev->ndev);
+	strscpy(ibdev->node_desc, "sroce", sizeof(ibdev->node_desc));
+	ib_set_device_ops(ibdev, &sroce_device_ops);
+}
+
+/*
+ * Under RTNL: the netdev can neither be unregistered nor leave its namespace.
+ * From ib_set_device_ops() on ib_dealloc_device() undoes everything.
+ */
+static struct sroce_device *sroce_device_alloc(struct net_device *ndev)
+{
+	struct sroce_device *dev;
+
+	dev = ib_alloc_device_with_net(sroce_device, ibdev, dev_net(ndev));
+	if (!dev)
+		return ERR_PTR(-ENOMEM);
+	dev->port.counters = alloc_percpu(struct sroce_counters);
+	if (!dev->port.counters) {
+		ib_dealloc_device(&dev->ibdev);
+		return ERR_PTR(-ENOMEM);
+	}
+	dev->ndev = ndev;
+	netdev_hold(ndev, &dev->ndev_tracker, GFP_KERNEL);
+	dev->net = dev_net(ndev);
+	dev->link_up = sroce_link_up(ndev);
+	sroce_ah_table_init(dev);
+	sroce_port_setup(dev);
+	sroce_ibdev_setup(dev);
+	return dev;
+}
+
+static int sroce_check_netdev(struct net_device *ndev)
+{
+	struct ib_device *ibdev;
+
+	/* the core gives such a device no GIDs; the lower one serves the VLAN */
+	if (is_vlan_dev(ndev)) {
+		netdev_err(ndev, "sroce: use the VLAN's lower device\n");
+		return -EOPNOTSUPP;
+	}
+	switch (ndev->type) {
+	case ARPHRD_ETHER:
+	case ARPHRD_LOOPBACK:
+	case ARPHRD_NONE:
+		break;
+	default:
+		netdev_err(ndev, "sroce: not an Ethernet-like device\n");
+		return -EOPNOTSUPP;
+	}
+	if (ndev->reg_state != NETREG_REGISTERED)
+		return -ENODEV;
+	ibdev = ib_device_get_by_netdev(ndev, SROCE_RDMA_DRIVER);
+	if (!ibdev)
+		return 0;
+	netdev_err(ndev, "sroce: has the RDMA device %s already\n",
+		   dev_name(&ibdev->dev));
+	ib_device_put(ibdev);
+	return -EEXIST;
+}
+
+static struct sroce_device *sroce_device_make(struct net_device *ndev)
+{
+	struct sroce_device *dev;
+	int err;
+
+	err = sroce_check_netdev(ndev);
+	if (err)
+		return ERR_PTR(err);
+	dev = sroce_device_alloc(ndev);
+	if (IS_ERR(dev))
+		return dev;
+	err = ib_device_set_netdev(&dev->ibdev, ndev, SROCE_PORT);
+	if (err) {
+		ib_dealloc_device(&dev->ibdev);
+		return ERR_PTR(err);
+	}
+	return dev;
+}
+
+static int sroce_device_attach(struct sroce_device *dev)
+{
+	struct netlink_ext_ack extack = {};
+	int err;
+
+	err = sroce_net_attach(dev->net, &dev->port, &extack);
+	if (!err)
+		dev->attached = true;
+	else
+		netdev_err(dev->ndev, "%s (%d)\n",
+			   extack._msg ?: "sroce: no way into the network",
+			   err);
+	return err;
+}
+
+/*
+ * The notifier cannot find a device before it is registered, so what happened
+ * to the netdev until then is made up for here. The device may be gone already.
+ */
+static void sroce_device_catch_up(struct net_device *ndev,
+				  const struct net *net)
+{
+	struct ib_device *ibdev;
+
+	rtnl_lock();
+	ibdev = ib_device_get_by_netdev(ndev, SROCE_RDMA_DRIVER);
+	if (ibdev) {
+		if (ndev->reg_state != NETREG_REGISTERED ||
+		    !net_eq(dev_net(ndev), net))
+			ib_unregister_device_queued(ibdev);
+		WRITE_ONCE(to_sroce_device(ibdev)->port.mtu,
+			   sroce_active_mtu(ndev));
+		ib_device_put(ibdev);
+	}
+	rtnl_unlock();
+}
+
+static int sroce_device_register(struct sroce_device *dev, const char *name,
+				 struct net_device *ndev, const struct net *net)
+{
+	int err;
+
+	err = sroce_device_attach(dev);
+	if (!err) {
+		ib_mark_name_assigned_by_user(&dev->ibdev);
+		err = ib_register_device(&dev->ibdev, name, NULL);
+	}
+	if (err)
+		ib_dealloc_device(&dev->ibdev);
+	else
+		sroce_device_catch_up(ndev, net);
+	return err;
+}
+
+/* Two at a time would both find that the netdev has no device yet */
+static DEFINE_MUTEX(sroce_add_lock);
+
+int sroce_device_add(const char *name, struct net_device *ndev)
+{
+	struct sroce_device *dev;
+	struct net *net;
+	int err;
+
+	mutex_lock(&sroce_add_lock);
+	rtnl_lock();
+	/* held until it is certain that the notifier sees the netdev leave it */
+	net = maybe_get_net(dev_net(ndev));
+	dev = net ? sroce_device_make(ndev) : ERR_PTR(-ENODEV);
+	rtnl_unlock();
+	if (IS_ERR(dev))
+		err = PTR_ERR(dev);
+	else
+		err = sroce_device_register(dev, name, ndev, net);
+	if (net)
+		put_net(net);
+	mutex_unlock(&sroce_add_lock);
+	return err;
+}
+
+/* --- following the netdev --------------------------------------------------------- */
+
+static void sroce_dispatch(struct sroce_device *dev, enum ib_event_type type)
+{
+	struct ib_event event = {
+		.device = &dev->ibdev,
+		.event = type,
+		.element.port_num = SROCE_PORT,
+	};
+
+	ib_dispatch_event(&event);
+}
+
+static void sroce_link_changed(struct sroce_device *dev)
+{
+	bool up = sroce_link_up(dev->ndev);
+
+	if (up == dev->link_up)
+		return;
+	dev->link_up = up;
+	if (!up)
+		atomic_inc(&dev->link_downed);
+	if (!sroce_core_reports_port_state(dev->ndev))
+		sroce_dispatch(dev, up ? IB_EVENT_PORT_ACTIVE :
+					 IB_EVENT_PORT_ERR);
+}
+
+/*
+ * GIDs follow addresses in the core; QPs keep their path MTU, and what does not
+ * fit any more is lost, as it would be on a wire.
+ */
+static void sroce_netdev_changed(struct sroce_device *dev, unsigned long event)
+{
+	switch (event) {
+	case NETDEV_UP:
+	case NETDEV_DOWN:
+	case NETDEV_CHANGE:
+		sroce_link_changed(dev);
+		break;
+	case NETDEV_CHANGEMTU:
+		WRITE_ONCE(dev->port.mtu, sroce_active_mtu(dev->ndev));
+		break;
+	case NETDEV_UNREGISTER:
+		/* also when it moves to another namespace */
+		ib_unregister_device_queued(&dev->ibdev);
+		break;
+	}
+}
+
+static int sroce_netdev_event(struct notifier_block *nb, unsigned long event,
+			      void *ptr)
+{
+	struct net_device *ndev = netdev_notifier_info_to_dev(ptr);
+	struct ib_device *ibdev;
+
+	ibdev = ib_device_get_by_netdev(ndev, SROCE_RDMA_DRIVER);
+	if (ibdev) {
+		sroce_netdev_changed(to_sroce_device(ibdev), event);
+		ib_device_put(ibdev);
+	}
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block sroce_netdev_notifier = {
+	.notifier_call = sroce_netdev_event,
+};
+
+int sroce_device_init(void)
+{
+	return register_netdevice_notifier(&sroce_netdev_notifier);
+}
+
+/* No device can be added any more; returns when the last one is gone */
+void sroce_device_exit(void)
+{
+	unregister_netdevice_notifier(&sroce_netdev_notifier);
+	ib_unregister_driver(SROCE_RDMA_DRIVER);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * One RDMA device with one port on top of one netdev.
+ */
+#ifndef SROCE_DEVICE_H
+#define SROCE_DEVICE_H
+
+#include <linux/netdevice.h>
+#include <linux/xarray.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/sroce-abi.h>
+
+#include "compat.h"
+#include "transport/port.h"
+
+/* The kernel's list of driver numbers does not have it */
+#define SROCE_RDMA_DRIVER ((__force enum rdma_driver_id)SROCE_DRIVER_ID)
+
+/**
+ * struct sroce_device - one RDMA device
+ * @ibdev: what ib_core knows
+ * @port: what the transport knows
+ * @ndev: netdev, held until the device is gone, also after it was unregistered
+ * @ndev_tracker: of that hold
+ * @net: network namespace that @port was attached in; not to be looked at, it
+ *	may be gone when the netdev has left it
+ * @attached: the network layer was told of @port
+ * @ahs: address handles by number
+ * @link_up: the link state that was reported last
+ * @link_downed: how often the link went down
+ */
+struct sroce_device {
+	struct ib_device ibdev;
+	struct sroce_port port;
+	struct net_device *ndev;
+	netdevice_tracker ndev_tracker;
+	struct net *net;
+	bool attached;
+	struct xarray ahs;
+	bool link_up;
+	atomic_t link_downed;
+};
+
+static inline struct sroce_device *to_sroce_device(struct ib_device *ibdev)
+{
+	return container_of(ibdev, struct sroce_device, ibdev);
+}
+
+static inline struct sroce_device *sroce_port_device(struct sroce_port *port)
+{
+	return container_of(port, struct sroce_device, port);
+}
+
+/**
+ * sroce_device_add() - make a device on top of a netdev and register it
+ * @name: its name
+ * @ndev: netdev, held by the caller
+ *
+ * Context: process, no RTNL.
+ * Return: 0 or a negative errno; nothing is left behind on failure.
+ */
+int sroce_device_add(const char *name, struct net_device *ndev);
+
+/* Module start and end: what follows netdevs and network namespaces */
+int sroce_device_init(void);
+void sroce_device_exit(void);
+
+#endif

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Start and end of the module, and the link type of "rdma link add".
+ */
+#include <linux/module.h>
+#include <rdma/rdma_netlink.h>
+
+#include "device.h"
+#include "net/net.h"
+#include "transport/qp.h"
+#include "wire/icrc.h"
+
+static struct rdma_link_ops sroce_link_ops = {
+	.type = "sroce",
+	.newlink = sroce_device_add,
+};
+
+static int __init sroce_init(void)
+{
+	int err;
+
+	err = sroce_icrc_init();
+	if (err)
+		return err;
+	err = sroce_net_init();
+	if (err)
+		goto err_icrc;
+	err = sroce_transport_init();
+	if (err)
+		goto err_net;
+	err = sroce_device_init();
+	if (err)
+		goto err_transport;
+	rdma_link_register(&sroce_link_ops);
+	return 0;
+
+err_transport:
+	sroce_transport_exit();
+err_net:
+	sroce_net_exit();
+err_icrc:
+	sroce_icrc_exit();
+	return err;
+}
+
+/* The other way round: no new devices, no devices, no QPs, no packets */
+static void __exit sroce_exit(void)
+{
+	rdma_link_unregister(&sroce_link_ops);
+	sroce_device_exit();
+	sroce_transport_exit();
+	sroce_net_exit();
+	sroce_icrc_exit();
+}
+
+module_init(sroce_init);
+module_exit(sroce_exit);
+
+MODULE_DESCRIPTION("Soft-RoCE with packet trains");
+MODULE_LICENSE("Dual BSD/GPL");
+MODULE_ALIAS_RDMA_LINK("sroce");

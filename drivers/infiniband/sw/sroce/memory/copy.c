@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <linux/bug.h>
+#include <linux/minmax.h>
+#include <linux/mm.h>
+#include <linux/sizes.h>
+#include <linux/string.h>
+
+#include "memory/copy.h"
+
+/* Bytes from the position to the end of the entry it is in */
+static u32 bvec_left(const struct bio_vec *bv, const struct bvec_iter *it)
+{
+	return bv[it->bi_idx].bv_len - it->bi_bvec_done;
+}
+
+static void *bvec_ptr(const struct bio_vec *bv, const struct bvec_iter *it)
+{
+	return page_address(bv[it->bi_idx].bv_page) +
+	       bv[it->bi_idx].bv_offset + it->bi_bvec_done;
+}
+
+void sroce_bvec_copy(const struct bio_vec *dst, struct bvec_iter *di,
+		     const struct bio_vec *src, struct bvec_iter *si, u32 len)
+{
+	if (WARN_ON_ONCE(len > min(di->bi_size, si->bi_size)))
+		return;
+
+	while (len) {
+		u32 n = min3(len, bvec_left(dst, di), bvec_left(src, si));
+
+		memcpy(bvec_ptr(dst, di), bvec_ptr(src, si), n);
+		bvec_iter_advance_single(dst, di, n);
+		bvec_iter_advance_single(src, si, n);
+		len -= n;
+	}
+}
+
+void sroce_bvec_read(void *dst, const struct bio_vec *src,
+		     struct bvec_iter *si, u32 len)
+{
+	if (WARN_ON_ONCE(len > si->bi_size))
+		return;
+
+	while (len) {
+		u32 n = min(len, bvec_left(src, si));
+
+		memcpy(dst, bvec_ptr(src, si), n);
+		bvec_iter_advance_single(src, si, n);
+		dst += n;
+		len -= n;
+	}
+}
+
+void sroce_bvec_write(const struct bio_vec *dst, struct bvec_iter *di,
+		      const void *src, u32 len)
+{
+	if (WARN_ON_ONCE(len > di->bi_size))
+		return;
+
+	while (len) {
+		u32 n = min(len, bvec_left(dst, di));
+
+		memcpy(bvec_ptr(dst, di), src, n);
+		bvec_iter_advance_single(dst, di, n);
+		src += n;
+		len -= n;
+	}
+}
+
+/* An entry has 32 bits for its length */
+static unsigned int bvecs_from_linear(struct bio_vec *bv, unsigned int max,
+				      const void *ptr, size_t len)
+{
+	unsigned int n;
+
+	for (n = 0; len && n < max; n++) {
+		u32 chunk = min_t(size_t, len, SZ_1G);
+
+		bvec_set_page(&bv[n], virt_to_page(ptr), chunk,
+			      offset_in_page(ptr));
+		ptr += chunk;
+		len -= chunk;
+	}
+	return n;
+}
+
+static unsigned int bvecs_from_vmalloc(struct bio_vec *bv, unsigned int max,
+				       const void *ptr, size_t len)
+{
+	unsigned int n;
+
+	for (n = 0; len && n < max; n++) {
+		u32 offset = offset_in_page(ptr);
+		u32 chunk = min_t(size_t, len, PAGE_SIZE - offset);
+
+		bvec_set_page(&bv[n], vmalloc_to_page(ptr), chunk, offset);
+		ptr += chunk;
+		len -= chunk;
+	}
+	return n;
+}
+
+unsigned int sroce_bvec_from_virt(struct bio_vec *bv, unsigned int max,
+				  const void *ptr, size_t len)
+{
+	if (unlikely(is_vmalloc_addr(ptr)))
+		return bvecs_from_vmalloc(bv, max, ptr, len);
+	return bvecs_from_linear(bv, max, ptr, len);
+}

@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <linux/atomic.h>
+#include <linux/err.h>
+#include <linux/limits.h>
+#include <linux/mm.h>
+#include <linux/random.h>
+#include <linux/rcupdate.h>
+#include <linux/scatterlist.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <rdma/ib_umem.h>
+
+#include "memory/copy.h"
+#include "memory/mr.h"
+
+#define KEY_BYTE 0xff		/* the part of a key that consumers choose */
+#define KEY_INDEX_SHIFT 8
+
+#define REMOTE_ACCESS (IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE | \
+		       IB_ACCESS_REMOTE_ATOMIC)
+/* Those which change memory: they need the local write right too (C10-74) */
+#define REMOTE_CHANGE (IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC)
+/* What a fast-register region may be given */
+#define REGISTER_ACCESS (IB_ACCESS_LOCAL_WRITE | REMOTE_ACCESS | \
+			 IB_ACCESS_MW_BIND | IB_ACCESS_OPTIONAL)
+
+void sroce_mr_table_init(struct sroce_mr_table *table)
+{
+	xa_init_flags(&table->xa, XA_FLAGS_ACCOUNT);
+}
+
+void sroce_mr_table_destroy(struct sroce_mr_table *table)
+{
+	WARN_ON(!xa_empty(&table->xa));
+	xa_destroy(&table->xa);
+}
+
+/* Index 0 is never used, so that a small or forgotten number is no key */
+static u32 random_key(void)
+{
+	u32 key;
+
+	do {
+		key = get_random_u32();
+	} while (!(key >> KEY_INDEX_SHIFT));
+	return key;
+}
+
+/* Tries again on a collision only: few of the 2^24 indices are in use */
+static int insert_mr(struct sroce_mr *mr)
+{
+	int err;
+
+	do {
+		mr->key = random_key();
+		mr->ibmr.lkey = mr->key;
+		mr->ibmr.rkey = mr->key;
+		err = xa_insert(&mr->table->xa, mr->key >> KEY_INDEX_SHIFT, mr,
+				GFP_KERNEL);
+	} while (err == -EBUSY);
+	return err;
+}
+
+static struct sroce_mr *new_mr(enum sroce_mr_kind kind, u32 max_pages)
+{
+	struct sroce_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
+
+	if (!mr)
+		return NULL;
+
+	if (kind == SROCE_MR_DMA) {
+		mr->length = U64_MAX;
+		return mr;
+	}
+
+	mr->max_pages = max_pages;
+	mr->pages = kvcalloc(max_pages, sizeof(*mr->pages), GFP_KERNEL_ACCOUNT);
+	if (!mr->pages) {
+		kfree(mr);
+		return NULL;
+	}
+	return mr;
+}
+
+struct sroce_mr *sroce_mr_alloc(struct sroce_mr_table *table, struct ib_pd *pd,
+				enum sroce_mr_kind kind, u32 max_pages)
+{
+	struct sroce_mr *mr = new_mr(kind, max_pages);
+
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+
+	refcount_set(&mr->users, 1);
+	init_completion(&mr->idle);
+	mr->table = table;
+	mr->kind = kind;
+	mr->page_shift = PAGE_SHIFT;
+	mr->ibmr.pd = pd;
+	if (insert_mr(mr)) {
+		kvfree(mr->pages);
+		kfree(mr);
+		return ERR_PTR(-ENOMEM);
+	}
+	return mr;
+}
+
+void sroce_mr_publish(struct sroce_mr *mr)
+{
+	/* Pairs with check_use() */
+	smp_store_release(&mr->valid, true);
+}
+
+void sroce_mr_free(struct sroce_mr *mr)
+{
+	xa_erase(&mr->table->xa, mr->key >> KEY_INDEX_SHIFT);
+	sroce_mr_put(mr);
+	wait_for_completion(&mr->idle);
+	kvfree(mr->pages);
+	/* Look-ups that found it before xa_erase() still read @users */
+	kfree_rcu(mr, rcu);
+}
+
+void sroce_mr_put(struct sroce_mr *mr)
+{
+	if (refcount_dec_and_test(&mr->users))
+		complete(&mr->idle);
+}
+
+/* A peer may name any address: only those with memory behind must be touched */
+static bool linear_memory(u64 va, u64 len)
+{
+	/* Memory comes in sections no smaller than this */
+	const u64 step = SZ_2M;
+	u64 last = va + len - 1;
+
+	for (; va < last && last - va > step; va += step)
+		if (!virt_addr_valid((void *)(uintptr_t)va))
+			return false;
+	return virt_addr_valid((void *)(uintptr_t)va) &&
+	       virt_addr_valid((void *)(uintptr_t)last);
+}
+
+static int check_range(const struct sroce_mr *mr, int access, u64 va, u64 len)
+{
+	/* Below the first byte the difference wraps to more than any length */
+	if (len > mr->length || va - mr->iova > mr->length - len)
+		return -ERANGE;
+
+	if (unlikely(mr->kind == SROCE_MR_DMA && access & REMOTE_ACCESS &&
+		     !linear_memory(va, len)))
+		return -ERANGE;
+	return 0;
+}
+
+static int check_use(const struct sroce_mr *mr, u32 key, const struct ib_pd *pd,
+		     int access)
+{
+	if (READ_ONCE(mr->key) != key || mr->ibmr.pd != pd)
+		return -EINVAL;
+	/* Pairs with sroce_mr_publish() */
+	if (!smp_load_acquire(&mr->valid))
+		return -EINVAL;
+	return access & ~mr->access ? -EACCES : 0;
+}
+
+static struct sroce_mr *find_mr(struct sroce_mr_table *table, u32 key)
+{
+	struct sroce_mr *mr;
+
+	rcu_read_lock();
+	mr = xa_load(&table->xa, key >> KEY_INDEX_SHIFT);
+	if (mr && !refcount_inc_not_zero(&mr->users))
+		mr = NULL;
+	rcu_read_unlock();
+	return mr;
+}
+
+struct sroce_mr *sroce_mr_get_whole(struct sroce_mr_table *table, u32 key,
+				    const struct ib_pd *pd, int access)
+{
+	struct sroce_mr *mr = find_mr(table, key);
+	int err;
+
+	if (!mr)
+		return ERR_PTR(-EINVAL);
+	err = check_use(mr, key, pd, access);
+	if (unlikely(err)) {
+		sroce_mr_put(mr);
+		return ERR_PTR(err);
+	}
+	return mr;
+}
+
+struct sroce_mr *sroce_mr_get(struct sroce_mr_table *table, u32 key,
+			      const struct ib_pd *pd, int access, u64 va,
+			      u64 len)
+{
+	struct sroce_mr *mr = sroce_mr_get_whole(table, key, pd, access);
+	int err;
+
+	if (IS_ERR(mr))
+		return mr;
+	err = check_range(mr, access, va, len);
+	if (unlikely(err)) {
+		sroce_mr_put(mr);
+		return ERR_PTR(err);
+	}
+	return mr;
+}
+
+/*
+ * @offset counts from the start of the first block. A fast-register region may
+ * change while it is read, when its owner invalidates it under a peer's hands:
+ * what is read then is the peer's loss, but never outside the page table.
+ */
+static unsigned int bvecs_from_blocks(const struct sroce_mr *mr, u64 offset,
+				      u32 len, struct bio_vec *bv,
+				      unsigned int max, u32 *done)
+{
+	const u64 size = 1ULL << mr->page_shift;
+	u64 block = offset >> mr->page_shift;
+	u64 start = offset & (size - 1);
+	struct page *next = NULL;	/* physically behind the last entry */
+	unsigned int n = 0;
+	u32 left = len;
+
+	while (left && block < READ_ONCE(mr->nr_pages)) {
+		struct page *first = READ_ONCE(mr->pages[block++]);
+		struct page *page = first + (start >> PAGE_SHIFT);
+		u32 chunk = min_t(u64, left, size - start);
+
+		if (n && page == next) {
+			bv[n - 1].bv_len += chunk;
+		} else {
+			if (n == max)
+				break;
+			bvec_set_page(&bv[n++], page, chunk,
+				      offset_in_page(start));
+		}
+		next = first + (size >> PAGE_SHIFT);
+		start = 0;
+		left -= chunk;
+	}
+
+	*done = len - left;
+	return n;
+}
+
+static unsigned int bvecs_from_kernel(u64 va, u32 len, struct bio_vec *bv,
+				      unsigned int max, u32 *done)
+{
+	unsigned int i, n;
+
+	n = sroce_bvec_from_virt(bv, max, (void *)(uintptr_t)va, len);
+	for (*done = 0, i = 0; i < n; i++)
+		*done += bv[i].bv_len;
+	return n;
+}
+
+unsigned int sroce_mr_bvecs(const struct sroce_mr *mr, u64 va, u32 len,
+			    struct bio_vec *bv, unsigned int max, u32 *done)
+{
+	if (mr->kind == SROCE_MR_DMA)
+		return bvecs_from_kernel(va, len, bv, max, done);
+	return bvecs_from_blocks(mr, va - mr->iova + mr->offset, len, bv, max,
+				 done);
+}
+
+/* Our devices have no DMA: a DMA address is that of the kernel's own mapping */
+static struct page *block_page(dma_addr_t addr)
+{
+	return virt_to_page((void *)(uintptr_t)addr);
+}
+
+void sroce_mr_set_pages(struct sroce_mr *mr)
+{
+	const u64 size = 1ULL << mr->page_shift;
+	struct sg_table *sgt = &mr->umem->sgt_append.sgt;
+	struct scatterlist *sg;
+	u32 n = 0;
+	int i;
+
+	mr->offset = ib_umem_dma_offset(mr->umem, size);
+	for_each_sgtable_dma_sg(sgt, sg, i) {
+		u64 end = sg_dma_address(sg) + sg_dma_len(sg);
+		/* Only the first may begin inside a block; any other one that
+		 * does goes on where its predecessor ended, in the same block.
+		 */
+		u64 addr = i ? ALIGN((u64)sg_dma_address(sg), size) :
+			       ALIGN_DOWN((u64)sg_dma_address(sg), size);
+
+		for (; addr < end && n < mr->max_pages; addr += size)
+			mr->pages[n++] = block_page(addr);
+	}
+	mr->nr_pages = n;
+
+	if (WARN_ON_ONCE(((u64)n << mr->page_shift) - mr->offset < mr->length))
+		mr->length = 0;
+}
+
+static int check_invalidate(const struct sroce_mr *mr, u32 key,
+			    const struct ib_pd *pd, bool remote)
+{
+	if (!mr || READ_ONCE(mr->key) != key || mr->ibmr.pd != pd ||
+	    mr->kind != SROCE_MR_FAST_REG)
+		return -EINVAL;
+	/* Pairs with sroce_mr_publish(): @access belongs to this life */
+	if (!smp_load_acquire(&mr->valid))
+		return -EINVAL;
+	return remote && !(mr->access & REMOTE_ACCESS) ? -EACCES : 0;
+}
+
+int sroce_mr_invalidate(struct sroce_mr_table *table, u32 key,
+			const struct ib_pd *pd, bool remote)
+{
+	struct sroce_mr *mr;
+	int err;
+
+	rcu_read_lock();
+	mr = xa_load(&table->xa, key >> KEY_INDEX_SHIFT);
+	err = check_invalidate(mr, key, pd, remote);
+	if (!err)
+		WRITE_ONCE(mr->valid, false);
+	rcu_read_unlock();
+	return err;
+}
+
+int sroce_mr_register(struct sroce_mr *mr, const struct ib_pd *pd, u32 key,
+		      int access)
+{
+	if (mr->kind != SROCE_MR_FAST_REG || mr->ibmr.pd != pd ||
+	    READ_ONCE(mr->valid))
+		return -EINVAL;
+	if ((key ^ mr->key) & ~KEY_BYTE || access & ~REGISTER_ACCESS)
+		return -EINVAL;
+	if (access & REMOTE_CHANGE && !(access & IB_ACCESS_LOCAL_WRITE))
+		return -EINVAL;
+
+	WRITE_ONCE(mr->key, key);
+	mr->access = access;
+	sroce_mr_take_staged(mr);
+	sroce_mr_publish(mr);
+	return 0;
+}
+
+/* The 8 bytes at @va, or NULL when they are not one aligned word of memory */
+static void *atomic_ptr(const struct sroce_mr *mr, u64 va)
+{
+	struct bio_vec bv;
+	void *ptr;
+	u32 done;
+
+	sroce_mr_bvecs(mr, va, sizeof(u64), &bv, 1, &done);
+	if (done != sizeof(u64))
+		return NULL;
+
+	ptr = page_address(bv.bv_page) + bv.bv_offset;
+	return IS_ALIGNED((uintptr_t)ptr, sizeof(u64)) ? ptr : NULL;
+}
+
+/*
+ * The region's iova and its memory differ in the lowest bits: no instruction
+ * is atomic there, so these are atomic among themselves only.
+ */
+static DEFINE_SPINLOCK(misaligned_lock);
+
+struct misaligned {
+	struct bio_vec bv[2];
+	struct bvec_iter iter;
+};
+
+static void misaligned_init(struct misaligned *m, const struct sroce_mr *mr,
+			    u64 va)
+{
+	m->iter = (struct bvec_iter){};
+	sroce_mr_bvecs(mr, va, sizeof(u64), m->bv, ARRAY_SIZE(m->bv),
+		       &m->iter.bi_size);
+}
+
+static void misaligned_write(const struct misaligned *m, u64 value)
+{
+	struct bvec_iter iter = m->iter;
+
+	sroce_bvec_write(m->bv, &iter, &value, iter.bi_size);
+}
+
+static u64 misaligned_atomic(const struct sroce_mr *mr, u64 va, bool cas,
+			     u64 compare, u64 swap_add)
+{
+	struct bvec_iter iter;
+	struct misaligned m;
+	unsigned long flags;
+	u64 old = 0;
+
+	misaligned_init(&m, mr, va);
+	iter = m.iter;
+
+	spin_lock_irqsave(&misaligned_lock, flags);
+	sroce_bvec_read(&old, m.bv, &iter, iter.bi_size);
+	if (!cas)
+		misaligned_write(&m, old + swap_add);
+	else if (old == compare)
+		misaligned_write(&m, swap_add);
+	spin_unlock_irqrestore(&misaligned_lock, flags);
+
+	return old;
+}
+
+u64 sroce_atomic(const struct sroce_mr *mr, u64 va, bool cas, u64 compare,
+		 u64 swap_add)
+{
+	atomic64_t *ptr = atomic_ptr(mr, va);
+
+	if (unlikely(!ptr))
+		return misaligned_atomic(mr, va, cas, compare, swap_add);
+	if (cas)
+		return atomic64_cmpxchg(ptr, compare, swap_add);
+	return atomic64_fetch_add(swap_add, ptr);
+}
+
+void sroce_atomic_write(const struct sroce_mr *mr, u64 va, u64 value)
+{
+	u64 *ptr = atomic_ptr(mr, va);
+	struct misaligned m;
+
+	if (likely(ptr)) {
+		/* Who sees the value sees what was written before it (A19) */
+		smp_store_release(ptr, value);
+		return;
+	}
+	misaligned_init(&m, mr, va);
+	misaligned_write(&m, value);
+}

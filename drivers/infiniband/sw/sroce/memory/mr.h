@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Memory regions: from a key and an address to pages. Every use of a key goes
+ * through sroce_mr_get(), also in the middle of a message.
+ */
+#ifndef SROCE_MEMORY_MR_H
+#define SROCE_MEMORY_MR_H
+
+#include <linux/bvec.h>
+#include <linux/completion.h>
+#include <linux/log2.h>
+#include <linux/refcount.h>
+#include <linux/string.h>
+#include <linux/xarray.h>
+#include <rdma/ib_verbs.h>
+
+enum sroce_mr_kind {
+	SROCE_MR_DMA,		/* all kernel memory, kernel users only */
+	SROCE_MR_USER,		/* pinned user pages */
+	SROCE_MR_FAST_REG,	/* pages set by ib_map_mr_sg() and REG_MR */
+};
+
+/**
+ * struct sroce_mr_table - keys of one device
+ * @xa: index (key >> 8) to struct sroce_mr; indices are random (ReDMArk V1)
+ */
+struct sroce_mr_table {
+	struct xarray xa;
+};
+
+/**
+ * struct sroce_mr - one memory region
+ * @ibmr: what ib_core knows; its lkey and rkey are both the key
+ * @rcu: readers may look at a region that is being freed
+ * @users: 1 for being registered and one for each sroce_mr_get()
+ * @idle: completed when @users falls to 0
+ * @table: where the key is registered
+ * @kind: how it is backed
+ * @valid: a fast-register region answers only between REG_MR and invalidate
+ * @key: whole key: random index << 8, and the consumer's byte
+ * @access: IB_ACCESS_* rights
+ * @iova: address of the first byte as work requests name it
+ * @length: bytes
+ * @offset: bytes before the first one in @pages[0]
+ * @page_shift: log2 of the bytes behind each entry of @pages
+ * @nr_pages: entries of @pages in use
+ * @max_pages: entries of @pages
+ * @pages: first page of each naturally aligned block of 1 << @page_shift
+ * @staged: fast-register: pages that ib_map_mr_sg() has set, @max_pages
+ *	entries; belongs to verbs/mr.c
+ * @nr_staged: entries of @staged in use
+ * @umem: pinned user memory, or NULL
+ *
+ * Consumers call ib_map_mr_sg() for the next use of a region while the one
+ * before is still registered and its invalidation only queued. What it sets is
+ * therefore kept apart, in @staged and in the iova, length and page_size of
+ * @ibmr, until REG_MR takes it over (sroce_mr_take_staged()).
+ */
+struct sroce_mr {
+	struct ib_mr ibmr;
+	struct rcu_head rcu;
+	refcount_t users;
+	struct completion idle;
+	struct sroce_mr_table *table;
+	enum sroce_mr_kind kind;
+	bool valid;
+	u32 key;
+	int access;
+	u64 iova;
+	u64 length;
+	u64 offset;
+	u8 page_shift;
+	u32 nr_pages;
+	u32 max_pages;
+	struct page **pages;
+	struct page **staged;
+	u32 nr_staged;
+	struct ib_umem *umem;
+};
+
+static inline struct sroce_mr *to_sroce_mr(struct ib_mr *ibmr)
+{
+	return container_of(ibmr, struct sroce_mr, ibmr);
+}
+
+void sroce_mr_table_init(struct sroce_mr_table *table);
+/* All regions must be gone */
+void sroce_mr_table_destroy(struct sroce_mr_table *table);
+
+/**
+ * sroce_mr_alloc() - make a region and give it a key
+ * @table: keys of the device
+ * @pd: protection domain
+ * @kind: backing
+ * @max_pages: entries of the page table, 0 for SROCE_MR_DMA
+ *
+ * The region is registered but not valid; the caller fills it in and calls
+ * sroce_mr_publish(). One of all kernel memory has its bounds already.
+ *
+ * Context: process.
+ * Return: the region, or ERR_PTR(-ENOMEM).
+ */
+struct sroce_mr *sroce_mr_alloc(struct sroce_mr_table *table, struct ib_pd *pd,
+				enum sroce_mr_kind kind, u32 max_pages);
+
+/* Make a filled-in region answer: orders the fields before @valid */
+void sroce_mr_publish(struct sroce_mr *mr);
+
+/**
+ * sroce_mr_free() - unregister a region, wait for its users, free it
+ * @mr: region; pages are not unpinned (@mr->umem belongs to the caller)
+ *
+ * Users hold a region only for the time of a copy, or while a train waits to
+ * be taken by a QP of this host; no wait is on a packet or a peer. On return
+ * nobody touches the region's memory any more, and the struct is freed after
+ * a grace period.
+ *
+ * Context: process, may sleep.
+ */
+void sroce_mr_free(struct sroce_mr *mr);
+
+/**
+ * sroce_mr_get() - check a key and hold its region
+ * @table: keys of the device
+ * @key: L_Key or R_Key
+ * @pd: protection domain of the QP that uses it
+ * @access: rights needed, IB_ACCESS_*; 0 for local read
+ * @va: first byte
+ * @len: bytes; not 0 (a transfer of nothing checks no key, C9-88)
+ *
+ * The checks of IBA 10.6.3, in this order: index, whole key, PD,
+ * state, rights, bounds (without wrapping near 2^64).
+ *
+ * Context: any.
+ * Return: the region held, ERR_PTR(-EINVAL) for an unknown, invalid or foreign
+ * key, ERR_PTR(-EACCES) for missing rights, ERR_PTR(-ERANGE) for bounds.
+ */
+struct sroce_mr *sroce_mr_get(struct sroce_mr_table *table, u32 key,
+			      const struct ib_pd *pd, int access, u64 va,
+			      u64 len);
+
+/* The same for the region as a whole: no bounds are checked */
+struct sroce_mr *sroce_mr_get_whole(struct sroce_mr_table *table, u32 key,
+				    const struct ib_pd *pd, int access);
+
+void sroce_mr_put(struct sroce_mr *mr);
+
+/**
+ * sroce_mr_hold() - hold a region once more
+ * @mr: region that the caller holds already
+ */
+static inline void sroce_mr_hold(struct sroce_mr *mr)
+{
+	refcount_inc(&mr->users);
+}
+
+/**
+ * sroce_mr_bvecs() - the pages behind a range
+ * @mr: held region; the range was checked by sroce_mr_get()
+ * @va: first byte
+ * @len: bytes
+ * @bv: filled in
+ * @max: entries at @bv
+ * @done: set to the number of bytes described; less than @len when @max
+ *	entries did not suffice, or when the region was invalidated and mapped
+ *	anew behind the user's back
+ *
+ * Physically contiguous pages share an entry.
+ *
+ * Context: any.
+ * Return: entries used; 0 when nothing is there (any more): an access error.
+ */
+unsigned int sroce_mr_bvecs(const struct sroce_mr *mr, u64 va, u32 len,
+			    struct bio_vec *bv, unsigned int max, u32 *done);
+
+/**
+ * sroce_mr_set_pages() - take the pages of a pinned user region
+ * @mr: SROCE_MR_USER with @umem, @iova, @length and @page_shift set and
+ *	room for all its blocks
+ *
+ * Sets @offset, @nr_pages and @pages from the umem's scatter list.
+ */
+void sroce_mr_set_pages(struct sroce_mr *mr);
+
+/**
+ * sroce_mr_invalidate() - make a fast-register region's key fail
+ * @table: keys of the device
+ * @key: key to invalidate
+ * @pd: protection domain of the QP
+ * @remote: asked for by the peer (SEND with invalidate), so the region must
+ *	have been registered with a remote right
+ *
+ * Context: any.
+ * Return: 0, -EINVAL when the key is unknown, foreign, not valid, or not that of a
+ * fast-register region, -EACCES when the peer had no right to it.
+ */
+int sroce_mr_invalidate(struct sroce_mr_table *table, u32 key,
+			const struct ib_pd *pd, bool remote);
+
+/**
+ * sroce_mr_take_staged() - take over what ib_map_mr_sg() has set
+ * @mr: fast-register region that is not valid
+ *
+ * A copy, because a consumer may register the same pages once more. The
+ * address is read now: consumers change its upper bits after mapping.
+ */
+static inline void sroce_mr_take_staged(struct sroce_mr *mr)
+{
+	mr->iova = mr->ibmr.iova;
+	/* a region made without verbs/mr.c (unit tests) has its pages already */
+	if (!mr->staged)
+		return;
+	memcpy(mr->pages, mr->staged, mr->nr_staged * sizeof(*mr->pages));
+	mr->nr_pages = mr->nr_staged;
+	mr->page_shift = ilog2(mr->ibmr.page_size);
+	mr->length = mr->ibmr.length;
+	mr->offset = mr->iova & (mr->ibmr.page_size - 1);
+}
+
+/**
+ * sroce_mr_register() - carry out a REG_MR work request
+ * @mr: region
+ * @pd: protection domain of the QP
+ * @key: new key; may differ from the old one in its low byte only
+ * @access: rights, IB_ACCESS_*; a remote write or atomic right needs the local
+ *	write right (C10-74)
+ *
+ * Context: any.
+ * Return: 0, or -EINVAL when the region is valid already, foreign, of another
+ * kind, or the key or rights are not allowed.
+ */
+int sroce_mr_register(struct sroce_mr *mr, const struct ib_pd *pd, u32 key,
+		      int access);
+
+/**
+ * sroce_atomic() - carry out one atomic operation on 8 bytes
+ * @mr: held region; @va is in bounds and 8-byte aligned
+ * @va: address
+ * @cas: compare and swap; otherwise add
+ * @compare: value to compare with
+ * @swap_add: value to store or to add
+ *
+ * Atomic also against the CPUs of this host (IB_ATOMIC_GLOB), unless the memory
+ * is not 8-byte aligned although @va is.
+ *
+ * Return: the value before.
+ */
+u64 sroce_atomic(const struct sroce_mr *mr, u64 va, bool cas, u64 compare,
+		 u64 swap_add);
+
+/* Store 8 bytes at once (ATOMIC WRITE); the bytes are not swapped */
+void sroce_atomic_write(const struct sroce_mr *mr, u64 va, u64 value);
+
+#endif

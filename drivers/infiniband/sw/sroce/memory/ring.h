@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Rings: the queues of the user ABI. One side of each ring may be a hostile
+ * process, so the index that this side owns is kept privately, the other
+ * one's is only ever used modulo the size, and entries are copied out before
+ * they are looked at.
+ */
+#ifndef SROCE_MEMORY_RING_H
+#define SROCE_MEMORY_RING_H
+
+#include <linux/types.h>
+#include <asm/barrier.h>
+#include <rdma/sroce-abi.h>
+
+/**
+ * struct sroce_ring - one shared queue
+ * @hdr: shared header, page aligned
+ * @mask: number of entries - 1
+ * @stride: bytes from one entry to the next
+ * @index: private copy of the index that the kernel owns: what it has
+ *	produced (completion queue) or consumed (send and receive queues)
+ * @len: bytes of the mapping
+ */
+struct sroce_ring {
+	struct sroce_ring_hdr *hdr;
+	u32 mask;
+	u32 stride;
+	u32 index;
+	size_t len;
+};
+
+/**
+ * sroce_ring_alloc() - make a ring
+ * @r: ring, zeroed by the caller
+ * @entries: wanted number, rounded up to a power of two; at least 1
+ * @entry_size: bytes an entry needs, rounded up to 16
+ *
+ * The memory is zeroed, accounted to the caller's memory cgroup, and may be
+ * mapped to user space with remap_vmalloc_range().
+ *
+ * Context: process.
+ * Return: 0, -EINVAL when the size overflows, or -ENOMEM.
+ */
+int sroce_ring_alloc(struct sroce_ring *r, u32 entries, u32 entry_size);
+
+/**
+ * sroce_ring_free() - drop the kernel's hold on a ring
+ * @r: ring; one that was never allocated is fine
+ *
+ * Pages that a process still has mapped live until it unmaps them.
+ */
+void sroce_ring_free(struct sroce_ring *r);
+
+/**
+ * sroce_ring_reset() - as new: nothing produced, nothing consumed
+ * @r: ring
+ */
+static inline void sroce_ring_reset(struct sroce_ring *r)
+{
+	r->index = 0;
+	WRITE_ONCE(r->hdr->cons, 0);
+	WRITE_ONCE(r->hdr->prod, 0);
+	WRITE_ONCE(r->hdr->flags, 0);
+}
+
+static inline u32 sroce_ring_entries(const struct sroce_ring *r)
+{
+	return r->mask + 1;
+}
+
+static inline void *sroce_ring_entry(const struct sroce_ring *r, u32 index)
+{
+	return (void *)r->hdr + SROCE_RING_ENTRIES_OFFSET +
+	       (size_t)(index & r->mask) * r->stride;
+}
+
+/**
+ * sroce_ring_pending() - entries that the other side has produced
+ * @r: a ring that the kernel consumes
+ *
+ * Pairs with the producer's release store of prod.
+ *
+ * Return: number of entries from @r->index on, 0 also when the producer's index
+ * makes no sense: one store of a liar must not keep the kernel busy with four
+ * billion stale entries.
+ */
+static inline u32 sroce_ring_pending(const struct sroce_ring *r)
+{
+	/* Pairs with the producer: the entries are read after the index */
+	u32 pending = smp_load_acquire(&r->hdr->prod) - r->index;
+
+	return pending > r->mask + 1 ? 0 : pending;
+}
+
+/**
+ * sroce_ring_room() - free entries of a ring that the kernel fills
+ * @r: a ring that the kernel produces
+ *
+ * Pairs with the consumer's release store of cons.
+ *
+ * Return: number of entries, 0 also when the consumer's index makes no sense.
+ */
+static inline u32 sroce_ring_room(const struct sroce_ring *r)
+{
+	/* Pairs with the consumer: it has read what is overwritten now */
+	u32 used = r->index - smp_load_acquire(&r->hdr->cons);
+
+	return used > r->mask ? 0 : r->mask + 1 - used;
+}
+
+/* Tell the other side how far this one has come */
+static inline void sroce_ring_produced(struct sroce_ring *r, u32 n)
+{
+	r->index += n;
+	/* Pairs with the consumer: the entries are there before the index */
+	smp_store_release(&r->hdr->prod, r->index);
+}
+
+static inline void sroce_ring_consumed(struct sroce_ring *r, u32 n)
+{
+	r->index += n;
+	/* Pairs with the producer: the entries were read before the index */
+	smp_store_release(&r->hdr->cons, r->index);
+}
+
+#endif

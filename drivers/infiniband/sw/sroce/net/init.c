@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Module parameters, start and end of the network layer.
+ */
+#include <linux/module.h>
+
+#include "net/internal.h"
+
+bool sroce_direct __read_mostly = true;
+module_param_named(direct, sroce_direct, bool, 0644);
+MODULE_PARM_DESC(direct,
+		 "Hand trains for an address of this network namespace to the peer QP without a packet, past firewall and capture; read when a path is made (default: Y)");
+
+bool sroce_gso __read_mostly = true;
+module_param_named(gso, sroce_gso, bool, 0644);
+MODULE_PARM_DESC(gso,
+		 "Send several packets in one UDP GSO buffer; turn off for a NIC that does not count the IPv4 identification up when it segments (default: Y)");
+
+int sroce_net_init(void)
+{
+	return sroce_ports_init();
+}
+
+/* No QP exists any more, so that nothing is sent from here on */
+void sroce_net_exit(void)
+{
+	sroce_ports_exit();
+	sroce_charge_drain();
+	sroce_pack_exit();
+}

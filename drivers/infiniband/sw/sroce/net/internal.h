@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What the files of this directory call of each other.
+ */
+#ifndef SROCE_NET_INTERNAL_H
+#define SROCE_NET_INTERNAL_H
+
+#include <linux/bvec.h>
+#include <linux/list.h>
+#include <linux/skbuff.h>
+
+#include "net/net.h"
+
+struct socket;
+
+/* Largest path MTU of RoCE */
+#define SROCE_MAX_PAYLOAD 4096
+
+/* --- init.c: module parameters -------------------------------------------- */
+
+extern bool sroce_direct;
+extern bool sroce_gso;
+
+/* --- ports.c: devices of a namespace -------------------------------------- */
+
+/**
+ * struct sroce_netns - what a network namespace has
+ * @ports: attached devices (struct sroce_attachment), RCU
+ * @sock4: UDP socket, NULL when there is no device
+ * @sock6: the same for IPv6, NULL also where there is no IPv6
+ */
+struct sroce_netns {
+	struct list_head ports;
+	struct socket *sock4;
+	struct socket *sock6;
+};
+
+struct sroce_netns *sroce_netns(const struct net *net);
+
+/* The device of a netdev. Context: RCU. Return: NULL when it has none. */
+struct sroce_port *sroce_port_of_ifindex(const struct net *net, int ifindex);
+
+/**
+ * sroce_port_of_address() - the device that an address of this host belongs to
+ * @net: namespace
+ * @addr: IPv6 or v4-mapped address
+ * @dev: where a link-local address is looked for; NULL: anywhere
+ * @unique: find nothing when several devices share the address (slaves of one
+ *	bond, members of one bridge)
+ *
+ * An address belongs to the device of its netdev, or to the one of a netdev
+ * below (the address of a VLAN, bond, bridge or macvlan), because ib_core puts
+ * it into the GID table of that one.
+ *
+ * Context: RCU.
+ * Return: the device or NULL.
+ */
+struct sroce_port *sroce_port_of_address(struct net *net,
+					 const struct in6_addr *addr,
+					 struct net_device *dev, bool unique);
+
+/* Is it an address of this host, whoever's? Context: RCU. */
+bool sroce_address_is_local(struct net *net, const struct in6_addr *addr);
+
+/**
+ * sroce_port_add_path() - have a path cut off when its device is detached
+ * @path: @path->port is set; @path->net is set on success
+ *
+ * Return: 0, or -ENODEV when the device is not attached.
+ */
+int sroce_port_add_path(struct sroce_path *path);
+
+/* Forget a path and its route; nobody else uses it any more. Context: any. */
+void sroce_port_del_path(struct sroce_path *path);
+
+int sroce_ports_init(void);
+void sroce_ports_exit(void);
+
+/* --- socket.c: ways in ---------------------------------------------------- */
+
+/* Context: process, serialised. Nothing is left behind on failure. */
+int sroce_sockets_open(struct net *net, struct sroce_netns *ns,
+		       struct netlink_ext_ack *extack);
+/* On return no packet is on its way in through them */
+void sroce_sockets_close(struct net *net, struct sroce_netns *ns);
+
+/* --- receive.c ------------------------------------------------------------ */
+
+/**
+ * sroce_net_receive() - take a packet buffer from the stack
+ * @net: namespace
+ * @port: device it is for
+ * @skb: IP header at skb->data and linear; consumed
+ *
+ * Context: RCU, softirq or bottom halves off.
+ */
+void sroce_net_receive(struct net *net, struct sroce_port *port,
+		       struct sk_buff *skb);
+
+/* --- walk.c: the bytes of a packet buffer --------------------------------- */
+
+/**
+ * struct sroce_walk - position in a packet buffer of any layout
+ * @head: buffer
+ * @skb: @head or a member of its frag_list
+ * @frag: index in @skb's frags, -1 for its linear part
+ * @off: offset in that
+ */
+struct sroce_walk {
+	struct sk_buff *head;
+	struct sk_buff *skb;
+	int frag;
+	u32 off;
+};
+
+/**
+ * sroce_walk_start() - begin
+ * @w: position
+ * @skb: buffer; may be linearised
+ * @off: bytes to skip
+ *
+ * Return: 0 or a negative errno when its bytes cannot be reached.
+ */
+int sroce_walk_start(struct sroce_walk *w, struct sk_buff *skb, u32 off);
+
+static inline void sroce_walk_skip(struct sroce_walk *w, u32 len)
+{
+	w->off += len;
+}
+
+/**
+ * sroce_walk_map() - describe the next bytes and move on behind them
+ * @w: position
+ * @bv: filled in
+ * @max: entries of @bv
+ * @len: bytes
+ *
+ * Return: entries used; -EMSGSIZE when @max is too few, -EFAULT when the buffer
+ * ends early; @w is then of no use.
+ */
+int sroce_walk_map(struct sroce_walk *w, struct bio_vec *bv, int max, u32 len);
+
+/* --- path.c --------------------------------------------------------------- */
+
+/**
+ * sroce_path_route() - route of a path, looked up again when it has gone stale
+ * @path: path
+ * @net: set to its namespace, valid as long as bottom halves are off
+ *
+ * Context: bottom halves off.
+ * Return: the route, held, or NULL when there is none now.
+ */
+struct dst_entry *sroce_path_route(struct sroce_path *path, struct net **net);
+
+/* --- pack.c: packets into a packet buffer --------------------------------- */
+
+/**
+ * sroce_pack_open() - make an empty packet buffer
+ * @path: where it will go
+ * @txq: who will be charged, may be NULL
+ * @size: bytes of the first packet, BTH to ICRC
+ * @linear: bytes to make room for behind the headers; 0: packets go into page
+ *	fragments
+ *
+ * Context: bottom halves off.
+ * Return: the buffer, or NULL when there is no route or no memory.
+ */
+struct sk_buff *sroce_pack_open(struct sroce_path *path, struct sroce_txq *txq,
+				u32 size, u32 linear);
+
+/* May a packet of @size bytes over @path be added? */
+bool sroce_pack_fits(const struct sk_buff *skb, const struct sroce_path *path,
+		     const struct sroce_txq *txq, u32 size);
+
+/* Can nothing more be added? */
+bool sroce_pack_full(const struct sk_buff *skb);
+
+/**
+ * sroce_pack_add() - add one packet
+ * @skb: buffer, sroce_pack_fits()
+ * @t: train
+ * @k: packet of it
+ * @bi: position of its payload in @t->bv, moved on behind it
+ * @size: bytes, BTH to ICRC
+ *
+ * Return: false when there is no room after all; nothing was changed.
+ */
+bool sroce_pack_add(struct sk_buff *skb, const struct sroce_train *t, u32 k,
+		    struct bvec_iter *bi, u32 size);
+
+/* Send the buffer if there is anything in it; gone in any case */
+void sroce_pack_send(struct sk_buff *skb);
+
+/* Is this CPU inside sroce_pack_send()? */
+bool sroce_pack_sending(void);
+
+void sroce_pack_exit(void);
+
+/* --- charge.c: who pays for packet buffers -------------------------------- */
+
+/**
+ * sroce_charge() - charge a buffer until it is freed
+ * @skb: complete buffer without owner
+ * @txq: who pays, may be NULL
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int sroce_charge(struct sk_buff *skb, struct sroce_txq *txq);
+
+/* Wait until all charged buffers are freed: their destructor is in the module */
+void sroce_charge_drain(void);
+
+#endif

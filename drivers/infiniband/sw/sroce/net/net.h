@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * UDP port 4791 in and out: sockets and hooks per network namespace, routes,
+ * packet buffers, GSO and GRO. Nothing here knows the state of a QP.
+ */
+#ifndef SROCE_NET_NET_H
+#define SROCE_NET_NET_H
+
+#include <linux/netdevice.h>
+#include <linux/refcount.h>
+#include <net/dst.h>
+#include <net/net_namespace.h>
+#include <rdma/ib_verbs.h>
+
+#include "transport/port.h"
+
+#define SROCE_UDP_PORT 4791
+
+struct netlink_ext_ack;
+
+/**
+ * struct sroce_path - from one of our addresses to one peer
+ * @refs: one for the owner, one for each user
+ * @rcu: freed after a grace period
+ * @port: device; outlives the path's last use by a QP
+ * @net: namespace the route is looked up in; NULL once the device is detached;
+ *	private to net/, under @lock
+ * @net_cookie: the same, comparable
+ * @ifindex: netdev of the source address: that of the device, or one on top of
+ *	it (VLAN, bond); packets leave through it
+ * @sgid: source address; IPv4 is v4-mapped
+ * @dgid: destination address
+ * @ipv4: both are IPv4
+ * @tclass: traffic class or TOS
+ * @hop_limit: TTL, never 0
+ * @flow_label: 20 bits; 0: none was given
+ * @sport: UDP source port, spread by flow label or QP numbers
+ * @priority: skb priority from the service level and TOS
+ * @dmac: destination MAC from the address handle, zero when not given
+ * @direct_ifindex: netdev of the sroce device of this namespace that owns
+ *	@dgid, so that its QPs are reached without a packet; 0 when there is none
+ * @lock: protects @dst and @cookie
+ * @dst: cached route, checked at each use
+ * @cookie: its validity
+ * @id: next IPv4 identification
+ * @hash: of the flow, for queues of qdiscs and NICs
+ * @node: in the list of the device's paths
+ */
+struct sroce_path {
+	refcount_t refs;
+	struct rcu_head rcu;
+	struct sroce_port *port;
+	struct net *net;
+	u64 net_cookie;
+	int ifindex;
+	union ib_gid sgid;
+	union ib_gid dgid;
+	bool ipv4;
+	u8 tclass;
+	u8 hop_limit;
+	u32 flow_label;
+	__be16 sport;
+	u32 priority;
+	u8 dmac[6];
+	int direct_ifindex;
+	spinlock_t lock;	/* bottom halves off */
+	struct dst_entry *dst;
+	u32 cookie;
+	atomic_t id;
+	u32 hash;
+	struct list_head node;
+};
+
+/**
+ * sroce_path_create() - make a path from an address vector
+ * @port: device
+ * @ndev: its netdev
+ * @attr: address vector with a checked GRH (grh.sgid_attr set, RoCE v2)
+ * @lqpn: local QP number, for the UDP source port; 0 for an address handle
+ * @rqpn: remote QP number
+ *
+ * No route is looked up yet: a destination that cannot be reached now is a lost
+ * packet later, repaired by the retry engine.
+ *
+ * The device must be attached. When it is detached, its paths lead nowhere.
+ *
+ * Context: any.
+ * Return: the path with one reference, or ERR_PTR(-EINVAL) for an address that
+ * is not RoCE v2, ERR_PTR(-ENODEV) when the device is not attached,
+ * ERR_PTR(-ENOMEM).
+ */
+struct sroce_path *sroce_path_create(struct sroce_port *port,
+				     struct net_device *ndev,
+				     const struct rdma_ah_attr *attr, u32 lqpn,
+				     u32 rqpn);
+
+static inline struct sroce_path *sroce_path_get(struct sroce_path *path)
+{
+	refcount_inc(&path->refs);
+	return path;
+}
+
+/* NULL is fine. Context: any. */
+void sroce_path_put(struct sroce_path *path);
+
+/**
+ * sroce_path_rx_info() - what a receiver would see of a packet on this path
+ * @path: path of the sender
+ * @len: payload bytes of a UD packet
+ * @info: filled in
+ *
+ * For packets that are never made because the receiver is on this host.
+ */
+void sroce_path_rx_info(const struct sroce_path *path, u32 len,
+			struct sroce_rx_info *info);
+
+/* The network below every real device; for struct sroce_port */
+extern const struct sroce_xmit_ops sroce_net_xmit_ops;
+
+/**
+ * sroce_net_attach() - let a device receive
+ * @net: namespace of its netdev
+ * @port: device; @port->ifindex and @port->net_cookie are set
+ * @extack: told what went wrong, may be NULL
+ *
+ * The first device of a namespace opens UDP port 4791 (IPv4, and IPv6 where
+ * there is any) and the netfilter hooks that see whole GSO packets. From then
+ * on packets that arrive on netdev @port->ifindex are found for this device.
+ *
+ * Context: process.
+ * Return: 0, -EADDRINUSE when another driver has the port, or another errno;
+ * nothing is left behind on failure.
+ */
+int sroce_net_attach(struct net *net, struct sroce_port *port,
+		     struct netlink_ext_ack *extack);
+
+/**
+ * sroce_net_detach() - stop receiving for a device
+ * @net: namespace it was attached in
+ * @port: device
+ *
+ * On return no packet is being handled for it, its paths lead nowhere and hold
+ * no route. The last device of a namespace closes the sockets. The end of the
+ * namespace does the same; then @net is not looked at and nothing is left to do.
+ *
+ * Context: process, may sleep.
+ */
+void sroce_net_detach(struct net *net, struct sroce_port *port);
+
+/* Module start; per-namespace state */
+int sroce_net_init(void);
+
+/*
+ * Module end: no device and no sender is left. Waits until the stack has freed
+ * every packet, because that calls back into the module; what the callbacks
+ * free by RCU is for the caller to wait for afterwards.
+ */
+void sroce_net_exit(void);
+
+#endif

@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Packets into a packet buffer. All packets of a buffer share one IP and UDP
+ * header and have the same size, but for the last one, which may be shorter:
+ * a UDP GSO buffer, segmented late or never. Each packet lies in one piece, so
+ * that its ICRC is computed in one go while the payload just copied is still in
+ * the cache; it is computed for the header that the packet has after
+ * segmentation.
+ */
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/percpu.h>
+#include <linux/udp.h>
+#include <net/ip.h>
+#include <net/ip6_checksum.h>
+#include <net/ipv6.h>
+#include <net/sock.h>
+#include <net/udp.h>
+
+#include "compat.h"
+#include "memory/copy.h"
+#include "net/internal.h"
+#include "wire/icrc.h"
+
+/* Receivers (virtio-net) of old kernels take no more */
+#define SROCE_GSO_SEGS 64
+
+/**
+ * struct sroce_pack - an open buffer, in skb->cb
+ * @path: where it goes, held
+ * @txq: who pays
+ * @net: namespace, valid as long as bottom halves are off
+ * @room: bytes that it may still take
+ * @size: of the first packet
+ * @id: IPv4 identification of the first packet
+ * @segs: packets in it
+ * @max_segs: most packets
+ * @linear: packets may go behind the headers
+ * @closed: the last packet was shorter
+ */
+struct sroce_pack {
+	struct sroce_path *path;
+	struct sroce_txq *txq;
+	struct net *net;
+	u32 room;
+	u16 size;
+	u16 id;
+	u16 segs;
+	u16 max_segs;
+	bool linear;
+	bool closed;
+};
+
+/* Page fragments to fill; used with bottom halves off */
+static DEFINE_PER_CPU(struct page_frag, sroce_frag);
+
+static DEFINE_PER_CPU(bool, sroce_in_send);
+
+static struct sroce_pack *sroce_pack(const struct sk_buff *skb)
+{
+	BUILD_BUG_ON(sizeof(struct sroce_pack) > sizeof(skb->cb));
+	return (struct sroce_pack *)skb->cb;
+}
+
+static u32 sroce_path_ip_len(const struct sroce_path *path)
+{
+	return path->ipv4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
+}
+
+/* --- open ----------------------------------------------------------------- */
+
+static void sroce_pack_ipv4(struct sk_buff *skb, const struct sroce_path *path)
+{
+	struct iphdr *ip = ip_hdr(skb);
+
+	*ip = (struct iphdr){
+		.version = 4,
+		.ihl = 5,
+		.tos = path->tclass,
+		.frag_off = htons(IP_DF),
+		.ttl = path->hop_limit,
+		.protocol = IPPROTO_UDP,
+	};
+	memcpy(&ip->saddr, path->sgid.raw + 12, sizeof(ip->saddr));
+	memcpy(&ip->daddr, path->dgid.raw + 12, sizeof(ip->daddr));
+	skb->protocol = htons(ETH_P_IP);
+}
+
+static void sroce_pack_ipv6(struct sk_buff *skb, const struct sroce_path *path)
+{
+	struct ipv6hdr *ip = ipv6_hdr(skb);
+
+	ip6_flow_hdr(ip, path->tclass, htonl(path->flow_label));
+	ip->nexthdr = IPPROTO_UDP;
+	ip->hop_limit = path->hop_limit;
+	memcpy(&ip->saddr, path->sgid.raw, sizeof(ip->saddr));
+	memcpy(&ip->daddr, path->dgid.raw, sizeof(ip->daddr));
+	skb->protocol = htons(ETH_P_IPV6);
+}
+
+static void sroce_pack_headers(struct sk_buff *skb,
+			       const struct sroce_path *path)
+{
+	struct udphdr *uh;
+
+	skb_reset_network_header(skb);
+	skb_put(skb, sroce_path_ip_len(path));
+	skb_set_transport_header(skb, skb->len);
+	uh = skb_put_zero(skb, sizeof(*uh));
+	uh->source = path->sport;
+	uh->dest = htons(SROCE_UDP_PORT);
+	if (path->ipv4)
+		sroce_pack_ipv4(skb, path);
+	else
+		sroce_pack_ipv6(skb, path);
+	skb->priority = path->priority;
+	__skb_set_hash(skb, path->hash, true, true);
+}
+
+/* IP datagrams end at 64 KiB, and a device counts its own headers as well */
+static u32 sroce_pack_max_len(const struct sk_buff *skb,
+			      const struct net_device *dev)
+{
+	u32 max = min_t(u32, netif_get_gso_max_size(dev, skb), U16_MAX);
+
+	return max - min_t(u32, max, MAX_HEADER + skb->len);
+}
+
+static void sroce_pack_limit(struct sk_buff *skb, const struct net_device *dev,
+			     u32 size)
+{
+	struct sroce_pack *p = sroce_pack(skb);
+
+	p->max_segs = 1;
+	if (READ_ONCE(sroce_gso))
+		p->max_segs = clamp_t(u32, READ_ONCE(dev->gso_max_segs), 1,
+				      SROCE_GSO_SEGS);
+	/* The first one goes in any case */
+	p->room = max(sroce_pack_max_len(skb, dev), size);
+}
+
+static void sroce_pack_init(struct sk_buff *skb, struct sroce_path *path,
+			    struct sroce_txq *txq, struct net *net, u32 size)
+{
+	struct sroce_pack *p = sroce_pack(skb);
+
+	sroce_pack_headers(skb, path);
+	sroce_pack_limit(skb, skb_dst(skb)->dev, size);
+	p->path = sroce_path_get(path);
+	p->txq = txq;
+	p->net = net;
+	p->size = size;
+	p->id = atomic_fetch_add(p->max_segs, &path->id);
+}
+
+static struct sk_buff *sroce_pack_alloc(const struct sroce_path *path,
+					struct dst_entry *dst, u32 linear)
+{
+	u32 head = LL_RESERVED_SPACE(dst->dev) + dst->header_len;
+	struct sk_buff *skb;
+
+	skb = alloc_skb(head + sroce_path_ip_len(path) + sizeof(struct udphdr) +
+			linear + dst->dev->needed_tailroom,
+			GFP_ATOMIC | __GFP_NOWARN);
+	if (skb)
+		skb_reserve(skb, head);
+	return skb;
+}
+
+struct sk_buff *sroce_pack_open(struct sroce_path *path, struct sroce_txq *txq,
+				u32 size, u32 linear)
+{
+	struct dst_entry *dst;
+	struct sk_buff *skb;
+	struct net *net;
+
+	dst = sroce_path_route(path, &net);
+	if (!dst)
+		return NULL;
+	skb = sroce_pack_alloc(path, dst, linear);
+	if (!skb) {
+		dst_release(dst);
+		return NULL;
+	}
+	skb_dst_set(skb, dst);
+	sroce_pack_init(skb, path, txq, net, size);
+	sroce_pack(skb)->linear = linear;
+	return skb;
+}
+
+/* --- add ------------------------------------------------------------------ */
+
+bool sroce_pack_full(const struct sk_buff *skb)
+{
+	const struct sroce_pack *p = sroce_pack(skb);
+
+	return p->closed || p->segs >= p->max_segs;
+}
+
+bool sroce_pack_fits(const struct sk_buff *skb, const struct sroce_path *path,
+		     const struct sroce_txq *txq, u32 size)
+{
+	const struct sroce_pack *p = sroce_pack(skb);
+
+	return p->path == path && p->txq == txq && size <= p->size &&
+	       size <= p->room && !sroce_pack_full(skb);
+}
+
+static bool sroce_frag_refill(struct page_frag *pf, u32 size)
+{
+	if (!skb_page_frag_refill(size, pf, GFP_ATOMIC | __GFP_NOWARN))
+		return false;
+	/* It is content with a single page when there are no large ones */
+	return pf->size - pf->offset >= size;
+}
+
+/* Does the buffer's last fragment end where the free space begins? */
+static bool sroce_frag_continues(struct sk_buff *skb,
+				 const struct page_frag *pf)
+{
+	int n = skb_shinfo(skb)->nr_frags;
+
+	return n && skb_can_coalesce(skb, n, pf->page, pf->offset);
+}
+
+static void *sroce_pack_frag(struct sk_buff *skb, u32 size)
+{
+	struct page_frag *pf = this_cpu_ptr(&sroce_frag);
+	int n = skb_shinfo(skb)->nr_frags;
+	void *p;
+
+	if (!sroce_frag_refill(pf, size))
+		return NULL;
+	if (sroce_frag_continues(skb, pf)) {
+		skb_frag_size_add(&skb_shinfo(skb)->frags[n - 1], size);
+	} else {
+		if (n >= MAX_SKB_FRAGS)
+			return NULL;
+		get_page(pf->page);
+		skb_fill_page_desc(skb, n, pf->page, pf->offset, size);
+	}
+	p = page_address(pf->page) + pf->offset;
+	pf->offset += size;
+	skb->len += size;
+	skb->data_len += size;
+	skb->truesize += size;
+	return p;
+}
+
+static void *sroce_pack_room(struct sk_buff *skb, u32 size)
+{
+	if (sroce_pack(skb)->linear && !skb_is_nonlinear(skb) &&
+	    skb_tailroom(skb) >= size)
+		return skb_put(skb, size);
+	return sroce_pack_frag(skb, size);
+}
+
+/* CRC state after the headers that the packet has when it is alone */
+static u32 sroce_pack_icrc_start(struct sk_buff *skb, u32 size)
+{
+	const struct sroce_pack *p = sroce_pack(skb);
+	struct udphdr *uh = udp_hdr(skb);
+
+	uh->len = htons(sizeof(*uh) + size);
+	if (!p->path->ipv4) {
+		ipv6_hdr(skb)->payload_len = uh->len;
+		return sroce_icrc_ipv6(ipv6_hdr(skb), uh);
+	}
+	ip_hdr(skb)->tot_len = htons(sizeof(struct iphdr) + sizeof(*uh) + size);
+	ip_hdr(skb)->id = htons(p->id + p->segs);
+	return sroce_icrc_ipv4(ip_hdr(skb), uh);
+}
+
+static void sroce_pack_icrc(struct sk_buff *skb, void *pkt, u32 size)
+{
+	u32 len = size - SROCE_ICRC_LEN;
+	__le32 icrc;
+	u32 crc;
+
+	crc = sroce_icrc_bth(sroce_pack_icrc_start(skb, size), pkt, len);
+	icrc = sroce_icrc_final(crc);
+	memcpy(pkt + len, &icrc, sizeof(icrc));
+}
+
+bool sroce_pack_add(struct sk_buff *skb, const struct sroce_train *t, u32 k,
+		    struct bvec_iter *bi, u32 size)
+{
+	struct sroce_pack *p = sroce_pack(skb);
+	u32 len = sroce_train_payload(t, k);
+	void *pkt = sroce_pack_room(skb, size);
+	u32 hlen;
+
+	if (!pkt)
+		return false;
+	hlen = sroce_train_encode(t, k, pkt);
+	if (len)
+		sroce_bvec_read(pkt + hlen, t->bv, bi, len);
+	memset(pkt + hlen + len, 0, size - SROCE_ICRC_LEN - hlen - len);
+	sroce_pack_icrc(skb, pkt, size);
+	p->segs++;
+	p->room -= size;
+	p->closed = size < p->size;
+	return true;
+}
+
+/* --- send ----------------------------------------------------------------- */
+
+/* IP sets its own length */
+static void sroce_pack_finish_udp(struct sk_buff *skb, bool ipv4)
+{
+	u32 len = skb->len - skb_transport_offset(skb);
+	struct udphdr *uh = udp_hdr(skb);
+
+	uh->len = htons(len);
+	skb->ip_summed = CHECKSUM_PARTIAL;
+	skb->csum_start = skb_transport_header(skb) - skb->head;
+	skb->csum_offset = offsetof(struct udphdr, check);
+	if (ipv4)
+		uh->check = ~udp_v4_check(len, ip_hdr(skb)->saddr,
+					  ip_hdr(skb)->daddr, 0);
+	else
+		uh->check = ~udp_v6_check(len, &ipv6_hdr(skb)->saddr,
+					  &ipv6_hdr(skb)->daddr, 0);
+}
+
+static void sroce_pack_finish_gso(struct sk_buff *skb,
+				  const struct sroce_pack *p)
+{
+	if (p->segs == 1)
+		return;
+	skb_shinfo(skb)->gso_type = SKB_GSO_UDP_L4;
+	skb_shinfo(skb)->gso_size = p->size;
+	skb_shinfo(skb)->gso_segs = p->segs;
+}
+
+static int sroce_pack_finish(struct sk_buff *skb, const struct sroce_pack *p)
+{
+	if (p->path->ipv4)
+		ip_hdr(skb)->id = htons(p->id);
+	sroce_pack_finish_udp(skb, p->path->ipv4);
+	sroce_pack_finish_gso(skb, p);
+	/* The layers below expect it clean */
+	memset(skb->cb, 0, sizeof(skb->cb));
+	return sroce_charge(skb, p->txq);
+}
+
+/* Return: 0, or not 0 when the packets are lost */
+static int sroce_pack_output(struct net *net, struct sk_buff *skb, bool ipv4)
+{
+	int err;
+
+	__this_cpu_write(sroce_in_send, true);
+	rcu_read_lock();
+	if (ipv4 || !IS_ENABLED(CONFIG_IPV6))
+		err = ip_local_out(net, NULL, skb);
+	else
+		err = ip6_local_out(net, NULL, skb);
+	rcu_read_unlock();
+	__this_cpu_write(sroce_in_send, false);
+	return net_xmit_eval(err);
+}
+
+static void sroce_pack_count(const struct sroce_pack *p, u32 bytes)
+{
+	struct sroce_counters __percpu *c = p->path->port->counters;
+
+	sroce_count(c, SROCE_CNT_TX_TRAINS, 1);
+	sroce_count(c, SROCE_CNT_TX_PACKETS, p->segs);
+	sroce_count(c, SROCE_CNT_TX_BYTES, bytes);
+}
+
+static int sroce_pack_transmit(struct sk_buff *skb, const struct sroce_pack *p)
+{
+	int err = sroce_pack_finish(skb, p);
+
+	if (err) {
+		kfree_skb(skb);
+		return err;
+	}
+	return sroce_pack_output(p->net, skb, p->path->ipv4);
+}
+
+void sroce_pack_send(struct sk_buff *skb)
+{
+	struct sroce_pack p = *sroce_pack(skb);
+	u32 bytes = skb->len - skb_transport_offset(skb) -
+		    sizeof(struct udphdr);
+
+	if (!p.segs)
+		kfree_skb(skb);
+	else if (sroce_pack_transmit(skb, &p))
+		sroce_count(p.path->port->counters, SROCE_CNT_TX_DROPS, p.segs);
+	else
+		sroce_pack_count(&p, bytes);
+	sroce_path_put(p.path);
+}
+
+bool sroce_pack_sending(void)
+{
+	return __this_cpu_read(sroce_in_send);
+}
+
+void sroce_pack_exit(void)
+{
+	struct page_frag *pf;
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		pf = per_cpu_ptr(&sroce_frag, cpu);
+		if (pf->page)
+			put_page(pf->page);
+		pf->page = NULL;
+	}
+}

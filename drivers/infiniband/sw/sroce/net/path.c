@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Paths: what an address vector says, and the route that is found with it.
+ */
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/jhash.h>
+#include <linux/slab.h>
+#include <linux/udp.h>
+#include <net/ip.h>
+#include <net/ip6_route.h>
+#include <net/ipv6.h>
+#include <net/l3mdev.h>
+#include <net/route.h>
+#include <rdma/ib_cache.h>
+
+#include "compat.h"
+#include "net/internal.h"
+#include "wire/train.h"
+
+static const struct in6_addr *sroce_gid_addr(const union ib_gid *gid)
+{
+	return (const struct in6_addr *)gid->raw;
+}
+
+static __be32 sroce_gid_ipv4(const union ib_gid *gid)
+{
+	return sroce_gid_addr(gid)->s6_addr32[3];
+}
+
+/* --- route ---------------------------------------------------------------- */
+
+/*
+ * Addresses of this host are reached through lo, whatever netdev has them; with
+ * the netdev given only its own would be. A VRF is still to be respected.
+ */
+static int sroce_path_oif(const struct sroce_path *path)
+{
+	const struct in6_addr *dst = sroce_gid_addr(&path->dgid);
+
+	if (!(ipv6_addr_type(dst) & IPV6_ADDR_LINKLOCAL) &&
+	    sroce_address_is_local(path->net, dst))
+		return l3mdev_master_ifindex_by_index(path->net, path->ifindex);
+	return path->ifindex;
+}
+
+static struct dst_entry *sroce_path_lookup_ipv4(const struct sroce_path *path)
+{
+	struct flowi4 fl4 = {};
+	struct rtable *rt;
+
+	flowi4_init_output(&fl4, sroce_path_oif(path), 0,
+			   path->tclass & INET_DSCP_MASK, RT_SCOPE_UNIVERSE,
+			   IPPROTO_UDP, 0, sroce_gid_ipv4(&path->dgid),
+			   sroce_gid_ipv4(&path->sgid), htons(SROCE_UDP_PORT),
+			   path->sport, GLOBAL_ROOT_UID);
+	rt = ip_route_output_flow(path->net, &fl4, NULL);
+	return IS_ERR(rt) ? NULL : &rt->dst;
+}
+
+static struct dst_entry *sroce_path_lookup_ipv6(const struct sroce_path *path)
+{
+	struct flowi6 fl6 = {
+		.flowi6_oif = sroce_path_oif(path),
+		.flowi6_proto = IPPROTO_UDP,
+		.flowlabel = ip6_make_flowinfo(path->tclass,
+					       htonl(path->flow_label)),
+		.daddr = *sroce_gid_addr(&path->dgid),
+		.saddr = *sroce_gid_addr(&path->sgid),
+		.fl6_sport = path->sport,
+		.fl6_dport = htons(SROCE_UDP_PORT),
+	};
+	struct dst_entry *dst;
+
+	if (!IS_ENABLED(CONFIG_IPV6))
+		return NULL;
+	dst = ip6_dst_lookup_flow(path->net, NULL, &fl6, NULL);
+	return IS_ERR(dst) ? NULL : dst;
+}
+
+static u32 sroce_path_cookie(const struct sroce_path *path)
+{
+	if (path->ipv4)
+		return 0;
+	return rt6_get_cookie(container_of(path->dst, struct rt6_info, dst));
+}
+
+static void sroce_path_lookup(struct sroce_path *path)
+{
+	path->dst = path->ipv4 ? sroce_path_lookup_ipv4(path) :
+				 sroce_path_lookup_ipv6(path);
+	if (path->dst)
+		path->cookie = sroce_path_cookie(path);
+}
+
+struct dst_entry *sroce_path_route(struct sroce_path *path, struct net **net)
+{
+	struct dst_entry *dst;
+
+	spin_lock(&path->lock);
+	if (path->dst && !dst_check(path->dst, path->cookie)) {
+		dst_release(path->dst);
+		path->dst = NULL;
+	}
+	if (!path->dst && path->net) {
+		rcu_read_lock();
+		sroce_path_lookup(path);
+		rcu_read_unlock();
+	}
+	dst = dst_clone(path->dst);
+	*net = path->net;
+	spin_unlock(&path->lock);
+	return dst;
+}
+
+/* --- from an address vector ----------------------------------------------- */
+
+static int sroce_path_set_gids(struct sroce_path *path,
+			       const struct ib_global_route *grh)
+{
+	bool to_ipv4 = ipv6_addr_v4mapped(sroce_gid_addr(&grh->dgid));
+
+	if (!grh->sgid_attr ||
+	    grh->sgid_attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP)
+		return -EINVAL;
+	path->sgid = grh->sgid_attr->gid;
+	path->dgid = grh->dgid;
+	path->ipv4 = ipv6_addr_v4mapped(sroce_gid_addr(&path->sgid));
+	return path->ipv4 == to_ipv4 ? 0 : -EINVAL;
+}
+
+/* The priority that sockets with this TOS have; else the service level */
+static u32 sroce_path_priority(u8 tclass, u8 sl)
+{
+	return rt_tos2priority(tclass) ?: sl;
+}
+
+static u8 sroce_path_hop_limit(const struct net *net, bool ipv4, u8 given)
+{
+	if (given)
+		return given;
+	return ipv4 ? READ_ONCE(net->ipv4.sysctl_ip_default_ttl) :
+		      IPV6_DEFAULT_HOPLIMIT;
+}
+
+static void sroce_path_set_flow(struct sroce_path *path,
+				const struct rdma_ah_attr *attr, u32 lqpn,
+				u32 rqpn)
+{
+	const struct ib_global_route *grh = rdma_ah_read_grh(attr);
+
+	path->tclass = grh->traffic_class;
+	path->flow_label = grh->flow_label & 0xfffff;
+	path->sport = htons(rdma_get_udp_sport(path->flow_label, lqpn, rqpn));
+	path->priority = sroce_path_priority(path->tclass,
+					     rdma_ah_get_sl(attr));
+	path->hash = jhash(&path->dgid, sizeof(path->dgid),
+			   jhash2((u32 *)&path->sgid, 4,
+				  (__force u16)path->sport)) ?: 1;
+	if (attr->type == RDMA_AH_ATTR_TYPE_ROCE)
+		memcpy(path->dmac, attr->roce.dmac, sizeof(path->dmac));
+	atomic_set(&path->id, get_random_u32());
+}
+
+/* The source address may be that of a VLAN or bond on top of the netdev */
+static int sroce_path_sgid_ifindex(const struct ib_gid_attr *sgid_attr,
+				   const struct net_device *ndev)
+{
+	const struct net_device *owner = rdma_read_gid_attr_ndev_rcu(sgid_attr);
+
+	return IS_ERR_OR_NULL(owner) ? ndev->ifindex : owner->ifindex;
+}
+
+static int sroce_path_direct_ifindex(const struct sroce_path *path,
+				     struct net *net)
+{
+	struct net_device *dev = dev_get_by_index_rcu(net, path->ifindex);
+	struct sroce_port *port;
+
+	if (!READ_ONCE(sroce_direct) || !dev)
+		return 0;
+	port = sroce_port_of_address(net, sroce_gid_addr(&path->dgid), dev,
+				     true);
+	return port ? port->ifindex : 0;
+}
+
+static void sroce_path_set_netdevs(struct sroce_path *path,
+				   struct net_device *ndev,
+				   const struct rdma_ah_attr *attr)
+{
+	const struct ib_global_route *grh = rdma_ah_read_grh(attr);
+	struct net *net = dev_net(ndev);
+
+	rcu_read_lock();
+	path->net_cookie = net->net_cookie;
+	path->hop_limit = sroce_path_hop_limit(net, path->ipv4, grh->hop_limit);
+	path->ifindex = sroce_path_sgid_ifindex(grh->sgid_attr, ndev);
+	path->direct_ifindex = sroce_path_direct_ifindex(path, net);
+	rcu_read_unlock();
+}
+
+struct sroce_path *sroce_path_create(struct sroce_port *port,
+				     struct net_device *ndev,
+				     const struct rdma_ah_attr *attr, u32 lqpn,
+				     u32 rqpn)
+{
+	struct sroce_path *path;
+	int err;
+
+	path = kzalloc_obj(*path, GFP_ATOMIC);
+	if (!path)
+		return ERR_PTR(-ENOMEM);
+	refcount_set(&path->refs, 1);
+	spin_lock_init(&path->lock);
+	INIT_LIST_HEAD(&path->node);
+	path->port = port;
+	err = sroce_path_set_gids(path, rdma_ah_read_grh(attr));
+	if (err)
+		goto free;
+	sroce_path_set_flow(path, attr, lqpn, rqpn);
+	sroce_path_set_netdevs(path, ndev, attr);
+	err = sroce_port_add_path(path);
+	if (err)
+		goto free;
+	return path;
+free:
+	kfree(path);
+	return ERR_PTR(err);
+}
+
+void sroce_path_put(struct sroce_path *path)
+{
+	if (!path || !refcount_dec_and_test(&path->refs))
+		return;
+	sroce_port_del_path(path);
+	kfree_rcu(path, rcu);
+}
+
+/* --- packets that are never made ------------------------------------------ */
+
+static void sroce_path_grh_ipv4(const struct sroce_path *path, u16 len,
+				struct iphdr *ip)
+{
+	ip->version = 4;
+	ip->ihl = 5;
+	ip->tos = path->tclass;
+	ip->tot_len = htons(sizeof(*ip) + len);
+	ip->frag_off = htons(IP_DF);
+	ip->ttl = path->hop_limit;
+	ip->protocol = IPPROTO_UDP;
+	ip->saddr = sroce_gid_ipv4(&path->sgid);
+	ip->daddr = sroce_gid_ipv4(&path->dgid);
+	ip_send_check(ip);
+}
+
+static void sroce_path_grh_ipv6(const struct sroce_path *path, u16 len,
+				struct ipv6hdr *ip)
+{
+	ip6_flow_hdr(ip, path->tclass, htonl(path->flow_label));
+	ip->payload_len = htons(len);
+	ip->nexthdr = IPPROTO_UDP;
+	ip->hop_limit = path->hop_limit;
+	ip->saddr = *sroce_gid_addr(&path->sgid);
+	ip->daddr = *sroce_gid_addr(&path->dgid);
+}
+
+/* UDP, BTH, DETH, payload, pad, ICRC */
+static u16 sroce_path_udp_len(u32 len)
+{
+	return sizeof(struct udphdr) + SROCE_BTH_LEN + 8 + ALIGN(len, 4) +
+	       SROCE_ICRC_LEN;
+}
+
+void sroce_path_rx_info(const struct sroce_path *path, u32 len,
+			struct sroce_rx_info *info)
+{
+	u16 udp_len = sroce_path_udp_len(len);
+
+	memset(info, 0, sizeof(*info));
+	info->sgid = path->sgid;
+	info->dgid = path->dgid;
+	info->net_cookie = path->net_cookie;
+	info->ifindex = path->direct_ifindex;
+	info->vlan_id = 0xffff;
+	if (path->ipv4) {
+		info->network_hdr_type = RDMA_NETWORK_IPV4;
+		sroce_path_grh_ipv4(path, udp_len,
+				    (struct iphdr *)(info->grh + 20));
+	} else {
+		info->network_hdr_type = RDMA_NETWORK_IPV6;
+		sroce_path_grh_ipv6(path, udp_len,
+				    (struct ipv6hdr *)info->grh);
+	}
+}

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Devices of a network namespace: which one a packet is for, and what holds
+ * when one of them or the whole namespace goes away.
+ *
+ * Paths keep no reference to the namespace (it would never end) and none to a
+ * netdev. Instead they are cut off, with their route, when their device is
+ * detached; the namespace's end detaches what is still there. Readers of
+ * path->net have bottom halves off, and whoever cuts waits for them.
+ */
+#include <linux/inetdevice.h>
+#include <linux/mutex.h>
+#include <linux/rculist.h>
+#include <linux/slab.h>
+#include <net/addrconf.h>
+#include <net/netns/generic.h>
+
+#include "compat.h"
+#include "net/internal.h"
+
+/**
+ * struct sroce_attachment - a device and its namespace
+ * @node: in sroce_netns.ports; written under sroce_ports_mutex
+ * @all: in sroce_attachments; written under sroce_ports_mutex and sroce_paths_lock
+ * @paths: paths of the device, under sroce_paths_lock
+ * @port: device
+ * @net: namespace; its end comes after that of the attachment
+ */
+struct sroce_attachment {
+	struct list_head node;
+	struct list_head all;
+	struct list_head paths;
+	struct sroce_port *port;
+	struct net *net;
+};
+
+static DEFINE_MUTEX(sroce_ports_mutex);
+static DEFINE_SPINLOCK(sroce_paths_lock);
+static LIST_HEAD(sroce_attachments);
+static unsigned int sroce_netns_id __read_mostly;
+
+struct sroce_netns *sroce_netns(const struct net *net)
+{
+	return net_generic(net, sroce_netns_id);
+}
+
+struct sroce_port *sroce_port_of_ifindex(const struct net *net, int ifindex)
+{
+	struct sroce_attachment *a;
+
+	list_for_each_entry_rcu(a, &sroce_netns(net)->ports, node)
+		if (a->port->ifindex == ifindex)
+			return a->port;
+	return NULL;
+}
+
+/* Does the netdev stand on top of the one of the device? */
+static bool sroce_port_is_below(struct net *net, const struct sroce_port *port,
+				struct net_device *dev)
+{
+	struct net_device *lower = dev_get_by_index_rcu(net, port->ifindex);
+
+	return lower && netdev_has_upper_dev_all_rcu(lower, dev);
+}
+
+static struct sroce_port *sroce_port_below(struct net *net,
+					   struct net_device *dev, bool unique)
+{
+	struct sroce_port *found = NULL;
+	struct sroce_attachment *a;
+
+	list_for_each_entry_rcu(a, &sroce_netns(net)->ports, node) {
+		if (!sroce_port_is_below(net, a->port, dev))
+			continue;
+		if (!unique)
+			return a->port;
+		if (found)
+			return NULL;
+		found = a->port;
+	}
+	return found;
+}
+
+static struct net_device *sroce_owner_ipv6(struct net *net,
+					   const struct in6_addr *addr,
+					   struct net_device *dev)
+{
+	if (!IS_ENABLED(CONFIG_IPV6))
+		return NULL;
+	if (dev && (ipv6_addr_type(addr) & IPV6_ADDR_LINKLOCAL))
+		return ipv6_chk_addr(net, addr, dev, 1) ? dev : NULL;
+	return ipv6_dev_find(net, addr, NULL);
+}
+
+static struct net_device *sroce_owner(struct net *net,
+				      const struct in6_addr *addr,
+				      struct net_device *dev)
+{
+	if (ipv6_addr_v4mapped(addr))
+		return __ip_dev_find(net, addr->s6_addr32[3], false);
+	return sroce_owner_ipv6(net, addr, dev);
+}
+
+struct sroce_port *sroce_port_of_address(struct net *net,
+					 const struct in6_addr *addr,
+					 struct net_device *dev, bool unique)
+{
+	struct net_device *owner = sroce_owner(net, addr, dev);
+	struct sroce_port *port;
+
+	if (!owner)
+		return NULL;
+	port = sroce_port_of_ifindex(net, owner->ifindex);
+	return port ?: sroce_port_below(net, owner, unique);
+}
+
+bool sroce_address_is_local(struct net *net, const struct in6_addr *addr)
+{
+	return sroce_owner(net, addr, NULL);
+}
+
+/* Caller holds sroce_ports_mutex or sroce_paths_lock */
+static struct sroce_attachment *sroce_attachment_of(const struct sroce_port *p)
+{
+	struct sroce_attachment *a;
+
+	list_for_each_entry(a, &sroce_attachments, all)
+		if (a->port == p)
+			return a;
+	return NULL;
+}
+
+int sroce_port_add_path(struct sroce_path *path)
+{
+	struct sroce_attachment *a;
+	unsigned long flags;
+
+	spin_lock_irqsave(&sroce_paths_lock, flags);
+	a = sroce_attachment_of(path->port);
+	if (a) {
+		path->net = a->net;
+		list_add(&path->node, &a->paths);
+	}
+	spin_unlock_irqrestore(&sroce_paths_lock, flags);
+	return a ? 0 : -ENODEV;
+}
+
+void sroce_port_del_path(struct sroce_path *path)
+{
+	unsigned long flags;
+
+	/*
+	 * The route goes under the lock: once a device is detached, none of its
+	 * routes must be left, because they point into the namespace.
+	 */
+	spin_lock_irqsave(&sroce_paths_lock, flags);
+	list_del_init(&path->node);
+	dst_release(path->dst);
+	spin_unlock_irqrestore(&sroce_paths_lock, flags);
+}
+
+/* Take a path off the list; held, so that it can be cut without the lock */
+static struct sroce_path *sroce_paths_pop(struct sroce_attachment *a)
+{
+	struct sroce_path *path;
+
+	while ((path = list_first_entry_or_null(&a->paths, struct sroce_path,
+						node))) {
+		list_del_init(&path->node);
+		if (refcount_inc_not_zero(&path->refs))
+			return path;
+		/* Its last user is just before sroce_port_del_path() */
+		dst_release(path->dst);
+		path->dst = NULL;
+	}
+	return NULL;
+}
+
+static struct sroce_path *sroce_paths_pop_locked(struct sroce_attachment *a)
+{
+	struct sroce_path *path;
+	unsigned long flags;
+
+	spin_lock_irqsave(&sroce_paths_lock, flags);
+	path = sroce_paths_pop(a);
+	if (!path)
+		list_del(&a->all);
+	spin_unlock_irqrestore(&sroce_paths_lock, flags);
+	return path;
+}
+
+static void sroce_path_cut(struct sroce_path *path)
+{
+	struct dst_entry *dst;
+
+	spin_lock_bh(&path->lock);
+	dst = path->dst;
+	path->dst = NULL;
+	path->net = NULL;
+	spin_unlock_bh(&path->lock);
+	dst_release(dst);
+}
+
+/*
+ * The order: nothing finds the device; its paths are cut; whoever found one of
+ * them before has finished; nobody listens any more.
+ */
+static void sroce_attachment_end(struct sroce_attachment *a)
+{
+	struct sroce_netns *ns = sroce_netns(a->net);
+	struct sroce_path *path;
+
+	list_del_rcu(&a->node);
+	while ((path = sroce_paths_pop_locked(a))) {
+		sroce_path_cut(path);
+		sroce_path_put(path);
+	}
+	synchronize_net();
+	if (list_empty(&ns->ports))
+		sroce_sockets_close(a->net, ns);
+	kfree(a);
+}
+
+static void sroce_attachment_begin(struct sroce_attachment *a)
+{
+	unsigned long flags;
+
+	INIT_LIST_HEAD(&a->paths);
+	spin_lock_irqsave(&sroce_paths_lock, flags);
+	list_add(&a->all, &sroce_attachments);
+	spin_unlock_irqrestore(&sroce_paths_lock, flags);
+	list_add_rcu(&a->node, &sroce_netns(a->net)->ports);
+}
+
+static int sroce_attach(struct sroce_attachment *a,
+			struct netlink_ext_ack *extack)
+{
+	struct sroce_netns *ns = sroce_netns(a->net);
+	int err;
+
+	if (list_empty(&ns->ports)) {
+		err = sroce_sockets_open(a->net, ns, extack);
+		if (err)
+			return err;
+	}
+	sroce_attachment_begin(a);
+	return 0;
+}
+
+int sroce_net_attach(struct net *net, struct sroce_port *port,
+		     struct netlink_ext_ack *extack)
+{
+	struct sroce_attachment *a;
+	int err;
+
+	a = kzalloc_obj(*a, GFP_KERNEL);
+	if (!a)
+		return -ENOMEM;
+	a->port = port;
+	a->net = net;
+	mutex_lock(&sroce_ports_mutex);
+	err = sroce_attach(a, extack);
+	mutex_unlock(&sroce_ports_mutex);
+	if (err)
+		kfree(a);
+	return err;
+}
+
+/* The namespace may be gone: it is not looked at */
+void sroce_net_detach(struct net *net, struct sroce_port *port)
+{
+	struct sroce_attachment *a;
+
+	mutex_lock(&sroce_ports_mutex);
+	a = sroce_attachment_of(port);
+	if (a)
+		sroce_attachment_end(a);
+	mutex_unlock(&sroce_ports_mutex);
+}
+
+static int __net_init sroce_netns_start(struct net *net)
+{
+	INIT_LIST_HEAD(&sroce_netns(net)->ports);
+	return 0;
+}
+
+/* Netdevs have left already, but a device may still be on its way out */
+static void __net_exit sroce_netns_end(struct net *net)
+{
+	struct sroce_netns *ns = sroce_netns(net);
+	struct sroce_attachment *a;
+
+	mutex_lock(&sroce_ports_mutex);
+	while ((a = list_first_entry_or_null(&ns->ports,
+					     struct sroce_attachment, node)))
+		sroce_attachment_end(a);
+	mutex_unlock(&sroce_ports_mutex);
+}
+
+static struct pernet_operations sroce_netns_ops = {
+	.init = sroce_netns_start,
+	.exit = sroce_netns_end,
+	.id = &sroce_netns_id,
+	.size = sizeof(struct sroce_netns),
+};
+
+int sroce_ports_init(void)
+{
+	return register_pernet_subsys(&sroce_netns_ops);
+}
+
+void sroce_ports_exit(void)
+{
+	unregister_pernet_subsys(&sroce_netns_ops);
+}

@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * From a packet buffer to the QPs. A buffer holds one packet, or a train that
+ * was never cut up or that GRO put together again: one IP and UDP header, then
+ * packets of gso_size bytes, the last one may be shorter. Each is looked at in
+ * place. Its ICRC comes first: nothing in a packet is believed before that.
+ */
+#include <linux/etherdevice.h>
+#include <linux/if_arp.h>
+#include <linux/if_vlan.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/udp.h>
+#include <net/dsfield.h>
+#include <net/inet_ecn.h>
+#include <net/ip.h>
+#include <net/ipv6.h>
+
+#include "memory/copy.h"
+#include "net/internal.h"
+#include "wire/icrc.h"
+
+/* A packet of the largest MTU seldom has more parts than this */
+#define SROCE_RX_BVECS 8
+
+#define SROCE_MIN_PACKET (SROCE_BTH_LEN + SROCE_ICRC_LEN)
+#define SROCE_MAX_PACKET (SROCE_MAX_HDR_LEN + SROCE_MAX_PAYLOAD + SROCE_ICRC_LEN)
+
+/**
+ * struct sroce_skb_rx - walk over the packets of one buffer
+ * @rx: what the transport sees
+ * @info: where they come from
+ * @skb: buffer
+ * @port: device it is for
+ * @walk: position in @skb
+ * @pos: the same as an offset
+ * @left: bytes of packets not yet looked at
+ * @stride: bytes of each packet but the last
+ * @k: number of the current packet, from 1
+ * @id: IPv4 identification of the first one
+ * @fixed_id: all packets have the same identification
+ * @ipv4: it is IPv4
+ * @train: there is more than one packet
+ * @ce: congestion experienced
+ * @ip4: header of the current packet
+ * @ip6: header of the current packet
+ * @udp: header of the current packet
+ * @packets: good packets so far
+ * @bytes: their bytes
+ * @hdr: BTH and extended headers, when they are not in one piece
+ * @bv: the current packet
+ */
+struct sroce_skb_rx {
+	struct sroce_rx rx;
+	struct sroce_rx_info info;
+	struct sk_buff *skb;
+	struct sroce_port *port;
+	struct sroce_walk walk;
+	u32 pos;
+	u32 left;
+	u32 stride;
+	u32 k;
+	u16 id;
+	bool fixed_id;
+	bool ipv4;
+	bool train;
+	bool ce;
+	union {
+		struct iphdr ip4;
+		struct ipv6hdr ip6;
+	};
+	struct udphdr udp;
+	u32 packets;
+	u32 bytes;
+	u8 hdr[SROCE_MAX_HDR_LEN];
+	struct bio_vec bv[SROCE_RX_BVECS];
+};
+
+static void sroce_rx_count(const struct sroce_skb_rx *r, enum sroce_counter id)
+{
+	sroce_count(r->port->counters, id, 1);
+}
+
+/* --- one packet ----------------------------------------------------------- */
+
+/* CRC state after the headers that the packet has by itself */
+static u32 sroce_rx_icrc_start(struct sroce_skb_rx *r, u32 len)
+{
+	r->udp.len = htons(sizeof(r->udp) + len);
+	if (!r->ipv4) {
+		r->ip6.payload_len = r->udp.len;
+		return sroce_icrc_ipv6(&r->ip6, &r->udp);
+	}
+	r->ip4.tot_len = htons(sizeof(r->ip4) + sizeof(r->udp) + len);
+	r->ip4.id = htons(r->id + (r->fixed_id ? 0 : r->k - 1));
+	return sroce_icrc_ipv4(&r->ip4, &r->udp);
+}
+
+/* @hdr: the first @hlen bytes of the packet, in one piece */
+static bool sroce_rx_icrc_ok(struct sroce_skb_rx *r, const u8 *hdr, u32 hlen,
+			     u32 len)
+{
+	struct bvec_iter bi = { .bi_size = len };
+	struct bio_vec part;
+	__le32 icrc;
+	u32 crc;
+
+	hlen = min_t(u32, hlen, len - SROCE_ICRC_LEN);
+	crc = sroce_icrc_bth(sroce_rx_icrc_start(r, len), hdr, hlen);
+	bvec_iter_advance(r->bv, &bi, hlen);
+	while (bi.bi_size > SROCE_ICRC_LEN) {
+		part = mp_bvec_iter_bvec(r->bv, bi);
+		part.bv_len = min_t(u32, part.bv_len,
+				    bi.bi_size - SROCE_ICRC_LEN);
+		crc = sroce_icrc_data(crc, page_address(part.bv_page) +
+				      part.bv_offset, part.bv_len);
+		bvec_iter_advance(r->bv, &bi, part.bv_len);
+	}
+	sroce_bvec_read(&icrc, r->bv, &bi, sizeof(icrc));
+	return icrc == sroce_icrc_final(crc);
+}
+
+/*
+ * GRO couples packets that count their identification up and packets that do
+ * not (RFC 6864 lets DF packets keep it), and keeps only the first one's.
+ */
+static bool sroce_rx_icrc_ok_any_id(struct sroce_skb_rx *r, const u8 *hdr,
+				    u32 hlen, u32 len)
+{
+	if (sroce_rx_icrc_ok(r, hdr, hlen, len))
+		return true;
+	if (!r->ipv4 || r->k != 2)
+		return false;
+	r->fixed_id = true;
+	if (sroce_rx_icrc_ok(r, hdr, hlen, len))
+		return true;
+	r->fixed_id = false;
+	return false;
+}
+
+static const u8 *sroce_rx_header(struct sroce_skb_rx *r, u32 len)
+{
+	struct bvec_iter bi = { .bi_size = len };
+
+	if (r->bv[0].bv_len >= len)
+		return page_address(r->bv[0].bv_page) + r->bv[0].bv_offset;
+	sroce_bvec_read(r->hdr, r->bv, &bi, len);
+	return r->hdr;
+}
+
+static int sroce_rx_map(struct sroce_skb_rx *r, u32 pos, u32 len)
+{
+	int n = sroce_walk_map(&r->walk, r->bv, SROCE_RX_BVECS, len);
+
+	if (n != -EMSGSIZE)
+		return n;
+	if (skb_linearize(r->skb) || sroce_walk_start(&r->walk, r->skb, pos))
+		return -ENOMEM;
+	return sroce_walk_map(&r->walk, r->bv, SROCE_RX_BVECS, len);
+}
+
+/* What a UD receiver finds before the payload: this packet's own header */
+static void sroce_rx_grh(struct sroce_skb_rx *r)
+{
+	if (!r->ipv4) {
+		memcpy(r->info.grh, &r->ip6, sizeof(r->ip6));
+		return;
+	}
+	if (r->train)
+		ip_send_check(&r->ip4);
+	memcpy(r->info.grh + 20, &r->ip4, sizeof(r->ip4));
+}
+
+static bool sroce_rx_decode(struct sroce_skb_rx *r, const u8 *hdr, u32 hlen,
+			    u32 len)
+{
+	struct sroce_train *t = &r->rx.t;
+	struct bvec_iter bi = { .bi_size = len };
+	int skip;
+
+	skip = sroce_packet_decode(t, hdr, hlen, len);
+	if (skip < 0) {
+		sroce_rx_count(r, SROCE_CNT_RX_MALFORMED);
+		return false;
+	}
+	bvec_iter_advance(r->bv, &bi, skip);
+	bi.bi_size = t->bi.bi_size;
+	t->bi = bi;
+	t->bv = r->bv;
+	if (r->ce)
+		t->flags |= SROCE_CE;
+	if (t->service == SROCE_UD)
+		sroce_rx_grh(r);
+	r->packets++;
+	r->bytes += len;
+	return true;
+}
+
+/* The packet of @len bytes at @pos */
+static bool sroce_rx_packet(struct sroce_skb_rx *r, u32 pos, u32 len)
+{
+	u32 hlen = min_t(u32, len, SROCE_MAX_HDR_LEN);
+	const u8 *hdr;
+
+	if (sroce_rx_map(r, pos, len) < 0) {
+		/* The walk is lost: so is the rest */
+		r->left = 0;
+		sroce_rx_count(r, SROCE_CNT_RX_DISCARDS);
+		return false;
+	}
+	hdr = sroce_rx_header(r, hlen);
+	if (!sroce_rx_icrc_ok_any_id(r, hdr, hlen, len)) {
+		sroce_rx_count(r, SROCE_CNT_RX_ICRC_ENCAPSULATED);
+		return false;
+	}
+	return sroce_rx_decode(r, hdr, hlen, len);
+}
+
+static bool sroce_rx_len_ok(u32 len)
+{
+	return len >= SROCE_MIN_PACKET && len <= SROCE_MAX_PACKET && !(len & 3);
+}
+
+static bool sroce_rx_next(struct sroce_rx *rx)
+{
+	struct sroce_skb_rx *r = container_of(rx, struct sroce_skb_rx, rx);
+	u32 pos, len;
+
+	while (r->left) {
+		pos = r->pos;
+		len = min(r->stride, r->left);
+		r->pos += len;
+		r->left -= len;
+		r->k++;
+		if (sroce_rx_len_ok(len)) {
+			if (sroce_rx_packet(r, pos, len))
+				return true;
+			continue;
+		}
+		sroce_walk_skip(&r->walk, len);
+		sroce_rx_count(r, SROCE_CNT_RX_MALFORMED);
+	}
+	return false;
+}
+
+/* --- the headers in front ------------------------------------------------- */
+
+static bool sroce_rx_ipv4(struct sroce_skb_rx *r)
+{
+	const struct iphdr *ip = ip_hdr(r->skb);
+
+	if (ip->ihl != 5 || ip_is_fragment(ip) ||
+	    ntohs(ip->tot_len) > r->skb->len)
+		return false;
+	r->ipv4 = true;
+	r->ip4 = *ip;
+	r->id = ntohs(ip->id);
+	r->pos = sizeof(*ip);
+	r->left = ntohs(ip->tot_len);
+	r->ce = INET_ECN_is_ce(ip->tos);
+	r->info.network_hdr_type = RDMA_NETWORK_IPV4;
+	ipv6_addr_set_v4mapped(ip->saddr, (struct in6_addr *)&r->info.sgid);
+	ipv6_addr_set_v4mapped(ip->daddr, (struct in6_addr *)&r->info.dgid);
+	return true;
+}
+
+static bool sroce_rx_ipv6(struct sroce_skb_rx *r)
+{
+	const struct ipv6hdr *ip = ipv6_hdr(r->skb);
+
+	/* Behind extension headers the ICRC would be of something else */
+	if (ip->nexthdr != IPPROTO_UDP ||
+	    sizeof(*ip) + ntohs(ip->payload_len) > r->skb->len)
+		return false;
+	r->ip6 = *ip;
+	r->pos = sizeof(*ip);
+	r->left = sizeof(*ip) + ntohs(ip->payload_len);
+	r->ce = INET_ECN_is_ce(ipv6_get_dsfield(ip));
+	r->info.network_hdr_type = RDMA_NETWORK_IPV6;
+	memcpy(&r->info.sgid, &ip->saddr, sizeof(ip->saddr));
+	memcpy(&r->info.dgid, &ip->daddr, sizeof(ip->daddr));
+	return true;
+}
+
+/* Leaves @r->pos and @r->left at what is behind the UDP header */
+static bool sroce_rx_udp(struct sroce_skb_rx *r)
+{
+	u32 hdrs = r->pos + sizeof(r->udp);
+
+	if (r->left < hdrs ||
+	    skb_copy_bits(r->skb, r->pos, &r->udp, sizeof(r->udp)) ||
+	    ntohs(r->udp.len) != r->left - r->pos)
+		return false;
+	r->left -= hdrs;
+	r->pos = hdrs;
+	return true;
+}
+
+static bool sroce_rx_headers(struct sroce_skb_rx *r)
+{
+	bool ok = ip_hdr(r->skb)->version == 4 ? sroce_rx_ipv4(r) :
+						 sroce_rx_ipv6(r);
+
+	return ok && sroce_rx_udp(r);
+}
+
+/* UFO has a gso_size as well, but is one packet */
+static u32 sroce_rx_stride(const struct sroce_skb_rx *r)
+{
+	const struct skb_shared_info *info = skb_shinfo(r->skb);
+
+	if (skb_is_gso(r->skb) && (info->gso_type & SKB_GSO_UDP_L4))
+		return info->gso_size;
+	return r->left;
+}
+
+static void sroce_rx_link(struct sroce_skb_rx *r)
+{
+	const struct sk_buff *skb = r->skb;
+	struct sroce_rx_info *info = &r->info;
+
+	info->vlan_id = 0xffff;
+	if (skb_vlan_tag_present(skb)) {
+		info->vlan_id = skb_vlan_tag_get_id(skb);
+		info->sl = skb_vlan_tag_get_prio(skb);
+	} else if (is_vlan_dev(skb->dev)) {
+		/* The netdev took the tag off and left its priority, mapped */
+		info->vlan_id = vlan_dev_vlan_id(skb->dev);
+		info->sl = skb->priority & 7;
+	}
+	if (skb->dev->type != ARPHRD_ETHER || !skb_mac_header_was_set(skb) ||
+	    skb_mac_header_len(skb) < ETH_HLEN)
+		return;
+	info->has_smac = true;
+	ether_addr_copy(info->smac, eth_hdr(skb)->h_source);
+}
+
+/*
+ * ifindex is that of the device, not of the netdev the packet came through (lo,
+ * a VLAN): the transport knows netdevs only as names of devices.
+ */
+static bool sroce_rx_start(struct sroce_skb_rx *r, struct net *net)
+{
+	if (!sroce_rx_headers(r)) {
+		sroce_rx_count(r, SROCE_CNT_RX_MALFORMED);
+		return false;
+	}
+	if (sroce_walk_start(&r->walk, r->skb, r->pos)) {
+		sroce_rx_count(r, SROCE_CNT_RX_DISCARDS);
+		return false;
+	}
+	r->stride = sroce_rx_stride(r);
+	r->train = r->stride < r->left;
+	r->info.net_cookie = net->net_cookie;
+	r->info.ifindex = r->port->ifindex;
+	sroce_rx_link(r);
+	r->rx.info = &r->info;
+	r->rx.next = sroce_rx_next;
+	return true;
+}
+
+/* --- the buffer ----------------------------------------------------------- */
+
+static struct sroce_qp *sroce_rx_qp(const struct sroce_skb_rx *r)
+{
+	if (r->rx.t.dqpn == SROCE_QPN_GSI)
+		return sroce_qp_find_gsi(r->port);
+	return sroce_qp_find(r->rx.t.dqpn);
+}
+
+/* Give the current packet, and those after it for the same QP, to the QP */
+static bool sroce_rx_deliver(struct sroce_skb_rx *r)
+{
+	struct sroce_qp *qp = sroce_rx_qp(r);
+	bool more;
+
+	if (!qp) {
+		sroce_rx_count(r, SROCE_CNT_RX_NO_QP);
+		return sroce_rx_next(&r->rx);
+	}
+	more = sroce_receive(qp, &r->rx);
+	sroce_qp_put(qp);
+	return more;
+}
+
+static void sroce_rx_all(struct sroce_skb_rx *r)
+{
+	struct sroce_counters __percpu *c = r->port->counters;
+	bool more = sroce_rx_next(&r->rx);
+
+	while (more)
+		more = sroce_rx_deliver(r);
+	if (!r->packets)
+		return;
+	sroce_count(c, SROCE_CNT_RX_TRAINS, 1);
+	sroce_count(c, SROCE_CNT_RX_PACKETS, r->packets);
+	sroce_count(c, SROCE_CNT_RX_BYTES, r->bytes);
+}
+
+/* Groups are not received yet; a unicast address in a group frame never is */
+static bool sroce_rx_is_multicast(const struct sk_buff *skb)
+{
+	if (skb->pkt_type != PACKET_HOST && skb->pkt_type != PACKET_LOOPBACK)
+		return true;
+	if (ip_hdr(skb)->version == 4)
+		return ipv4_is_multicast(ip_hdr(skb)->daddr) ||
+		       ipv4_is_lbcast(ip_hdr(skb)->daddr);
+	return ipv6_addr_is_multicast(&ipv6_hdr(skb)->daddr);
+}
+
+void sroce_net_receive(struct net *net, struct sroce_port *port,
+		       struct sk_buff *skb)
+{
+	struct sroce_skb_rx r = { .skb = skb, .port = port };
+
+	/*
+	 * Whatever short-circuits transmission to reception on one CPU (tc
+	 * mirred) comes here with a QP's lock held.
+	 */
+	if (sroce_rx_is_multicast(skb) || sroce_pack_sending())
+		sroce_rx_count(&r, SROCE_CNT_RX_DISCARDS);
+	else if (sroce_rx_start(&r, net))
+		sroce_rx_all(&r);
+	consume_skb(skb);
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Ways in. Packets for UDP port 4791 arrive at a netfilter hook, behind the
+ * host's own rules, where GSO buffers are still whole: the stack cuts them up
+ * before it hands them to an encapsulation socket. The sockets reserve the port,
+ * keep ICMP quiet, have GRO couple what a NIC receives, and take what the hooks
+ * cannot tell to be ours (IPv6 behind extension headers).
+ */
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter_ipv4.h>
+#include <linux/netfilter_ipv6.h>
+#include <linux/netlink.h>
+#include <linux/udp.h>
+#include <net/ip.h>
+#include <net/ipv6.h>
+#include <net/netfilter/nf_conntrack.h>
+#include <net/udp_tunnel.h>
+#include <net/xfrm.h>
+
+#include "compat.h"
+#include "net/internal.h"
+
+/* The device of the netdev, else the one that owns the address (lo, VLANs) */
+static struct sroce_port *sroce_port_of_skb(struct net *net,
+					    const struct sk_buff *skb,
+					    const struct in6_addr *daddr)
+{
+	struct sroce_port *port = sroce_port_of_ifindex(net, skb->dev->ifindex);
+
+	if (port)
+		return port;
+	port = sroce_port_of_address(net, daddr, skb->dev, false);
+	return port ?: sroce_port_of_address(net, daddr, NULL, false);
+}
+
+static struct sroce_port *sroce_port_of_packet(struct net *net,
+					       const struct sk_buff *skb)
+{
+	struct in6_addr daddr;
+
+	if (ip_hdr(skb)->version == 6)
+		return sroce_port_of_skb(net, skb, &ipv6_hdr(skb)->daddr);
+	ipv6_addr_set_v4mapped(ip_hdr(skb)->daddr, &daddr);
+	return sroce_port_of_skb(net, skb, &daddr);
+}
+
+static bool sroce_is_for_us(const struct sk_buff *skb, unsigned int off)
+{
+	const struct udphdr *uh;
+	struct udphdr buf;
+
+	uh = skb_header_pointer(skb, off, sizeof(buf), &buf);
+	return uh && uh->dest == htons(SROCE_UDP_PORT);
+}
+
+/*
+ * Connection tracking confirms with the same priority, and which of the two
+ * hooks comes first is chance. An entry that is never confirmed would be made
+ * anew for every packet.
+ */
+static unsigned int sroce_confirm(struct sk_buff *skb)
+{
+#if IS_ENABLED(CONFIG_NF_CONNTRACK)
+	const struct nf_ct_hook *hook;
+	enum ip_conntrack_info info;
+	const struct nf_conn *ct;
+
+	ct = nf_ct_get(skb, &info);
+	hook = rcu_dereference(nf_ct_hook);
+	if (ct && hook && !nf_ct_is_confirmed(ct))
+		return hook->confirm(skb);
+#endif
+	return NF_ACCEPT;
+}
+
+/* Reinjection by nfqueue comes here with bottom halves on */
+static unsigned int sroce_steal(struct sk_buff *skb, struct net *net)
+{
+	struct sroce_port *port = sroce_port_of_packet(net, skb);
+
+	if (!port)
+		return NF_ACCEPT;
+	if (sroce_confirm(skb) != NF_ACCEPT)
+		return NF_DROP;
+	local_bh_disable();
+	sroce_net_receive(net, port, skb);
+	local_bh_enable();
+	return NF_STOLEN;
+}
+
+static unsigned int sroce_hook_ipv4(void *priv, struct sk_buff *skb,
+				    const struct nf_hook_state *state)
+{
+	const struct iphdr *ip = ip_hdr(skb);
+
+	if (ip->protocol != IPPROTO_UDP || ip_is_fragment(ip) ||
+	    !sroce_is_for_us(skb, ip_hdrlen(skb)))
+		return NF_ACCEPT;
+	/* UDP would ask IPsec only later */
+	if (!xfrm4_policy_check(NULL, XFRM_POLICY_IN, skb))
+		return NF_DROP;
+	return sroce_steal(skb, state->net);
+}
+
+static unsigned int sroce_hook_ipv6(void *priv, struct sk_buff *skb,
+				    const struct nf_hook_state *state)
+{
+	if (ipv6_hdr(skb)->nexthdr != IPPROTO_UDP ||
+	    !sroce_is_for_us(skb, sizeof(struct ipv6hdr)))
+		return NF_ACCEPT;
+	if (!xfrm6_policy_check(NULL, XFRM_POLICY_IN, skb))
+		return NF_DROP;
+	return sroce_steal(skb, state->net);
+}
+
+static const struct nf_hook_ops sroce_hooks[] = {
+	{
+		.hook = sroce_hook_ipv4,
+		.pf = NFPROTO_IPV4,
+		.hooknum = NF_INET_LOCAL_IN,
+		.priority = NF_IP_PRI_LAST,
+	}, {
+		.hook = sroce_hook_ipv6,
+		.pf = NFPROTO_IPV6,
+		.hooknum = NF_INET_LOCAL_IN,
+		.priority = NF_IP6_PRI_LAST,
+	},
+};
+
+/* Never returns the packet to UDP: nobody reads from the socket */
+static int sroce_encap_rcv(struct sock *sk, struct sk_buff *skb)
+{
+	struct net *net = sock_net(sk);
+	struct sroce_port *port;
+
+	port = sroce_port_of_packet(net, skb);
+	if (!port) {
+		kfree_skb(skb);
+		return 0;
+	}
+	__skb_push(skb, -skb_network_offset(skb));
+	local_bh_disable();
+	sroce_net_receive(net, port, skb);
+	local_bh_enable();
+	return 0;
+}
+
+static struct socket *sroce_socket_open(struct net *net, u8 family)
+{
+	struct udp_tunnel_sock_cfg tunnel = {
+		.encap_type = 1,
+		.encap_rcv = sroce_encap_rcv,
+	};
+	struct udp_port_cfg port = {
+		.family = family,
+		.local_udp_port = htons(SROCE_UDP_PORT),
+		.ipv6_v6only = family == AF_INET6,
+	};
+	struct socket *sock;
+	int err;
+
+	err = udp_sock_create(net, &port, &sock);
+	if (err)
+		return ERR_PTR(err);
+	setup_udp_tunnel_sock(net, sroce_tunnel_sock(sock), &tunnel);
+	udp_set_bit(GRO_ENABLED, sock->sk);
+	return sock;
+}
+
+static void sroce_socket_close(struct socket **sock)
+{
+	if (*sock)
+		udp_tunnel_sock_release(sroce_tunnel_sock(*sock));
+	*sock = NULL;
+}
+
+static int sroce_socket_open_ipv4(struct net *net, struct sroce_netns *ns)
+{
+	struct socket *sock = sroce_socket_open(net, AF_INET);
+
+	if (IS_ERR(sock))
+		return PTR_ERR(sock);
+	ns->sock4 = sock;
+	return 0;
+}
+
+static int sroce_socket_open_ipv6(struct net *net, struct sroce_netns *ns)
+{
+	struct socket *sock = sroce_socket_open(net, AF_INET6);
+
+	/* Not built in, or booted with ipv6.disable=1 */
+	if (sock == ERR_PTR(-EAFNOSUPPORT) || sock == ERR_PTR(-EPFNOSUPPORT))
+		return 0;
+	if (IS_ERR(sock))
+		return PTR_ERR(sock);
+	ns->sock6 = sock;
+	return 0;
+}
+
+int sroce_sockets_open(struct net *net, struct sroce_netns *ns,
+		       struct netlink_ext_ack *extack)
+{
+	int err;
+
+	err = sroce_socket_open_ipv4(net, ns);
+	if (!err)
+		err = sroce_socket_open_ipv6(net, ns);
+	if (err == -EADDRINUSE)
+		NL_SET_ERR_MSG_MOD(extack,
+				   "UDP port 4791 is in use in this network namespace");
+	else if (err)
+		NL_SET_ERR_MSG_MOD(extack, "cannot open UDP port 4791");
+	if (err)
+		goto close;
+	err = nf_register_net_hooks(net, sroce_hooks, ARRAY_SIZE(sroce_hooks));
+	if (!err)
+		return 0;
+	NL_SET_ERR_MSG_MOD(extack, "cannot register netfilter hooks");
+close:
+	sroce_socket_close(&ns->sock6);
+	sroce_socket_close(&ns->sock4);
+	return err;
+}
+
+void sroce_sockets_close(struct net *net, struct sroce_netns *ns)
+{
+	nf_unregister_net_hooks(net, sroce_hooks, ARRAY_SIZE(sroce_hooks));
+	sroce_socket_close(&ns->sock6);
+	sroce_socket_close(&ns->sock4);
+	synchronize_net();
+}

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <linux/slab.h>
+
+#include "memory/copy.h"
+#include "tests/fake_net.h"
+#include "transport/qp.h"
+
+/* --- sending ------------------------------------------------------------------ */
+
+static struct fake_packet *fake_packet_alloc(struct fake_path *path, u32 len)
+{
+	struct fake_packet *p = kzalloc(sizeof(*p) + len, GFP_ATOMIC);
+
+	if (!p)
+		return NULL;
+	p->path = path;
+	p->len = len;
+	return p;
+}
+
+static void fake_packet_free(struct fake_packet *p)
+{
+	if (p->txq)
+		p->txq->done(p->txq, p->charge);
+	kfree(p);
+}
+
+static void fake_packet_charge(struct fake_packet *p, struct sroce_txq *txq)
+{
+	p->txq = txq;
+	p->charge = p->len;
+	txq->hold(txq);
+	atomic_add(p->charge, &txq->bytes);
+}
+
+/* Payload of packet @k, taken from the position @si in the train's pages */
+static struct fake_packet *fake_packet_make(struct fake_path *path,
+					    const struct sroce_train *t, u32 k,
+					    struct bvec_iter *si)
+{
+	u32 len = sroce_train_payload(t, k);
+	u32 hdr = sroce_train_hdr_len(t, k);
+	struct fake_packet *p;
+
+	p = fake_packet_alloc(path, hdr + ALIGN(len, 4) + SROCE_ICRC_LEN);
+	if (!p)
+		return NULL;
+	sroce_train_encode(t, k, p->data);
+	if (len)
+		sroce_bvec_read(p->data + hdr, t->bv, si, len);
+	if (sroce_packet_decode(&p->t, p->data, p->len, p->len) == hdr)
+		return p;
+	WARN_ONCE(1, "packet cannot be decoded\n");
+	kfree(p);
+	return NULL;
+}
+
+static void fake_net_log(struct fake_net *net, const struct fake_packet *p)
+{
+	net->log[net->sent++ % FAKE_NET_LOG] = (struct fake_log){
+		.path = p->path,
+		.op = p->t.op,
+		.flags = p->t.flags,
+		.syndrome = p->t.syndrome,
+		.psn = p->t.psn,
+		.len = p->t.bi.bi_size,
+		.msn = p->t.msn,
+	};
+}
+
+static void fake_net_queue(struct fake_net *net, struct fake_packet *p)
+{
+	spin_lock_bh(&net->lock);
+	fake_net_log(net, p);
+	list_add_tail(&p->node, &net->queue);
+	spin_unlock_bh(&net->lock);
+}
+
+static void fake_net_send(struct sroce_tx *tx, struct sroce_path *path,
+			  const struct sroce_train *t, struct sroce_txq *txq)
+{
+	struct fake_path *fake = container_of(path, struct fake_path, path);
+	struct bvec_iter si = t->bi;
+	struct fake_packet *p;
+	u32 k;
+
+	if (!tx->open) {
+		tx->open = fake->net;
+		atomic_inc(&fake->net->open);
+	}
+	for (k = 0; k < t->npkts; k++) {
+		p = fake_packet_make(fake, t, k, &si);
+		if (!p)
+			return;
+		fake_packet_charge(p, txq);
+		fake_net_queue(fake->net, p);
+	}
+	WARN_ONCE(si.bi_size, "payload is left of a train\n");
+}
+
+static void fake_net_flush(struct sroce_tx *tx)
+{
+	struct fake_net *net = tx->open;
+
+	if (net)
+		atomic_dec(&net->open);
+	tx->open = NULL;
+}
+
+const struct sroce_xmit_ops fake_net_xmit_ops = {
+	.send = fake_net_send,
+	.flush = fake_net_flush,
+};
+
+bool fake_net_inject(struct fake_path *path, const struct sroce_train *t)
+{
+	struct bvec_iter si = t->bi;
+	struct fake_packet *p;
+	u32 k;
+
+	for (k = 0; k < t->npkts; k++) {
+		p = fake_packet_make(path, t, k, &si);
+		if (!p)
+			return false;
+		fake_net_queue(path->net, p);
+	}
+	return true;
+}
+
+/* --- what happens on the way ----------------------------------------------------- */
+
+static bool fake_net_chance(struct fake_net *net, u32 per_mille)
+{
+	return !net->calm && per_mille &&
+	       prandom_u32_state(&net->rnd) % 1000 < per_mille;
+}
+
+/* One of the first few; so a packet can be overtaken several times */
+static struct fake_packet *fake_net_pick(struct fake_net *net)
+{
+	struct fake_packet *p;
+	u32 skip = 0;
+
+	if (fake_net_chance(net, net->swap))
+		skip = 1 + prandom_u32_state(&net->rnd) % 7;
+	list_for_each_entry(p, &net->queue, node)
+		if (!skip-- || list_is_last(&p->node, &net->queue))
+			return p;
+	return NULL;
+}
+
+static enum fake_verdict fake_net_judge(struct fake_net *net,
+					struct fake_packet *p)
+{
+	enum fake_verdict verdict = FAKE_PASS;
+
+	if (p->judged)
+		return FAKE_PASS;
+	p->judged = true;
+	if (net->filter)
+		verdict = net->filter(net, p);
+	if (verdict == FAKE_PASS && fake_net_chance(net, net->drop))
+		verdict = FAKE_DROP;
+	if (verdict == FAKE_PASS && fake_net_chance(net, net->twice))
+		verdict = FAKE_TWICE;
+	return verdict;
+}
+
+static void fake_net_again(struct fake_net *net, const struct fake_packet *p)
+{
+	struct fake_packet *copy = fake_packet_alloc(p->path, p->len);
+
+	if (!copy)
+		return;
+	copy->t = p->t;
+	copy->judged = true;
+	memcpy(copy->data, p->data, p->len);
+	spin_lock_bh(&net->lock);
+	list_add_tail(&copy->node, &net->queue);
+	spin_unlock_bh(&net->lock);
+}
+
+/* The next packet that arrives; NULL when none is there */
+static struct fake_packet *fake_net_take(struct fake_net *net)
+{
+	struct fake_packet *p;
+
+	for (;;) {
+		spin_lock_bh(&net->lock);
+		p = fake_net_pick(net);
+		if (p)
+			list_del(&p->node);
+		spin_unlock_bh(&net->lock);
+		if (!p)
+			return NULL;
+
+		switch (fake_net_judge(net, p)) {
+		case FAKE_TWICE:
+			fake_net_again(net, p);
+			fallthrough;
+		case FAKE_PASS:
+			return p;
+		case FAKE_DROP:
+			fake_packet_free(p);
+			break;
+		case FAKE_HOLD:
+			list_add_tail(&p->node, &net->held);
+			break;
+		}
+	}
+}
+
+/* --- receiving --------------------------------------------------------------------- */
+
+struct fake_rx {
+	struct sroce_rx rx;
+	struct sroce_rx_info info;
+	struct bio_vec bv;
+	struct fake_net *net;
+	struct fake_packet *p;
+	u32 left;
+};
+
+static void fake_rx_load(struct fake_rx *f)
+{
+	struct sroce_train *t = &f->rx.t;
+	struct fake_packet *p = f->p;
+	int hdr;
+
+	/* Fields of headers that a packet does not have must not be used */
+	memset(t, 0xa5, sizeof(*t));
+	t->bi = (struct bvec_iter){};
+	hdr = sroce_packet_decode(t, p->data, p->len, p->len);
+	bvec_set_virt(&f->bv, p->data + hdr, p->len - hdr);
+	t->bv = &f->bv;
+}
+
+static bool fake_rx_next(struct sroce_rx *rx)
+{
+	struct fake_rx *f = container_of(rx, struct fake_rx, rx);
+	const struct fake_path *path = f->p->path;
+	struct fake_packet *next = NULL;
+
+	fake_packet_free(f->p);
+	f->p = NULL;
+	if (f->left && --f->left)
+		next = fake_net_take(f->net);
+	if (!next)
+		return false;
+	/* The other direction is another buffer */
+	if (next->path != path) {
+		spin_lock_bh(&f->net->lock);
+		list_add(&next->node, &f->net->queue);
+		spin_unlock_bh(&f->net->lock);
+		return false;
+	}
+	f->p = next;
+	fake_rx_load(f);
+	return true;
+}
+
+static void fake_rx_info_init(struct sroce_rx_info *info,
+			      const struct sroce_path *path)
+{
+	*info = (struct sroce_rx_info){
+		.sgid = path->sgid,
+		.dgid = path->dgid,
+		.net_cookie = FAKE_NET_COOKIE,
+		.network_hdr_type = RDMA_NETWORK_IPV4,
+		.vlan_id = 0xffff,
+	};
+}
+
+static void fake_rx_receive(struct fake_rx *f)
+{
+	struct sroce_qp *qp;
+	bool more = true;
+
+	while (more) {
+		qp = sroce_qp_find(f->rx.t.dqpn);
+		if (qp) {
+			more = sroce_receive(qp, &f->rx);
+			sroce_qp_put(qp);
+		} else {
+			more = fake_rx_next(&f->rx);
+		}
+	}
+}
+
+bool fake_net_deliver(struct fake_net *net)
+{
+	struct fake_rx f = {
+		.rx.info = &f.info,
+		.rx.next = fake_rx_next,
+		.net = net,
+	};
+
+	f.p = fake_net_take(net);
+	if (!f.p)
+		return false;
+	f.left = net->batch ? 1 + prandom_u32_state(&net->rnd) % net->batch : 1;
+	fake_rx_info_init(&f.info, &f.p->path->path);
+	fake_rx_load(&f);
+	fake_rx_receive(&f);
+	return true;
+}
+
+void fake_net_settle(struct fake_net *net)
+{
+	while (fake_net_deliver(net))
+		cond_resched();
+}
+
+void fake_net_release(struct fake_net *net)
+{
+	spin_lock_bh(&net->lock);
+	list_splice_init(&net->held, &net->queue);
+	spin_unlock_bh(&net->lock);
+}
+
+/* --- making and ending ---------------------------------------------------------------- */
+
+void fake_net_init(struct fake_net *net, u64 seed)
+{
+	spin_lock_init(&net->lock);
+	INIT_LIST_HEAD(&net->queue);
+	INIT_LIST_HEAD(&net->held);
+	prandom_seed_state(&net->rnd, seed);
+	net->batch = 8;
+}
+
+void fake_net_purge(struct fake_net *net)
+{
+	struct fake_packet *p, *next;
+	LIST_HEAD(all);
+
+	spin_lock_bh(&net->lock);
+	list_splice_init(&net->held, &all);
+	list_splice_init(&net->queue, &all);
+	spin_unlock_bh(&net->lock);
+	list_for_each_entry_safe(p, next, &all, node)
+		fake_packet_free(p);
+}
+
+static void fake_gid(union ib_gid *gid, u8 number)
+{
+	memset(gid, 0, sizeof(*gid));
+	gid->raw[10] = 0xff;
+	gid->raw[11] = 0xff;
+	gid->raw[12] = 10;
+	gid->raw[15] = number;
+}
+
+void fake_path_init(struct fake_path *path, struct fake_net *net,
+		    struct sroce_port *port, u8 from, u8 to)
+{
+	/* One reference is never given back: the path is part of the test */
+	refcount_set(&path->path.refs, 1);
+	path->path.port = port;
+	path->path.net_cookie = FAKE_NET_COOKIE;
+	path->path.ifindex = port->ifindex;
+	path->path.ipv4 = true;
+	path->path.hop_limit = 64;
+	spin_lock_init(&path->path.lock);
+	fake_gid(&path->path.sgid, from);
+	fake_gid(&path->path.dgid, to);
+	path->net = net;
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * A network in memory for the transport's tests. Trains become single packets
+ * of real bytes at once and wait in a queue, because they are sent under a lock
+ * of their QP. The test's loop delivers them, or loses, repeats and reorders
+ * them, by chance or by order of a filter.
+ */
+#ifndef SROCE_TESTS_FAKE_NET_H
+#define SROCE_TESTS_FAKE_NET_H
+
+#include <linux/list.h>
+#include <linux/prandom.h>
+#include <linux/spinlock.h>
+
+#include "net/net.h"
+#include "transport/port.h"
+
+#define FAKE_NET_COOKIE 4711
+#define FAKE_NET_LOG 512
+
+struct fake_net;
+
+/* A path of the transport, and the network that it leads into */
+struct fake_path {
+	struct sroce_path path;
+	struct fake_net *net;
+};
+
+/**
+ * struct fake_packet - a packet under way
+ * @node: in @queue or @held of the network
+ * @path: path it was sent on
+ * @txq: sender's account, NULL for a copy or an injected packet
+ * @charge: bytes charged to @txq
+ * @len: bytes from BTH to ICRC
+ * @judged: filter and chance have had their say
+ * @t: decoded again from @data, for filters
+ * @data: BTH, headers, payload, pad, and four bytes instead of an ICRC
+ */
+struct fake_packet {
+	struct list_head node;
+	struct fake_path *path;
+	struct sroce_txq *txq;
+	u32 charge;
+	u32 len;
+	bool judged;
+	struct sroce_train t;
+	u8 data[];
+};
+
+enum fake_verdict {
+	FAKE_PASS,
+	FAKE_DROP,
+	FAKE_TWICE,
+	FAKE_HOLD,	/* until fake_net_release() */
+};
+
+/* What was sent, before anything happened to it */
+struct fake_log {
+	const struct fake_path *path;
+	u8 op;
+	u8 syndrome;
+	u16 flags;
+	u32 psn;
+	u32 len;
+	u32 msn;
+};
+
+/**
+ * struct fake_net - the network
+ * @lock: protects @queue, @held, @log
+ * @queue: packets in the order they were sent
+ * @held: packets that a filter put aside
+ * @rnd: decides everything that happens by chance
+ * @drop: packets lost, per mille
+ * @twice: packets delivered a second time later, per mille
+ * @swap: packets that a younger one overtakes, per mille
+ * @calm: nothing happens by chance for the moment
+ * @batch: most packets that arrive together
+ * @filter: decides about each packet before chance does, may be NULL
+ * @arg: for @filter
+ * @open: buffers with trains that were not flushed
+ * @sent: packets sent
+ * @log: the last of them, a circle
+ */
+struct fake_net {
+	spinlock_t lock;
+	struct list_head queue;
+	struct list_head held;
+	struct rnd_state rnd;
+	u32 drop;
+	u32 twice;
+	u32 swap;
+	bool calm;
+	u32 batch;
+	enum fake_verdict (*filter)(struct fake_net *net,
+				    const struct fake_packet *p);
+	void *arg;
+	atomic_t open;
+	u32 sent;
+	struct fake_log log[FAKE_NET_LOG];
+};
+
+extern const struct sroce_xmit_ops fake_net_xmit_ops;
+
+void fake_net_init(struct fake_net *net, u64 seed);
+
+/* Drop every packet there still is */
+void fake_net_purge(struct fake_net *net);
+
+/* Paths between two addresses, made of the numbers 1 to 255 */
+void fake_path_init(struct fake_path *path, struct fake_net *net,
+		    struct sroce_port *port, u8 from, u8 to);
+
+/* Put a packet on its way that no QP sends; false without memory */
+bool fake_net_inject(struct fake_path *path, const struct sroce_train *t);
+
+/* Let what was held go, in front of everything else */
+void fake_net_release(struct fake_net *net);
+
+/**
+ * fake_net_deliver() - deliver one batch of packets
+ * @net: network
+ *
+ * Return: false when no packet was there.
+ */
+bool fake_net_deliver(struct fake_net *net);
+
+/* Deliver until nothing is under way any more */
+void fake_net_settle(struct fake_net *net);
+
+#endif

@@ -1,0 +1,935 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Lost, late and repeated packets, one event at a time: what is sent because
+ * of it, how often, and that nothing is done twice.
+ */
+#include <linux/delay.h>
+
+#include "tests/transport_pair.h"
+
+#define SRC 0x1003
+#define DST 0x80005
+
+/* Packets arrive one by one, so that nothing depends on what comes together */
+static struct pair *loss_pair(struct kunit *test, struct pair_config *c)
+{
+	struct pair *p;
+
+	c->mtu = c->mtu ?: IB_MTU_256;
+	p = pair_create(test, c);
+	p->net.batch = 1;
+	return p;
+}
+
+static struct rule lose(struct side *from, u8 op, u32 psn, u32 count)
+{
+	return (struct rule){
+		.from = from,
+		.op = op,
+		.psn = psn & SROCE_PSN_MASK,
+		.by_psn = true,
+		.count = count,
+		.verdict = FAKE_DROP,
+	};
+}
+
+static struct rule treat(struct side *from, u8 op, u32 skip, u32 count,
+			 enum fake_verdict verdict)
+{
+	return (struct rule){
+		.from = from,
+		.op = op,
+		.skip = skip,
+		.count = count,
+		.verdict = verdict,
+	};
+}
+
+static void post_write(struct side *a, u64 id, u32 len)
+{
+	struct work w;
+
+	side_fill(a, SRC, len, id);
+	side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_WRITE, id, SRC, DST, len));
+}
+
+static void post_read(struct side *a, u64 id, u32 len)
+{
+	struct work w;
+
+	side_fill(pair_peer(a), SRC, len, id);
+	side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_READ, id, DST, SRC, len));
+}
+
+static void post_send(struct side *a, u64 id, u32 len)
+{
+	struct work w;
+
+	side_fill(a, SRC, len, id);
+	side_post(a, work_send(a, &w, id, SRC, len));
+}
+
+static void post_add(struct side *a, u64 id, u32 local, u32 cell)
+{
+	struct work w;
+
+	work_init(&w, SROCE_WR_FETCH_ADD, id);
+	work_local(a, &w, local, 8);
+	work_atomic(a, &w, cell, 1, 0);
+	side_post(a, &w);
+}
+
+/* --- sequence NAK --------------------------------------------------------------------- */
+
+static void one_nak_for_a_gap(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	u32 psn = side_first_psn(a);
+	struct rule rules[] = { lose(a, SROCE_OP_WRITE, psn + 5, 1), {} };
+	const struct fake_log *l;
+
+	pair_rules(p, rules);
+	post_write(a, 1, 20 * 256);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, side_filled(b, DST, 20 * 256, 1));
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+
+	KUNIT_EXPECT_EQ(test, 1, side_sent(b, SROCE_OP_ACK, SROCE_NAK_PSN_SEQ));
+	l = side_sent_nth(b, SROCE_OP_ACK, SROCE_NAK_PSN_SEQ, 0);
+	KUNIT_EXPECT_EQ(test, l->psn, psn + 5);
+	/* All of the first time, then from the lost one on */
+	KUNIT_EXPECT_EQ(test, 20 + 15, side_sent(a, SROCE_OP_WRITE, -1));
+	l = side_sent_nth(a, SROCE_OP_WRITE, -1, 20);
+	KUNIT_EXPECT_EQ(test, l->psn, psn + 5);
+	KUNIT_EXPECT_EQ(test, 1, side_count(b, SROCE_CNT_OUT_OF_SEQUENCE));
+	KUNIT_EXPECT_EQ(test, 1, side_count(a, SROCE_CNT_PACKET_SEQ_ERR));
+	KUNIT_EXPECT_EQ(test, 15, side_count(a, SROCE_CNT_RETRANS_PACKETS));
+}
+
+static void repeated_packet_lost(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule rules[] = {
+		lose(a, SROCE_OP_WRITE, side_first_psn(a) + 5, 4), {}
+	};
+
+	pair_rules(p, rules);
+	post_write(a, 1, 20 * 256);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, side_filled(b, DST, 20 * 256, 1));
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+	KUNIT_EXPECT_EQ(test, 4, side_sent(b, SROCE_OP_ACK, SROCE_NAK_PSN_SEQ));
+}
+
+static void nak_lost(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule rules[] = {
+		lose(a, SROCE_OP_WRITE, side_first_psn(a) + 5, 1),
+		treat(b, SROCE_OP_ACK, 0, 1, FAKE_DROP), {}
+	};
+
+	pair_rules(p, rules);
+	post_write(a, 1, 20 * 256);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, side_filled(b, DST, 20 * 256, 1));
+	KUNIT_EXPECT_EQ(test, 1, p->expired);
+	KUNIT_EXPECT_EQ(test, 1, side_count(a, SROCE_CNT_LOCAL_ACK_TIMEOUT_ERR));
+}
+
+/* A NAK that arrives twice must not make the sender start over twice */
+static void nak_twice(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule rules[] = {
+		lose(a, SROCE_OP_WRITE, side_first_psn(a) + 5, 1),
+		treat(b, SROCE_OP_ACK, 0, 1, FAKE_TWICE), {}
+	};
+
+	pair_rules(p, rules);
+	post_write(a, 1, 20 * 256);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, side_filled(b, DST, 20 * 256, 1));
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+	KUNIT_EXPECT_LE(test, side_sent(a, SROCE_OP_WRITE, -1), 20 + 15 + 15);
+}
+
+static void last_packet_lost(struct kunit *test)
+{
+	struct pair_config c = { .psn = 0xfffffa };
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule rules[] = {
+		lose(a, SROCE_OP_WRITE, side_first_psn(a) + 19, 2), {}
+	};
+
+	pair_rules(p, rules);
+	post_write(a, 1, 20 * 256);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, side_filled(b, DST, 20 * 256, 1));
+	KUNIT_EXPECT_EQ(test, 2, p->expired);
+}
+
+static void gap_across_psn_wrap(struct kunit *test)
+{
+	struct pair_config c = { .psn = 0xfffff8 };
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule rules[] = {
+		lose(a, SROCE_OP_WRITE, 0xffffff, 1),
+		lose(a, SROCE_OP_WRITE, 0, 1), {}
+	};
+
+	pair_rules(p, rules);
+	post_write(a, 1, 20 * 256);
+	post_read(a, 2, 20 * 256);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	side_expect_send(a, 2, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, side_filled(b, DST, 20 * 256, 1) ||
+			  side_filled(b, SRC, 20 * 256, 2));
+	KUNIT_EXPECT_TRUE(test, side_filled(a, DST, 20 * 256, 2));
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+}
+
+/* --- duplicates -------------------------------------------------------------------------- */
+
+static void ack_lost(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule rules[] = { treat(b, SROCE_OP_ACK, 0, 1, FAKE_DROP), {} };
+	struct ib_wc wc;
+
+	pair_rules(p, rules);
+	side_recv(b, 1, DST, 300);
+	side_recv(b, 2, DST, 300);
+	post_send(a, 3, 300);
+	pair_deliver(p);
+	/* The data has arrived; whoever has seen it may overwrite it */
+	side_expect_recv(b, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, side_filled(b, DST, 300, 3));
+	side_fill(b, DST, 300, 99);
+	KUNIT_EXPECT_FALSE(test, side_poll(&a->scq, &wc));
+
+	side_expect_send(a, 3, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 1, p->expired);
+	KUNIT_EXPECT_TRUE(test, side_filled(b, DST, 300, 99));
+	KUNIT_EXPECT_EQ(test, 2, side_count(b, SROCE_CNT_DUPLICATE_REQUEST));
+	side_expect_none(b);
+	/* The second one is still there for the next message */
+	post_send(a, 4, 300);
+	side_expect_send(a, 4, IB_WC_SUCCESS);
+	side_expect_recv(b, 2, IB_WC_SUCCESS);
+	/* Duplicates do not count as messages */
+	KUNIT_EXPECT_EQ(test, 2, b->qp->resp.msn);
+}
+
+/* Duplicate requests that would do harm if anything of them were looked at */
+static void hostile_duplicates(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	u32 psn = side_first_psn(a), acks;
+	struct bio_vec bv;
+	struct sroce_train t;
+
+	post_write(a, 1, 10);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	side_fill(b, DST, 10, 99);
+	acks = side_sent(b, SROCE_OP_ACK, SROCE_AETH_ACK_UNLIMITED);
+
+	t = side_train(a, SROCE_OP_WRITE, psn);
+	t.va += DST;
+	t.dma_len = 10;
+	bvec_set_virt(&bv, a->mem, 10);
+	t.bv = &bv;
+	t.bi.bi_size = 10;
+	side_inject(a, &t);
+	t.rkey = 0x1234;
+	side_inject(a, &t);
+	t.psn = psn - 1000;
+	side_inject(a, &t);
+	t = side_train(a, SROCE_OP_READ, psn);
+	t.dma_len = 10;
+	side_inject(a, &t);
+	t = side_train(a, SROCE_OP_FETCH_ADD, psn);
+	t.va += DST - 5;
+	t.swap_add = 1;
+	side_inject(a, &t);
+	fake_net_settle(&p->net);
+
+	KUNIT_EXPECT_TRUE(test, side_filled(b, DST, 10, 99));
+	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, side_state(b));
+	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, side_state(a));
+	KUNIT_EXPECT_EQ(test, acks + 3, side_sent(b, SROCE_OP_ACK, -1));
+	KUNIT_EXPECT_EQ(test, 0, side_sent(b, SROCE_OP_READ_RESP, -1));
+	KUNIT_EXPECT_EQ(test, 0, side_sent(b, SROCE_OP_ATOMIC_ACK, -1));
+	/* Every answer is about the newest */
+	KUNIT_EXPECT_EQ(test, psn, side_sent_nth(b, SROCE_OP_ACK, -1,
+						 acks + 2)->psn);
+}
+
+static void every_request_twice(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule rules[] = {
+		treat(a, SROCE_OP_SEND, 0, 0, FAKE_TWICE),
+		treat(a, SROCE_OP_WRITE, 0, 0, FAKE_TWICE),
+		treat(a, SROCE_OP_READ, 0, 0, FAKE_TWICE),
+		treat(a, SROCE_OP_FETCH_ADD, 0, 0, FAKE_TWICE), {}
+	};
+	u64 *cell = (u64 *)(b->mem + 0x40000);
+	u32 i;
+
+	pair_rules(p, rules);
+	for (i = 0; i < 10; i++) {
+		side_recv(b, i, DST, 1000);
+		post_send(a, 10 * i, 1000);
+		post_write(a, 10 * i + 1, 1000);
+		post_add(a, 10 * i + 2, 0x40000 + 8 * i, 0x40000);
+		side_expect_send(a, 10 * i, IB_WC_SUCCESS);
+		side_expect_send(a, 10 * i + 1, IB_WC_SUCCESS);
+		side_expect_send(a, 10 * i + 2, IB_WC_SUCCESS);
+		side_expect_recv(b, i, IB_WC_SUCCESS);
+		KUNIT_EXPECT_EQ(test, i, ((u64 *)(a->mem + 0x40000))[i]);
+		post_read(a, 10 * i + 3, 1000);
+		side_expect_send(a, 10 * i + 3, IB_WC_SUCCESS);
+		KUNIT_EXPECT_TRUE(test, side_filled(a, DST, 1000, 10 * i + 3));
+	}
+	KUNIT_EXPECT_EQ(test, 10, *cell);
+	pair_settle(p);
+	side_expect_none(a);
+	side_expect_none(b);
+	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, side_state(b));
+}
+
+/* The answer to a repeated atomic is the old one; the atomic is not done again */
+static void atomic_response_lost(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule rules[] = {
+		treat(b, SROCE_OP_ATOMIC_ACK, 2, 3, FAKE_DROP), {}
+	};
+	u64 *cell = (u64 *)(b->mem + 0x40000);
+	u64 *got = (u64 *)(a->mem + 0x40000);
+	u32 i;
+
+	pair_rules(p, rules);
+	for (i = 0; i < 6; i++)
+		post_add(a, i, 0x40000 + 8 * i, 0x40000);
+	for (i = 0; i < 6; i++) {
+		side_expect_send(a, i, IB_WC_SUCCESS);
+		KUNIT_EXPECT_EQ(test, i, got[i]);
+	}
+	KUNIT_EXPECT_EQ(test, 6, *cell);
+	KUNIT_EXPECT_EQ(test, 6, side_count(b, SROCE_CNT_RX_ATOMIC_REQUESTS));
+}
+
+/* The responder sends later answers even if an earlier request comes again */
+static void late_duplicate_of_read(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule rules[] = {
+		treat(a, SROCE_OP_READ, 0, 1, FAKE_TWICE), {}
+	};
+	u32 i;
+
+	pair_rules(p, rules);
+	/* Its device is full, so that answers wait */
+	b->qp->resp.half.txq.limit = 300;
+	for (i = 0; i < 4; i++)
+		post_read(a, i, 1000);
+	for (i = 0; i < 4; i++)
+		side_expect_send(a, i, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, side_filled(a, DST, 1000, 3));
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+}
+
+static void post_read_of(struct side *a, u64 id, u32 key, u64 va, u32 len)
+{
+	struct work w;
+
+	work_rdma(a, &w, SROCE_WR_RDMA_READ, id, DST, 0, len);
+	w.wqe.rdma.rkey = key;
+	w.wqe.rdma.remote_addr = va;
+	side_post(a, &w);
+}
+
+/* The region may be gone when a READ comes again that was answered long ago */
+static void duplicate_of_read_without_region(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct sroce_train t;
+
+	/* As an example of one: the right to read is taken away */
+	post_read(a, 1, 100);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	b->mr->access = IB_ACCESS_LOCAL_WRITE;
+	t = side_train(a, SROCE_OP_READ, side_first_psn(a));
+	t.va += SRC;
+	t.dma_len = 100;
+	side_inject(a, &t);
+	fake_net_settle(&p->net);
+	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, side_state(b));
+	KUNIT_EXPECT_EQ(test, 0, side_sent(b, SROCE_OP_ACK, -1));
+	KUNIT_EXPECT_EQ(test, 1, side_sent(b, SROCE_OP_READ_RESP, -1));
+	post_send(a, 2, 0);
+	side_recv(b, 3, DST, 0);
+	side_expect_send(a, 2, IB_WC_SUCCESS);
+}
+
+/* It goes away while the answers are being sent: the READ fails */
+static void region_lost_while_read(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+
+	b->qp->resp.half.txq.limit = 3000;
+	post_write(a, 1, 10);
+	/* More than one train of answers */
+	post_read_of(a, 2, b->mr->key, (uintptr_t)b->mem + SRC, 100 * 256);
+	post_write(a, 3, 10);
+	while (!side_sent(b, SROCE_OP_READ_RESP, -1))
+		KUNIT_ASSERT_TRUE(test, fake_net_deliver(&p->net));
+	KUNIT_EXPECT_TRUE(test, b->qp->resp.half.starved);
+	b->mr->access = IB_ACCESS_LOCAL_WRITE;
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	side_expect_send(a, 2, IB_WC_REM_ACCESS_ERR);
+	side_expect_send(a, 3, IB_WC_WR_FLUSH_ERR);
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, side_state(b));
+	KUNIT_EXPECT_EQ(test, 1, side_events(b, IB_EVENT_QP_ACCESS_ERR));
+}
+
+/* --- lost READ responses ------------------------------------------------------------------- */
+
+static void read_response_lost(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	u32 psn = side_first_psn(a);
+	struct rule rules[] = { lose(b, SROCE_OP_READ_RESP, psn + 5, 1), {} };
+
+	pair_rules(p, rules);
+	post_read(a, 1, 20 * 256 - 1);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, side_filled(a, DST, 20 * 256 - 1, 1));
+	pair_settle(p);
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+	KUNIT_EXPECT_EQ(test, 1, side_count(a, SROCE_CNT_IMPLIED_NAK_SEQ_ERR));
+	KUNIT_EXPECT_EQ(test, 2, side_sent(a, SROCE_OP_READ, -1));
+	KUNIT_EXPECT_EQ(test, psn + 5,
+			side_sent_nth(a, SROCE_OP_READ, -1, 1)->psn);
+	KUNIT_EXPECT_EQ(test, 20 + 15, side_sent(b, SROCE_OP_READ_RESP, -1));
+	KUNIT_EXPECT_EQ(test, 0, a->qp->req.rd_outstanding);
+}
+
+/* Also that of the second time, without waiting for the timer */
+static void repeated_response_lost(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule rules[] = {
+		lose(b, SROCE_OP_READ_RESP, side_first_psn(a) + 5, 3), {}
+	};
+
+	pair_rules(p, rules);
+	post_read(a, 1, 20 * 256);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, side_filled(a, DST, 20 * 256, 1));
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+	KUNIT_EXPECT_EQ(test, 3, side_count(a, SROCE_CNT_IMPLIED_NAK_SEQ_ERR));
+}
+
+static void response_after_timeout_lost(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule rules[] = {
+		treat(a, SROCE_OP_READ, 0, 1, FAKE_DROP),
+		lose(b, SROCE_OP_READ_RESP, side_first_psn(a), 1), {}
+	};
+
+	pair_rules(p, rules);
+	post_read(a, 1, 20 * 256);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, side_filled(a, DST, 20 * 256, 1));
+	KUNIT_EXPECT_EQ(test, 1, p->expired);
+}
+
+static void read_request_lost(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule rules[] = { treat(a, SROCE_OP_READ, 0, 1, FAKE_DROP), {} };
+
+	pair_rules(p, rules);
+	post_read(a, 1, 1000);
+	post_write(a, 2, 10);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	side_expect_send(a, 2, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+	KUNIT_EXPECT_EQ(test, 1, side_count(a, SROCE_CNT_PACKET_SEQ_ERR));
+	KUNIT_EXPECT_EQ(test, 1, side_sent(b, SROCE_OP_ACK, SROCE_NAK_PSN_SEQ));
+}
+
+/* The request for a later piece of one READ is lost: an explicit NAK */
+static void chunk_request_lost(struct kunit *test)
+{
+	struct pair_config c = { .window = 8 };
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0];
+	struct rule rules[] = { treat(a, SROCE_OP_READ, 1, 1, FAKE_DROP), {} };
+
+	pair_rules(p, rules);
+	post_read(a, 1, 32 * 256);
+	/* The pieces stay as they are, but there is room for several now */
+	a->qp->req.window = 32;
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, side_filled(a, DST, 32 * 256, 1));
+	pair_settle(p);
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+	KUNIT_EXPECT_EQ(test, 1, side_count(a, SROCE_CNT_PACKET_SEQ_ERR));
+	KUNIT_EXPECT_EQ(test, 0, side_count(a, SROCE_CNT_IMPLIED_NAK_SEQ_ERR));
+	KUNIT_EXPECT_EQ(test, 0, a->qp->req.rd_outstanding);
+}
+
+/* The ACK of a later WRITE tells that the READ's last response is lost */
+static void implied_by_ack(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule rules[] = {
+		lose(b, SROCE_OP_READ_RESP, side_first_psn(a) + 3, 1), {}
+	};
+
+	pair_rules(p, rules);
+	post_read(a, 1, 4 * 256);
+	post_write(a, 2, 10);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	side_expect_send(a, 2, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, side_filled(a, DST, 4 * 256, 1));
+	pair_settle(p);
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+	KUNIT_EXPECT_EQ(test, 1, side_count(a, SROCE_CNT_IMPLIED_NAK_SEQ_ERR));
+}
+
+/* --- receiver not ready ------------------------------------------------------------------------ */
+
+static void not_ready(struct kunit *test)
+{
+	struct pair_config c = { .rnr_retry = 3 };
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	u32 i;
+
+	for (i = 0; i < 4; i++)
+		post_send(a, i, 1000);
+	pair_deliver(p);
+	KUNIT_EXPECT_TRUE(test, a->qp->req.rnr_wait);
+	/* What follows is dropped in silence */
+	KUNIT_EXPECT_EQ(test, 1, side_sent(b, SROCE_OP_ACK, -1));
+	KUNIT_EXPECT_EQ(test, 0, side_count(b, SROCE_CNT_OUT_OF_SEQUENCE));
+	for (i = 0; i < 4; i++)
+		side_recv(b, i + 10, DST, 1000);
+	for (i = 0; i < 4; i++) {
+		side_expect_send(a, i, IB_WC_SUCCESS);
+		side_expect_recv(b, i + 10, IB_WC_SUCCESS);
+	}
+	KUNIT_EXPECT_TRUE(test, side_filled(b, DST, 1000, 3));
+	KUNIT_EXPECT_EQ(test, 1, side_count(b, SROCE_CNT_OUT_OF_BUFFER));
+	KUNIT_EXPECT_EQ(test, 1, side_count(a, SROCE_CNT_RNR_NAK_RETRY_ERR));
+}
+
+static void not_ready_too_often(struct kunit *test)
+{
+	struct pair_config c = { .rnr_retry = 3 };
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+
+	post_write(a, 1, 300);
+	post_send(a, 2, 1000);
+	post_write(a, 3, 10);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	side_expect_send(a, 2, IB_WC_RNR_RETRY_EXC_ERR);
+	side_expect_send(a, 3, IB_WC_WR_FLUSH_ERR);
+	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, side_state(a));
+	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, side_state(b));
+	KUNIT_EXPECT_EQ(test, 4, side_sent(b, SROCE_OP_ACK, SROCE_AETH_RNR));
+	KUNIT_EXPECT_EQ(test, 1,
+			side_count(a, SROCE_CNT_REQ_RNR_RETRIES_EXCEEDED));
+	pair_settle(p);
+	side_expect_none(b);
+}
+
+static void not_ready_never_tolerated(struct kunit *test)
+{
+	struct pair_config c = { .rnr_retry = -1 };
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0];
+
+	post_send(a, 1, 10);
+	side_expect_send(a, 1, IB_WC_RNR_RETRY_EXC_ERR);
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+}
+
+/* 7 is not seven but for ever */
+static void not_ready_for_ever(struct kunit *test)
+{
+	struct pair_config c = { .rnr_retry = 7 };
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	int i;
+
+	post_send(a, 1, 10);
+	for (i = 0; i < 50; i++) {
+		pair_deliver(p);
+		KUNIT_EXPECT_TRUE(test, side_expire(a));
+	}
+	pair_deliver(p);
+	side_recv(b, 2, DST, 10);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	side_expect_recv(b, 2, IB_WC_SUCCESS);
+}
+
+/* A WRITE with immediate lacks its receive at its end only */
+static void not_ready_for_immediate(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct work w;
+
+	side_fill(a, SRC, 1000, 5);
+	side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_WRITE_IMM, 1, SRC, DST,
+			       1000));
+	pair_deliver(p);
+	KUNIT_EXPECT_TRUE(test, side_filled(b, DST, 768, 5));
+	side_recv(b, 2, 0, 0);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	side_expect_recv(b, 2, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, side_filled(b, DST, 1000, 5));
+	KUNIT_EXPECT_EQ(test, 5, side_sent(a, SROCE_OP_WRITE, -1));
+}
+
+/* An old RNR NAK makes the sender wait for what is acknowledged meanwhile */
+static void old_rnr_then_ack(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule rules[] = { treat(b, SROCE_OP_ACK, 0, 1, FAKE_HOLD), {} };
+
+	side_recv(b, 1, DST, 10);
+	pair_rules(p, rules);
+	post_send(a, 2, 10);
+	pair_deliver(p);
+	side_inject_ack(b, SROCE_AETH_RNR, side_first_psn(a));
+	pair_deliver(p);
+	KUNIT_EXPECT_TRUE(test, a->qp->req.rnr_wait);
+	fake_net_release(&p->net);
+	side_expect_send(a, 2, IB_WC_SUCCESS);
+	side_expect_recv(b, 1, IB_WC_SUCCESS);
+
+	post_write(a, 3, 10);
+	side_expect_send(a, 3, IB_WC_SUCCESS);
+}
+
+static void nak_while_waiting(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	u32 sent;
+
+	post_send(a, 1, 10);
+	pair_deliver(p);
+	KUNIT_EXPECT_TRUE(test, a->qp->req.rnr_wait);
+	sent = p->net.sent;
+	side_inject_ack(b, SROCE_NAK_PSN_SEQ, side_first_psn(a));
+	pair_deliver(p);
+	/* The wait goes on */
+	KUNIT_EXPECT_EQ(test, sent + 1, p->net.sent);
+	side_recv(b, 2, DST, 10);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	side_expect_recv(b, 2, IB_WC_SUCCESS);
+}
+
+/* --- giving up ----------------------------------------------------------------------------------- */
+
+static void peer_dead(struct kunit *test, int retry)
+{
+	struct pair_config c = { .retry = retry ?: -1 };
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct work w;
+	u32 i;
+
+	p->net.drop = 1000;
+	side_recv(a, 100, DST, 10);
+	post_write(a, 0, 10);
+	post_read(a, 1, 10);
+	work_init(&w, SROCE_WR_SEND, 2);
+	w.wqe.flags = 0;
+	side_post(a, &w);
+	post_add(a, 3, DST, 0);
+	side_expect_send(a, 0, IB_WC_RETRY_EXC_ERR);
+	for (i = 1; i < 4; i++)
+		side_expect_send(a, i, IB_WC_WR_FLUSH_ERR);
+	side_expect_recv(a, 100, IB_WC_WR_FLUSH_ERR);
+	pair_settle(p);
+	side_expect_none(a);
+	KUNIT_EXPECT_EQ(test, retry + 1, p->expired);
+	KUNIT_EXPECT_EQ(test, retry + 1, side_sent(a, SROCE_OP_WRITE, -1));
+	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, side_state(a));
+	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, side_state(b));
+	KUNIT_EXPECT_EQ(test, 1, side_count(a,
+				SROCE_CNT_REQ_TRANSPORT_RETRIES_EXCEEDED));
+	pair_exit(test);
+}
+
+static void retries_exhausted(struct kunit *test)
+{
+	peer_dead(test, 0);
+	peer_dead(test, 1);
+	peer_dead(test, 7);
+}
+
+static void naks_exhaust_retries(struct kunit *test)
+{
+	struct pair_config c = { .retry = 3 };
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule rules[] = {
+		lose(a, SROCE_OP_WRITE, side_first_psn(a) + 5, 0), {}
+	};
+	u64 start = ktime_get_ns();
+
+	pair_rules(p, rules);
+	post_write(a, 1, 20 * 256);
+	side_expect_send(a, 1, IB_WC_RETRY_EXC_ERR);
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+	KUNIT_EXPECT_GE(test, side_count(b, SROCE_CNT_OUT_OF_SEQUENCE), 4);
+	/* A burst of NAKs is one retry */
+	KUNIT_EXPECT_GE(test, ktime_get_ns() - start, 3 * 4 * NSEC_PER_MSEC);
+}
+
+/* Whatever makes progress may be retried as often again */
+static void progress_reloads_retries(struct kunit *test)
+{
+	struct pair_config c = { .retry = 2 };
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0];
+	u32 psn = side_first_psn(a);
+	struct rule rules[] = {
+		lose(a, SROCE_OP_WRITE, psn + 2, 2),
+		lose(a, SROCE_OP_WRITE, psn + 5, 2),
+		lose(a, SROCE_OP_WRITE, psn + 8, 2), {}
+	};
+
+	pair_rules(p, rules);
+	post_write(a, 1, 20 * 256);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 2, a->qp->req.retries);
+}
+
+/* --- strange responses ------------------------------------------------------------------------------- */
+
+static void ignored_acks(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	u32 psn = side_first_psn(a);
+	struct rule rules[] = { treat(a, SROCE_OP_WRITE, 0, 1, FAKE_HOLD), {} };
+
+	pair_rules(p, rules);
+	post_write(a, 1, 10);
+	fake_net_settle(&p->net);
+	/* For what was never sent, for what was long ago, of unknown kinds */
+	side_inject_ack(b, SROCE_AETH_ACK_UNLIMITED, psn + 1);
+	side_inject_ack(b, SROCE_AETH_ACK_UNLIMITED, psn + 1000);
+	side_inject_ack(b, SROCE_AETH_ACK_UNLIMITED, psn - 1);
+	side_inject_ack(b, SROCE_AETH_ACK_UNLIMITED, psn - 1000);
+	side_inject_ack(b, SROCE_NAK_REM_ACCESS, psn - 1);
+	side_inject_ack(b, SROCE_NAK_REM_ACCESS, psn + 1);
+	side_inject_ack(b, SROCE_NAK_PSN_SEQ, psn + 1);
+	side_inject_ack(b, SROCE_AETH_RNR, psn - 1);
+	side_inject_ack(b, SROCE_AETH_RNR, psn + 1);
+	side_inject_ack(b, 0x40, psn);
+	side_inject_ack(b, 0x80, psn);
+	side_inject_ack(b, 0xff, psn);
+	side_inject_ack(b, 0x65, psn);
+	fake_net_settle(&p->net);
+	side_expect_none(a);
+	KUNIT_EXPECT_EQ(test, psn, a->qp->req.una_psn);
+	KUNIT_EXPECT_EQ(test, 1, side_sent(a, SROCE_OP_WRITE, -1));
+	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, side_state(a));
+	fake_net_release(&p->net);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+}
+
+/* An ACK of a whole train acknowledges all of it, also unasked packets */
+static void one_ack_for_all(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	u32 i;
+
+	p->net.batch = 1000;
+	for (i = 0; i < 10; i++)
+		post_write(a, i, 10);
+	fake_net_deliver(&p->net);
+	while (side_sent(b, SROCE_OP_ACK, -1) == 0)
+		fake_net_deliver(&p->net);
+	for (i = 0; i < 10; i++)
+		side_expect_send(a, i, IB_WC_SUCCESS);
+	KUNIT_EXPECT_LT(test, side_sent(b, SROCE_OP_ACK, -1), 10);
+}
+
+/* --- the clock --------------------------------------------------------------------------------------------- */
+
+static bool wait_really(struct pair *p, struct sroce_cq *cq, struct ib_wc *wc)
+{
+	int i;
+
+	for (i = 0; i < 2000; i++) {
+		fake_net_settle(&p->net);
+		if (side_poll(cq, wc))
+			return true;
+		usleep_range(500, 1000);
+	}
+	return false;
+}
+
+static void real_timers(struct kunit *test)
+{
+	struct pair_config c = { .timeout = 8 };
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule rules[] = { treat(a, SROCE_OP_WRITE, 0, 3, FAKE_DROP), {} };
+	struct ib_wc wc;
+	u64 start;
+
+	pair_rules(p, rules);
+	start = ktime_get_ns();
+	post_write(a, 1, 10);
+	KUNIT_ASSERT_TRUE(test, wait_really(p, &a->scq, &wc));
+	KUNIT_EXPECT_EQ(test, wc.status, IB_WC_SUCCESS);
+	/* Not before the shortest timeout, three times */
+	KUNIT_EXPECT_GE(test, ktime_get_ns() - start, 3 * 4 * NSEC_PER_MSEC);
+
+	b->qp->attr.min_rnr_timer = 0x10;
+	start = ktime_get_ns();
+	post_send(a, 2, 10);
+	fake_net_settle(&p->net);
+	KUNIT_EXPECT_TRUE(test, a->qp->req.rnr_wait);
+	side_recv(b, 3, DST, 10);
+	KUNIT_ASSERT_TRUE(test, wait_really(p, &a->scq, &wc));
+	KUNIT_EXPECT_EQ(test, wc.status, IB_WC_SUCCESS);
+	KUNIT_EXPECT_GE(test, ktime_get_ns() - start, 2560 * NSEC_PER_USEC);
+
+	/* And with nobody there, all of it */
+	p->net.drop = 1000;
+	post_write(a, 4, 10);
+	KUNIT_ASSERT_TRUE(test, wait_really(p, &a->scq, &wc));
+	KUNIT_EXPECT_EQ(test, wc.status, IB_WC_RETRY_EXC_ERR);
+	KUNIT_EXPECT_EQ(test, wc.wr_id, 4);
+}
+
+/* After RESET the next connection's timeout counts, not what is left of the old */
+static void timeout_after_reset(struct kunit *test)
+{
+	struct pair_config c = { .timeout = 20 };
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule rules[] = { treat(a, SROCE_OP_WRITE, 0, 0, FAKE_DROP), {} };
+	struct ib_wc wc;
+
+	pair_rules(p, rules);
+	post_write(a, 1, 10);
+	fake_net_settle(&p->net);
+	side_to_reset(a);
+	p->config.timeout = 8;
+	side_to_init(a);
+	side_to_rtr(a);
+	side_to_rts(a);
+	post_write(a, 2, 10);
+	fake_net_settle(&p->net);
+	pair_rules(p, NULL);
+	KUNIT_ASSERT_TRUE(test, wait_really(p, &a->scq, &wc));
+	KUNIT_EXPECT_EQ(test, wc.wr_id, 2);
+	KUNIT_EXPECT_EQ(test, wc.status, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 0, side_events(b, IB_EVENT_QP_FATAL));
+}
+
+static struct kunit_case loss_cases[] = {
+	KUNIT_CASE(one_nak_for_a_gap),
+	KUNIT_CASE(repeated_packet_lost),
+	KUNIT_CASE(nak_lost),
+	KUNIT_CASE(nak_twice),
+	KUNIT_CASE(last_packet_lost),
+	KUNIT_CASE(gap_across_psn_wrap),
+	KUNIT_CASE(ack_lost),
+	KUNIT_CASE(hostile_duplicates),
+	KUNIT_CASE(every_request_twice),
+	KUNIT_CASE(atomic_response_lost),
+	KUNIT_CASE(late_duplicate_of_read),
+	KUNIT_CASE(duplicate_of_read_without_region),
+	KUNIT_CASE(region_lost_while_read),
+	KUNIT_CASE(read_response_lost),
+	KUNIT_CASE(repeated_response_lost),
+	KUNIT_CASE(response_after_timeout_lost),
+	KUNIT_CASE(read_request_lost),
+	KUNIT_CASE(chunk_request_lost),
+	KUNIT_CASE(implied_by_ack),
+	KUNIT_CASE(not_ready),
+	KUNIT_CASE(not_ready_too_often),
+	KUNIT_CASE(not_ready_never_tolerated),
+	KUNIT_CASE(not_ready_for_ever),
+	KUNIT_CASE(not_ready_for_immediate),
+	KUNIT_CASE(old_rnr_then_ack),
+	KUNIT_CASE(nak_while_waiting),
+	KUNIT_CASE(retries_exhausted),
+	KUNIT_CASE(naks_exhaust_retries),
+	KUNIT_CASE(progress_reloads_retries),
+	KUNIT_CASE(ignored_acks),
+	KUNIT_CASE(one_ack_for_all),
+	KUNIT_CASE(real_timers),
+	KUNIT_CASE(timeout_after_reset),
+	{}
+};
+
+static struct kunit_suite loss_suite = {
+	.name = "sroce_transport_loss",
+	.exit = pair_exit,
+	.test_cases = loss_cases,
+};
+
+kunit_test_suite(loss_suite);

@@ -1,0 +1,634 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <linux/delay.h>
+#include <linux/slab.h>
+
+#include "tests/transport_pair.h"
+
+/* --- data ------------------------------------------------------------------------- */
+
+static u8 side_byte(u32 i, u32 seed)
+{
+	u32 x = (i + seed * 7919) * 2654435761U;
+
+	return x >> 24 ^ x >> 13;
+}
+
+void side_fill(struct side *s, u32 off, u32 len, u32 seed)
+{
+	u32 i;
+
+	for (i = 0; i < len; i++)
+		s->mem[off + i] = side_byte(i, seed);
+}
+
+bool side_filled(struct side *s, u32 off, u32 len, u32 seed)
+{
+	u32 i;
+
+	for (i = 0; i < len; i++)
+		if (s->mem[off + i] != side_byte(i, seed))
+			return false;
+	return true;
+}
+
+/* --- states ------------------------------------------------------------------------ */
+
+void side_modify(struct side *s, struct ib_qp_attr *attr, int mask)
+{
+	struct sroce_path *path = NULL;
+
+	if (mask & IB_QP_AV)
+		path = sroce_path_get(&s->path.path);
+	KUNIT_ASSERT_EQ(s->pair->test,
+			sroce_qp_modify(s->qp, attr, mask, path), 0);
+}
+
+static void side_to_state(struct side *s, enum ib_qp_state state)
+{
+	struct ib_qp_attr attr = { .qp_state = state };
+
+	side_modify(s, &attr, IB_QP_STATE);
+}
+
+void side_to_error(struct side *s)
+{
+	side_to_state(s, IB_QPS_ERR);
+}
+
+void side_to_reset(struct side *s)
+{
+	side_to_state(s, IB_QPS_RESET);
+}
+
+void side_to_sqd(struct side *s, bool notify)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_SQD,
+		.en_sqd_async_notify = notify,
+	};
+
+	side_modify(s, &attr, IB_QP_STATE | IB_QP_EN_SQD_ASYNC_NOTIFY);
+}
+
+u32 side_first_psn(const struct side *s)
+{
+	return s->pair->config.psn + 0x1000 * (s - s->pair->side);
+}
+
+void side_to_init(struct side *s)
+{
+	int access = s->pair->config.access;
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_INIT,
+		.port_num = 1,
+		.qp_access_flags = access < 0 ? 0 : access,
+	};
+
+	side_modify(s, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
+			      IB_QP_ACCESS_FLAGS);
+}
+
+void side_to_rtr(struct side *s)
+{
+	const struct pair_config *c = &s->pair->config;
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_RTR,
+		.path_mtu = c->mtu,
+		.dest_qp_num = pair_peer(s)->qp->qpn,
+		.rq_psn = side_first_psn(pair_peer(s)),
+		.max_dest_rd_atomic = c->rd_atomic,
+	};
+
+	side_modify(s, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU |
+			      IB_QP_DEST_QPN | IB_QP_RQ_PSN |
+			      IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER);
+	if (c->window)
+		s->qp->req.window = c->window;
+}
+
+void side_to_rts(struct side *s)
+{
+	const struct pair_config *c = &s->pair->config;
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_RTS,
+		.timeout = c->timeout,
+		.retry_cnt = max(c->retry, 0),
+		.rnr_retry = max(c->rnr_retry, 0),
+		.sq_psn = side_first_psn(s),
+		.max_rd_atomic = c->rd_atomic,
+	};
+
+	side_modify(s, &attr, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
+			      IB_QP_RNR_RETRY | IB_QP_SQ_PSN |
+			      IB_QP_MAX_QP_RD_ATOMIC);
+}
+
+/* --- making --------------------------------------------------------------------------- */
+
+static void side_event(struct ib_event *event, void *arg)
+{
+	struct side *s = arg;
+
+	if (event->event < ARRAY_SIZE(s->events))
+		atomic_inc(&s->events[event->event]);
+}
+
+static void side_notify(struct ib_cq *ibcq, void *arg)
+{
+	struct side *s = arg;
+
+	atomic_inc(&s->notified);
+}
+
+static void side_make_port(struct side *s, int number)
+{
+	struct kunit *test = s->pair->test;
+
+	s->port.xmit = &fake_net_xmit_ops;
+	sroce_mr_table_init(&s->port.mrs);
+	s->port.counters = alloc_percpu(struct sroce_counters);
+	KUNIT_ASSERT_NOT_NULL(test, s->port.counters);
+	s->port.net_cookie = FAKE_NET_COOKIE;
+	s->port.ifindex = 1000 + number;
+	s->port.mtu = 4096;
+	s->port.pkey = 0xffff;
+}
+
+static void side_make_memory(struct side *s)
+{
+	struct kunit *test = s->pair->test;
+
+	s->mem = (u8 *)__get_free_pages(GFP_KERNEL | __GFP_ZERO,
+					PAIR_MEM_ORDER);
+	KUNIT_ASSERT_NOT_NULL(test, s->mem);
+	s->mr = sroce_mr_alloc(&s->port.mrs, &s->pd, SROCE_MR_DMA, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(s->mr));
+	s->mr->access = PAIR_ALL_ACCESS;
+	sroce_mr_publish(s->mr);
+}
+
+static void side_make_cq(struct side *s, struct sroce_cq *cq)
+{
+	cq->ibcq.comp_handler = side_notify;
+	cq->ibcq.event_handler = side_event;
+	cq->ibcq.cq_context = s;
+	KUNIT_ASSERT_EQ(s->pair->test, 0,
+			sroce_cq_init(cq, &s->port, s->pair->config.cq_depth));
+}
+
+static void side_make_srq(struct side *s)
+{
+	struct sroce_srq *srq = &s->srq;
+
+	srq->ibsrq.event_handler = side_event;
+	srq->ibsrq.srq_context = s;
+	srq->port = &s->port;
+	spin_lock_init(&srq->lock);
+	srq->max_sge = 4;
+	KUNIT_ASSERT_EQ(s->pair->test, 0,
+			sroce_ring_alloc(&srq->ring, s->pair->config.depth,
+					 sizeof(struct sroce_recv_wqe) +
+					 4 * sizeof(struct sroce_sge)));
+}
+
+static void side_make_qp(struct side *s)
+{
+	const struct pair_config *c = &s->pair->config;
+	struct ib_qp_init_attr init = {
+		.qp_type = IB_QPT_RC,
+		.sq_sig_type = c->sig_all ? IB_SIGNAL_ALL_WR :
+					    IB_SIGNAL_REQ_WR,
+		.send_cq = &s->scq.ibcq,
+		.recv_cq = &s->rcq.ibcq,
+		.srq = c->srq ? &s->srq.ibsrq : NULL,
+		.cap = {
+			.max_send_wr = c->depth,
+			.max_recv_wr = c->depth,
+			.max_send_sge = SROCE_MAX_SGE,
+			.max_recv_sge = SROCE_MAX_SGE,
+			.max_inline_data = SROCE_MAX_INLINE,
+		},
+	};
+	struct sroce_qp *qp;
+
+	s->ibqp.pd = &s->pd;
+	s->ibqp.qp_type = IB_QPT_RC;
+	s->ibqp.event_handler = side_event;
+	s->ibqp.qp_context = s;
+	qp = sroce_qp_create(&s->port, &s->ibqp, &init, NULL);
+	KUNIT_ASSERT_FALSE(s->pair->test, IS_ERR(qp));
+	s->qp = qp;
+	s->ibqp.qp_num = qp->qpn;
+}
+
+static void side_make(struct pair *p, int number)
+{
+	struct side *s = &p->side[number];
+
+	s->pair = p;
+	side_make_port(s, number);
+	side_make_memory(s);
+	side_make_cq(s, &s->scq);
+	side_make_cq(s, &s->rcq);
+	if (p->config.srq)
+		side_make_srq(s);
+	side_make_qp(s);
+	fake_path_init(&s->path, &p->net, &s->port, 1 + number, 2 - number);
+	if (p->config.direct)
+		s->path.path.direct_ifindex = 1000 + !number;
+}
+
+static void pair_fill_config(struct pair_config *c)
+{
+	c->mtu = c->mtu ?: IB_MTU_1024;
+	c->depth = c->depth ?: 64;
+	c->cq_depth = c->cq_depth ?: 4 * c->depth;
+	c->psn = c->psn ?: 0x123456;
+	c->rd_atomic = c->rd_atomic ?: 8;
+	c->retry = c->retry ?: 7;
+	c->rnr_retry = c->rnr_retry ?: 7;
+	c->timeout = c->timeout ?: 20;
+	c->access = c->access ?: PAIR_ALL_ACCESS;
+	c->seed = c->seed ?: 1;
+}
+
+struct pair *pair_create(struct kunit *test, const struct pair_config *config)
+{
+	struct pair *p = kvzalloc(sizeof(*p), GFP_KERNEL);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, p);
+	test->priv = p;
+	p->test = test;
+	p->config = *config;
+	pair_fill_config(&p->config);
+	p->mtu = ib_mtu_enum_to_int(p->config.mtu);
+	fake_net_init(&p->net, p->config.seed);
+	for (i = 0; i < 2; i++)
+		side_make(p, i);
+	for (i = 0; i < 2; i++) {
+		side_to_init(&p->side[i]);
+		side_to_rtr(&p->side[i]);
+	}
+	for (i = 0; i < 2; i++)
+		side_to_rts(&p->side[i]);
+	return p;
+}
+
+/* --- ending ----------------------------------------------------------------------------- */
+
+static void side_destroy_qp(struct side *s)
+{
+	if (s->qp)
+		sroce_qp_destroy(s->qp);
+	s->qp = NULL;
+}
+
+static void side_destroy(struct side *s)
+{
+	if (s->scq.port)
+		sroce_cq_cleanup(&s->scq);
+	if (s->rcq.port)
+		sroce_cq_cleanup(&s->rcq);
+	sroce_ring_free(&s->srq.ring);
+	if (!IS_ERR_OR_NULL(s->mr))
+		sroce_mr_free(s->mr);
+	if (s->pair)
+		sroce_mr_table_destroy(&s->port.mrs);
+	free_percpu(s->port.counters);
+	free_pages((unsigned long)s->mem, PAIR_MEM_ORDER);
+	/* Whoever sent on the path has let go of it */
+	if (s->path.net)
+		KUNIT_EXPECT_EQ(s->pair->test, 1,
+				refcount_read(&s->path.path.refs));
+}
+
+void pair_exit(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	int i;
+
+	if (!p)
+		return;
+	test->priv = NULL;
+	for (i = 0; i < 2; i++)
+		side_destroy_qp(&p->side[i]);
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&p->net.open));
+	/* Packets outlive QPs */
+	fake_net_purge(&p->net);
+	for (i = 0; i < 2; i++)
+		side_destroy(&p->side[i]);
+	kvfree(p);
+}
+
+/* --- work requests ------------------------------------------------------------------------ */
+
+struct work *work_init(struct work *w, u8 opcode, u64 wr_id)
+{
+	memset(w, 0, sizeof(*w));
+	w->wqe.opcode = opcode;
+	w->wqe.wr_id = wr_id;
+	w->wqe.flags = SROCE_SEND_SIGNALED;
+	return w;
+}
+
+void work_local(struct side *s, struct work *w, u32 off, u32 len)
+{
+	w->sge[w->wqe.num_sge++] = (struct sroce_sge){
+		.addr = (uintptr_t)s->mem + off,
+		.length = len,
+		.lkey = s->mr->key,
+	};
+}
+
+void work_remote(struct side *s, struct work *w, u32 off)
+{
+	struct side *peer = pair_peer(s);
+
+	w->wqe.rdma.remote_addr = (uintptr_t)peer->mem + off;
+	w->wqe.rdma.rkey = peer->mr->key;
+}
+
+void work_atomic(struct side *s, struct work *w, u32 off, u64 compare_add,
+		 u64 swap)
+{
+	struct side *peer = pair_peer(s);
+
+	w->wqe.atomic.remote_addr = (uintptr_t)peer->mem + off;
+	w->wqe.atomic.rkey = peer->mr->key;
+	w->wqe.atomic.compare_add = compare_add;
+	w->wqe.atomic.swap = swap;
+}
+
+struct work *work_rdma(struct side *s, struct work *w, u8 opcode, u64 wr_id,
+		       u32 local, u32 remote, u32 len)
+{
+	work_init(w, opcode, wr_id);
+	work_local(s, w, local, len);
+	work_remote(s, w, remote);
+	return w;
+}
+
+struct work *work_send(struct side *s, struct work *w, u64 wr_id, u32 local,
+		       u32 len)
+{
+	work_init(w, SROCE_WR_SEND, wr_id);
+	work_local(s, w, local, len);
+	return w;
+}
+
+static int work_fill(struct sroce_qp *qp, struct sroce_send_wqe *wqe,
+		     const struct ib_send_wr *wr)
+{
+	const struct work *w = container_of(wr, struct work, wr);
+
+	*wqe = w->wqe;
+	if (w->wqe.flags & SROCE_SEND_INLINE)
+		memcpy(wqe + 1, w->inline_data,
+		       min_t(u32, w->wqe.inline_len, qp->max_inline));
+	else
+		memcpy(wqe + 1, w->sge,
+		       min_t(u32, w->wqe.num_sge, qp->max_send_sge) *
+		       sizeof(w->sge[0]));
+	return 0;
+}
+
+int side_try_post(struct side *s, struct work *w)
+{
+	const struct ib_send_wr *bad;
+
+	return sroce_qp_post_send(s->qp, &w->wr, &bad, work_fill);
+}
+
+void side_post(struct side *s, struct work *w)
+{
+	KUNIT_ASSERT_EQ(s->pair->test, side_try_post(s, w), 0);
+}
+
+static int side_srq_recv(struct side *s, const struct ib_recv_wr *wr)
+{
+	struct sroce_srq *srq = &s->srq;
+	int err;
+
+	err = sroce_rq_write(&srq->ring, srq->prod, srq->max_sge, wr);
+	if (!err)
+		smp_store_release(&srq->ring.hdr->prod, ++srq->prod);
+	return err;
+}
+
+int side_try_recv(struct side *s, const struct ib_recv_wr *wr)
+{
+	const struct ib_recv_wr *bad;
+
+	if (s->pair->config.srq)
+		return side_srq_recv(s, wr);
+	return sroce_qp_post_recv(s->qp, wr, &bad);
+}
+
+void side_recv(struct side *s, u64 wr_id, u32 off, u32 len)
+{
+	struct ib_sge sge = {
+		.addr = (uintptr_t)s->mem + off,
+		.length = len,
+		.lkey = s->mr->key,
+	};
+	struct ib_recv_wr wr = {
+		.wr_id = wr_id,
+		.sg_list = &sge,
+		.num_sge = 1,
+	};
+
+	KUNIT_ASSERT_EQ(s->pair->test, side_try_recv(s, &wr), 0);
+}
+
+/* --- time ------------------------------------------------------------------------------------ */
+
+/* Makes the deadline pass; what fires is what the timer would call */
+bool side_expire(struct side *s)
+{
+	struct sroce_requester *req = &s->qp->req;
+	bool due;
+
+	hrtimer_cancel(&req->timer);
+	spin_lock_bh(&req->half.lock);
+	due = req->deadline;
+	if (due)
+		req->deadline = 1;
+	spin_unlock_bh(&req->half.lock);
+	if (!due)
+		return false;
+	s->pair->expired++;
+	local_bh_disable();
+	ACCESS_PRIVATE(&req->timer, function)(&req->timer);
+	local_bh_enable();
+	return true;
+}
+
+static u64 side_deadline(struct side *s)
+{
+	return READ_ONCE(s->qp->req.deadline) ?: U64_MAX;
+}
+
+bool pair_step(struct pair *p)
+{
+	struct side *first = &p->side[0];
+
+	if (fake_net_deliver(&p->net))
+		return true;
+	/* A run that used up its budget goes on in a tasklet */
+	usleep_range(10, 50);
+	if (fake_net_deliver(&p->net))
+		return true;
+	if (side_deadline(&p->side[1]) < side_deadline(first))
+		first = &p->side[1];
+	return side_expire(first);
+}
+
+static u32 pair_completions(struct sroce_cq *cq)
+{
+	return READ_ONCE(cq->ring.index) - READ_ONCE(cq->cons);
+}
+
+bool pair_wait(struct pair *p, struct sroce_cq *cq, u32 n)
+{
+	int steps = 1000000;
+
+	while (pair_completions(cq) < n) {
+		if (!--steps || !pair_step(p))
+			return false;
+		cond_resched();
+	}
+	return true;
+}
+
+void pair_settle(struct pair *p)
+{
+	int steps = 100000;
+
+	while (pair_step(p) && --steps)
+		cond_resched();
+	KUNIT_EXPECT_GT(p->test, steps, 0);
+}
+
+void pair_deliver(struct pair *p)
+{
+	fake_net_settle(&p->net);
+	usleep_range(10, 50);
+	fake_net_settle(&p->net);
+}
+
+/* --- completions -------------------------------------------------------------------------------- */
+
+bool side_poll(struct sroce_cq *cq, struct ib_wc *wc)
+{
+	return sroce_cq_poll(cq, 1, wc) == 1;
+}
+
+void side_expect(struct side *s, struct sroce_cq *cq, u64 wr_id,
+		 enum ib_wc_status status, struct ib_wc *wc)
+{
+	struct kunit *test = s->pair->test;
+
+	KUNIT_ASSERT_TRUE_MSG(test, pair_wait(s->pair, cq, 1),
+			      "no completion of %llu", wr_id);
+	KUNIT_ASSERT_TRUE(test, side_poll(cq, wc));
+	KUNIT_EXPECT_EQ(test, wc->wr_id, wr_id);
+	KUNIT_EXPECT_EQ_MSG(test, wc->status, status, "wr_id %llu", wr_id);
+	KUNIT_EXPECT_PTR_EQ(test, wc->qp, &s->ibqp);
+}
+
+void side_expect_none(struct side *s)
+{
+	struct ib_wc wc;
+
+	KUNIT_EXPECT_FALSE_MSG(s->pair->test, side_poll(&s->scq, &wc),
+			       "send %llu, status %d", wc.wr_id, wc.status);
+	KUNIT_EXPECT_FALSE_MSG(s->pair->test, side_poll(&s->rcq, &wc),
+			       "recv %llu, status %d", wc.wr_id, wc.status);
+}
+
+/* --- packets --------------------------------------------------------------------------------------- */
+
+static bool rule_applies(const struct rule *r, const struct fake_packet *p)
+{
+	return p->path == &r->from->path && p->t.op == r->op &&
+	       (!r->by_psn || p->t.psn == r->psn);
+}
+
+static enum fake_verdict rules_filter(struct fake_net *net,
+				      const struct fake_packet *p)
+{
+	struct rule *r;
+
+	for (r = net->arg; r->from; r++) {
+		if (!rule_applies(r, p) || (r->count && r->hits == r->count))
+			continue;
+		if (r->skip) {
+			r->skip--;
+			continue;
+		}
+		r->hits++;
+		return r->verdict;
+	}
+	return FAKE_PASS;
+}
+
+void pair_rules(struct pair *p, struct rule *rules)
+{
+	p->net.arg = rules;
+	p->net.filter = rules ? rules_filter : NULL;
+}
+
+const struct fake_log *side_sent_nth(struct side *s, u8 op, int syndrome, u32 n)
+{
+	struct fake_net *net = &s->pair->net;
+	u32 i = net->sent > FAKE_NET_LOG ? net->sent - FAKE_NET_LOG : 0;
+	const struct fake_log *l;
+
+	for (; i != net->sent; i++) {
+		l = &net->log[i % FAKE_NET_LOG];
+		if (l->path == &s->path && l->op == op &&
+		    (syndrome < 0 || l->syndrome == syndrome) && !n--)
+			return l;
+	}
+	return NULL;
+}
+
+u32 side_sent(struct side *s, u8 op, int syndrome)
+{
+	u32 n = 0;
+
+	while (side_sent_nth(s, op, syndrome, n))
+		n++;
+	return n;
+}
+
+struct sroce_train side_train(struct side *from, u8 op, u32 psn)
+{
+	return (struct sroce_train){
+		.op = op,
+		.service = SROCE_RC,
+		.flags = SROCE_START | SROCE_END | SROCE_ACKREQ,
+		.pkey = 0xffff,
+		.mtu = from->pair->mtu,
+		.dqpn = pair_peer(from)->qp->qpn,
+		.psn = psn & SROCE_PSN_MASK,
+		.npkts = 1,
+		.rkey = pair_peer(from)->mr->key,
+		.va = (uintptr_t)pair_peer(from)->mem,
+	};
+}
+
+void side_inject(struct side *from, const struct sroce_train *t)
+{
+	KUNIT_ASSERT_TRUE(from->pair->test, fake_net_inject(&from->path, t));
+}
+
+void side_inject_ack(struct side *from, u8 syndrome, u32 psn)
+{
+	struct sroce_train t = side_train(from, SROCE_OP_ACK, psn);
+
+	t.flags = SROCE_START | SROCE_END;
+	t.syndrome = syndrome;
+	side_inject(from, &t);
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Completion queues. For a process the ring is the interface: it moves cons and
+ * the arm word (ring header flags) itself. For kernel users both are private
+ * and the same ring holds the entries.
+ */
+#include <linux/ktime.h>
+
+#include "lock.h"
+#include "transport/internal.h"
+
+int sroce_cq_init(struct sroce_cq *cq, struct sroce_port *port, u32 entries)
+{
+	cq->port = port;
+	spin_lock_init(&cq->lock);
+	refcount_set(&cq->users, 1);
+	init_completion(&cq->idle);
+	return sroce_ring_alloc(&cq->ring, entries, sizeof(struct sroce_cqe));
+}
+
+void sroce_cq_cleanup(struct sroce_cq *cq)
+{
+	if (!refcount_dec_and_test(&cq->users))
+		wait_for_completion(&cq->idle);
+	sroce_ring_free(&cq->ring);
+}
+
+/* Consumer's index, as far as it can be believed */
+static u32 sroce_cq_cons(const struct sroce_cq *cq)
+{
+	return cq->user ? smp_load_acquire(&cq->ring.hdr->cons) : cq->cons;
+}
+
+static u32 sroce_cq_used(const struct sroce_cq *cq)
+{
+	return cq->ring.index - sroce_cq_cons(cq);
+}
+
+int sroce_cq_resize(struct sroce_cq *cq, u32 entries, struct sroce_ring *old)
+{
+	struct sroce_ring ring = {};
+	u32 cons, i;
+	int err;
+
+	err = sroce_ring_alloc(&ring, entries, sizeof(struct sroce_cqe));
+	if (err)
+		return err;
+
+	sroce_lock(&cq->lock);
+	cons = sroce_cq_cons(cq);
+	if (cq->ring.index - cons > sroce_ring_entries(&ring)) {
+		sroce_unlock(&cq->lock);
+		sroce_ring_free(&ring);
+		return -EINVAL;
+	}
+	for (i = cons; i != cq->ring.index; i++)
+		memcpy(sroce_ring_entry(&ring, i),
+		       sroce_ring_entry(&cq->ring, i), sizeof(struct sroce_cqe));
+	ring.index = cq->ring.index;
+	ring.hdr->prod = ring.index;
+	ring.hdr->cons = cons;
+	ring.hdr->flags = READ_ONCE(cq->ring.hdr->flags);
+	*old = cq->ring;
+	cq->ring = ring;
+	sroce_unlock(&cq->lock);
+	return 0;
+}
+
+static bool sroce_cq_take_arm(struct sroce_cq *cq, bool solicited)
+{
+	u32 *arm = cq->user ? &cq->ring.hdr->flags : &cq->armed;
+	u32 armed;
+
+	/* The application arms, then looks at prod; here it is the other way */
+	smp_mb();
+	armed = READ_ONCE(*arm);
+	if (armed == SROCE_CQ_IDLE ||
+	    (armed == SROCE_CQ_ARM_SOLICITED && !solicited))
+		return false;
+	return xchg(arm, SROCE_CQ_IDLE) != SROCE_CQ_IDLE;
+}
+
+static void sroce_cq_notify(struct sroce_cq *cq)
+{
+	if (cq->notify_queued)
+		return;
+	cq->notify_queued = true;
+	refcount_inc(&cq->users);
+	sroce_cq_queue(cq);
+}
+
+static void sroce_cq_overrun(struct sroce_cq *cq)
+{
+	struct ib_event event = {
+		.device = cq->ibcq.device,
+		.event = IB_EVENT_CQ_ERR,
+		.element.cq = &cq->ibcq,
+	};
+
+	if (cq->ibcq.event_handler)
+		cq->ibcq.event_handler(&event, cq->ibcq.cq_context);
+}
+
+bool sroce_cq_add(struct sroce_cq *cq, struct ib_qp *ibqp,
+		  struct sroce_cqe *cqe, bool solicited)
+{
+	bool overran = false;
+	bool ok = false;
+
+	cqe->qpn = ibqp->qp_num;
+	cqe->timestamp = cq->timestamp ? ktime_get_ns() : 0;
+	/* A kernel user wants the QP itself; a process must not see it */
+	cqe->reserved1 = cq->user ? 0 : (uintptr_t)ibqp;
+	spin_lock(&cq->lock);
+	if (!cq->overrun && sroce_cq_used(cq) <= cq->ring.mask) {
+		memcpy(sroce_ring_entry(&cq->ring, cq->ring.index), cqe,
+		       sizeof(*cqe));
+		sroce_ring_produced(&cq->ring, 1);
+		if (sroce_cq_take_arm(cq, solicited))
+			sroce_cq_notify(cq);
+		ok = true;
+	} else if (!cq->overrun) {
+		cq->overrun = true;
+		overran = true;
+	}
+	spin_unlock(&cq->lock);
+	if (overran)
+		sroce_cq_overrun(cq);
+	return ok;
+}
+
+/* The ABI's flags are numbered as user space does, where INV is another bit */
+static int sroce_wc_flags(u32 flags)
+{
+	return (flags & (SROCE_CQE_GRH | SROCE_CQE_IMM | SROCE_CQE_SMAC |
+			 SROCE_CQE_VLAN | SROCE_CQE_NETWORK_HDR)) |
+	       (flags & SROCE_CQE_INV ? IB_WC_WITH_INVALIDATE : 0);
+}
+
+/* Numbers of the ABI's opcodes are those of ib_wc_opcode */
+static void sroce_cqe_to_wc(const struct sroce_cqe *cqe, struct ib_wc *wc)
+{
+	wc->wr_id = cqe->wr_id;
+	wc->status = cqe->status;
+	wc->opcode = cqe->opcode;
+	wc->vendor_err = cqe->vendor_err;
+	wc->byte_len = cqe->byte_len;
+	wc->qp = (struct ib_qp *)(uintptr_t)cqe->reserved1;
+	if (cqe->flags & SROCE_CQE_INV)
+		wc->ex.invalidate_rkey = cqe->invalidate_rkey;
+	else
+		wc->ex.imm_data = cqe->imm_data;
+	wc->src_qp = cqe->src_qp;
+	wc->slid = 0;
+	wc->wc_flags = sroce_wc_flags(cqe->flags);
+	wc->pkey_index = cqe->pkey_index;
+	wc->sl = cqe->sl;
+	wc->dlid_path_bits = 0;
+	wc->port_num = 1;
+	memcpy(wc->smac, cqe->smac, sizeof(wc->smac));
+	wc->vlan_id = cqe->vlan_id;
+	wc->network_hdr_type = cqe->network_hdr_type;
+}
+
+int sroce_cq_poll(struct sroce_cq *cq, int n, struct ib_wc *wc)
+{
+	const struct sroce_cqe *cqe;
+	int got = 0;
+
+	sroce_lock(&cq->lock);
+	while (got < n && cq->cons != cq->ring.index) {
+		cqe = sroce_ring_entry(&cq->ring, cq->cons++);
+		/* qpn 0: the QP is gone */
+		if (cqe->qpn)
+			sroce_cqe_to_wc(cqe, &wc[got++]);
+	}
+	sroce_unlock(&cq->lock);
+	return got;
+}
+
+int sroce_cq_arm(struct sroce_cq *cq, enum ib_cq_notify_flags flags)
+{
+	u32 want = (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED ?
+		   SROCE_CQ_ARM_SOLICITED : SROCE_CQ_ARM_ANY;
+	int missed;
+
+	sroce_lock(&cq->lock);
+	cq->armed = max(cq->armed, want);
+	missed = (flags & IB_CQ_REPORT_MISSED_EVENTS) &&
+		 cq->cons != cq->ring.index;
+	sroce_unlock(&cq->lock);
+	return missed;
+}
+
+void sroce_cq_forget(struct sroce_cq *cq, const struct ib_qp *ibqp)
+{
+	struct sroce_cqe *cqe;
+	u32 i;
+
+	sroce_lock(&cq->lock);
+	for (i = cq->cons; i != cq->ring.index; i++) {
+		cqe = sroce_ring_entry(&cq->ring, i);
+		if (cqe->qpn == ibqp->qp_num)
+			cqe->qpn = 0;
+	}
+	sroce_unlock(&cq->lock);
+}

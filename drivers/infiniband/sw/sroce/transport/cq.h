@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Completion queues as the transport fills them. What ib_core calls is in
+ * verbs/cq.c.
+ */
+#ifndef SROCE_TRANSPORT_CQ_H
+#define SROCE_TRANSPORT_CQ_H
+
+#include <linux/completion.h>
+#include <linux/list.h>
+#include <linux/refcount.h>
+#include <linux/spinlock.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/sroce-abi.h>
+
+#include "memory/ring.h"
+
+struct sroce_port;
+
+/**
+ * struct sroce_cq - completion queue
+ * @ibcq: what ib_core knows; its cqe field is the usable size
+ * @port: device
+ * @lock: protects all below; taken by sroce_lock(), innermost
+ * @ring: completions, in the form of the user ABI for kernel users too
+ * @user: a process owns the consumer index and the arm word in @ring
+ * @timestamp: completions carry the time
+ * @overrun: a completion did not fit; nothing is added any more
+ * @cons: kernel consumer's index, when not @user
+ * @armed: kernel consumer's arm word (SROCE_CQ_*), when not @user
+ * @notify: on a CPU's list of queues whose handler is to be called
+ * @notify_queued: @notify is in use
+ * @users: 1 and one for each CPU list that holds it
+ * @idle: completed when @users falls to 0
+ */
+struct sroce_cq {
+	struct ib_cq ibcq;
+	struct sroce_port *port;
+	spinlock_t lock;
+	struct sroce_ring ring;
+	bool user;
+	bool timestamp;
+	bool overrun;
+	u32 cons;
+	u32 armed;
+	struct list_head notify;
+	bool notify_queued;
+	refcount_t users;
+	struct completion idle;
+};
+
+static inline struct sroce_cq *to_sroce_cq(struct ib_cq *ibcq)
+{
+	return container_of(ibcq, struct sroce_cq, ibcq);
+}
+
+/**
+ * sroce_cq_init() - make a completion queue
+ * @cq: zeroed but for @cq->ibcq, @cq->user, @cq->timestamp
+ * @port: device
+ * @entries: wanted size
+ *
+ * Context: process.
+ * Return: 0 or a negative errno.
+ */
+int sroce_cq_init(struct sroce_cq *cq, struct sroce_port *port, u32 entries);
+
+/**
+ * sroce_cq_cleanup() - end a completion queue that no QP uses any more
+ * @cq: queue
+ *
+ * Waits for a completion handler that is being called, so it must not be
+ * called from one.
+ *
+ * Context: process, may sleep.
+ */
+void sroce_cq_cleanup(struct sroce_cq *cq);
+
+/**
+ * sroce_cq_resize() - move the outstanding completions into another ring
+ * @cq: queue
+ * @entries: new size
+ * @old: set to the old ring, for the caller to free
+ *
+ * Nothing is lost under traffic: completions keep their order and the new ring
+ * starts with the consumer's index of the old one.
+ *
+ * Context: process.
+ * Return: 0, -EINVAL when more completions are outstanding than @entries,
+ * -ENOMEM; the queue is unchanged on failure.
+ */
+int sroce_cq_resize(struct sroce_cq *cq, u32 entries, struct sroce_ring *old);
+
+/**
+ * sroce_cq_add() - add one completion
+ * @cq: queue
+ * @ibqp: QP whose work request completes
+ * @cqe: the rest of its contents; QP number and timestamp are filled in here
+ * @solicited: the sender asked for an event, or the status is an error
+ *
+ * When the queue is armed its handler is called after the caller has dropped
+ * all its locks. When the queue is full, an IB_EVENT_CQ_ERR is raised once and
+ * the completion is lost.
+ *
+ * Context: bottom halves off.
+ * Return: false when the queue has overrun: the QP must go to ERR.
+ */
+bool sroce_cq_add(struct sroce_cq *cq, struct ib_qp *ibqp,
+		  struct sroce_cqe *cqe, bool solicited);
+
+/**
+ * sroce_cq_poll() - take completions, for kernel users
+ * @cq: queue with !@cq->user
+ * @n: most to take
+ * @wc: filled in
+ *
+ * Context: any.
+ * Return: number taken.
+ */
+int sroce_cq_poll(struct sroce_cq *cq, int n, struct ib_wc *wc);
+
+/**
+ * sroce_cq_arm() - ask for an event, for kernel users
+ * @cq: queue with !@cq->user
+ * @flags: IB_CQ_SOLICITED or IB_CQ_NEXT_COMP, and IB_CQ_REPORT_MISSED_EVENTS
+ *
+ * Context: any.
+ * Return: 1 when completions are there already and the caller wanted to know.
+ */
+int sroce_cq_arm(struct sroce_cq *cq, enum ib_cq_notify_flags flags);
+
+/**
+ * sroce_cq_forget() - drop the completions of a QP
+ * @cq: queue with !@cq->user
+ * @ibqp: QP that goes to RESET or is destroyed
+ *
+ * Context: any.
+ */
+void sroce_cq_forget(struct sroce_cq *cq, const struct ib_qp *ibqp);
+
+#endif

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Unreliable datagrams, and QP 1, which is one with a fixed Q_Key. Each
+ * message is one packet, complete when it was handed to the network.
+ */
+#include "memory/copy.h"
+#include "net/net.h"
+#include "transport/internal.h"
+
+#define SROCE_GRH_BYTES 40
+
+/* Q_Key of QP 1 (IBA 10.2.5) */
+#define SROCE_GSI_QKEY 0x80010000
+
+static u32 sroce_own_qkey(const struct sroce_qp *qp)
+{
+	return qp->type == IB_QPT_GSI ? SROCE_GSI_QKEY : qp->attr.qkey;
+}
+
+/* With the top bit set the QP's own Q_Key goes out instead (IBA 10.2.5) */
+static u32 sroce_send_qkey(const struct sroce_qp *qp, u32 qkey)
+{
+	return qkey & BIT(31) ? sroce_own_qkey(qp) : qkey;
+}
+
+static int sroce_gather_datagram(struct sroce_gather *g, struct sroce_qp *qp,
+				 struct sroce_swqe *slot)
+{
+	if (slot->wqe.flags & SROCE_SEND_INLINE) {
+		g->nbv = sroce_bvec_from_virt(g->bv, ARRAY_SIZE(g->bv),
+					      sroce_swqe_data(slot),
+					      slot->length);
+		g->len = slot->length;
+		return 0;
+	}
+	return sroce_gather_sges(g, qp, sroce_swqe_data(slot),
+				 slot->wqe.num_sge, 0, 0, slot->length);
+}
+
+static void sroce_datagram_train(struct sroce_qp *qp, struct sroce_train *t,
+				 const struct sroce_swqe *slot)
+{
+	*t = (struct sroce_train){
+		.op = SROCE_OP_SEND,
+		.service = SROCE_UD,
+		.flags = SROCE_START | SROCE_END,
+		.pkey = qp->port->pkey,
+		.mtu = qp->port->mtu,
+		.dqpn = slot->wqe.ud.remote_qpn & SROCE_QPN_MASK,
+		.psn = qp->req.send_psn,
+		.npkts = 1,
+		.qkey = sroce_send_qkey(qp, slot->wqe.ud.remote_qkey),
+		.sqpn = qp->qpn,
+	};
+	if (slot->wqe.opcode == SROCE_WR_SEND_IMM) {
+		t->flags |= SROCE_IMM;
+		t->imm = slot->wqe.imm_data;
+	}
+	if (slot->wqe.flags & SROCE_SEND_SOLICITED)
+		t->flags |= SROCE_SOLICITED;
+}
+
+void sroce_datagram_send(struct sroce_qp *qp, struct sroce_tx *tx,
+			 struct sroce_swqe *slot)
+{
+	struct sroce_gather *g;
+	struct sroce_path *path;
+	struct sroce_train t;
+
+	slot->state = SROCE_SWQE_DONE;
+	path = sroce_ah_path(qp->port, slot->wqe.ud.ahn, qp->pd);
+	if (!path) {
+		slot->status = IB_WC_LOC_QP_OP_ERR;
+		return;
+	}
+	g = sroce_gather_begin();
+	if (slot->length && sroce_gather_datagram(g, qp, slot)) {
+		slot->status = IB_WC_LOC_PROT_ERR;
+	} else {
+		sroce_datagram_train(qp, &t, slot);
+		sroce_gather_train(g, &t, slot->length);
+		sroce_send_train(&qp->req.half, tx, path, &t, g);
+		qp->req.send_psn = sroce_psn_add(qp->req.send_psn, 1);
+		/* Nothing will ever be acknowledged */
+		qp->req.una_psn = qp->req.send_psn;
+		qp->req.next_psn = qp->req.send_psn;
+	}
+	sroce_gather_end(g);
+	sroce_path_put(path);
+}
+
+static int sroce_place_datagram(struct sroce_qp *qp, struct sroce_train *t,
+				const struct sroce_rx_info *info)
+{
+	struct sroce_responder *resp = &qp->resp;
+	u32 len = t->bi.bi_size;
+	struct bvec_iter di = { .bi_size = SROCE_GRH_BYTES + len };
+	struct sroce_gather *g = sroce_gather_begin();
+	int err;
+
+	err = sroce_gather_sges(g, qp, (struct sroce_sge *)(resp->wqe + 1),
+				resp->wqe->num_sge, IB_ACCESS_LOCAL_WRITE, 0,
+				SROCE_GRH_BYTES + len);
+	if (!err) {
+		sroce_bvec_write(g->bv, &di, info->grh, SROCE_GRH_BYTES);
+		if (len)
+			sroce_bvec_copy(g->bv, &di, t->bv, &t->bi, len);
+	}
+	sroce_gather_end(g);
+	return err;
+}
+
+static void sroce_datagram_complete(struct sroce_qp *qp,
+				    const struct sroce_train *t,
+				    const struct sroce_rx_info *info, u32 len,
+				    enum ib_wc_status status)
+{
+	struct sroce_cqe cqe = {
+		.status = status,
+		.opcode = IB_WC_RECV,
+		.byte_len = SROCE_GRH_BYTES + len,
+		.flags = SROCE_CQE_GRH | SROCE_CQE_NETWORK_HDR,
+		.src_qp = t->sqpn,
+		.sl = info->sl,
+		.network_hdr_type = info->network_hdr_type,
+	};
+
+	if (t->flags & SROCE_IMM) {
+		cqe.flags |= SROCE_CQE_IMM;
+		cqe.imm_data = t->imm;
+	}
+	if (info->has_smac) {
+		cqe.flags |= SROCE_CQE_SMAC;
+		memcpy(cqe.smac, info->smac, sizeof(cqe.smac));
+	}
+	if (info->vlan_id < 0xffff) {
+		cqe.flags |= SROCE_CQE_VLAN;
+		cqe.vlan_id = info->vlan_id;
+	}
+	sroce_recv_complete(qp, &cqe, t->flags & SROCE_SOLICITED);
+}
+
+static bool sroce_datagram_wanted(struct sroce_qp *qp,
+				  const struct sroce_train *t)
+{
+	enum ib_qp_state state = sroce_qp_state(qp);
+
+	if (t->op != SROCE_OP_SEND ||
+	    (state != IB_QPS_RTR && state != IB_QPS_RTS &&
+	     state != IB_QPS_SQD && state != IB_QPS_SQE)) {
+		sroce_qp_count(qp, SROCE_CNT_RX_DISCARDS, 1);
+		return false;
+	}
+	if (t->qkey != sroce_own_qkey(qp)) {
+		sroce_qp_count(qp, SROCE_CNT_RX_BAD_QKEY, 1);
+		return false;
+	}
+	return true;
+}
+
+void sroce_datagram_receive(struct sroce_qp *qp, struct sroce_train *t,
+			    const struct sroce_rx_info *info)
+{
+	enum ib_wc_status status = IB_WC_SUCCESS;
+	struct sroce_responder *resp = &qp->resp;
+	u32 len = t->bi.bi_size;
+	int err;
+
+	if (!sroce_datagram_wanted(qp, t))
+		return;
+	err = sroce_recv_take(qp);
+	if (err == -ENOENT) {
+		sroce_qp_count(qp, SROCE_CNT_OUT_OF_BUFFER, 1);
+		return;
+	}
+	if (err)
+		status = IB_WC_LOC_QP_OP_ERR;
+	else if (SROCE_GRH_BYTES + len > resp->recv_len)
+		status = IB_WC_LOC_LEN_ERR;
+	else if (sroce_place_datagram(qp, t, info))
+		status = IB_WC_LOC_PROT_ERR;
+	if (status == IB_WC_LOC_LEN_ERR)
+		sroce_qp_count(qp, SROCE_CNT_RESP_LOCAL_LENGTH_ERROR, 1);
+	sroce_datagram_complete(qp, t, info, len, status);
+	/* A receive queue that cannot be trusted ends the QP (IBA 10.10.2.2) */
+	if (status != IB_WC_SUCCESS)
+		sroce_qp_error(qp);
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Trains between two QPs of this host: no packet, no ICRC, one copy from the
+ * sender's memory to the receiver's.
+ *
+ * A train is put into the inbox of the receiving half while the sender's lock
+ * is held, so that the order is kept, and is taken out when the receiver runs.
+ * Until then it holds the memory regions that it points into.
+ */
+#include <linux/slab.h>
+
+#include "memory/copy.h"
+#include "net/net.h"
+#include "transport/internal.h"
+
+/* Payloads up to this are copied into the parcel: cheaper than holding pages */
+#define SROCE_PARCEL_COPY 256
+
+struct sroce_parcel {
+	struct list_head node;
+	struct sroce_path *path;
+	struct sroce_train t;
+	struct bio_vec copy;
+	u32 nmrs;
+	struct sroce_mr **mrs;
+	struct bio_vec bv[];
+};
+
+struct sroce_train *sroce_parcel_train(struct sroce_parcel *p)
+{
+	return &p->t;
+}
+
+struct sroce_path *sroce_parcel_path(struct sroce_parcel *p)
+{
+	return p->path;
+}
+
+void sroce_parcel_free(struct sroce_parcel *p)
+{
+	while (p->nmrs)
+		sroce_mr_put(p->mrs[--p->nmrs]);
+	sroce_path_put(p->path);
+	kfree(p);
+}
+
+static struct sroce_parcel *sroce_parcel_copy(const struct sroce_train *t)
+{
+	u32 len = t->bi.bi_size;
+	struct bvec_iter si = t->bi;
+	struct sroce_parcel *p;
+
+	p = kmalloc(sizeof(*p) + len, GFP_ATOMIC);
+	if (!p)
+		return NULL;
+	p->t = *t;
+	p->nmrs = 0;
+	if (len) {
+		sroce_bvec_read(p->bv, t->bv, &si, len);
+		bvec_set_virt(&p->copy, p->bv, len);
+		p->t.bv = &p->copy;
+		p->t.bi = (struct bvec_iter){ .bi_size = len };
+	}
+	return p;
+}
+
+static struct sroce_parcel *sroce_parcel_refer(const struct sroce_train *t,
+					       const struct sroce_gather *g)
+{
+	struct sroce_parcel *p;
+	u32 i;
+
+	p = kmalloc(sizeof(*p) + g->nbv * sizeof(g->bv[0]) +
+		    g->nmrs * sizeof(g->mrs[0]), GFP_ATOMIC);
+	if (!p)
+		return NULL;
+	p->t = *t;
+	memcpy(p->bv, g->bv, g->nbv * sizeof(g->bv[0]));
+	p->t.bv = p->bv;
+	p->mrs = (struct sroce_mr **)&p->bv[g->nbv];
+	p->nmrs = g->nmrs;
+	for (i = 0; i < g->nmrs; i++) {
+		p->mrs[i] = g->mrs[i];
+		sroce_mr_hold(p->mrs[i]);
+	}
+	return p;
+}
+
+/* Inline data is in the work request, which may be reused before delivery */
+static struct sroce_parcel *sroce_parcel_make(const struct sroce_train *t,
+					      const struct sroce_gather *g)
+{
+	if (!g || !g->nmrs || t->bi.bi_size <= SROCE_PARCEL_COPY)
+		return sroce_parcel_copy(t);
+	return sroce_parcel_refer(t, g);
+}
+
+static bool sroce_inbox_put(struct sroce_half *half, struct sroce_parcel *p)
+{
+	bool ok;
+
+	spin_lock(&half->inbox_lock);
+	ok = half->inbox_len < SROCE_INBOX_MAX;
+	if (ok) {
+		list_add_tail(&p->node, &half->inbox);
+		half->inbox_len++;
+	}
+	spin_unlock(&half->inbox_lock);
+	return ok;
+}
+
+struct sroce_parcel *sroce_inbox_next(struct sroce_half *half)
+{
+	struct sroce_parcel *p;
+
+	if (list_empty(&half->inbox))
+		return NULL;
+	spin_lock(&half->inbox_lock);
+	p = list_first_entry_or_null(&half->inbox, struct sroce_parcel, node);
+	if (p) {
+		list_del(&p->node);
+		half->inbox_len--;
+	}
+	spin_unlock(&half->inbox_lock);
+	return p;
+}
+
+void sroce_half_purge(struct sroce_half *half)
+{
+	struct sroce_parcel *p;
+
+	local_bh_disable();
+	while ((p = sroce_inbox_next(half)))
+		sroce_parcel_free(p);
+	local_bh_enable();
+}
+
+/* Is this the QP that the path's destination address stands for? */
+static bool sroce_direct_peer(const struct sroce_qp *peer,
+			      const struct sroce_path *path)
+{
+	return peer->port->ifindex == path->direct_ifindex &&
+	       peer->port->net_cookie == path->net_cookie;
+}
+
+static void sroce_direct_deliver(struct sroce_qp *from, struct sroce_qp *peer,
+				 struct sroce_path *path,
+				 const struct sroce_train *t,
+				 const struct sroce_gather *g)
+{
+	struct sroce_half *half = sroce_op_is_response(t->op) ?
+				  &peer->req.half : &peer->resp.half;
+	struct sroce_parcel *p = sroce_parcel_make(t, g);
+
+	if (!p) {
+		sroce_qp_count(from, SROCE_CNT_TX_DROPS, t->npkts);
+		return;
+	}
+	p->path = sroce_path_get(path);
+	if (!sroce_inbox_put(half, p)) {
+		sroce_parcel_free(p);
+		sroce_qp_count(from, SROCE_CNT_TX_DROPS, t->npkts);
+		return;
+	}
+	sroce_qp_count(from, SROCE_CNT_DIRECT_PACKETS, t->npkts);
+	sroce_qp_count(from, SROCE_CNT_DIRECT_BYTES, t->bi.bi_size);
+	sroce_half_queue(half);
+}
+
+static void sroce_direct_send(struct sroce_qp *from, struct sroce_path *path,
+			      const struct sroce_train *t,
+			      const struct sroce_gather *g)
+{
+	struct sroce_qp *peer = sroce_qp_find(t->dqpn);
+
+	if (peer && sroce_direct_peer(peer, path))
+		sroce_direct_deliver(from, peer, path, t, g);
+	else
+		sroce_qp_count(from, SROCE_CNT_RX_NO_QP, t->npkts);
+	if (peer)
+		sroce_qp_put(peer);
+}
+
+/* The destructor's kick and this check must not miss each other */
+static void sroce_half_check_space(struct sroce_half *half)
+{
+	if (atomic_read(&half->txq.bytes) <= half->txq.limit)
+		return;
+	WRITE_ONCE(half->starved, true);
+	smp_mb();
+	sroce_half_unstarve(half);
+}
+
+void sroce_half_unstarve(struct sroce_half *half)
+{
+	if (half->starved &&
+	    atomic_read(&half->txq.bytes) <= half->txq.limit / 2)
+		WRITE_ONCE(half->starved, false);
+}
+
+void sroce_send_train(struct sroce_half *half, struct sroce_tx *tx,
+		      struct sroce_path *path, struct sroce_train *t,
+		      struct sroce_gather *g)
+{
+	struct sroce_qp *qp = half->qp;
+
+	/* QP 1 is in no table; it can wait for a packet */
+	if (path->direct_ifindex && t->dqpn != SROCE_QPN_GSI &&
+	    t->dqpn != SROCE_QPN_MULTICAST) {
+		sroce_direct_send(qp, path, t, g);
+		return;
+	}
+	qp->port->xmit->send(tx, path, t, &half->txq);
+	sroce_half_check_space(half);
+}

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What the files of this directory call of each other.
+ */
+#ifndef SROCE_TRANSPORT_INTERNAL_H
+#define SROCE_TRANSPORT_INTERNAL_H
+
+#include "compat.h"
+#include "transport/qp.h"
+
+/* A train has at most this many packets and bytes; the window is larger */
+#define SROCE_TRAIN_PACKETS 64
+#define SROCE_TRAIN_BYTES (256 * 1024)
+
+/*
+ * Enough for SROCE_TRAIN_BYTES in SROCE_MAX_SGE elements: each may begin with
+ * the last byte of a page and end with the first one of another.
+ */
+#define SROCE_TRAIN_BVECS (SROCE_TRAIN_BYTES / 4096 + 2 * SROCE_MAX_SGE)
+
+/* Trains that one half sends before it lets others run */
+#define SROCE_SEND_BUDGET 16
+
+/* Bytes in flight per QP, and of one QP in the stack's queues */
+#define SROCE_WINDOW_BYTES (1024 * 1024)
+#define SROCE_TXQ_BYTES (2 * 1024 * 1024)
+
+/* Trains from QPs of this host that may wait in an inbox */
+#define SROCE_INBOX_MAX 8192
+
+/**
+ * struct sroce_gather - pages of a piece of a message, held while it is sent
+ * @bv: the pages
+ * @nbv: entries of @bv
+ * @mrs: regions they belong to, held
+ * @nmrs: entries of @mrs
+ * @len: bytes in @bv
+ */
+struct sroce_gather {
+	struct bio_vec bv[SROCE_TRAIN_BVECS];
+	struct sroce_mr *mrs[SROCE_MAX_SGE];
+	unsigned int nbv;
+	unsigned int nmrs;
+	u32 len;
+};
+
+/* How many packets the network may bring a packet forward or back */
+#define SROCE_REORDERING 16
+
+/* A packet was seen that tells of a gap before it */
+static inline void sroce_gap_begin(struct sroce_gap *gap, u32 psn)
+{
+	gap->first = psn;
+	gap->high = psn;
+}
+
+/**
+ * sroce_gap_again() - see whether a gap was left by a repeated stream too
+ * @gap: what was seen of the first stream
+ * @psn: of a packet that is still not the missing one
+ *
+ * The rest of a stream in which a packet is missing must not be answered
+ * again, even when it is out of order. But the stream begins anew with the
+ * missing packet; PSNs that fall back to the beginning tell that it was lost again.
+ *
+ * Return: true when the stream has begun anew.
+ */
+static inline bool sroce_gap_again(struct sroce_gap *gap, u32 psn)
+{
+	if (sroce_psn_diff(psn, gap->first) <= 0 ||
+	    sroce_psn_diff(gap->high, psn) > SROCE_REORDERING) {
+		sroce_gap_begin(gap, psn);
+		return true;
+	}
+	if (sroce_psn_diff(psn, gap->high) > 0)
+		gap->high = psn;
+	return false;
+}
+
+/* --- run.c ---------------------------------------------------------------- */
+
+/**
+ * sroce_half_queue() - have a half run soon on this CPU
+ * @half: requester or responder of a QP the caller holds
+ *
+ * For callers that come through sroce_run_pending() before they turn bottom
+ * halves on again. Context: bottom halves off.
+ */
+void sroce_half_queue(struct sroce_half *half);
+
+/* The same from anywhere: a tasklet runs it. Context: any. */
+void sroce_half_kick(struct sroce_half *half);
+
+/* Have a completion queue's handler called, once no lock is held */
+void sroce_cq_queue(struct sroce_cq *cq);
+
+/**
+ * sroce_run_pending() - run what was queued on this CPU
+ *
+ * Context: bottom halves off, no lock of a QP or completion queue held.
+ */
+void sroce_run_pending(void);
+
+/* Lock a half, run it, unlock, run what that queued. Context: BHs may be on. */
+void sroce_half_run(struct sroce_half *half);
+
+/**
+ * sroce_gather_begin() - this CPU's gather buffer, empty
+ *
+ * Context: bottom halves off; one user at a time, which holds a half's lock and
+ * calls nothing between begin and end that could gather again.
+ */
+struct sroce_gather *sroce_gather_begin(void);
+void sroce_gather_end(struct sroce_gather *g);
+
+/**
+ * sroce_gather_key() - add a range of a region
+ * @g: buffer
+ * @qp: whose keys
+ * @key: L_Key or R_Key
+ * @access: rights needed
+ * @va: first byte
+ * @len: bytes, not 0
+ *
+ * Return: 0; -ENOSPC when @g is full (@g->len tells how far it came); an errno
+ * of sroce_mr_get() when the key must not be used.
+ */
+int sroce_gather_key(struct sroce_gather *g, struct sroce_qp *qp, u32 key,
+		     int access, u64 va, u32 len);
+
+/**
+ * sroce_gather_sges() - add a piece of a scatter/gather list
+ * @g: buffer
+ * @qp: whose keys
+ * @sge: elements
+ * @n: their number
+ * @access: rights needed
+ * @off: bytes of the list to skip
+ * @len: bytes to add; the list has as many after @off
+ *
+ * Return: as sroce_gather_key().
+ */
+int sroce_gather_sges(struct sroce_gather *g, struct sroce_qp *qp,
+		      const struct sroce_sge *sge, u32 n, int access, u32 off,
+		      u32 len);
+
+/* Let a train carry the first @len gathered bytes */
+static inline void sroce_gather_train(const struct sroce_gather *g,
+				      struct sroce_train *t, u32 len)
+{
+	t->bv = g->bv;
+	t->bi = (struct bvec_iter){ .bi_size = len };
+}
+
+/* --- direct.c ------------------------------------------------------------- */
+
+/**
+ * sroce_send_train() - send one train to the network or to a QP of this host
+ * @half: sender
+ * @tx: coupling buffer of this run
+ * @path: where to
+ * @t: train; its payload is in @g
+ * @g: pages of the payload, or NULL when there is none
+ *
+ * Context: @half's lock held.
+ */
+void sroce_send_train(struct sroce_half *half, struct sroce_tx *tx,
+		      struct sroce_path *path, struct sroce_train *t,
+		      struct sroce_gather *g);
+
+/* See whether there is buffer space again. Context: @half's lock held. */
+void sroce_half_unstarve(struct sroce_half *half);
+
+struct sroce_parcel;
+
+/* Next train of an inbox, or NULL. Context: @half's lock held. */
+struct sroce_parcel *sroce_inbox_next(struct sroce_half *half);
+struct sroce_train *sroce_parcel_train(struct sroce_parcel *p);
+struct sroce_path *sroce_parcel_path(struct sroce_parcel *p);
+void sroce_parcel_free(struct sroce_parcel *p);
+
+/* Forget what waits for a half of a QP that is dead */
+void sroce_half_purge(struct sroce_half *half);
+
+/* --- receive.c ------------------------------------------------------------ */
+
+/* Take one train of a QP of this host. Context: the half's lock held. */
+void sroce_receive_parcel(struct sroce_qp *qp, struct sroce_parcel *p);
+
+/* --- qp.c ----------------------------------------------------------------- */
+
+static inline void sroce_qp_hold(struct sroce_qp *qp)
+{
+	refcount_inc(&qp->refs);
+}
+
+/**
+ * sroce_qp_error() - move a QP to ERR; both halves flush their queues soon
+ * @qp: QP in any state
+ *
+ * Context: bottom halves off; either half's lock may be held.
+ */
+void sroce_qp_error(struct sroce_qp *qp);
+
+/*
+ * Likewise, because a completion was lost: with an event, once, however many
+ * more will be lost while the queues are flushed.
+ */
+void sroce_qp_fatal(struct sroce_qp *qp);
+
+/* The send side of a datagram QP failed: SQE, the receive side goes on */
+void sroce_qp_send_error(struct sroce_qp *qp);
+
+/* Raise an affiliated asynchronous event. Context: a half's lock held. */
+void sroce_qp_event(struct sroce_qp *qp, enum ib_event_type type);
+
+static inline enum ib_qp_state sroce_qp_state(const struct sroce_qp *qp)
+{
+	return READ_ONCE(qp->state);
+}
+
+static inline bool sroce_qp_is_datagram(const struct sroce_qp *qp)
+{
+	return qp->type == IB_QPT_UD || qp->type == IB_QPT_GSI;
+}
+
+static inline void sroce_qp_count(struct sroce_qp *qp, enum sroce_counter id,
+				  u64 n)
+{
+	sroce_count(qp->port->counters, id, n);
+}
+
+/* --- requester.c ----------------------------------------------------------- */
+
+static inline struct sroce_swqe *sroce_slot(const struct sroce_requester *req,
+					    u32 index)
+{
+	return req->slots + (size_t)(index & req->ring.mask) * req->slot_size;
+}
+
+static inline void *sroce_swqe_data(struct sroce_swqe *slot)
+{
+	return slot->data;
+}
+
+static inline bool sroce_swqe_has_response(const struct sroce_swqe *slot)
+{
+	return slot->op >= SROCE_OP_READ && slot->op <= SROCE_OP_ATOMIC_WRITE;
+}
+
+/* PSN after the last one of a work request that was sent */
+static inline u32 sroce_swqe_end(const struct sroce_swqe *slot)
+{
+	return sroce_psn_add(slot->first_psn, slot->npsn);
+}
+
+/* sroce_half.run of the requester */
+bool sroce_requester_run(struct sroce_half *half);
+
+/**
+ * sroce_requester_retire() - complete what is done at the head of the queue
+ * @qp: QP
+ *
+ * Everything before @una_psn is acknowledged. Completes in order, in the end
+ * also a work request that failed locally.
+ *
+ * Context: requester lock held.
+ */
+void sroce_requester_retire(struct sroce_qp *qp);
+
+/* Fail the work request at the head; the QP goes to ERR */
+void sroce_requester_fail(struct sroce_qp *qp, enum ib_wc_status status);
+
+/* --- response.c ------------------------------------------------------------ */
+
+/**
+ * sroce_requester_response() - take one response
+ * @qp: connected QP
+ * @t: response
+ *
+ * Context: requester lock held. The caller runs the engine afterwards.
+ */
+void sroce_requester_response(struct sroce_qp *qp, struct sroce_train *t);
+
+/* --- retransmit.c ----------------------------------------------------------- */
+
+/**
+ * sroce_requester_restart() - go back to the oldest unacknowledged PSN
+ * @qp: QP
+ * @why: counter of the reason
+ *
+ * Takes one from the retry count, but not for every one of a burst of NAKs; when
+ * that is used up the QP fails. Does nothing while the QP waits for a receiver
+ * that is not ready.
+ *
+ * Context: requester lock held.
+ */
+void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why);
+
+/* Put the send cursor to @una_psn, without counting a retry */
+void sroce_requester_rewind(struct sroce_qp *qp);
+
+/* A response made progress: reload the retry counts and the timer */
+void sroce_requester_progress(struct sroce_qp *qp);
+
+/* Something is in flight: see that the timer runs */
+void sroce_requester_arm(struct sroce_qp *qp);
+
+/* Stop sending for the time an RNR NAK asks for */
+void sroce_requester_rnr_wait(struct sroce_qp *qp, u8 code);
+
+void sroce_requester_timer_init(struct sroce_requester *req);
+
+/* --- batch.c ------------------------------------------------------------ */
+
+void sroce_batch_init(struct sroce_requester *req);
+
+/* --- responder.c ------------------------------------------------------------ */
+
+/**
+ * sroce_responder_request() - take one request of a connected QP
+ * @qp: QP
+ * @t: request
+ *
+ * Context: responder lock held. The caller runs sroce_responder_reply()
+ * afterwards.
+ */
+void sroce_responder_request(struct sroce_qp *qp, struct sroce_train *t);
+
+/* sroce_half.run of the responder */
+bool sroce_responder_run(struct sroce_half *half);
+
+/**
+ * sroce_recv_take() - take the next receive work request into resp->wqe
+ * @qp: QP
+ *
+ * Context: responder lock held.
+ * Return: 0, -ENOENT when there is none, -EINVAL when it is malformed (it is
+ * taken then all the same).
+ */
+int sroce_recv_take(struct sroce_qp *qp);
+
+/* Complete the receive work request taken; @cqe has all but wr_id and qpn */
+void sroce_recv_complete(struct sroce_qp *qp, struct sroce_cqe *cqe,
+			 bool solicited);
+
+/* Forget the message in progress and every queued answer */
+void sroce_responder_reset(struct sroce_responder *resp);
+
+/* --- reply.c ---------------------------------------------------------------- */
+
+/**
+ * sroce_responder_reply() - send READ responses, then the ACK or NAK owed
+ * @qp: QP
+ *
+ * Context: responder lock held.
+ * Return: true when the budget ran out before the work did.
+ */
+bool sroce_responder_reply(struct sroce_qp *qp);
+
+/* Queue the answer to a READ or atomic; false when there is no room */
+bool sroce_job_push(struct sroce_responder *resp,
+		    const struct sroce_rd_res *res);
+
+bool sroce_job_room(const struct sroce_responder *resp);
+
+/*
+ * Queue an answer once more, because the peer asks for it again: before those
+ * to later requests, and instead of the same one when that has not left yet.
+ */
+void sroce_job_repeat(struct sroce_responder *resp,
+		      const struct sroce_rd_res *res);
+
+/* --- datagram.c -------------------------------------------------------------- */
+
+/* Send one UD work request; sets its state and status */
+void sroce_datagram_send(struct sroce_qp *qp, struct sroce_tx *tx,
+			 struct sroce_swqe *slot);
+
+/* Take one UD packet. Context: responder lock held. */
+void sroce_datagram_receive(struct sroce_qp *qp, struct sroce_train *t,
+			    const struct sroce_rx_info *info);
+
+#endif

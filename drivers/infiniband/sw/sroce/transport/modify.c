@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * State changes that the consumer asks for. Which are legal was checked before
+ * (ib_modify_qp_is_ok()); here they take effect, under both locks.
+ */
+#include <linux/slab.h>
+
+#include "net/net.h"
+#include "transport/internal.h"
+
+/* What modify leaves behind: the old things to free once the locks are dropped */
+struct sroce_modify {
+	struct sroce_path *path;
+	struct sroce_rd_res *res;
+	struct sroce_rd_job *jobs;
+	u32 nres;
+	u32 njobs;
+};
+
+static int sroce_modify_alloc(struct sroce_modify *m,
+			      const struct ib_qp_attr *attr, int mask)
+{
+	if (!(mask & IB_QP_MAX_DEST_RD_ATOMIC))
+		return 0;
+	/* One more than the peer may have outstanding: the newest duplicate */
+	m->nres = attr->max_dest_rd_atomic + 1;
+	/* Answers to duplicates may wait beside answers to new requests */
+	m->njobs = 2 * m->nres;
+	m->res = kcalloc(m->nres, sizeof(*m->res), GFP_KERNEL_ACCOUNT);
+	m->jobs = kcalloc(m->njobs, sizeof(*m->jobs), GFP_KERNEL_ACCOUNT);
+	if (m->res && m->jobs)
+		return 0;
+	kfree(m->res);
+	kfree(m->jobs);
+	return -ENOMEM;
+}
+
+static void sroce_modify_free(struct sroce_modify *m)
+{
+	sroce_path_put(m->path);
+	kfree(m->res);
+	kfree(m->jobs);
+}
+
+static void sroce_swap_resources(struct sroce_responder *resp,
+				 struct sroce_modify *m)
+{
+	swap(resp->res, m->res);
+	swap(resp->jobs, m->jobs);
+	swap(resp->nres, m->nres);
+	swap(resp->njobs, m->njobs);
+	resp->res_next = 0;
+	resp->job_head = 0;
+	resp->job_tail = 0;
+}
+
+static void sroce_set_rights(struct ib_qp_attr *to,
+			     const struct ib_qp_attr *attr, int mask)
+{
+	if (mask & IB_QP_ACCESS_FLAGS)
+		to->qp_access_flags = attr->qp_access_flags;
+	if (mask & IB_QP_PKEY_INDEX)
+		to->pkey_index = attr->pkey_index;
+	if (mask & IB_QP_PORT)
+		to->port_num = attr->port_num;
+	if (mask & IB_QP_QKEY)
+		to->qkey = attr->qkey;
+	if (mask & IB_QP_DEST_QPN)
+		to->dest_qp_num = attr->dest_qp_num & SROCE_QPN_MASK;
+	if (mask & IB_QP_MAX_QP_RD_ATOMIC)
+		to->max_rd_atomic = attr->max_rd_atomic;
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
+		to->max_dest_rd_atomic = attr->max_dest_rd_atomic;
+	/* Asked for anew each time */
+	to->en_sqd_async_notify = mask & IB_QP_EN_SQD_ASYNC_NOTIFY ?
+				  attr->en_sqd_async_notify : 0;
+	if (mask & IB_QP_RATE_LIMIT)
+		to->rate_limit = attr->rate_limit;
+}
+
+static void sroce_set_retries(struct ib_qp_attr *to,
+			      const struct ib_qp_attr *attr, int mask)
+{
+	if (mask & IB_QP_TIMEOUT)
+		to->timeout = attr->timeout;
+	if (mask & IB_QP_RETRY_CNT)
+		to->retry_cnt = attr->retry_cnt;
+	if (mask & IB_QP_RNR_RETRY)
+		to->rnr_retry = attr->rnr_retry;
+	if (mask & IB_QP_MIN_RNR_TIMER)
+		to->min_rnr_timer = attr->min_rnr_timer;
+}
+
+static void sroce_set_psns(struct sroce_qp *qp, const struct ib_qp_attr *attr,
+			   int mask)
+{
+	struct sroce_requester *req = &qp->req;
+	u32 psn;
+
+	if (mask & IB_QP_SQ_PSN) {
+		psn = attr->sq_psn & SROCE_PSN_MASK;
+		qp->attr.sq_psn = psn;
+		req->send_psn = psn;
+		req->next_psn = psn;
+		req->una_psn = psn;
+		req->retries = qp->attr.retry_cnt;
+		req->rnr_retries = qp->attr.rnr_retry;
+	}
+	if (mask & IB_QP_RQ_PSN) {
+		qp->attr.rq_psn = attr->rq_psn & SROCE_PSN_MASK;
+		qp->resp.epsn = qp->attr.rq_psn;
+	}
+}
+
+static void sroce_set_mtu(struct sroce_qp *qp, const struct ib_qp_attr *attr)
+{
+	qp->attr.path_mtu = attr->path_mtu;
+	qp->mtu = ib_mtu_enum_to_int(attr->path_mtu);
+	qp->req.window = max(SROCE_WINDOW_BYTES / qp->mtu, 64U);
+}
+
+/* RESET: as after create, but for the attributes of the queues themselves */
+static void sroce_qp_reset(struct sroce_qp *qp, struct sroce_modify *m)
+{
+	struct sroce_requester *req = &qp->req;
+
+	req->posted = 0;
+	req->fetched = 0;
+	req->send = 0;
+	req->rd_outstanding = 0;
+	req->rnr_wait = false;
+	req->recovering = false;
+	req->retried = 0;
+	req->draining = false;
+	req->deadline = 0;
+	sroce_ring_reset(&req->ring);
+	qp->resp.posted = 0;
+	if (!qp->srq)
+		sroce_ring_reset(&qp->resp.ring);
+	sroce_responder_reset(&qp->resp);
+	swap(qp->path, m->path);
+	memset(&qp->attr, 0, sizeof(qp->attr));
+	if (!qp->scq->user)
+		sroce_cq_forget(qp->scq, qp->ibqp);
+	if (!qp->rcq->user)
+		sroce_cq_forget(qp->rcq, qp->ibqp);
+}
+
+static void sroce_enter_state(struct sroce_qp *qp, enum ib_qp_state to,
+			      struct sroce_modify *m)
+{
+	enum ib_qp_state from;
+
+	spin_lock(&qp->state_lock);
+	from = qp->state;
+	WRITE_ONCE(qp->state, to);
+	spin_unlock(&qp->state_lock);
+
+	switch (to) {
+	case IB_QPS_RESET:
+		sroce_qp_reset(qp, m);
+		break;
+	case IB_QPS_RTS:
+		qp->req.draining = false;
+		break;
+	case IB_QPS_SQD:
+		/* To change attributes it may be entered again */
+		if (from == IB_QPS_SQD)
+			break;
+		qp->req.draining = true;
+		qp->req.drained_event = qp->attr.en_sqd_async_notify;
+		break;
+	default:
+		break;
+	}
+}
+
+static void sroce_modify_apply(struct sroce_qp *qp,
+			       const struct ib_qp_attr *attr, int mask,
+			       struct sroce_modify *m)
+{
+	if (mask & IB_QP_AV) {
+		qp->attr.ah_attr = attr->ah_attr;
+		/* Not held here */
+		qp->attr.ah_attr.grh.sgid_attr = NULL;
+		swap(qp->path, m->path);
+	}
+	if (mask & IB_QP_PATH_MTU)
+		sroce_set_mtu(qp, attr);
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
+		sroce_swap_resources(&qp->resp, m);
+	sroce_set_rights(&qp->attr, attr, mask);
+	sroce_set_retries(&qp->attr, attr, mask);
+	sroce_set_psns(qp, attr, mask);
+	if (mask & IB_QP_STATE)
+		sroce_enter_state(qp, attr->qp_state, m);
+}
+
+int sroce_qp_modify(struct sroce_qp *qp, const struct ib_qp_attr *attr,
+		    int mask, struct sroce_path *path)
+{
+	struct sroce_modify m = { .path = path };
+	int err;
+
+	err = sroce_modify_alloc(&m, attr, mask);
+	if (err)
+		return err;
+
+	spin_lock_bh(&qp->req.half.lock);
+	spin_lock(&qp->resp.half.lock);
+	sroce_modify_apply(qp, attr, mask, &m);
+	spin_unlock(&qp->resp.half.lock);
+	spin_unlock_bh(&qp->req.half.lock);
+
+	sroce_modify_free(&m);
+	/* Queues flush, go on, or notice that they have drained */
+	if (mask & IB_QP_STATE) {
+		sroce_half_run(&qp->req.half);
+		sroce_half_run(&qp->resp.half);
+	}
+	return 0;
+}
+
+void sroce_qp_query(struct sroce_qp *qp, struct ib_qp_attr *attr)
+{
+	spin_lock_bh(&qp->req.half.lock);
+	spin_lock(&qp->resp.half.lock);
+	*attr = qp->attr;
+	attr->qp_state = qp->state;
+	attr->cur_qp_state = qp->state;
+	attr->sq_psn = qp->req.next_psn;
+	attr->rq_psn = qp->resp.epsn;
+	attr->sq_draining = qp->req.draining;
+	spin_unlock(&qp->resp.half.lock);
+	spin_unlock_bh(&qp->req.half.lock);
+}

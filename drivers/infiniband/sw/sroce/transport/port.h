@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What the transport knows of the device it works for, and the two seams to
+ * the network: trains go out through struct sroce_xmit_ops and come in through
+ * sroce_receive().
+ */
+#ifndef SROCE_TRANSPORT_PORT_H
+#define SROCE_TRANSPORT_PORT_H
+
+#include <linux/atomic.h>
+#include <linux/types.h>
+#include <rdma/ib_verbs.h>
+
+#include "memory/mr.h"
+#include "transport/counters.h"
+#include "wire/train.h"
+
+struct sroce_path;
+struct sroce_qp;
+
+/**
+ * struct sroce_tx - trains on their way into one packet buffer
+ * @open: the buffer that the next train may join; belongs to the network layer
+ *
+ * Lives on the stack of whoever sends; zeroed before the first send, flushed
+ * after the last.
+ */
+struct sroce_tx {
+	void *open;
+};
+
+/**
+ * struct sroce_txq - how much of one sender is in the stack's queues
+ * @bytes: sum of the buffers not yet freed
+ * @limit: the sender stops above this
+ * @hold: called for each buffer that is charged, keeps the owner alive
+ * @done: called from the buffer's destructor, any context, with its charge
+ *
+ * A buffer that a qdisc or NIC never frees keeps only the owner's memory, not
+ * its resources: tear-down does not wait for it.
+ */
+struct sroce_txq {
+	atomic_t bytes;
+	int limit;
+	void (*hold)(struct sroce_txq *txq);
+	void (*done)(struct sroce_txq *txq, u32 bytes);
+};
+
+/**
+ * struct sroce_xmit_ops - the network below the transport
+ * @send: take one train. May keep it in @tx to couple it with the next one, or
+ *	send what is there first. The payload is read before it returns.
+ *	A failure to transmit is a lost packet: it is counted, not returned.
+ * @flush: send what @tx still holds
+ *
+ * Both are called with bottom halves off and a QP's requester or responder
+ * lock held.
+ */
+struct sroce_xmit_ops {
+	void (*send)(struct sroce_tx *tx, struct sroce_path *path,
+		     const struct sroce_train *t, struct sroce_txq *txq);
+	void (*flush)(struct sroce_tx *tx);
+};
+
+/**
+ * struct sroce_port - the device as the transport sees it
+ * @xmit: the network
+ * @mrs: keys of this device
+ * @counters: SROCE_CNT_*
+ * @ibdev: for messages and events; NULL in unit tests
+ * @gsi: QP 1
+ * @net_cookie: network namespace, in the form of path->net_cookie
+ * @ifindex: netdev, for the direct path between QPs of one host
+ * @mtu: active MTU in bytes: the most that a datagram carries
+ * @pkey: the only entry of the P_Key table
+ */
+struct sroce_port {
+	const struct sroce_xmit_ops *xmit;
+	struct sroce_mr_table mrs;
+	struct sroce_counters __percpu *counters;
+	struct ib_device *ibdev;
+	struct sroce_qp __rcu *gsi;
+	u64 net_cookie;
+	int ifindex;
+	u32 mtu;
+	u16 pkey;
+};
+
+/**
+ * struct sroce_rx_info - where packets came from
+ * @sgid: sender; an IPv4 address is v4-mapped
+ * @dgid: this host
+ * @net_cookie: network namespace they arrived in
+ * @ifindex: netdev they arrived on
+ * @network_hdr_type: RDMA_NETWORK_IPV4 or RDMA_NETWORK_IPV6
+ * @sl: service level (VLAN priority)
+ * @has_smac: @smac is known
+ * @vlan_id: VLAN tag, 0xffff for none
+ * @smac: Ethernet source
+ * @grh: the 40 bytes that a UD receiver finds before the payload: zeros and
+ *	the IPv4 header, or the IPv6 header (A17.4.5.2)
+ */
+struct sroce_rx_info {
+	union ib_gid sgid;
+	union ib_gid dgid;
+	u64 net_cookie;
+	int ifindex;
+	u8 network_hdr_type;
+	u8 sl;
+	bool has_smac;
+	u16 vlan_id;
+	u8 smac[6];
+	u8 grh[40];
+};
+
+/**
+ * struct sroce_rx - packets that arrived together
+ * @t: the current packet: checked (lengths, ICRC) and decoded
+ * @info: where all of them came from
+ * @next: move on to the next packet; false when there is none (then @t is no
+ *	longer valid)
+ *
+ * The network layer embeds this in what it needs to walk its buffer.
+ */
+struct sroce_rx {
+	struct sroce_train t;
+	const struct sroce_rx_info *info;
+	bool (*next)(struct sroce_rx *rx);
+};
+
+/**
+ * sroce_receive() - take packets from the network
+ * @qp: held by the caller, QP of @rx->t.dqpn
+ * @rx: at its first packet for this QP
+ *
+ * Handles the packets of @rx one after another under one lock, as long as they
+ * are for this QP; copies their payload, sends at most one ACK.
+ *
+ * Context: softirq or bottom halves off.
+ * Return: true when @rx->t holds a packet for another QP, false at the end.
+ */
+bool sroce_receive(struct sroce_qp *qp, struct sroce_rx *rx);
+
+/**
+ * sroce_qp_find() - look a QP number up
+ * @qpn: number
+ *
+ * QP numbers are unique over all devices of the module; 1 is in no table
+ * (@gsi of the port).
+ *
+ * Context: any.
+ * Return: the QP, held (sroce_qp_put()), or NULL.
+ */
+struct sroce_qp *sroce_qp_find(u32 qpn);
+
+/* QP 1 of a port, held, or NULL */
+struct sroce_qp *sroce_qp_find_gsi(struct sroce_port *port);
+
+void sroce_qp_put(struct sroce_qp *qp);
+
+#endif

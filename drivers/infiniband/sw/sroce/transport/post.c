@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Work requests of kernel users: into the same rings that processes fill.
+ */
+#include "lock.h"
+#include "transport/internal.h"
+
+static bool sroce_ring_full(const struct sroce_ring *r, u32 posted)
+{
+	return posted - READ_ONCE(r->index) > r->mask;
+}
+
+/* With interrupts off nothing may be sent here: BHs could not be turned on */
+static void sroce_half_start(struct sroce_half *half)
+{
+	if (irqs_disabled())
+		sroce_half_kick(half);
+	else
+		sroce_half_run(half);
+}
+
+static bool sroce_may_post_send(const struct sroce_qp *qp)
+{
+	switch (sroce_qp_state(qp)) {
+	case IB_QPS_RESET:
+	case IB_QPS_INIT:
+	case IB_QPS_RTR:
+		return false;
+	default:
+		return true;
+	}
+}
+
+int sroce_qp_post_send(struct sroce_qp *qp, const struct ib_send_wr *wr,
+		       const struct ib_send_wr **bad_wr,
+		       int (*fill)(struct sroce_qp *qp,
+				   struct sroce_send_wqe *wqe,
+				   const struct ib_send_wr *wr))
+{
+	struct sroce_requester *req = &qp->req;
+	int err = 0;
+
+	if (!sroce_may_post_send(qp)) {
+		*bad_wr = wr;
+		return -EINVAL;
+	}
+	sroce_lock(&req->post_lock);
+	for (; wr; wr = wr->next) {
+		err = sroce_ring_full(&req->ring, req->posted) ? -ENOMEM :
+		      fill(qp, sroce_ring_entry(&req->ring, req->posted), wr);
+		if (err) {
+			*bad_wr = wr;
+			break;
+		}
+		req->posted++;
+	}
+	smp_store_release(&req->ring.hdr->prod, req->posted);
+	sroce_unlock(&req->post_lock);
+
+	sroce_half_start(&req->half);
+	return err;
+}
+
+int sroce_qp_post_recv(struct sroce_qp *qp, const struct ib_recv_wr *wr,
+		       const struct ib_recv_wr **bad_wr)
+{
+	struct sroce_responder *resp = &qp->resp;
+	int err = 0;
+
+	if (qp->srq || sroce_qp_state(qp) == IB_QPS_RESET) {
+		*bad_wr = wr;
+		return -EINVAL;
+	}
+	sroce_lock(&resp->post_lock);
+	for (; wr; wr = wr->next) {
+		err = sroce_ring_full(&resp->ring, resp->posted) ? -ENOMEM :
+		      sroce_rq_write(&resp->ring, resp->posted,
+				     qp->max_recv_sge, wr);
+		if (err) {
+			*bad_wr = wr;
+			break;
+		}
+		resp->posted++;
+	}
+	smp_store_release(&resp->ring.hdr->prod, resp->posted);
+	sroce_unlock(&resp->post_lock);
+
+	/* The queue is read when a message comes, or flushed in ERR */
+	smp_mb();
+	if (sroce_qp_state(qp) == IB_QPS_ERR)
+		sroce_half_start(&resp->half);
+	return err;
+}

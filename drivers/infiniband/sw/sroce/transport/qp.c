@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Queue pairs: numbers, life and death.
+ *
+ * A QP is found by number under RCU and held by a count. Whoever found it takes
+ * the lock of one half and looks at @dead before anything else; once
+ * sroce_qp_destroy() has set that under both locks, nobody touches rings,
+ * completion queues or regions any more, and the struct itself waits for the
+ * last holder (a packet in some qdisc, say).
+ */
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <linux/xarray.h>
+
+#include "net/net.h"
+#include "transport/internal.h"
+
+static DEFINE_XARRAY(sroce_qps);
+
+struct sroce_qp *sroce_qp_find(u32 qpn)
+{
+	struct sroce_qp *qp;
+
+	rcu_read_lock();
+	qp = xa_load(&sroce_qps, qpn);
+	if (qp && !refcount_inc_not_zero(&qp->refs))
+		qp = NULL;
+	rcu_read_unlock();
+	return qp;
+}
+
+struct sroce_qp *sroce_qp_find_gsi(struct sroce_port *port)
+{
+	struct sroce_qp *qp;
+
+	rcu_read_lock();
+	qp = rcu_dereference(port->gsi);
+	if (qp && !refcount_inc_not_zero(&qp->refs))
+		qp = NULL;
+	rcu_read_unlock();
+	return qp;
+}
+
+void sroce_qp_put(struct sroce_qp *qp)
+{
+	if (refcount_dec_and_test(&qp->refs))
+		kfree_rcu(qp, rcu);
+}
+
+/* Numbers must not be guessable (ReDMArk V5), and 0, 1 and ffffff are taken */
+static int sroce_qp_number(struct sroce_qp *qp)
+{
+	int tries = 64;
+	u32 qpn;
+	int err;
+
+	do {
+		qpn = get_random_u32() & SROCE_QPN_MASK;
+		if (qpn < 2 || qpn == SROCE_QPN_MULTICAST)
+			continue;
+		err = xa_insert(&sroce_qps, qpn, qp, GFP_KERNEL_ACCOUNT);
+		if (err != -EBUSY) {
+			qp->qpn = qpn;
+			return err;
+		}
+	} while (--tries);
+	return -ENOSPC;
+}
+
+static int sroce_qp_publish(struct sroce_qp *qp)
+{
+	if (qp->type != IB_QPT_GSI)
+		return sroce_qp_number(qp);
+	qp->qpn = SROCE_QPN_GSI;
+	if (rcu_access_pointer(qp->port->gsi))
+		return -EBUSY;
+	rcu_assign_pointer(qp->port->gsi, qp);
+	return 0;
+}
+
+static void sroce_qp_unpublish(struct sroce_qp *qp)
+{
+	if (qp->type == IB_QPT_GSI)
+		RCU_INIT_POINTER(qp->port->gsi, NULL);
+	else
+		xa_erase(&sroce_qps, qp->qpn);
+}
+
+/* --- the stack's buffers ------------------------------------------------------ */
+
+static void sroce_txq_hold(struct sroce_txq *txq)
+{
+	sroce_qp_hold(container_of(txq, struct sroce_half, txq)->qp);
+}
+
+static void sroce_txq_done(struct sroce_txq *txq, u32 bytes)
+{
+	struct sroce_half *half = container_of(txq, struct sroce_half, txq);
+	struct sroce_qp *qp = half->qp;
+
+	/* Pairs with sroce_half_check_space() */
+	if (atomic_sub_return(bytes, &txq->bytes) <= txq->limit / 2 &&
+	    READ_ONCE(half->starved))
+		sroce_half_kick(half);
+	sroce_qp_put(qp);
+}
+
+/* --- making ---------------------------------------------------------------------- */
+
+static void sroce_half_init(struct sroce_half *half, struct sroce_qp *qp,
+			    bool (*run)(struct sroce_half *half))
+{
+	INIT_LIST_HEAD(&half->inbox);
+	spin_lock_init(&half->inbox_lock);
+	half->run = run;
+	half->qp = qp;
+	half->txq.limit = SROCE_TXQ_BYTES;
+	half->txq.hold = sroce_txq_hold;
+	half->txq.done = sroce_txq_done;
+}
+
+static int sroce_alloc_sq(struct sroce_qp *qp, struct ib_qp_cap *cap)
+{
+	struct sroce_requester *req = &qp->req;
+	u32 data = max_t(u32, cap->max_send_sge * sizeof(struct sroce_sge),
+			 cap->max_inline_data);
+	int err;
+
+	err = sroce_ring_alloc(&req->ring, max(cap->max_send_wr, 1U),
+			       sizeof(struct sroce_send_wqe) + data);
+	if (err)
+		return err;
+	req->slot_size = sizeof(struct sroce_swqe) -
+			 sizeof(struct sroce_send_wqe) + req->ring.stride;
+	req->slots = kvcalloc(sroce_ring_entries(&req->ring), req->slot_size,
+			      GFP_KERNEL_ACCOUNT);
+	if (!req->slots)
+		return -ENOMEM;
+	qp->max_send_sge = cap->max_send_sge;
+	qp->max_inline = cap->max_inline_data;
+	cap->max_send_wr = sroce_ring_entries(&req->ring);
+	return 0;
+}
+
+static int sroce_alloc_rq(struct sroce_qp *qp, struct ib_qp_cap *cap)
+{
+	struct sroce_responder *resp = &qp->resp;
+	u32 size;
+	int err;
+
+	if (qp->srq) {
+		cap->max_recv_wr = 0;
+		cap->max_recv_sge = 0;
+		qp->max_recv_sge = qp->srq->max_sge;
+		size = qp->srq->ring.stride;
+	} else {
+		qp->max_recv_sge = cap->max_recv_sge;
+		size = sizeof(struct sroce_recv_wqe) +
+		       cap->max_recv_sge * sizeof(struct sroce_sge);
+		err = sroce_ring_alloc(&resp->ring, max(cap->max_recv_wr, 1U),
+				       size);
+		if (err)
+			return err;
+		cap->max_recv_wr = sroce_ring_entries(&resp->ring);
+	}
+	resp->wqe = kmalloc(size, GFP_KERNEL_ACCOUNT);
+	return resp->wqe ? 0 : -ENOMEM;
+}
+
+static void sroce_qp_free_queues(struct sroce_qp *qp)
+{
+	sroce_ring_free(&qp->req.ring);
+	sroce_ring_free(&qp->resp.ring);
+	kvfree(qp->req.slots);
+	kfree(qp->resp.wqe);
+	kfree(qp->resp.res);
+	kfree(qp->resp.jobs);
+}
+
+static struct sroce_qp *sroce_qp_alloc(struct sroce_port *port,
+				       struct ib_qp *ibqp,
+				       struct ib_qp_init_attr *init,
+				       void *owner)
+{
+	struct sroce_qp *qp = kzalloc(sizeof(*qp), GFP_KERNEL_ACCOUNT);
+
+	if (!qp)
+		return NULL;
+	refcount_set(&qp->refs, 1);
+	qp->ibqp = ibqp;
+	qp->port = port;
+	qp->pd = ibqp->pd;
+	qp->type = init->qp_type;
+	qp->owner = owner;
+	qp->user = owner;
+	qp->sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
+	qp->state = IB_QPS_RESET;
+	spin_lock_init(&qp->state_lock);
+	qp->scq = to_sroce_cq(init->send_cq);
+	qp->rcq = to_sroce_cq(init->recv_cq);
+	qp->srq = init->srq ? to_sroce_srq(init->srq) : NULL;
+	/* Two lines, so that lockdep sees two classes */
+	spin_lock_init(&qp->req.half.lock);
+	spin_lock_init(&qp->resp.half.lock);
+	sroce_half_init(&qp->req.half, qp, sroce_requester_run);
+	sroce_half_init(&qp->resp.half, qp, sroce_responder_run);
+	spin_lock_init(&qp->req.post_lock);
+	spin_lock_init(&qp->resp.post_lock);
+	sroce_requester_timer_init(&qp->req);
+	sroce_batch_init(&qp->req);
+	return qp;
+}
+
+struct sroce_qp *sroce_qp_create(struct sroce_port *port, struct ib_qp *ibqp,
+				 struct ib_qp_init_attr *init, void *owner)
+{
+	struct sroce_qp *qp = sroce_qp_alloc(port, ibqp, init, owner);
+	int err;
+
+	if (!qp)
+		return ERR_PTR(-ENOMEM);
+	err = sroce_alloc_sq(qp, &init->cap);
+	if (!err)
+		err = sroce_alloc_rq(qp, &init->cap);
+	if (!err)
+		err = sroce_qp_publish(qp);
+	if (err) {
+		sroce_qp_free_queues(qp);
+		kfree(qp);
+		return ERR_PTR(err);
+	}
+	return qp;
+}
+
+/* --- ending ------------------------------------------------------------------------ */
+
+void sroce_qp_destroy(struct sroce_qp *qp)
+{
+	struct sroce_path *path;
+
+	sroce_qp_unpublish(qp);
+	spin_lock_bh(&qp->req.half.lock);
+	spin_lock(&qp->resp.half.lock);
+	qp->dead = true;
+	path = qp->path;
+	qp->path = NULL;
+	spin_unlock(&qp->resp.half.lock);
+	spin_unlock_bh(&qp->req.half.lock);
+
+	/* Nobody starts a timer of a dead QP, nor do they start themselves */
+	hrtimer_cancel(&qp->req.timer);
+	hrtimer_cancel(&qp->req.batch.timer);
+	sroce_half_purge(&qp->req.half);
+	sroce_half_purge(&qp->resp.half);
+	if (!qp->scq->user)
+		sroce_cq_forget(qp->scq, qp->ibqp);
+	if (!qp->rcq->user)
+		sroce_cq_forget(qp->rcq, qp->ibqp);
+	sroce_path_put(path);
+	sroce_qp_free_queues(qp);
+	sroce_qp_put(qp);
+}
+
+/* --- errors and events ------------------------------------------------------------------ */
+
+void sroce_qp_event(struct sroce_qp *qp, enum ib_event_type type)
+{
+	struct ib_event event = {
+		.device = qp->ibqp->device,
+		.event = type,
+		.element.qp = qp->ibqp,
+	};
+
+	if (qp->ibqp->event_handler)
+		qp->ibqp->event_handler(&event, qp->ibqp->qp_context);
+}
+
+static bool sroce_qp_move(struct sroce_qp *qp, enum ib_qp_state to)
+{
+	bool moved;
+
+	spin_lock(&qp->state_lock);
+	moved = qp->state != to && qp->state != IB_QPS_RESET &&
+		qp->state != IB_QPS_ERR;
+	if (moved)
+		WRITE_ONCE(qp->state, to);
+	spin_unlock(&qp->state_lock);
+	return moved;
+}
+
+void sroce_qp_error(struct sroce_qp *qp)
+{
+	if (!sroce_qp_move(qp, IB_QPS_ERR))
+		return;
+	sroce_half_queue(&qp->req.half);
+	sroce_half_queue(&qp->resp.half);
+}
+
+void sroce_qp_fatal(struct sroce_qp *qp)
+{
+	if (!sroce_qp_move(qp, IB_QPS_ERR))
+		return;
+	sroce_qp_event(qp, IB_EVENT_QP_FATAL);
+	sroce_half_queue(&qp->req.half);
+	sroce_half_queue(&qp->resp.half);
+}
+
+void sroce_qp_send_error(struct sroce_qp *qp)
+{
+	if (sroce_qp_move(qp, IB_QPS_SQE))
+		sroce_half_queue(&qp->req.half);
+}

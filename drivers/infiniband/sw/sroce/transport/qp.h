@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Queue pairs: the object, its two halves, and what the verbs may do with it.
+ *
+ * A QP has a requester half (send queue; sends requests, takes responses) and a
+ * responder half (receive queue; takes requests, sends responses). Each has its
+ * own lock, so both directions run at once. Lock order: requester, responder,
+ * completion queue. See Documentation/architecture.md.
+ */
+#ifndef SROCE_TRANSPORT_QP_H
+#define SROCE_TRANSPORT_QP_H
+
+#include <linux/hrtimer.h>
+#include <linux/list.h>
+#include <linux/refcount.h>
+#include <linux/spinlock.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/sroce-abi.h>
+
+#include "memory/ring.h"
+#include "transport/cq.h"
+#include "transport/port.h"
+#include "transport/srq.h"
+#include "wire/train.h"
+
+#define SROCE_MAX_RD_ATOMIC 128
+
+struct sroce_qp;
+
+/**
+ * struct sroce_half - what requester and responder have in common
+ * @lock: bottom halves off; protects the half
+ * @inbox: trains from QPs of this host, in order
+ * @inbox_len: their number
+ * @inbox_lock: protects @inbox; innermost
+ * @node: on a CPU's run list
+ * @queued: @node is in use
+ * @run: handle the inbox, then send; called with @lock held; true when there
+ *	is more to do
+ * @txq: how much is in the stack
+ * @starved: waits for @txq to fall
+ * @qp: the QP
+ */
+struct sroce_half {
+	spinlock_t lock;
+	struct list_head inbox;
+	u32 inbox_len;
+	spinlock_t inbox_lock;
+	struct list_head node;
+	unsigned long queued;
+	bool (*run)(struct sroce_half *half);
+	struct sroce_txq txq;
+	bool starved;
+	struct sroce_qp *qp;
+};
+
+/**
+ * struct sroce_gap - where a stream of packets with one missing was seen
+ * @first: PSN of the packet that told of the gap
+ * @high: highest PSN since
+ */
+struct sroce_gap {
+	u32 first;
+	u32 high;
+};
+
+/* How far a send work request has come */
+enum sroce_swqe_state {
+	SROCE_SWQE_READY,	/* fetched, nothing sent */
+	SROCE_SWQE_SENT,	/* its first packet has left */
+	SROCE_SWQE_DONE,	/* waits for earlier ones to complete */
+};
+
+/**
+ * struct sroce_swqe - the kernel's own copy of a send work request
+ * @state: progress
+ * @op: wire operation, SROCE_OP_NONE for a local one
+ * @first_psn: PSN of its first packet, once sent
+ * @npsn: PSNs it takes
+ * @length: bytes of the message
+ * @chunk: READ: PSNs that one request asks for
+ * @status: why it cannot be sent, an ib_wc_status; the QP fails when all
+ *	earlier ones are complete
+ * @wqe: validated copy of the header
+ * @data: elements or inline data
+ */
+struct sroce_swqe {
+	u8 state;
+	u8 op;
+	u8 status;
+	u32 first_psn;
+	u32 npsn;
+	u32 length;
+	u32 chunk;
+	struct sroce_send_wqe wqe;
+	u8 data[];
+};
+
+/**
+ * struct sroce_batch - whether a process posts a stream (see batch.c)
+ * @timer: ends the wait for more
+ * @waiting: @timer is going to fire
+ * @average: posts between two looks at the completion queues
+ * @mark: producer index at the last look
+ * @consumed: what the process had consumed then
+ * @last_len: bytes of the newest message fetched
+ */
+struct sroce_batch {
+	struct hrtimer timer;
+	bool waiting;
+	u32 average;
+	u32 mark;
+	u32 consumed;
+	u32 last_len;
+};
+
+/**
+ * struct sroce_requester - send queue and its engine
+ * @half: lock, inbox
+ * @ring: work requests as posted
+ * @post_lock: serialises kernel posters; taken by sroce_lock()
+ * @posted: kernel posters' producer index
+ * @slots: private copies, one for each ring entry
+ * @slot_size: bytes of one
+ * @fetched: ring index of the next work request to copy
+ * @send: ring index of the work request to send from
+ * @send_psn: PSN to send next, of the work request @send when that was begun
+ * @next_psn: PSN after the newest one ever sent
+ * @una_psn: oldest PSN neither acknowledged nor received
+ * @rd_outstanding: READs and atomics sent and not answered
+ * @window: most PSNs outstanding
+ * @retries: left before the QP gives up
+ * @rnr_retries: likewise for receiver-not-ready
+ * @rnr_wait: sending stops until the timer fires
+ * @recover: PSN that the last restart went back to; @recovering tells if valid
+ * @recovering: a restart took place and @recover was not answered yet
+ * @timer_armed: @timer is going to fire
+ * @retried: when a retry was counted last
+ * @gap: responses of the stream before the restart, which may still arrive
+ * @deadline: when the oldest unacknowledged packet times out; 0: nothing does
+ * @timer: retransmission, or end of the RNR wait
+ * @batch: doorbells that need not be answered at once
+ * @drained_event: raise IB_EVENT_SQ_DRAINED when the queue has drained
+ * @draining: in SQD and not drained yet
+ */
+struct sroce_requester {
+	struct sroce_half half;
+	struct sroce_ring ring;
+	spinlock_t post_lock;
+	u32 posted;
+	void *slots;
+	u32 slot_size;
+	u32 fetched;
+	u32 send;
+	u32 send_psn;
+	u32 next_psn;
+	u32 una_psn;
+	u32 rd_outstanding;
+	u32 window;
+	u8 retries;
+	u8 rnr_retries;
+	bool rnr_wait;
+	bool recovering;
+	bool timer_armed;
+	bool drained_event;
+	bool draining;
+	u32 recover;
+	struct sroce_gap gap;
+	u64 retried;
+	u64 deadline;
+	struct hrtimer timer;
+	struct sroce_batch batch;
+};
+
+/**
+ * struct sroce_rd_res - a READ or atomic that the peer may ask for again
+ * @op: what it was; SROCE_OP_NONE: unused
+ * @psn: first PSN of the response
+ * @npsn: PSNs of the response
+ * @va: READ: address
+ * @rkey: READ: key
+ * @len: READ: bytes
+ * @orig: atomic: value before
+ */
+struct sroce_rd_res {
+	u8 op;
+	u32 psn;
+	u32 npsn;
+	u32 rkey;
+	u32 len;
+	u64 va;
+	u64 orig;
+};
+
+/**
+ * struct sroce_rd_job - responses on their way out
+ * @res: what to answer with
+ * @sent: packets already sent
+ * @repeated: the peer has asked for it before
+ */
+struct sroce_rd_job {
+	struct sroce_rd_res res;
+	u32 sent;
+	bool repeated;
+};
+
+/* What an in-sequence request is part of */
+enum sroce_resp_state {
+	SROCE_RESP_IDLE,	/* between messages */
+	SROCE_RESP_SEND,	/* in a SEND */
+	SROCE_RESP_WRITE,	/* in an RDMA WRITE */
+};
+
+/* Which answer is owed once all READ responses have left */
+enum sroce_ack_state {
+	SROCE_ACK_NONE,
+	SROCE_ACK_OWED,
+	SROCE_ACK_NAK,		/* @syndrome says which */
+};
+
+/**
+ * struct sroce_responder - receive queue and its engine
+ * @half: lock, inbox
+ * @ring: work requests; unused with @qp->srq
+ * @post_lock: serialises kernel posters; taken by sroce_lock()
+ * @posted: kernel posters' producer index
+ * @state: place in the current message
+ * @epsn: PSN expected next
+ * @msn: messages completed, modulo 2^24
+ * @nak_sent: a gap was reported and @epsn has not come since
+ * @rnr_sent: likewise for receiver-not-ready
+ * @comm_est: IB_EVENT_COMM_EST was raised
+ * @last_wqe: IB_EVENT_QP_LAST_WQE_REACHED was raised
+ * @gap: requests seen since the gap was reported
+ * @have_wqe: @wqe holds the receive work request of the current message
+ * @wqe: private copy, with room for max_recv_sge elements
+ * @recv_len: bytes its elements have together
+ * @recv_off: bytes of the current SEND placed so far
+ * @va: RDMA WRITE: next address
+ * @rkey: RDMA WRITE: key
+ * @left: RDMA WRITE: bytes to come
+ * @write_len: RDMA WRITE: bytes of the whole message
+ * @ack: answer owed
+ * @syndrome: of a NAK owed
+ * @fatal: the QP goes to ERR once the NAK owed has left; no request is taken
+ *	any more
+ * @res: last READs and atomics, a circle of @nres
+ * @nres: entries of @res
+ * @res_next: next entry to use
+ * @jobs: responses to send, a circle of @njobs
+ * @njobs: entries of @jobs
+ * @job_head: next to send
+ * @job_tail: next to fill
+ */
+struct sroce_responder {
+	struct sroce_half half;
+	struct sroce_ring ring;
+	spinlock_t post_lock;
+	u32 posted;
+	u8 state;
+	u8 ack;
+	u8 syndrome;
+	bool fatal;
+	bool nak_sent;
+	bool rnr_sent;
+	bool comm_est;
+	bool last_wqe;
+	bool have_wqe;
+	u32 epsn;
+	u32 msn;
+	struct sroce_gap gap;
+	struct sroce_recv_wqe *wqe;
+	u32 recv_len;
+	u32 recv_off;
+	u64 va;
+	u32 rkey;
+	u32 left;
+	u32 write_len;
+	struct sroce_rd_res *res;
+	u32 nres;
+	u32 res_next;
+	struct sroce_rd_job *jobs;
+	u32 njobs;
+	u32 job_head;
+	u32 job_tail;
+};
+
+/**
+ * struct sroce_qp - queue pair
+ * @refs: memory only; a QP that is @dead may still be referenced
+ * @rcu: freed after a grace period
+ * @ibqp: what ib_core knows; not to be touched once @dead
+ * @port: device
+ * @pd: protection domain
+ * @qpn: number
+ * @type: transport service
+ * @user: a process posts to it
+ * @sig_all: every work request completes
+ * @dead: destroyed: written under both locks, nobody starts anything any more
+ * @state: IB_QPS_*, written under @state_lock
+ * @state_lock: innermost
+ * @attr: what modify set (timeouts, retry counts, access flags, PSNs, ...)
+ * @mtu: path MTU in bytes
+ * @path: to the peer, for connected QPs
+ * @scq: completion queue of the send queue
+ * @rcq: completion queue of the receive queue
+ * @srq: shared receive queue, or NULL
+ * @max_send_sge: elements of a send work request
+ * @max_recv_sge: elements of a receive work request
+ * @max_inline: inline bytes of a send work request
+ * @owner: user context whose doorbell may ring it
+ * @req: requester
+ * @resp: responder
+ */
+struct sroce_qp {
+	refcount_t refs;
+	struct rcu_head rcu;
+	struct ib_qp *ibqp;
+	struct sroce_port *port;
+	struct ib_pd *pd;
+	u32 qpn;
+	u8 type;
+	bool user;
+	bool sig_all;
+	bool dead;
+	enum ib_qp_state state;
+	spinlock_t state_lock;
+	struct ib_qp_attr attr;
+	u32 mtu;
+	struct sroce_path *path;
+	struct sroce_cq *scq;
+	struct sroce_cq *rcq;
+	struct sroce_srq *srq;
+	u32 max_send_sge;
+	u32 max_recv_sge;
+	u32 max_inline;
+	void *owner;
+	struct sroce_requester req;
+	struct sroce_responder resp;
+};
+
+/**
+ * sroce_qp_create() - make a QP in state RESET
+ * @port: device
+ * @ibqp: for callbacks and completions; ib_core has filled in nothing but
+ *	device, pd and qp_type
+ * @init: as given to ib_create_qp(); caps were checked and are updated to
+ *	what was granted; completion queues and SRQ are of this device
+ * @owner: user context whose doorbell may ring it; NULL for a kernel user
+ *
+ * The type is IB_QPT_RC, IB_QPT_UC, IB_QPT_UD or IB_QPT_GSI. The QP is in the number table and
+ * answers sroce_qp_find() from here on (and drops all packets in RESET).
+ *
+ * Context: process.
+ * Return: the QP with one reference, or an ERR_PTR.
+ */
+struct sroce_qp *sroce_qp_create(struct sroce_port *port, struct ib_qp *ibqp,
+				 struct ib_qp_init_attr *init, void *owner);
+
+/**
+ * sroce_qp_destroy() - end a QP and drop the creator's reference
+ * @qp: QP
+ *
+ * On return nothing touches its rings, completion queues, SRQ, PD or @ibqp;
+ * packets still in some qdisc keep only the struct. Waits for no packet.
+ *
+ * Context: process, may sleep.
+ */
+void sroce_qp_destroy(struct sroce_qp *qp);
+
+/**
+ * sroce_qp_modify() - carry out a state change that was found legal
+ * @qp: QP
+ * @attr: new attributes
+ * @mask: which of them; ib_modify_qp_is_ok() and the device's limits were checked
+ * @path: new path when IB_QP_AV is in @mask; its reference passes to the QP
+ *	on success
+ *
+ * Context: process, may sleep. ib_core serialises callers per QP.
+ * Return: 0, or -EINVAL, -ENOMEM with the QP unchanged.
+ */
+int sroce_qp_modify(struct sroce_qp *qp, const struct ib_qp_attr *attr,
+		    int mask, struct sroce_path *path);
+
+/* Fill in what ib_query_qp() reports, except the address vector */
+void sroce_qp_query(struct sroce_qp *qp, struct ib_qp_attr *attr);
+
+/**
+ * sroce_qp_post_send() - post a list of work requests, for kernel users
+ * @qp: QP with !@qp->user
+ * @wr: list
+ * @bad_wr: set to the first one that was not taken
+ * @fill: translate one work request into a ring entry
+ *
+ * Those before a bad one are posted and sent.
+ *
+ * Context: any, also with interrupts off (then sending starts in a tasklet).
+ * Return: 0, -EINVAL for a bad request or state, -ENOMEM when the queue is full.
+ */
+int sroce_qp_post_send(struct sroce_qp *qp, const struct ib_send_wr *wr,
+		       const struct ib_send_wr **bad_wr,
+		       int (*fill)(struct sroce_qp *qp,
+				   struct sroce_send_wqe *wqe,
+				   const struct ib_send_wr *wr));
+
+/* The same for the receive queue */
+int sroce_qp_post_recv(struct sroce_qp *qp, const struct ib_recv_wr *wr,
+		       const struct ib_recv_wr **bad_wr);
+
+/**
+ * sroce_qp_doorbell() - look at the send queue, and at the receive queue of a
+ * QP in error
+ * @qp: QP
+ *
+ * Context: process, no locks held.
+ */
+void sroce_qp_doorbell(struct sroce_qp *qp);
+
+/**
+ * sroce_ah_path() - path of an address handle
+ * @port: device
+ * @ahn: number, from a work request
+ * @pd: protection domain of the QP
+ *
+ * Implemented in verbs/ah.c. Context: bottom halves off.
+ * Return: the path, held, or NULL when there is none of this PD.
+ */
+struct sroce_path *sroce_ah_path(struct sroce_port *port, u32 ahn,
+				 const struct ib_pd *pd);
+
+/* Module start and end */
+int sroce_transport_init(void);
+void sroce_transport_exit(void);
+
+#endif

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Packets from the network, and trains from QPs of this host, on their way to
+ * the requester or the responder. What is checked here is the same for both:
+ * that the packet may belong to this QP at all (IBA 9.6.1, silently dropped
+ * otherwise).
+ */
+#include "net/net.h"
+#include "transport/internal.h"
+
+/* IBA 10.9.3: equal but for the membership bit, and one of them full member */
+static bool sroce_pkey_match(u16 a, u16 b)
+{
+	return !((a ^ b) & 0x7fff) && ((a | b) & 0x8000) && (a & 0x7fff);
+}
+
+static bool sroce_service_match(const struct sroce_qp *qp, u8 service)
+{
+	switch (qp->type) {
+	case IB_QPT_RC:
+		return service == SROCE_RC;
+	case IB_QPT_UD:
+	case IB_QPT_GSI:
+		return service == SROCE_UD;
+	default:
+		return false;
+	}
+}
+
+/* A connected QP listens to its peer only */
+static bool sroce_from_peer(const struct sroce_qp *qp, const union ib_gid *sgid,
+			    const union ib_gid *dgid)
+{
+	return qp->path && !memcmp(&qp->path->dgid, sgid, sizeof(*sgid)) &&
+	       !memcmp(&qp->path->sgid, dgid, sizeof(*dgid));
+}
+
+static bool sroce_accept(struct sroce_qp *qp, const struct sroce_train *t,
+			 const union ib_gid *sgid, const union ib_gid *dgid)
+{
+	if (!sroce_service_match(qp, t->service)) {
+		sroce_qp_count(qp, SROCE_CNT_RX_DISCARDS, 1);
+		return false;
+	}
+	if (!sroce_qp_is_datagram(qp) && !sroce_from_peer(qp, sgid, dgid)) {
+		sroce_qp_count(qp, SROCE_CNT_RX_WRONG_PATH, 1);
+		return false;
+	}
+	if (!sroce_pkey_match(t->pkey, qp->port->pkey)) {
+		sroce_qp_count(qp, SROCE_CNT_RX_BAD_PKEY, 1);
+		return false;
+	}
+	return true;
+}
+
+static void sroce_request(struct sroce_qp *qp, struct sroce_train *t,
+			  const struct sroce_rx_info *info)
+{
+	if (sroce_qp_is_datagram(qp))
+		sroce_datagram_receive(qp, t, info);
+	else
+		sroce_responder_request(qp, t);
+}
+
+static void sroce_packet(struct sroce_qp *qp, struct sroce_rx *rx)
+{
+	const struct sroce_rx_info *info = rx->info;
+	struct sroce_train *t = &rx->t;
+
+	if (qp->dead || info->net_cookie != qp->port->net_cookie ||
+	    !sroce_accept(qp, t, &info->sgid, &info->dgid))
+		return;
+	if (sroce_op_is_response(t->op))
+		sroce_requester_response(qp, t);
+	else
+		sroce_request(qp, t, info);
+}
+
+/* Everything for one half that comes in a row */
+static bool sroce_receive_half(struct sroce_qp *qp, struct sroce_half *half,
+			       struct sroce_rx *rx, bool responses)
+{
+	bool again = false;
+	bool more;
+
+	spin_lock(&half->lock);
+	do {
+		sroce_packet(qp, rx);
+		more = rx->next(rx);
+	} while (more && rx->t.dqpn == qp->qpn &&
+		 sroce_op_is_response(rx->t.op) == responses);
+	if (!qp->dead)
+		again = half->run(half);
+	spin_unlock(&half->lock);
+	if (again)
+		sroce_half_queue(half);
+	return more;
+}
+
+bool sroce_receive(struct sroce_qp *qp, struct sroce_rx *rx)
+{
+	bool responses, more;
+
+	local_bh_disable();
+	do {
+		responses = sroce_op_is_response(rx->t.op);
+		more = sroce_receive_half(qp, responses ? &qp->req.half :
+					  &qp->resp.half, rx, responses);
+	} while (more && rx->t.dqpn == qp->qpn);
+	sroce_run_pending();
+	local_bh_enable();
+	return more;
+}
+
+void sroce_receive_parcel(struct sroce_qp *qp, struct sroce_parcel *p)
+{
+	struct sroce_path *path = sroce_parcel_path(p);
+	struct sroce_train *t = sroce_parcel_train(p);
+	struct sroce_rx_info info;
+
+	/* The peer's destination is our source */
+	if (!sroce_accept(qp, t, &path->sgid, &path->dgid))
+		return;
+	if (sroce_op_is_response(t->op)) {
+		sroce_requester_response(qp, t);
+		return;
+	}
+	if (sroce_qp_is_datagram(qp))
+		sroce_path_rx_info(path, t->bi.bi_size, &info);
+	sroce_request(qp, t, &info);
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What the responder sends: READ responses and atomic results in the order of
+ * their requests, then one ACK or NAK for everything that came meanwhile, so
+ * that no ACK overtakes a READ response (IBA 9.7.5.1).
+ */
+#include "transport/internal.h"
+
+static struct sroce_rd_job *sroce_job(struct sroce_responder *resp, u32 i)
+{
+	return &resp->jobs[i % resp->njobs];
+}
+
+bool sroce_job_room(const struct sroce_responder *resp)
+{
+	return resp->job_tail - resp->job_head < resp->njobs;
+}
+
+bool sroce_job_push(struct sroce_responder *resp,
+		    const struct sroce_rd_res *res)
+{
+	if (!sroce_job_room(resp))
+		return false;
+	*sroce_job(resp, resp->job_tail++) =
+		(struct sroce_rd_job){ .res = *res };
+	return true;
+}
+
+/* Place of the first answer that begins at @psn or later */
+static u32 sroce_job_place(struct sroce_responder *resp, u32 psn)
+{
+	u32 i = resp->job_tail;
+
+	while (i != resp->job_head &&
+	       sroce_psn_diff(sroce_job(resp, i - 1)->res.psn, psn) >= 0)
+		i--;
+	return i;
+}
+
+static bool sroce_job_overlaps(const struct sroce_rd_job *job, u32 psn)
+{
+	return sroce_psn_diff(sroce_psn_add(job->res.psn, job->res.npsn),
+			      psn) > 0;
+}
+
+void sroce_job_repeat(struct sroce_responder *resp,
+		      const struct sroce_rd_res *res)
+{
+	u32 place = sroce_job_place(resp, sroce_psn_add(res->psn, res->npsn));
+	u32 i;
+
+	if (place != resp->job_head &&
+	    sroce_job_overlaps(sroce_job(resp, place - 1), res->psn)) {
+		place--;
+	} else {
+		if (!sroce_job_room(resp))
+			return;
+		for (i = resp->job_tail++; i != place; i--)
+			*sroce_job(resp, i) = *sroce_job(resp, i - 1);
+	}
+	*sroce_job(resp, place) = (struct sroce_rd_job){
+		.res = *res,
+		.repeated = true,
+	};
+}
+
+static void sroce_reply_init(struct sroce_qp *qp, struct sroce_train *t,
+			     enum sroce_op op, u32 psn)
+{
+	*t = (struct sroce_train){
+		.op = op,
+		.service = SROCE_RC,
+		.flags = SROCE_START | SROCE_END,
+		.pkey = qp->port->pkey,
+		.mtu = qp->mtu,
+		.dqpn = qp->attr.dest_qp_num,
+		.psn = psn,
+		.npkts = 1,
+		.syndrome = SROCE_AETH_ACK_UNLIMITED,
+		.msn = qp->resp.msn,
+	};
+}
+
+/* A value, or, for FLUSH and ATOMIC WRITE, a READ response without data */
+static void sroce_reply_single(struct sroce_qp *qp, struct sroce_tx *tx,
+			       const struct sroce_rd_res *res)
+{
+	bool value = res->op == SROCE_OP_CMP_SWAP ||
+		     res->op == SROCE_OP_FETCH_ADD;
+	struct sroce_train t;
+
+	sroce_reply_init(qp, &t, value ? SROCE_OP_ATOMIC_ACK :
+			 SROCE_OP_READ_RESP, res->psn);
+	t.compare = res->orig;
+	sroce_send_train(&qp->resp.half, tx, qp->path, &t, NULL);
+}
+
+/*
+ * One train of a READ. The key is checked again for each: the region may be
+ * gone since the request was taken.
+ */
+static bool sroce_reply_read(struct sroce_qp *qp, struct sroce_tx *tx,
+			     struct sroce_rd_job *job)
+{
+	const struct sroce_rd_res *res = &job->res;
+	u32 n = min3(res->npsn - job->sent, (u32)SROCE_TRAIN_PACKETS,
+		     (u32)SROCE_TRAIN_BYTES / qp->mtu);
+	u32 off = job->sent * qp->mtu;
+	u32 len = min(res->len - off, n * qp->mtu);
+	struct sroce_gather *g = sroce_gather_begin();
+	struct sroce_train t;
+	int err = 0;
+
+	if (len)
+		err = sroce_gather_key(g, qp, res->rkey, IB_ACCESS_REMOTE_READ,
+				       res->va + off, len);
+	if (!err) {
+		sroce_reply_init(qp, &t, SROCE_OP_READ_RESP,
+				 sroce_psn_add(res->psn, job->sent));
+		t.npkts = n;
+		if (job->sent)
+			t.flags &= ~SROCE_START;
+		if (job->sent + n != res->npsn)
+			t.flags &= ~SROCE_END;
+		sroce_gather_train(g, &t, len);
+		sroce_send_train(&qp->resp.half, tx, qp->path, &t, g);
+		job->sent += n;
+	}
+	sroce_gather_end(g);
+	return !err;
+}
+
+/*
+ * The region of a READ under way has gone: refuse the rest of it. A repeated
+ * READ is not worth an error: it may be an old packet, and who asked for it
+ * may have given the region up long ago.
+ */
+static void sroce_read_broken(struct sroce_qp *qp,
+			      const struct sroce_rd_job *job)
+{
+	struct sroce_responder *resp = &qp->resp;
+
+	if (job->repeated) {
+		resp->job_head++;
+		return;
+	}
+	resp->epsn = sroce_psn_add(job->res.psn, job->sent);
+	resp->ack = SROCE_ACK_NAK;
+	resp->syndrome = SROCE_NAK_REM_ACCESS;
+	resp->job_head = resp->job_tail;
+	sroce_qp_count(qp, SROCE_CNT_RESP_REMOTE_ACCESS_ERRORS, 1);
+	/* A later request may have failed already */
+	if (!resp->fatal)
+		sroce_qp_event(qp, IB_EVENT_QP_ACCESS_ERR);
+	resp->fatal = true;
+}
+
+static void sroce_reply_job(struct sroce_qp *qp, struct sroce_tx *tx)
+{
+	struct sroce_responder *resp = &qp->resp;
+	struct sroce_rd_job *job = sroce_job(resp, resp->job_head);
+
+	if (job->res.op != SROCE_OP_READ) {
+		sroce_reply_single(qp, tx, &job->res);
+		resp->job_head++;
+	} else if (!sroce_reply_read(qp, tx, job)) {
+		sroce_read_broken(qp, job);
+	} else if (job->sent == job->res.npsn) {
+		resp->job_head++;
+	}
+}
+
+static void sroce_reply_ack(struct sroce_qp *qp, struct sroce_tx *tx)
+{
+	struct sroce_responder *resp = &qp->resp;
+	struct sroce_train t;
+
+	sroce_reply_init(qp, &t, SROCE_OP_ACK, resp->epsn);
+	if (resp->ack == SROCE_ACK_NAK)
+		t.syndrome = resp->syndrome;
+	else
+		t.psn = sroce_psn_add(resp->epsn, -1);
+	resp->ack = SROCE_ACK_NONE;
+	sroce_send_train(&resp->half, tx, qp->path, &t, NULL);
+}
+
+bool sroce_responder_reply(struct sroce_qp *qp)
+{
+	struct sroce_responder *resp = &qp->resp;
+	int budget = SROCE_SEND_BUDGET;
+	struct sroce_tx tx = {};
+	bool idle;
+
+	if (sroce_qp_is_datagram(qp))
+		return false;
+	while (resp->job_head != resp->job_tail && !resp->half.starved &&
+	       budget--)
+		sroce_reply_job(qp, &tx);
+	idle = resp->job_head == resp->job_tail;
+	if (idle && resp->ack != SROCE_ACK_NONE)
+		sroce_reply_ack(qp, &tx);
+	qp->port->xmit->flush(&tx);
+	if (idle && resp->fatal)
+		sroce_qp_error(qp);
+	return !idle && !resp->half.starved;
+}

@@ -1,0 +1,664 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The requester's engine: from work requests to trains.
+ *
+ * The send queue is a ring of work requests. Three indices walk over it, always
+ * in this order: ring.index (oldest not completed), send (being sent), fetched
+ * (next to copy from shared memory). PSNs are given out as sending goes; going
+ * back after a loss moves only the cursor (send, send_psn).
+ */
+#include "compat.h"
+#include "memory/copy.h"
+#include "transport/internal.h"
+
+static const struct {
+	u8 op;
+	u8 wc;
+	u16 flags;
+} sroce_wr_table[] = {
+	[SROCE_WR_RDMA_WRITE] = { SROCE_OP_WRITE, IB_WC_RDMA_WRITE },
+	[SROCE_WR_RDMA_WRITE_IMM] = { SROCE_OP_WRITE, IB_WC_RDMA_WRITE,
+				      SROCE_IMM },
+	[SROCE_WR_SEND] = { SROCE_OP_SEND, IB_WC_SEND },
+	[SROCE_WR_SEND_IMM] = { SROCE_OP_SEND, IB_WC_SEND, SROCE_IMM },
+	[SROCE_WR_RDMA_READ] = { SROCE_OP_READ, IB_WC_RDMA_READ },
+	[SROCE_WR_CMP_SWAP] = { SROCE_OP_CMP_SWAP, IB_WC_COMP_SWAP },
+	[SROCE_WR_FETCH_ADD] = { SROCE_OP_FETCH_ADD, IB_WC_FETCH_ADD },
+	[SROCE_WR_LOCAL_INV] = { SROCE_OP_NONE, IB_WC_LOCAL_INV },
+	[SROCE_WR_SEND_INV] = { SROCE_OP_SEND, IB_WC_SEND, SROCE_INV },
+	[SROCE_WR_FLUSH] = { SROCE_OP_FLUSH, IB_WC_FLUSH },
+	[SROCE_WR_ATOMIC_WRITE] = { SROCE_OP_ATOMIC_WRITE,
+				    IB_WC_ATOMIC_WRITE },
+	[SROCE_WR_REG_MR] = { SROCE_OP_NONE, IB_WC_REG_MR },
+};
+
+static bool sroce_wr_known(const struct sroce_qp *qp, u8 opcode)
+{
+	switch (opcode) {
+	case SROCE_WR_SEND:
+	case SROCE_WR_SEND_IMM:
+		return true;
+	case SROCE_WR_RDMA_WRITE:
+	case SROCE_WR_RDMA_WRITE_IMM:
+	case SROCE_WR_RDMA_READ:
+	case SROCE_WR_CMP_SWAP:
+	case SROCE_WR_FETCH_ADD:
+	case SROCE_WR_SEND_INV:
+	case SROCE_WR_LOCAL_INV:
+	case SROCE_WR_FLUSH:
+	case SROCE_WR_ATOMIC_WRITE:
+		return qp->type == IB_QPT_RC;
+	case SROCE_WR_REG_MR:
+		return qp->type == IB_QPT_RC && !qp->user;
+	default:
+		return false;
+	}
+}
+
+/* Bytes of the message, or more than 2^31 when the list is too long */
+static u64 sroce_swqe_length(struct sroce_swqe *slot)
+{
+	const struct sroce_sge *sge = sroce_swqe_data(slot);
+	u64 sum = 0;
+	int i;
+
+	if (slot->wqe.flags & SROCE_SEND_INLINE)
+		return slot->wqe.inline_len;
+	for (i = 0; i < slot->wqe.num_sge; i++)
+		sum += sge[i].length;
+	return sum;
+}
+
+/* What single operations ask of their data */
+static u8 sroce_swqe_check_op(const struct sroce_swqe *slot)
+{
+	bool is_inline = slot->wqe.flags & SROCE_SEND_INLINE;
+
+	switch (slot->op) {
+	case SROCE_OP_READ:
+		return is_inline ? IB_WC_LOC_QP_OP_ERR : IB_WC_SUCCESS;
+	case SROCE_OP_CMP_SWAP:
+	case SROCE_OP_FETCH_ADD:
+		if (is_inline)
+			return IB_WC_LOC_QP_OP_ERR;
+		fallthrough;
+	case SROCE_OP_ATOMIC_WRITE:
+		return slot->length == 8 ? IB_WC_SUCCESS : IB_WC_LOC_LEN_ERR;
+	case SROCE_OP_FLUSH:
+		if (slot->wqe.flush.length > U32_MAX)
+			return IB_WC_LOC_LEN_ERR;
+		return slot->length ? IB_WC_LOC_LEN_ERR : IB_WC_SUCCESS;
+	default:
+		return IB_WC_SUCCESS;
+	}
+}
+
+static u8 sroce_swqe_check(struct sroce_qp *qp, struct sroce_swqe *slot)
+{
+	struct sroce_send_wqe *wqe = &slot->wqe;
+	u64 len;
+
+	if (!sroce_wr_known(qp, wqe->opcode))
+		return IB_WC_LOC_QP_OP_ERR;
+	if (wqe->num_sge > qp->max_send_sge ||
+	    ((wqe->flags & SROCE_SEND_INLINE) &&
+	     (wqe->num_sge || wqe->inline_len > qp->max_inline)))
+		return IB_WC_LOC_QP_OP_ERR;
+	slot->op = sroce_wr_table[wqe->opcode].op;
+
+	len = sroce_swqe_length(slot);
+	if (len > (sroce_qp_is_datagram(qp) ? qp->port->mtu : 1U << 31))
+		return IB_WC_LOC_LEN_ERR;
+	slot->length = len;
+	return sroce_swqe_check_op(slot);
+}
+
+/*
+ * Copy the next posted work request. The entry may change under us when a
+ * process owns it, so only the copy is looked at.
+ */
+static struct sroce_swqe *sroce_fetch(struct sroce_qp *qp)
+{
+	struct sroce_requester *req = &qp->req;
+	u32 ahead = req->fetched - req->ring.index;
+	const struct sroce_send_wqe *entry;
+	struct sroce_swqe *slot;
+
+	if (sroce_ring_pending(&req->ring) <= ahead)
+		return NULL;
+	entry = sroce_ring_entry(&req->ring, req->fetched);
+	slot = sroce_slot(req, req->fetched);
+	slot->wqe = *entry;
+	memcpy(slot->data, entry + 1, req->ring.stride - sizeof(*entry));
+	req->fetched++;
+	slot->state = SROCE_SWQE_READY;
+	slot->op = SROCE_OP_NONE;
+	slot->length = 0;
+	slot->npsn = 0;
+	slot->status = sroce_swqe_check(qp, slot);
+	req->batch.last_len = slot->length;
+	return slot;
+}
+
+/* --- completion ------------------------------------------------------------ */
+
+static void sroce_send_complete(struct sroce_qp *qp, struct sroce_swqe *slot,
+				enum ib_wc_status status)
+{
+	struct sroce_cqe cqe = {
+		.wr_id = slot->wqe.wr_id,
+		.status = status,
+	};
+
+	if (status == IB_WC_SUCCESS) {
+		if (!qp->sig_all && !(slot->wqe.flags & SROCE_SEND_SIGNALED))
+			return;
+		cqe.opcode = sroce_wr_table[slot->wqe.opcode].wc;
+		cqe.byte_len = slot->length;
+	} else {
+		sroce_qp_count(qp, status == IB_WC_WR_FLUSH_ERR ?
+			       SROCE_CNT_REQ_CQE_FLUSH_ERROR :
+			       SROCE_CNT_REQ_CQE_ERROR, 1);
+	}
+	if (!sroce_cq_add(qp->scq, qp->ibqp, &cqe, status != IB_WC_SUCCESS))
+		sroce_qp_fatal(qp);
+}
+
+void sroce_requester_fail(struct sroce_qp *qp, enum ib_wc_status status)
+{
+	struct sroce_requester *req = &qp->req;
+
+	if (req->ring.index != req->fetched) {
+		sroce_send_complete(qp, sroce_slot(req, req->ring.index),
+				    status);
+		sroce_ring_consumed(&req->ring, 1);
+	}
+	if (sroce_qp_is_datagram(qp))
+		sroce_qp_send_error(qp);
+	else
+		sroce_qp_error(qp);
+}
+
+static bool sroce_swqe_done(const struct sroce_requester *req,
+			    const struct sroce_swqe *slot)
+{
+	if (slot->state != SROCE_SWQE_SENT)
+		return slot->state == SROCE_SWQE_DONE;
+	return sroce_psn_diff(sroce_swqe_end(slot), req->una_psn) <= 0;
+}
+
+void sroce_requester_retire(struct sroce_qp *qp)
+{
+	struct sroce_requester *req = &qp->req;
+	struct sroce_swqe *slot;
+	u32 n = 0;
+
+	while (req->ring.index + n != req->fetched) {
+		slot = sroce_slot(req, req->ring.index + n);
+		if (slot->status != IB_WC_SUCCESS ||
+		    !sroce_swqe_done(req, slot))
+			break;
+		sroce_send_complete(qp, slot, IB_WC_SUCCESS);
+		n++;
+	}
+	if (n)
+		sroce_ring_consumed(&req->ring, n);
+	/* Acknowledged faster than resent: go on behind what is complete */
+	if ((s32)(req->send - req->ring.index) < 0)
+		req->send = req->ring.index;
+	if (sroce_psn_diff(req->send_psn, req->una_psn) < 0)
+		req->send_psn = req->una_psn;
+
+	if (req->ring.index != req->fetched) {
+		slot = sroce_slot(req, req->ring.index);
+		if (slot->status != IB_WC_SUCCESS)
+			sroce_requester_fail(qp, slot->status);
+	}
+}
+
+/* In ERR and SQE: every work request completes, fetched or not, signaled or not */
+static bool sroce_requester_flush(struct sroce_qp *qp)
+{
+	struct sroce_requester *req = &qp->req;
+	struct sroce_swqe *slot;
+	int budget = 256;
+
+	req->deadline = 0;
+	req->rnr_wait = false;
+	/* From now on every poster rings */
+	WRITE_ONCE(req->ring.hdr->flags, 0);
+	smp_mb();
+	while (budget--) {
+		if (req->ring.index == req->fetched && !sroce_fetch(qp))
+			break;
+		slot = sroce_slot(req, req->ring.index);
+		sroce_send_complete(qp, slot, IB_WC_WR_FLUSH_ERR);
+		sroce_ring_consumed(&req->ring, 1);
+	}
+	req->send = req->ring.index;
+	return budget < 0;
+}
+
+/* --- sending ---------------------------------------------------------------- */
+
+/* Why the engine stopped at a work request */
+enum sroce_step {
+	SROCE_STEP_ON,		/* go on */
+	SROCE_STEP_WAIT,	/* an ACK, response or timer will come */
+	SROCE_STEP_IDLE,	/* nothing is posted */
+};
+
+static u32 sroce_outstanding(const struct sroce_requester *req)
+{
+	return (req->send_psn - req->una_psn) & SROCE_PSN_MASK;
+}
+
+/* It fails as soon as everything before it is complete; nothing is sent after it */
+static enum sroce_step sroce_step_fail(struct sroce_qp *qp,
+				       struct sroce_swqe *slot,
+				       enum ib_wc_status status)
+{
+	slot->status = status;
+	sroce_requester_retire(qp);
+	return SROCE_STEP_WAIT;
+}
+
+static u8 sroce_local_op(struct sroce_qp *qp, const struct sroce_swqe *slot)
+{
+	struct sroce_mr *mr;
+	int err;
+
+	if (slot->wqe.opcode == SROCE_WR_REG_MR) {
+		mr = (struct sroce_mr *)(uintptr_t)slot->wqe.reg.mr;
+		err = sroce_mr_register(mr, qp->pd, slot->wqe.reg.key,
+					slot->wqe.reg.access);
+	} else {
+		err = sroce_mr_invalidate(&qp->port->mrs,
+					  slot->wqe.invalidate_rkey, qp->pd,
+					  false);
+	}
+	return err ? IB_WC_LOC_QP_OP_ERR : IB_WC_SUCCESS;
+}
+
+static enum sroce_step sroce_step_local(struct sroce_qp *qp,
+					struct sroce_swqe *slot)
+{
+	u8 status;
+
+	/* A key must not vanish under a request that may be sent again */
+	if (slot->wqe.opcode == SROCE_WR_LOCAL_INV &&
+	    qp->req.ring.index != qp->req.send)
+		return SROCE_STEP_WAIT;
+	status = sroce_local_op(qp, slot);
+	if (status != IB_WC_SUCCESS)
+		return sroce_step_fail(qp, slot, status);
+	slot->state = SROCE_SWQE_DONE;
+	qp->req.send++;
+	sroce_requester_retire(qp);
+	return SROCE_STEP_ON;
+}
+
+/* First packet of a work request: it gets its PSNs */
+static enum sroce_step sroce_begin(struct sroce_qp *qp,
+				   struct sroce_swqe *slot)
+{
+	struct sroce_requester *req = &qp->req;
+
+	/* There will never be a turn for it */
+	if (sroce_swqe_has_response(slot) && !qp->attr.max_rd_atomic)
+		return sroce_step_fail(qp, slot, IB_WC_LOC_QP_OP_ERR);
+	if ((slot->wqe.flags & SROCE_SEND_FENCE) && req->rd_outstanding)
+		return SROCE_STEP_WAIT;
+	slot->first_psn = req->send_psn;
+	slot->npsn = 1;
+	if (slot->op == SROCE_OP_SEND || slot->op == SROCE_OP_WRITE ||
+	    slot->op == SROCE_OP_READ)
+		slot->npsn = sroce_packets(slot->length, qp->mtu);
+	slot->chunk = min(slot->npsn, req->window);
+	slot->state = SROCE_SWQE_SENT;
+	return SROCE_STEP_ON;
+}
+
+static void sroce_train_init(struct sroce_qp *qp, struct sroce_train *t,
+			     const struct sroce_swqe *slot)
+{
+	*t = (struct sroce_train){
+		.op = slot->op,
+		.service = SROCE_RC,
+		.pkey = qp->port->pkey,
+		.mtu = qp->mtu,
+		.dqpn = qp->attr.dest_qp_num,
+		.psn = qp->req.send_psn,
+		.npkts = 1,
+	};
+}
+
+static void sroce_sent(struct sroce_qp *qp, u32 npsn)
+{
+	struct sroce_requester *req = &qp->req;
+
+	if (sroce_psn_diff(req->send_psn, req->next_psn) < 0)
+		sroce_qp_count(qp, SROCE_CNT_RETRANS_PACKETS, npsn);
+	req->send_psn = sroce_psn_add(req->send_psn, npsn);
+	if (sroce_psn_diff(req->send_psn, req->next_psn) > 0)
+		req->next_psn = req->send_psn;
+	sroce_requester_arm(qp);
+}
+
+/* Gather payload; *n is cut to the packets that fit */
+static int sroce_gather_packets(struct sroce_qp *qp, struct sroce_gather *g,
+				struct sroce_swqe *slot, u32 k, u32 *n)
+{
+	u32 off = k * qp->mtu;
+	u32 len = min_t(u32, slot->length - off, *n * qp->mtu);
+	int err;
+
+	if (slot->wqe.flags & SROCE_SEND_INLINE) {
+		g->nbv = sroce_bvec_from_virt(g->bv, ARRAY_SIZE(g->bv),
+					      sroce_swqe_data(slot) + off, len);
+		g->len = len;
+		return 0;
+	}
+	err = sroce_gather_sges(g, qp, sroce_swqe_data(slot),
+				slot->wqe.num_sge, 0, off, len);
+	if (err != -ENOSPC)
+		return err;
+	*n = g->len / qp->mtu;
+	return *n ? 0 : -EINVAL;
+}
+
+/* One train of a SEND or RDMA WRITE */
+static enum sroce_step sroce_step_data(struct sroce_qp *qp,
+				       struct sroce_tx *tx,
+				       struct sroce_swqe *slot)
+{
+	struct sroce_requester *req = &qp->req;
+	u32 k = (req->send_psn - slot->first_psn) & SROCE_PSN_MASK;
+	u32 room = req->window - min(req->window, sroce_outstanding(req));
+	u32 n = min3(slot->npsn - k, room, (u32)SROCE_TRAIN_PACKETS);
+	struct sroce_gather *g;
+	struct sroce_train t;
+
+	if (!n)
+		return SROCE_STEP_WAIT;
+	g = sroce_gather_begin();
+	n = min_t(u32, n, SROCE_TRAIN_BYTES / qp->mtu);
+	if (slot->length && sroce_gather_packets(qp, g, slot, k, &n)) {
+		sroce_gather_end(g);
+		return sroce_step_fail(qp, slot, IB_WC_LOC_PROT_ERR);
+	}
+
+	sroce_train_init(qp, &t, slot);
+	t.npkts = n;
+	t.flags = SROCE_ACKREQ;
+	if (!k) {
+		t.flags |= SROCE_START;
+		t.va = slot->wqe.rdma.remote_addr;
+		t.rkey = slot->wqe.rdma.rkey;
+		t.dma_len = slot->length;
+	}
+	if (k + n == slot->npsn) {
+		t.flags |= SROCE_END | sroce_wr_table[slot->wqe.opcode].flags;
+		if (slot->wqe.flags & SROCE_SEND_SOLICITED)
+			t.flags |= SROCE_SOLICITED;
+		t.imm = slot->wqe.imm_data;
+	}
+	sroce_gather_train(g, &t, min_t(u32, slot->length - k * qp->mtu,
+					n * qp->mtu));
+	sroce_send_train(&req->half, tx, qp->path, &t, g);
+	sroce_gather_end(g);
+	sroce_sent(qp, n);
+	return SROCE_STEP_ON;
+}
+
+/*
+ * One READ request: for a chunk of the message, so that no single request
+ * makes the peer send more than the window. To the peer chunks are READs.
+ */
+static enum sroce_step sroce_step_read(struct sroce_qp *qp,
+				       struct sroce_tx *tx,
+				       struct sroce_swqe *slot)
+{
+	struct sroce_requester *req = &qp->req;
+	u32 k = (req->send_psn - slot->first_psn) & SROCE_PSN_MASK;
+	u32 n = min(slot->chunk - k % slot->chunk, slot->npsn - k);
+	struct sroce_train t;
+
+	if (req->rd_outstanding >= qp->attr.max_rd_atomic ||
+	    sroce_outstanding(req) >= req->window)
+		return SROCE_STEP_WAIT;
+	sroce_train_init(qp, &t, slot);
+	t.flags = SROCE_START | SROCE_END | SROCE_ACKREQ;
+	t.va = slot->wqe.rdma.remote_addr + (u64)k * qp->mtu;
+	t.rkey = slot->wqe.rdma.rkey;
+	t.dma_len = min(slot->length - k * qp->mtu, n * qp->mtu);
+	sroce_send_train(&req->half, tx, qp->path, &t, NULL);
+	req->rd_outstanding++;
+	sroce_sent(qp, n);
+	return SROCE_STEP_ON;
+}
+
+/* The part of the train that the operation decides */
+static void sroce_single_headers(struct sroce_train *t,
+				 const struct sroce_swqe *slot)
+{
+	const struct sroce_send_wqe *wqe = &slot->wqe;
+
+	switch (slot->op) {
+	case SROCE_OP_CMP_SWAP:
+		t->compare = wqe->atomic.compare_add;
+		t->swap_add = wqe->atomic.swap;
+		fallthrough;
+	case SROCE_OP_FETCH_ADD:
+		t->va = wqe->atomic.remote_addr;
+		t->rkey = wqe->atomic.rkey;
+		if (slot->op == SROCE_OP_FETCH_ADD)
+			t->swap_add = wqe->atomic.compare_add;
+		break;
+	case SROCE_OP_FLUSH:
+		t->va = wqe->flush.remote_addr;
+		t->rkey = wqe->flush.rkey;
+		t->dma_len = wqe->flush.length;
+		t->feth = sroce_feth(wqe->flush.placement,
+				     wqe->flush.selectivity);
+		break;
+	default:
+		t->va = wqe->rdma.remote_addr;
+		t->rkey = wqe->rdma.rkey;
+		t->dma_len = slot->length;
+	}
+}
+
+/* Atomics, ATOMIC WRITE and FLUSH: one packet, and a response to wait for */
+static enum sroce_step sroce_step_single(struct sroce_qp *qp,
+					 struct sroce_tx *tx,
+					 struct sroce_swqe *slot)
+{
+	u32 len = slot->op == SROCE_OP_ATOMIC_WRITE ? slot->length : 0;
+	struct sroce_requester *req = &qp->req;
+	struct sroce_gather *g;
+	struct sroce_train t;
+	u32 one = 1;
+
+	if (req->rd_outstanding >= qp->attr.max_rd_atomic ||
+	    sroce_outstanding(req) >= req->window)
+		return SROCE_STEP_WAIT;
+	g = sroce_gather_begin();
+	if (len && sroce_gather_packets(qp, g, slot, 0, &one)) {
+		sroce_gather_end(g);
+		slot->status = IB_WC_LOC_PROT_ERR;
+		sroce_requester_retire(qp);
+		return SROCE_STEP_WAIT;
+	}
+	sroce_train_init(qp, &t, slot);
+	t.flags = SROCE_START | SROCE_END | SROCE_ACKREQ;
+	sroce_single_headers(&t, slot);
+	sroce_gather_train(g, &t, len);
+	sroce_send_train(&req->half, tx, qp->path, &t, g);
+	sroce_gather_end(g);
+	req->rd_outstanding++;
+	sroce_sent(qp, 1);
+	return SROCE_STEP_ON;
+}
+
+static enum sroce_step sroce_step_send(struct sroce_qp *qp,
+				       struct sroce_tx *tx,
+				       struct sroce_swqe *slot)
+{
+	switch (slot->op) {
+	case SROCE_OP_READ:
+		return sroce_step_read(qp, tx, slot);
+	case SROCE_OP_SEND:
+	case SROCE_OP_WRITE:
+		return sroce_step_data(qp, tx, slot);
+	default:
+		return sroce_step_single(qp, tx, slot);
+	}
+}
+
+static enum sroce_step sroce_step_connected(struct sroce_qp *qp,
+					    struct sroce_tx *tx,
+					    struct sroce_swqe *slot)
+{
+	struct sroce_requester *req = &qp->req;
+	enum sroce_step step;
+
+	if (slot->state == SROCE_SWQE_READY) {
+		step = sroce_begin(qp, slot);
+		if (step != SROCE_STEP_ON)
+			return step;
+	}
+	step = sroce_step_send(qp, tx, slot);
+	if (step == SROCE_STEP_ON && req->send_psn == sroce_swqe_end(slot))
+		req->send++;
+	return step;
+}
+
+static enum sroce_step sroce_step_datagram(struct sroce_qp *qp,
+					   struct sroce_tx *tx,
+					   struct sroce_swqe *slot)
+{
+	sroce_datagram_send(qp, tx, slot);
+	qp->req.send++;
+	sroce_requester_retire(qp);
+	return SROCE_STEP_ON;
+}
+
+static enum sroce_step sroce_step(struct sroce_qp *qp, struct sroce_tx *tx)
+{
+	struct sroce_requester *req = &qp->req;
+	struct sroce_swqe *slot;
+
+	if (req->rnr_wait || req->half.starved)
+		return SROCE_STEP_WAIT;
+	if (req->send != req->fetched) {
+		slot = sroce_slot(req, req->send);
+	} else {
+		slot = sroce_fetch(qp);
+		if (!slot)
+			return SROCE_STEP_IDLE;
+	}
+	if (slot->status != IB_WC_SUCCESS) {
+		sroce_requester_retire(qp);
+		return SROCE_STEP_WAIT;
+	}
+	if (slot->state == SROCE_SWQE_DONE) {
+		req->send++;
+		return SROCE_STEP_ON;
+	}
+	/* In SQD only what was begun goes on */
+	if (slot->state == SROCE_SWQE_READY &&
+	    sroce_qp_state(qp) != IB_QPS_RTS)
+		return SROCE_STEP_WAIT;
+	if (sroce_qp_is_datagram(qp))
+		return sroce_step_datagram(qp, tx, slot);
+	if (slot->op == SROCE_OP_NONE)
+		return sroce_step_local(qp, slot);
+	return sroce_step_connected(qp, tx, slot);
+}
+
+static bool sroce_may_send(const struct sroce_qp *qp)
+{
+	enum ib_qp_state state = sroce_qp_state(qp);
+
+	return state == IB_QPS_RTS || state == IB_QPS_SQD;
+}
+
+/*
+ * While ACTIVE is set posters need not ring. It stays set when something is
+ * certain to come back here: an ACK, a response, a timer, buffer space.
+ */
+static bool sroce_sq_rest(struct sroce_requester *req)
+{
+	struct sroce_ring_hdr *hdr = req->ring.hdr;
+
+	WRITE_ONCE(hdr->flags, 0);
+	/* Clear, then look; the poster stores prod, then reads the flag */
+	smp_mb();
+	return sroce_ring_pending(&req->ring) <= req->fetched - req->ring.index;
+}
+
+static bool sroce_requester_send(struct sroce_qp *qp)
+{
+	struct sroce_requester *req = &qp->req;
+	enum sroce_step step = SROCE_STEP_WAIT;
+	int budget = SROCE_SEND_BUDGET;
+	struct sroce_tx tx = {};
+
+	WRITE_ONCE(req->ring.hdr->flags, SROCE_SQ_ACTIVE);
+	while (sroce_may_send(qp) && budget--) {
+		step = sroce_step(qp, &tx);
+		if (step == SROCE_STEP_ON)
+			continue;
+		if (step == SROCE_STEP_WAIT || sroce_sq_rest(req))
+			break;
+		WRITE_ONCE(req->ring.hdr->flags, SROCE_SQ_ACTIVE);
+	}
+	qp->port->xmit->flush(&tx);
+	if (!sroce_may_send(qp))
+		WRITE_ONCE(req->ring.hdr->flags, 0);
+	return budget < 0;
+}
+
+/* Everything that was begun is complete, also what is to be sent again */
+static bool sroce_drained(const struct sroce_requester *req)
+{
+	return req->ring.index == req->fetched ||
+	       sroce_slot(req, req->ring.index)->state == SROCE_SWQE_READY;
+}
+
+static void sroce_check_drained(struct sroce_qp *qp)
+{
+	struct sroce_requester *req = &qp->req;
+
+	if (!req->draining || !sroce_drained(req))
+		return;
+	req->draining = false;
+	if (req->drained_event)
+		sroce_qp_event(qp, IB_EVENT_SQ_DRAINED);
+}
+
+static void sroce_requester_inbox(struct sroce_qp *qp)
+{
+	struct sroce_parcel *p;
+
+	while ((p = sroce_inbox_next(&qp->req.half))) {
+		sroce_receive_parcel(qp, p);
+		sroce_parcel_free(p);
+	}
+}
+
+bool sroce_requester_run(struct sroce_half *half)
+{
+	struct sroce_qp *qp = half->qp;
+	bool more = false;
+
+	sroce_half_unstarve(half);
+	sroce_requester_inbox(qp);
+	if (sroce_may_send(qp))
+		more = sroce_requester_send(qp);
+	if (sroce_qp_state(qp) == IB_QPS_ERR || sroce_qp_state(qp) == IB_QPS_SQE)
+		return sroce_requester_flush(qp);
+	sroce_check_drained(qp);
+	return more;
+}

@@ -1,0 +1,736 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The responder: requests of a connected QP, in PSN order (IBA 9.7.4).
+ *
+ * Each request is checked in the order of IBA 9.7.4.1: sequence, opcode
+ * sequence, rights of the QP, resources, length, key. Only then is anything
+ * placed in memory or any state changed.
+ */
+#include "compat.h"
+#include "memory/copy.h"
+#include "transport/internal.h"
+
+static bool sroce_takes_requests(const struct sroce_qp *qp)
+{
+	switch (sroce_qp_state(qp)) {
+	case IB_QPS_RTR:
+	case IB_QPS_RTS:
+	case IB_QPS_SQD:
+	case IB_QPS_SQE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* --- receive work requests -------------------------------------------------- */
+
+static u32 sroce_sge_total(const struct sroce_sge *sge, u32 n)
+{
+	u64 sum = 0;
+
+	while (n--)
+		sum += sge++->length;
+	return min_t(u64, sum, U32_MAX);
+}
+
+int sroce_recv_take(struct sroce_qp *qp)
+{
+	struct sroce_responder *resp = &qp->resp;
+
+	if (qp->srq) {
+		if (!sroce_srq_take(qp->srq, resp->wqe))
+			return -ENOENT;
+	} else {
+		if (!sroce_ring_pending(&resp->ring))
+			return -ENOENT;
+		memcpy(resp->wqe, sroce_ring_entry(&resp->ring,
+						   resp->ring.index),
+		       resp->ring.stride);
+		sroce_ring_consumed(&resp->ring, 1);
+	}
+	resp->have_wqe = true;
+	resp->recv_off = 0;
+	resp->recv_len = 0;
+	if (resp->wqe->num_sge > qp->max_recv_sge) {
+		resp->wqe->num_sge = 0;
+		return -EINVAL;
+	}
+	resp->recv_len = sroce_sge_total((struct sroce_sge *)(resp->wqe + 1),
+					 resp->wqe->num_sge);
+	return 0;
+}
+
+void sroce_recv_complete(struct sroce_qp *qp, struct sroce_cqe *cqe,
+			 bool solicited)
+{
+	struct sroce_responder *resp = &qp->resp;
+
+	cqe->wr_id = resp->wqe->wr_id;
+	resp->have_wqe = false;
+	if (cqe->status == IB_WC_WR_FLUSH_ERR)
+		sroce_qp_count(qp, SROCE_CNT_RESP_CQE_FLUSH_ERROR, 1);
+	else if (cqe->status != IB_WC_SUCCESS)
+		sroce_qp_count(qp, SROCE_CNT_RESP_CQE_ERROR, 1);
+	if (!sroce_cq_add(qp->rcq, qp->ibqp, cqe,
+			  solicited || cqe->status != IB_WC_SUCCESS))
+		sroce_qp_fatal(qp);
+}
+
+static void sroce_recv_fail(struct sroce_qp *qp, enum ib_wc_status status)
+{
+	struct sroce_cqe cqe = {
+		.status = status,
+		.opcode = IB_WC_RECV,
+	};
+
+	sroce_recv_complete(qp, &cqe, true);
+}
+
+/* In ERR: every receive work request completes; those of an SRQ stay there */
+static bool sroce_responder_flush(struct sroce_qp *qp)
+{
+	struct sroce_responder *resp = &qp->resp;
+	int budget = 256;
+
+	resp->job_head = resp->job_tail;
+	resp->ack = SROCE_ACK_NONE;
+	if (resp->have_wqe)
+		sroce_recv_fail(qp, IB_WC_WR_FLUSH_ERR);
+	if (qp->srq) {
+		if (!resp->last_wqe)
+			sroce_qp_event(qp, IB_EVENT_QP_LAST_WQE_REACHED);
+		resp->last_wqe = true;
+		return false;
+	}
+	/* From now on every poster rings */
+	WRITE_ONCE(resp->ring.hdr->flags, SROCE_RQ_DOORBELL);
+	smp_mb();
+	while (budget-- && sroce_recv_take(qp) != -ENOENT)
+		sroce_recv_fail(qp, IB_WC_WR_FLUSH_ERR);
+	return budget < 0;
+}
+
+/* --- answers ------------------------------------------------------------------ */
+
+static void sroce_owe_nak(struct sroce_responder *resp, u8 syndrome)
+{
+	resp->ack = SROCE_ACK_NAK;
+	resp->syndrome = syndrome;
+}
+
+/*
+ * A request that cannot be carried out: NAK, and ERR once that has left. The
+ * receive work request in use, if any, says why; otherwise an event does
+ * (IBA 9.9.3, C9-222.1).
+ */
+static void sroce_refuse(struct sroce_qp *qp, u8 syndrome,
+			 enum ib_wc_status status)
+{
+	struct sroce_responder *resp = &qp->resp;
+
+	sroce_owe_nak(resp, syndrome);
+	resp->fatal = true;
+	if (syndrome == SROCE_NAK_REM_ACCESS)
+		sroce_qp_count(qp, SROCE_CNT_RESP_REMOTE_ACCESS_ERRORS, 1);
+	if (status == IB_WC_LOC_LEN_ERR)
+		sroce_qp_count(qp, SROCE_CNT_RESP_LOCAL_LENGTH_ERROR, 1);
+	if (resp->have_wqe)
+		sroce_recv_fail(qp, status);
+	else
+		sroce_qp_event(qp, syndrome == SROCE_NAK_REM_ACCESS ?
+			       IB_EVENT_QP_ACCESS_ERR : IB_EVENT_QP_REQ_ERR);
+}
+
+static void sroce_refuse_request(struct sroce_qp *qp)
+{
+	sroce_refuse(qp, SROCE_NAK_INV_REQ, IB_WC_REM_INV_REQ_ERR);
+}
+
+static void sroce_refuse_access(struct sroce_qp *qp)
+{
+	sroce_refuse(qp, SROCE_NAK_REM_ACCESS, IB_WC_LOC_ACCESS_ERR);
+}
+
+static void sroce_not_ready(struct sroce_qp *qp, const struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+
+	sroce_qp_count(qp, SROCE_CNT_OUT_OF_BUFFER, 1);
+	sroce_owe_nak(resp, SROCE_AETH_RNR | (qp->attr.min_rnr_timer & 0x1f));
+	resp->rnr_sent = true;
+	sroce_gap_begin(&resp->gap, t->psn);
+}
+
+/* The request was carried out */
+static void sroce_accepted(struct sroce_qp *qp, const struct sroce_train *t,
+			   u32 npsn)
+{
+	struct sroce_responder *resp = &qp->resp;
+
+	resp->epsn = sroce_psn_add(resp->epsn, npsn);
+	if (t->flags & SROCE_END)
+		resp->msn = (resp->msn + 1) & SROCE_PSN_MASK;
+	if (t->flags & SROCE_ACKREQ)
+		resp->ack = SROCE_ACK_OWED;
+}
+
+/* --- SEND and RDMA WRITE -------------------------------------------------------- */
+
+/* IBA 9.7.4.1.6: all packets but the last are full, the last is not empty */
+static bool sroce_length_ok(const struct sroce_qp *qp,
+			    const struct sroce_train *t)
+{
+	u32 most = t->npkts * qp->mtu;
+	u32 len = t->bi.bi_size;
+
+	if (!(t->flags & SROCE_END))
+		return len == most;
+	if (t->npkts == 1 && (t->flags & SROCE_START))
+		return len <= most;
+	return len > most - qp->mtu && len <= most;
+}
+
+static int sroce_place_sges(struct sroce_qp *qp, struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+	u32 len = t->bi.bi_size;
+	struct bvec_iter di = { .bi_size = len };
+	struct sroce_gather *g = sroce_gather_begin();
+	int err;
+
+	err = sroce_gather_sges(g, qp, (struct sroce_sge *)(resp->wqe + 1),
+				resp->wqe->num_sge, IB_ACCESS_LOCAL_WRITE,
+				resp->recv_off, len);
+	if (!err)
+		sroce_bvec_copy(g->bv, &di, t->bv, &t->bi, len);
+	sroce_gather_end(g);
+	resp->recv_off += len;
+	return err;
+}
+
+static int sroce_place_rkey(struct sroce_qp *qp, struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+	u32 len = t->bi.bi_size;
+	struct bvec_iter di = { .bi_size = len };
+	struct sroce_gather *g = sroce_gather_begin();
+	int err;
+
+	err = sroce_gather_key(g, qp, resp->rkey, IB_ACCESS_REMOTE_WRITE,
+			       resp->va, len);
+	if (!err)
+		sroce_bvec_copy(g->bv, &di, t->bv, &t->bi, len);
+	sroce_gather_end(g);
+	resp->va += len;
+	resp->left -= len;
+	return err;
+}
+
+static void sroce_message_received(struct sroce_qp *qp,
+				   const struct sroce_train *t, u8 opcode,
+				   u32 len)
+{
+	struct sroce_cqe cqe = {
+		.opcode = opcode,
+		.byte_len = len,
+	};
+
+	if (t->flags & SROCE_IMM) {
+		cqe.flags = SROCE_CQE_IMM;
+		cqe.imm_data = t->imm;
+	} else if (t->flags & SROCE_INV) {
+		cqe.flags = SROCE_CQE_INV;
+		cqe.invalidate_rkey = t->inv_rkey;
+	}
+	sroce_recv_complete(qp, &cqe, t->flags & SROCE_SOLICITED);
+}
+
+static void sroce_send_request(struct sroce_qp *qp, struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+	int err;
+
+	if (!sroce_length_ok(qp, t)) {
+		sroce_refuse_request(qp);
+		return;
+	}
+	if (t->flags & SROCE_START) {
+		err = sroce_recv_take(qp);
+		if (err == -ENOENT) {
+			sroce_not_ready(qp, t);
+			return;
+		}
+		if (err) {
+			sroce_refuse(qp, SROCE_NAK_REM_OP,
+				     IB_WC_LOC_QP_OP_ERR);
+			return;
+		}
+	}
+	if (t->bi.bi_size > resp->recv_len - resp->recv_off) {
+		sroce_refuse(qp, SROCE_NAK_INV_REQ, IB_WC_LOC_LEN_ERR);
+		return;
+	}
+	if (t->bi.bi_size && sroce_place_sges(qp, t)) {
+		sroce_refuse(qp, SROCE_NAK_REM_OP, IB_WC_LOC_PROT_ERR);
+		return;
+	}
+	if ((t->flags & SROCE_INV) &&
+	    sroce_mr_invalidate(&qp->port->mrs, t->inv_rkey, qp->pd, true)) {
+		sroce_refuse_access(qp);
+		return;
+	}
+	resp->state = t->flags & SROCE_END ? SROCE_RESP_IDLE : SROCE_RESP_SEND;
+	if (t->flags & SROCE_END)
+		sroce_message_received(qp, t, IB_WC_RECV, resp->recv_off);
+	sroce_accepted(qp, t, t->npkts);
+}
+
+/* The RETH: the whole range is checked before the first byte is placed */
+static bool sroce_write_begin(struct sroce_qp *qp, const struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+	struct sroce_mr *mr;
+
+	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_WRITE) ||
+	    t->dma_len > 1U << 31) {
+		sroce_refuse_request(qp);
+		return false;
+	}
+	if (t->dma_len) {
+		mr = sroce_mr_get(&qp->port->mrs, t->rkey, qp->pd,
+				  IB_ACCESS_REMOTE_WRITE, t->va, t->dma_len);
+		if (IS_ERR(mr)) {
+			sroce_refuse_access(qp);
+			return false;
+		}
+		sroce_mr_put(mr);
+	}
+	sroce_qp_count(qp, SROCE_CNT_RX_WRITE_REQUESTS, 1);
+	resp->va = t->va;
+	resp->rkey = t->rkey;
+	resp->left = t->dma_len;
+	resp->write_len = t->dma_len;
+	return true;
+}
+
+/* Payload against what the RETH announced (IBA 9.7.4.1.6) */
+static bool sroce_write_length_ok(const struct sroce_responder *resp,
+				  const struct sroce_train *t)
+{
+	u32 left = t->flags & SROCE_START ? t->dma_len : resp->left;
+	u32 len = t->bi.bi_size;
+
+	return t->flags & SROCE_END ? len == left : len < left;
+}
+
+static void sroce_write_request(struct sroce_qp *qp, struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+	int err = 0;
+
+	if (!sroce_length_ok(qp, t) || !sroce_write_length_ok(resp, t)) {
+		sroce_refuse_request(qp);
+		return;
+	}
+	/* Nothing is placed before the receive work request is there */
+	if (t->flags & SROCE_IMM)
+		err = sroce_recv_take(qp);
+	if (err == -ENOENT) {
+		sroce_not_ready(qp, t);
+		return;
+	}
+	if (err) {
+		sroce_refuse(qp, SROCE_NAK_REM_OP, IB_WC_LOC_QP_OP_ERR);
+		return;
+	}
+	if ((t->flags & SROCE_START) && !sroce_write_begin(qp, t))
+		return;
+	if (t->bi.bi_size && sroce_place_rkey(qp, t)) {
+		sroce_refuse_access(qp);
+		return;
+	}
+	resp->state = t->flags & SROCE_END ? SROCE_RESP_IDLE : SROCE_RESP_WRITE;
+	if (t->flags & SROCE_IMM)
+		sroce_message_received(qp, t, IB_WC_RECV_RDMA_WITH_IMM,
+				       resp->write_len);
+	sroce_accepted(qp, t, t->npkts);
+}
+
+/* --- READ and atomics ------------------------------------------------------------ */
+
+/* Queue the answer and remember it for duplicates; false: no room */
+static bool sroce_answer(struct sroce_responder *resp,
+			 const struct sroce_rd_res *res)
+{
+	if (!sroce_job_push(resp, res))
+		return false;
+	resp->res[resp->res_next] = *res;
+	resp->res_next = (resp->res_next + 1) % resp->nres;
+	return true;
+}
+
+static void sroce_read_request(struct sroce_qp *qp, struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+	struct sroce_rd_res res = {
+		.op = SROCE_OP_READ,
+		.psn = t->psn,
+		.npsn = sroce_packets(t->dma_len, qp->mtu),
+		.va = t->va,
+		.rkey = t->rkey,
+		.len = t->dma_len,
+	};
+	struct sroce_mr *mr;
+
+	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_READ) ||
+	    !qp->attr.max_dest_rd_atomic || t->dma_len > 1U << 31 ||
+	    t->bi.bi_size) {
+		sroce_refuse_request(qp);
+		return;
+	}
+	if (t->dma_len) {
+		mr = sroce_mr_get(&qp->port->mrs, t->rkey, qp->pd,
+				  IB_ACCESS_REMOTE_READ, t->va, t->dma_len);
+		if (IS_ERR(mr)) {
+			sroce_refuse_access(qp);
+			return;
+		}
+		sroce_mr_put(mr);
+	}
+	/* More than was agreed on: as good as lost, the peer asks again */
+	if (!sroce_answer(resp, &res))
+		return;
+	sroce_qp_count(qp, SROCE_CNT_RX_READ_REQUESTS, 1);
+	sroce_accepted(qp, t, res.npsn);
+	resp->ack = SROCE_ACK_NONE;
+}
+
+static void sroce_atomic_request(struct sroce_qp *qp, struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+	struct sroce_rd_res res = {
+		.op = t->op,
+		.psn = t->psn,
+		.npsn = 1,
+	};
+	struct sroce_mr *mr;
+
+	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_ATOMIC) ||
+	    !qp->attr.max_dest_rd_atomic || t->bi.bi_size || t->va & 7) {
+		sroce_refuse_request(qp);
+		return;
+	}
+	mr = sroce_mr_get(&qp->port->mrs, t->rkey, qp->pd,
+			  IB_ACCESS_REMOTE_ATOMIC, t->va, sizeof(u64));
+	if (IS_ERR(mr)) {
+		sroce_refuse_access(qp);
+		return;
+	}
+	if (!sroce_job_room(resp)) {
+		sroce_mr_put(mr);
+		return;
+	}
+	res.orig = sroce_atomic(mr, t->va, t->op == SROCE_OP_CMP_SWAP,
+				t->compare, t->swap_add);
+	sroce_mr_put(mr);
+	sroce_answer(resp, &res);
+	sroce_qp_count(qp, SROCE_CNT_RX_ATOMIC_REQUESTS, 1);
+	sroce_accepted(qp, t, 1);
+	resp->ack = SROCE_ACK_NONE;
+}
+
+static void sroce_atomic_write_request(struct sroce_qp *qp,
+				       struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+	struct sroce_rd_res res = {
+		.op = t->op,
+		.psn = t->psn,
+		.npsn = 1,
+	};
+	struct sroce_mr *mr;
+	u64 value;
+
+	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_WRITE) ||
+	    !qp->attr.max_dest_rd_atomic || t->dma_len != sizeof(value) ||
+	    t->bi.bi_size != sizeof(value) || t->va & 7) {
+		sroce_refuse_request(qp);
+		return;
+	}
+	mr = sroce_mr_get(&qp->port->mrs, t->rkey, qp->pd,
+			  IB_ACCESS_REMOTE_WRITE, t->va, sizeof(value));
+	if (IS_ERR(mr)) {
+		sroce_refuse_access(qp);
+		return;
+	}
+	if (sroce_job_room(resp)) {
+		sroce_bvec_read(&value, t->bv, &t->bi, sizeof(value));
+		sroce_atomic_write(mr, t->va, value);
+		sroce_answer(resp, &res);
+		sroce_qp_count(qp, SROCE_CNT_RX_ATOMIC_REQUESTS, 1);
+		sroce_accepted(qp, t, 1);
+		resp->ack = SROCE_ACK_NONE;
+	}
+	sroce_mr_put(mr);
+}
+
+/* Rights that the placement type asks of QP and region; 0: a reserved one */
+static int sroce_flush_rights(u32 feth)
+{
+	u32 plt = feth & SROCE_FETH_PLT;
+	int rights = 0;
+
+	if (plt & ~(SROCE_FETH_GLOBAL | SROCE_FETH_PERSISTENT) ||
+	    feth & SROCE_FETH_SEL & ~SROCE_FETH_WHOLE_MR)
+		return 0;
+	if (plt & SROCE_FETH_GLOBAL)
+		rights |= IB_ACCESS_FLUSH_GLOBAL;
+	if (plt & SROCE_FETH_PERSISTENT)
+		rights |= IB_ACCESS_FLUSH_PERSISTENT;
+	return rights;
+}
+
+/*
+ * Whatever was written before is in memory already, where every CPU sees it:
+ * global visibility takes a barrier. Persistence is refused when the region is
+ * registered.
+ */
+static void sroce_flush_request(struct sroce_qp *qp, struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+	int rights = sroce_flush_rights(t->feth);
+	struct sroce_rd_res res = {
+		.op = t->op,
+		.psn = t->psn,
+		.npsn = 1,
+	};
+	struct sroce_mr *mr;
+
+	if (!rights || (qp->attr.qp_access_flags & rights) != rights ||
+	    !qp->attr.max_dest_rd_atomic || t->bi.bi_size) {
+		sroce_refuse_request(qp);
+		return;
+	}
+	if (t->feth & SROCE_FETH_WHOLE_MR)
+		mr = sroce_mr_get_whole(&qp->port->mrs, t->rkey, qp->pd,
+					rights);
+	else
+		mr = sroce_mr_get(&qp->port->mrs, t->rkey, qp->pd, rights,
+				  t->va, t->dma_len);
+	if (IS_ERR(mr)) {
+		sroce_refuse_access(qp);
+		return;
+	}
+	if (sroce_job_room(resp)) {
+		wmb();
+		sroce_answer(resp, &res);
+		sroce_accepted(qp, t, 1);
+		resp->ack = SROCE_ACK_NONE;
+	}
+	sroce_mr_put(mr);
+}
+
+/* --- duplicates and gaps ------------------------------------------------------------ */
+
+static struct sroce_rd_res *sroce_find_res(struct sroce_responder *resp,
+					   u32 psn)
+{
+	struct sroce_rd_res *res;
+	u32 i;
+
+	for (i = 0; i < resp->nres; i++) {
+		res = &resp->res[i];
+		if (res->op != SROCE_OP_NONE &&
+		    ((psn - res->psn) & SROCE_PSN_MASK) < res->npsn)
+			return res;
+	}
+	return NULL;
+}
+
+/* A READ again, as a whole or from some packet on: nothing but what it was */
+static bool sroce_same_read(const struct sroce_qp *qp,
+			    const struct sroce_rd_res *res,
+			    const struct sroce_train *t)
+{
+	u32 off = ((t->psn - res->psn) & SROCE_PSN_MASK) * qp->mtu;
+
+	return res->op == SROCE_OP_READ && t->rkey == res->rkey &&
+	       t->va == res->va + off && t->dma_len <= res->len - off;
+}
+
+static void sroce_duplicate_read(struct sroce_qp *qp, struct sroce_train *t,
+				 const struct sroce_rd_res *old)
+{
+	struct sroce_rd_res res = {
+		.op = SROCE_OP_READ,
+		.psn = t->psn,
+		.npsn = sroce_packets(t->dma_len, qp->mtu),
+		.va = t->va,
+		.rkey = t->rkey,
+		.len = t->dma_len,
+	};
+
+	if (sroce_same_read(qp, old, t))
+		sroce_job_repeat(&qp->resp, &res);
+}
+
+static void sroce_duplicate(struct sroce_qp *qp, struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+	struct sroce_rd_res *res;
+
+	sroce_qp_count(qp, SROCE_CNT_DUPLICATE_REQUEST, 1);
+	if (t->op == SROCE_OP_SEND || t->op == SROCE_OP_WRITE) {
+		if ((t->flags & SROCE_ACKREQ) && resp->ack == SROCE_ACK_NONE)
+			resp->ack = SROCE_ACK_OWED;
+		return;
+	}
+	res = sroce_find_res(resp, t->psn);
+	if (!res)
+		return;
+	if (t->op == SROCE_OP_READ)
+		sroce_duplicate_read(qp, t, res);
+	else if (t->op == res->op)
+		sroce_job_repeat(resp, res);
+}
+
+/* Packets are missing. One NAK says so; the rest of the stream is dropped. */
+static void sroce_gap(struct sroce_qp *qp, const struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+
+	if (!resp->nak_sent && !resp->rnr_sent)
+		sroce_gap_begin(&resp->gap, t->psn);
+	else if (!sroce_gap_again(&resp->gap, t->psn))
+		return;
+	sroce_qp_count(qp, SROCE_CNT_OUT_OF_SEQUENCE, 1);
+	sroce_owe_nak(resp, SROCE_NAK_PSN_SEQ);
+	resp->nak_sent = true;
+}
+
+/* --- dispatch --------------------------------------------------------------------------- */
+
+/* IBA 9.7.4.1.2: FIRST and ONLY between messages, MIDDLE and LAST within one */
+static bool sroce_sequence_ok(const struct sroce_responder *resp,
+			      const struct sroce_train *t)
+{
+	switch (resp->state) {
+	case SROCE_RESP_SEND:
+		return t->op == SROCE_OP_SEND && !(t->flags & SROCE_START);
+	case SROCE_RESP_WRITE:
+		return t->op == SROCE_OP_WRITE && !(t->flags & SROCE_START);
+	default:
+		return t->flags & SROCE_START;
+	}
+}
+
+static void sroce_execute(struct sroce_qp *qp, struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+
+	resp->nak_sent = false;
+	resp->rnr_sent = false;
+	if (resp->ack == SROCE_ACK_NAK)
+		resp->ack = SROCE_ACK_NONE;
+	if (!sroce_sequence_ok(resp, t)) {
+		sroce_refuse_request(qp);
+		return;
+	}
+	switch (t->op) {
+	case SROCE_OP_SEND:
+		sroce_send_request(qp, t);
+		break;
+	case SROCE_OP_WRITE:
+		sroce_write_request(qp, t);
+		break;
+	case SROCE_OP_READ:
+		sroce_read_request(qp, t);
+		break;
+	case SROCE_OP_CMP_SWAP:
+	case SROCE_OP_FETCH_ADD:
+		sroce_atomic_request(qp, t);
+		break;
+	case SROCE_OP_ATOMIC_WRITE:
+		sroce_atomic_write_request(qp, t);
+		break;
+	case SROCE_OP_FLUSH:
+		sroce_flush_request(qp, t);
+		break;
+	default:
+		sroce_refuse_request(qp);
+	}
+}
+
+static void sroce_established(struct sroce_qp *qp)
+{
+	if (sroce_qp_state(qp) != IB_QPS_RTR || qp->resp.comm_est)
+		return;
+	qp->resp.comm_est = true;
+	sroce_qp_event(qp, IB_EVENT_COMM_EST);
+}
+
+void sroce_responder_request(struct sroce_qp *qp, struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+	s32 ahead = sroce_psn_diff(t->psn, resp->epsn);
+
+	if (!sroce_takes_requests(qp) || resp->fatal) {
+		sroce_qp_count(qp, SROCE_CNT_RX_DISCARDS, t->npkts);
+		return;
+	}
+	sroce_established(qp);
+	/* A repeated train of a QP of this host may be new in its second part */
+	if (ahead < 0 && t->npkts > -ahead) {
+		sroce_train_trim(t, -ahead);
+		ahead = 0;
+	}
+	if (ahead > 0)
+		sroce_gap(qp, t);
+	else if (ahead < 0)
+		sroce_duplicate(qp, t);
+	else
+		sroce_execute(qp, t);
+}
+
+void sroce_responder_reset(struct sroce_responder *resp)
+{
+	resp->state = SROCE_RESP_IDLE;
+	resp->ack = SROCE_ACK_NONE;
+	resp->fatal = false;
+	resp->nak_sent = false;
+	resp->rnr_sent = false;
+	resp->comm_est = false;
+	resp->last_wqe = false;
+	resp->have_wqe = false;
+	resp->msn = 0;
+	resp->res_next = 0;
+	resp->job_head = 0;
+	resp->job_tail = 0;
+	if (resp->res)
+		memset(resp->res, 0, resp->nres * sizeof(*resp->res));
+}
+
+static void sroce_responder_inbox(struct sroce_qp *qp)
+{
+	struct sroce_parcel *p;
+
+	while ((p = sroce_inbox_next(&qp->resp.half))) {
+		sroce_receive_parcel(qp, p);
+		sroce_parcel_free(p);
+	}
+}
+
+bool sroce_responder_run(struct sroce_half *half)
+{
+	struct sroce_qp *qp = half->qp;
+	bool more = false;
+
+	sroce_half_unstarve(half);
+	sroce_responder_inbox(qp);
+	if (sroce_takes_requests(qp))
+		more = sroce_responder_reply(qp);
+	if (sroce_qp_state(qp) == IB_QPS_ERR)
+		return sroce_responder_flush(qp);
+	return more;
+}

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What the requester does with responses (IBA 9.7.5). una_psn moves forward
+ * over what is acknowledged or, for READs and atomics, has arrived.
+ */
+#include "memory/copy.h"
+#include "transport/internal.h"
+
+/* The oldest work request that waits for READ or atomic responses, or NULL */
+static struct sroce_swqe *sroce_oldest_read(struct sroce_requester *req,
+					    u32 before_psn)
+{
+	struct sroce_swqe *slot;
+	u32 i;
+
+	for (i = req->ring.index; i != req->fetched; i++) {
+		slot = sroce_slot(req, i);
+		if (slot->state == SROCE_SWQE_READY)
+			break;
+		if (slot->state == SROCE_SWQE_DONE)
+			continue;
+		if (sroce_psn_diff(slot->first_psn, before_psn) > 0)
+			break;
+		if (sroce_swqe_has_response(slot))
+			return slot;
+	}
+	return NULL;
+}
+
+/* Where the next response to the oldest READ or atomic begins */
+static u32 sroce_response_psn(const struct sroce_requester *req,
+			      const struct sroce_swqe *slot)
+{
+	return sroce_psn_diff(req->una_psn, slot->first_psn) > 0 ?
+	       req->una_psn : slot->first_psn;
+}
+
+static void sroce_advance(struct sroce_qp *qp, u32 una)
+{
+	qp->req.una_psn = una & SROCE_PSN_MASK;
+	sroce_requester_retire(qp);
+	if (sroce_qp_state(qp) != IB_QPS_ERR)
+		sroce_requester_progress(qp);
+}
+
+/*
+ * A response was lost. The stream before the last restart still brings
+ * responses for a while, which must not start another one.
+ */
+static void sroce_implied_nak(struct sroce_qp *qp, u32 psn)
+{
+	struct sroce_requester *req = &qp->req;
+
+	if (req->recovering && req->recover == req->una_psn &&
+	    !sroce_gap_again(&req->gap, psn))
+		return;
+	sroce_requester_restart(qp, SROCE_CNT_IMPLIED_NAK_SEQ_ERR);
+	sroce_gap_begin(&req->gap, psn);
+}
+
+/*
+ * Acknowledge everything before @end, but no READ or atomic. Returns false when
+ * one of those is in the way: then its response was lost.
+ */
+static bool sroce_ack_until(struct sroce_qp *qp, u32 end)
+{
+	struct sroce_requester *req = &qp->req;
+	struct sroce_swqe *slot = sroce_oldest_read(req, end - 1);
+	u32 limit = end;
+
+	/* As far as a READ has been answered it is in nobody's way */
+	if (slot)
+		limit = sroce_response_psn(req, slot);
+	if (sroce_psn_diff(limit, end) > 0)
+		limit = end;
+	if (sroce_psn_diff(limit, req->una_psn) > 0)
+		sroce_advance(qp, limit);
+	return limit == end;
+}
+
+static void sroce_got_nak(struct sroce_qp *qp, const struct sroce_train *t)
+{
+	struct sroce_requester *req = &qp->req;
+
+	if (req->una_psn != t->psn)
+		return;
+	switch (t->syndrome) {
+	case SROCE_NAK_PSN_SEQ:
+		/* One restart for each PSN; the timer helps when it is lost */
+		if (req->recovering && req->recover == t->psn &&
+		    sroce_psn_diff(req->send_psn, t->psn) <= 0)
+			break;
+		sroce_requester_restart(qp, SROCE_CNT_PACKET_SEQ_ERR);
+		break;
+	case SROCE_NAK_INV_REQ:
+		sroce_qp_count(qp, SROCE_CNT_REQ_REMOTE_INVALID_REQUEST, 1);
+		sroce_requester_fail(qp, IB_WC_REM_INV_REQ_ERR);
+		break;
+	case SROCE_NAK_REM_ACCESS:
+		sroce_qp_count(qp, SROCE_CNT_REQ_REMOTE_ACCESS_ERRORS, 1);
+		sroce_requester_fail(qp, IB_WC_REM_ACCESS_ERR);
+		break;
+	case SROCE_NAK_REM_OP:
+		sroce_requester_fail(qp, IB_WC_REM_OP_ERR);
+		break;
+	}
+}
+
+static void sroce_got_rnr(struct sroce_qp *qp, const struct sroce_train *t)
+{
+	struct sroce_requester *req = &qp->req;
+
+	if (req->una_psn != t->psn || req->rnr_wait)
+		return;
+	sroce_qp_count(qp, SROCE_CNT_RNR_NAK_RETRY_ERR, 1);
+	if (!req->rnr_retries) {
+		sroce_qp_count(qp, SROCE_CNT_REQ_RNR_RETRIES_EXCEEDED, 1);
+		sroce_requester_fail(qp, IB_WC_RNR_RETRY_EXC_ERR);
+		return;
+	}
+	/* 7: for ever (IBA 9.7.5.2.8) */
+	if (req->rnr_retries != 7)
+		req->rnr_retries--;
+	sroce_requester_rnr_wait(qp, t->syndrome & SROCE_AETH_VALUE);
+}
+
+static void sroce_got_ack(struct sroce_qp *qp, const struct sroce_train *t)
+{
+	struct sroce_requester *req = &qp->req;
+	u8 kind = t->syndrome & SROCE_AETH_KIND;
+	u32 end = sroce_psn_add(t->psn, kind == SROCE_AETH_ACK);
+
+	/* Reserved kinds, ACKs for what was never sent, and ghosts */
+	if (kind != SROCE_AETH_ACK && kind != SROCE_AETH_RNR &&
+	    kind != SROCE_AETH_NAK)
+		return;
+	if (sroce_psn_diff(t->psn, req->next_psn) >= 0 ||
+	    sroce_psn_diff(end, req->una_psn) < 0)
+		return;
+
+	if (!sroce_ack_until(qp, end)) {
+		sroce_implied_nak(qp, t->psn);
+		return;
+	}
+	if (sroce_qp_state(qp) == IB_QPS_ERR)
+		return;
+	if (kind == SROCE_AETH_NAK)
+		sroce_got_nak(qp, t);
+	else if (kind == SROCE_AETH_RNR)
+		sroce_got_rnr(qp, t);
+}
+
+/* A request's last response has come: it no longer counts as outstanding */
+static void sroce_read_answered(struct sroce_requester *req,
+				const struct sroce_swqe *slot, u32 end)
+{
+	u32 k = (end - slot->first_psn) & SROCE_PSN_MASK;
+
+	if ((k == slot->npsn || k % slot->chunk == 0) && req->rd_outstanding)
+		req->rd_outstanding--;
+}
+
+/* Where response data goes: the work request's own list */
+static int sroce_gather_sink(struct sroce_gather *g, struct sroce_qp *qp,
+			     struct sroce_swqe *slot, u32 off, u32 len)
+{
+	return sroce_gather_sges(g, qp, sroce_swqe_data(slot),
+				 slot->wqe.num_sge, IB_ACCESS_LOCAL_WRITE, off,
+				 len);
+}
+
+static enum ib_wc_status sroce_got_read(struct sroce_qp *qp,
+					struct sroce_swqe *slot,
+					struct sroce_train *t)
+{
+	u32 k = (t->psn - slot->first_psn) & SROCE_PSN_MASK;
+	u32 len = t->bi.bi_size;
+	struct bvec_iter di = { .bi_size = len };
+	struct sroce_gather *g;
+	int err;
+
+	if (t->npkts > slot->npsn - k ||
+	    len != min(slot->length - k * qp->mtu, t->npkts * qp->mtu))
+		return IB_WC_BAD_RESP_ERR;
+	if (!len)
+		return IB_WC_SUCCESS;
+	g = sroce_gather_begin();
+	err = sroce_gather_sink(g, qp, slot, k * qp->mtu, len);
+	if (!err)
+		sroce_bvec_copy(g->bv, &di, t->bv, &t->bi, len);
+	sroce_gather_end(g);
+	return err ? IB_WC_LOC_PROT_ERR : IB_WC_SUCCESS;
+}
+
+static enum ib_wc_status sroce_got_atomic(struct sroce_qp *qp,
+					  struct sroce_swqe *slot,
+					  const struct sroce_train *t)
+{
+	struct bvec_iter di = { .bi_size = sizeof(u64) };
+	struct sroce_gather *g = sroce_gather_begin();
+	u64 orig = t->compare;
+	int err;
+
+	err = sroce_gather_sink(g, qp, slot, 0, sizeof(orig));
+	if (!err)
+		sroce_bvec_write(g->bv, &di, &orig, sizeof(orig));
+	sroce_gather_end(g);
+	return err ? IB_WC_LOC_PROT_ERR : IB_WC_SUCCESS;
+}
+
+static bool sroce_response_fits(const struct sroce_swqe *slot, u8 op)
+{
+	if (slot->op == SROCE_OP_CMP_SWAP || slot->op == SROCE_OP_FETCH_ADD)
+		return op == SROCE_OP_ATOMIC_ACK;
+	/* FLUSH and ATOMIC WRITE are answered as a READ of nothing */
+	return op == SROCE_OP_READ_RESP;
+}
+
+static enum ib_wc_status sroce_got_response(struct sroce_qp *qp,
+					    struct sroce_swqe *slot,
+					    struct sroce_train *t)
+{
+	if (!sroce_response_fits(slot, t->op))
+		return IB_WC_BAD_RESP_ERR;
+	switch (slot->op) {
+	case SROCE_OP_READ:
+		return sroce_got_read(qp, slot, t);
+	case SROCE_OP_CMP_SWAP:
+	case SROCE_OP_FETCH_ADD:
+		return sroce_got_atomic(qp, slot, t);
+	default:
+		return t->bi.bi_size ? IB_WC_BAD_RESP_ERR : IB_WC_SUCCESS;
+	}
+}
+
+static void sroce_got_data(struct sroce_qp *qp, struct sroce_train *t)
+{
+	struct sroce_requester *req = &qp->req;
+	struct sroce_swqe *slot = sroce_oldest_read(req, t->psn);
+	enum ib_wc_status status;
+	u32 expected, end;
+
+	if (!slot || sroce_psn_diff(t->psn, req->next_psn) >= 0)
+		return;
+	expected = sroce_response_psn(req, slot);
+	if (sroce_psn_diff(t->psn, expected) < 0)
+		return;
+	if (t->psn != expected) {
+		sroce_ack_until(qp, expected);
+		sroce_implied_nak(qp, t->psn);
+		return;
+	}
+
+	/* The response acknowledges what was sent before the READ */
+	if (expected != req->una_psn)
+		sroce_advance(qp, expected);
+	/* One of those may have failed */
+	if (sroce_qp_state(qp) == IB_QPS_ERR)
+		return;
+	status = sroce_got_response(qp, slot, t);
+	if (status != IB_WC_SUCCESS) {
+		sroce_requester_fail(qp, status);
+		return;
+	}
+	end = sroce_psn_add(expected, t->npkts);
+	sroce_read_answered(req, slot, end);
+	sroce_advance(qp, end);
+}
+
+static bool sroce_takes_responses(const struct sroce_qp *qp)
+{
+	switch (sroce_qp_state(qp)) {
+	case IB_QPS_RTS:
+	case IB_QPS_SQD:
+		return qp->type == IB_QPT_RC;
+	default:
+		return false;
+	}
+}
+
+void sroce_requester_response(struct sroce_qp *qp, struct sroce_train *t)
+{
+	if (!sroce_takes_responses(qp)) {
+		sroce_qp_count(qp, SROCE_CNT_RX_DISCARDS, 1);
+		return;
+	}
+	if (t->op == SROCE_OP_ACK)
+		sroce_got_ack(qp, t);
+	else
+		sroce_got_data(qp, t);
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Lost packets: when to go back, how often, and the one timer of a QP.
+ *
+ * The timer is armed while something is in flight and is not moved at every
+ * ACK: progress only writes a new deadline, and the timer, when it fires too
+ * early, goes back to sleep until then.
+ */
+#include <linux/ktime.h>
+
+#include "transport/internal.h"
+
+/* IBA 9.7.5.2.8: receiver-not-ready delays in microseconds */
+static const u32 sroce_rnr_usec[32] = {
+	655360, 10, 20, 30, 40, 60, 80, 120,
+	160, 240, 320, 480, 640, 960, 1280, 1920,
+	2560, 3840, 5120, 7680, 10240, 15360, 20480, 30720,
+	40960, 61440, 81920, 122880, 163840, 245760, 327680, 491520,
+};
+
+/*
+ * Below this a timeout would fire because the scheduler held a peer's softirq
+ * back, not because a packet was lost (IBA allows T to 4T anyway).
+ */
+#define SROCE_MIN_TIMEOUT_NS (4 * NSEC_PER_MSEC)
+
+/* Local ACK timeout in ns: 4.096 us * 2^t, 0 for none (IBA 9.7.6.1.3) */
+static u64 sroce_timeout_ns(const struct sroce_qp *qp)
+{
+	u8 t = qp->attr.timeout & 0x1f;
+
+	return t ? max_t(u64, 4096ULL << t, SROCE_MIN_TIMEOUT_NS) : 0;
+}
+
+/* See that the timer fires at @at or before */
+static void sroce_timer_start(struct sroce_requester *req, u64 at)
+{
+	if (req->timer_armed &&
+	    ktime_to_ns(hrtimer_get_expires(&req->timer)) <= at)
+		return;
+	req->timer_armed = true;
+	hrtimer_start(&req->timer, ns_to_ktime(at), HRTIMER_MODE_ABS_SOFT);
+}
+
+static bool sroce_in_flight(const struct sroce_requester *req)
+{
+	return req->send_psn != req->una_psn;
+}
+
+void sroce_requester_arm(struct sroce_qp *qp)
+{
+	struct sroce_requester *req = &qp->req;
+	u64 ns = sroce_timeout_ns(qp);
+
+	if (req->deadline || !ns)
+		return;
+	req->deadline = ktime_get_ns() + ns;
+	sroce_timer_start(req, req->deadline);
+}
+
+void sroce_requester_progress(struct sroce_qp *qp)
+{
+	struct sroce_requester *req = &qp->req;
+
+	req->retries = qp->attr.retry_cnt;
+	req->rnr_retries = qp->attr.rnr_retry;
+	/* What the peer was not ready for has been taken after all */
+	req->rnr_wait = false;
+	if (req->recovering &&
+	    sroce_psn_diff(req->una_psn, req->recover) > 0)
+		req->recovering = false;
+	req->deadline = 0;
+	if (sroce_in_flight(req))
+		sroce_requester_arm(qp);
+}
+
+void sroce_requester_rewind(struct sroce_qp *qp)
+{
+	struct sroce_requester *req = &qp->req;
+
+	req->send = req->ring.index;
+	req->send_psn = req->una_psn;
+	req->rd_outstanding = 0;
+}
+
+/*
+ * A packet that is lost again and again uses the retries up, but not before time
+ * has passed: one loss on a network that reorders or repeats packets may cause
+ * a burst of NAKs.
+ */
+static bool sroce_may_retry(struct sroce_requester *req, enum sroce_counter why)
+{
+	u64 now = ktime_get_ns();
+
+	if (why != SROCE_CNT_LOCAL_ACK_TIMEOUT_ERR &&
+	    now - req->retried < SROCE_MIN_TIMEOUT_NS)
+		return true;
+	if (!req->retries)
+		return false;
+	req->retries--;
+	req->retried = now;
+	return true;
+}
+
+void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why)
+{
+	struct sroce_requester *req = &qp->req;
+
+	/* Everything is going to be sent again anyhow, when the wait is over */
+	if (req->rnr_wait)
+		return;
+	sroce_qp_count(qp, why, 1);
+	if (!sroce_may_retry(req, why)) {
+		sroce_qp_count(qp, SROCE_CNT_REQ_TRANSPORT_RETRIES_EXCEEDED, 1);
+		sroce_requester_fail(qp, IB_WC_RETRY_EXC_ERR);
+		return;
+	}
+	req->recovering = true;
+	req->recover = req->una_psn;
+	/* Whatever has a gap before it now belongs to the new stream */
+	sroce_gap_begin(&req->gap, req->next_psn);
+	req->deadline = 0;
+	sroce_requester_rewind(qp);
+}
+
+void sroce_requester_rnr_wait(struct sroce_qp *qp, u8 code)
+{
+	struct sroce_requester *req = &qp->req;
+	u64 ns = (u64)sroce_rnr_usec[code & 0x1f] * NSEC_PER_USEC;
+
+	sroce_requester_rewind(qp);
+	req->rnr_wait = true;
+	req->deadline = ktime_get_ns() + ns;
+	sroce_timer_start(req, req->deadline);
+}
+
+/* The deadline has passed */
+static void sroce_timed_out(struct sroce_qp *qp)
+{
+	struct sroce_requester *req = &qp->req;
+
+	req->deadline = 0;
+	if (req->rnr_wait)
+		req->rnr_wait = false;
+	else if (sroce_in_flight(req))
+		sroce_requester_restart(qp, SROCE_CNT_LOCAL_ACK_TIMEOUT_ERR);
+	sroce_half_queue(&req->half);
+}
+
+static enum hrtimer_restart sroce_timer_fired(struct hrtimer *timer)
+{
+	struct sroce_qp *qp = container_of(timer, struct sroce_qp, req.timer);
+	struct sroce_requester *req = &qp->req;
+
+	local_bh_disable();
+	spin_lock(&req->half.lock);
+	req->timer_armed = false;
+	if (!qp->dead && req->deadline) {
+		if (ktime_get_ns() >= req->deadline)
+			sroce_timed_out(qp);
+		else
+			sroce_timer_start(req, req->deadline);
+	}
+	spin_unlock(&req->half.lock);
+	sroce_run_pending();
+	local_bh_enable();
+	return HRTIMER_NORESTART;
+}
+
+void sroce_requester_timer_init(struct sroce_requester *req)
+{
+	hrtimer_setup(&req->timer, sroce_timer_fired, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_ABS_SOFT);
+}

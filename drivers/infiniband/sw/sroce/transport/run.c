@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Where work runs: per-CPU lists of QP halves and completion queues.
+ *
+ * Every entry into the transport (doorbell, packet, timer) locks one half,
+ * lets it work and unlocks it. What that made necessary elsewhere (a train for
+ * a QP of this host, a completion handler) was queued on this CPU meanwhile and
+ * is run afterwards with no lock held. So no two QPs' locks nest, a completion
+ * handler may call any verb, and a long exchange between two local QPs is a
+ * loop, not a recursion. What is left when the budget runs out goes on in a
+ * tasklet, behind the network's softirqs.
+ */
+#include <linux/interrupt.h>
+
+#include "lock.h"
+#include "transport/internal.h"
+
+#define SROCE_RUN_BUDGET 64
+
+struct sroce_runq {
+	spinlock_t lock;
+	struct list_head halves;
+	struct list_head cqs;
+	bool running;
+	struct tasklet_struct tasklet;
+	struct sroce_gather gather;
+};
+
+static DEFINE_PER_CPU(struct sroce_runq, sroce_runqs);
+
+static bool sroce_half_enqueue(struct sroce_runq *rq, struct sroce_half *half)
+{
+	if (test_and_set_bit(0, &half->queued))
+		return false;
+	sroce_qp_hold(half->qp);
+	sroce_lock(&rq->lock);
+	list_add_tail(&half->node, &rq->halves);
+	sroce_unlock(&rq->lock);
+	return true;
+}
+
+void sroce_half_queue(struct sroce_half *half)
+{
+	sroce_half_enqueue(this_cpu_ptr(&sroce_runqs), half);
+}
+
+void sroce_half_kick(struct sroce_half *half)
+{
+	struct sroce_runq *rq = get_cpu_ptr(&sroce_runqs);
+
+	if (sroce_half_enqueue(rq, half))
+		tasklet_schedule(&rq->tasklet);
+	put_cpu_ptr(&sroce_runqs);
+}
+
+void sroce_cq_queue(struct sroce_cq *cq)
+{
+	struct sroce_runq *rq = this_cpu_ptr(&sroce_runqs);
+
+	spin_lock(&rq->lock);
+	list_add_tail(&cq->notify, &rq->cqs);
+	spin_unlock(&rq->lock);
+}
+
+static struct sroce_half *sroce_next_half(struct sroce_runq *rq)
+{
+	struct sroce_half *half;
+
+	if (list_empty(&rq->halves))
+		return NULL;
+	spin_lock(&rq->lock);
+	half = list_first_entry_or_null(&rq->halves, struct sroce_half, node);
+	if (half)
+		list_del(&half->node);
+	spin_unlock(&rq->lock);
+	return half;
+}
+
+static struct sroce_cq *sroce_next_cq(struct sroce_runq *rq)
+{
+	struct sroce_cq *cq;
+
+	if (list_empty(&rq->cqs))
+		return NULL;
+	spin_lock(&rq->lock);
+	cq = list_first_entry_or_null(&rq->cqs, struct sroce_cq, notify);
+	if (cq)
+		list_del(&cq->notify);
+	spin_unlock(&rq->lock);
+	return cq;
+}
+
+/* The caller has BHs off */
+static void sroce_half_work(struct sroce_half *half)
+{
+	bool more = false;
+
+	spin_lock(&half->lock);
+	if (half->qp->dead)
+		sroce_half_purge(half);
+	else
+		more = half->run(half);
+	spin_unlock(&half->lock);
+	if (more)
+		sroce_half_queue(half);
+}
+
+static void sroce_half_dequeued(struct sroce_half *half)
+{
+	struct sroce_qp *qp = half->qp;
+
+	/* From here on a new arrival queues the half again */
+	clear_bit(0, &half->queued);
+	smp_mb__after_atomic();
+	sroce_half_work(half);
+	sroce_qp_put(qp);
+}
+
+static void sroce_cq_dequeued(struct sroce_cq *cq)
+{
+	spin_lock(&cq->lock);
+	cq->notify_queued = false;
+	spin_unlock(&cq->lock);
+	if (cq->ibcq.comp_handler)
+		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+	if (refcount_dec_and_test(&cq->users))
+		complete(&cq->idle);
+}
+
+static bool sroce_run_one(struct sroce_runq *rq)
+{
+	struct sroce_half *half = sroce_next_half(rq);
+	struct sroce_cq *cq = sroce_next_cq(rq);
+
+	if (half)
+		sroce_half_dequeued(half);
+	if (cq)
+		sroce_cq_dequeued(cq);
+	return half || cq;
+}
+
+static void sroce_runq_run(struct sroce_runq *rq)
+{
+	int budget = SROCE_RUN_BUDGET;
+
+	/* A completion handler that posts comes back here */
+	if (rq->running)
+		return;
+	rq->running = true;
+	while (sroce_run_one(rq)) {
+		if (!--budget) {
+			tasklet_schedule(&rq->tasklet);
+			break;
+		}
+	}
+	rq->running = false;
+}
+
+void sroce_run_pending(void)
+{
+	struct sroce_runq *rq = this_cpu_ptr(&sroce_runqs);
+
+	if (!list_empty(&rq->halves) || !list_empty(&rq->cqs))
+		sroce_runq_run(rq);
+}
+
+static void sroce_run_tasklet(struct tasklet_struct *t)
+{
+	sroce_runq_run(container_of(t, struct sroce_runq, tasklet));
+}
+
+void sroce_half_run(struct sroce_half *half)
+{
+	local_bh_disable();
+	sroce_half_work(half);
+	sroce_run_pending();
+	local_bh_enable();
+}
+
+struct sroce_gather *sroce_gather_begin(void)
+{
+	struct sroce_gather *g = &this_cpu_ptr(&sroce_runqs)->gather;
+
+	g->nbv = 0;
+	g->nmrs = 0;
+	g->len = 0;
+	return g;
+}
+
+void sroce_gather_end(struct sroce_gather *g)
+{
+	while (g->nmrs)
+		sroce_mr_put(g->mrs[--g->nmrs]);
+}
+
+int sroce_gather_key(struct sroce_gather *g, struct sroce_qp *qp, u32 key,
+		     int access, u64 va, u32 len)
+{
+	struct sroce_mr *mr;
+	u32 done;
+
+	if (g->nmrs == ARRAY_SIZE(g->mrs))
+		return -ENOSPC;
+	mr = sroce_mr_get(&qp->port->mrs, key, qp->pd, access, va, len);
+	if (IS_ERR(mr))
+		return PTR_ERR(mr);
+	g->mrs[g->nmrs++] = mr;
+	g->nbv += sroce_mr_bvecs(mr, va, len, g->bv + g->nbv,
+				 ARRAY_SIZE(g->bv) - g->nbv, &done);
+	g->len += done;
+	return done == len ? 0 : -ENOSPC;
+}
+
+int sroce_gather_sges(struct sroce_gather *g, struct sroce_qp *qp,
+		      const struct sroce_sge *sge, u32 n, int access, u32 off,
+		      u32 len)
+{
+	u32 part;
+	int err;
+
+	for (; n && len; n--, sge++) {
+		if (off >= sge->length) {
+			off -= sge->length;
+			continue;
+		}
+		part = min(sge->length - off, len);
+		err = sroce_gather_key(g, qp, sge->lkey, access,
+				       sge->addr + off, part);
+		if (err)
+			return err;
+		len -= part;
+		off = 0;
+	}
+	return 0;
+}
+
+int sroce_transport_init(void)
+{
+	struct sroce_runq *rq;
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		rq = per_cpu_ptr(&sroce_runqs, cpu);
+		spin_lock_init(&rq->lock);
+		INIT_LIST_HEAD(&rq->halves);
+		INIT_LIST_HEAD(&rq->cqs);
+		tasklet_setup(&rq->tasklet, sroce_run_tasklet);
+	}
+	return 0;
+}
+
+void sroce_transport_exit(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		tasklet_kill(&per_cpu_ptr(&sroce_runqs, cpu)->tasklet);
+	/* QPs are freed after a grace period, by code of this module */
+	rcu_barrier();
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Completion queues: what ib_core calls. How they are filled is in
+ * transport/cq.c.
+ */
+#include <linux/log2.h>
+#include <linux/mutex.h>
+
+#include "verbs/limits.h"
+#include "verbs/mmap.h"
+#include "verbs/verbs.h"
+
+static int sroce_check_cq_attr(struct ib_device *ibdev,
+			       const struct ib_cq_init_attr *attr)
+{
+	if (attr->flags & ~IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION) {
+		ibdev_dbg(ibdev, "create_cq: flags %#x\n", attr->flags);
+		return -EOPNOTSUPP;
+	}
+	if (!attr->cqe || attr->cqe > SROCE_MAX_CQE ||
+	    attr->comp_vector >= ibdev->num_comp_vectors) {
+		ibdev_dbg(ibdev, "create_cq: %u entries, vector %u\n",
+			  attr->cqe, attr->comp_vector);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int sroce_user_cq_flags(struct sroce_cq *cq, struct ib_udata *udata)
+{
+	struct sroce_create_cq_req req;
+	int err;
+
+	err = ib_copy_validate_udata_in(udata, req, reserved);
+	if (err)
+		return err;
+	if (req.reserved || req.flags & ~SROCE_CREATE_CQ_TIMESTAMP) {
+		ibdev_dbg(cq->ibcq.device, "create_cq: unknown request\n");
+		return -EOPNOTSUPP;
+	}
+	if (req.flags & SROCE_CREATE_CQ_TIMESTAMP)
+		cq->timestamp = true;
+	return 0;
+}
+
+static int sroce_user_cq_map(struct sroce_cq_obj *obj,
+			     struct sroce_ucontext *uctx,
+			     struct ib_udata *udata)
+{
+	struct sroce_create_cq_resp resp = {};
+	int err;
+
+	obj->map = sroce_mmap_add(uctx, &obj->cq.ring, &resp.ring);
+	if (IS_ERR(obj->map))
+		return PTR_ERR(obj->map);
+	err = ib_respond_udata(udata, resp);
+	if (err)
+		sroce_mmap_remove(obj->map);
+	return err;
+}
+
+int sroce_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		    struct uverbs_attr_bundle *attrs)
+{
+	struct ib_udata *udata = attrs ? &attrs->driver_udata : NULL;
+	struct sroce_device *dev = to_sroce_device(ibcq->device);
+	struct sroce_cq_obj *obj = to_sroce_cq_obj(ibcq);
+	struct sroce_cq *cq = &obj->cq;
+	int err;
+
+	err = sroce_check_cq_attr(ibcq->device, attr);
+	if (err)
+		return err;
+	mutex_init(&obj->lock);
+	cq->user = udata;
+	cq->timestamp = attr->flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
+	if (udata) {
+		err = sroce_user_cq_flags(cq, udata);
+		if (err)
+			return err;
+	}
+	err = sroce_cq_init(cq, &dev->port, attr->cqe);
+	if (err)
+		return err;
+	ibcq->cqe = sroce_ring_entries(&cq->ring);
+	if (!udata)
+		return 0;
+	err = sroce_user_cq_map(obj, sroce_udata_context(udata), udata);
+	if (err)
+		sroce_cq_cleanup(cq);
+	return err;
+}
+
+/*
+ * The answer is copied out before the queue is touched: once it has moved, the
+ * process must know where to, so nothing may fail after that. The offset leads
+ * nowhere until the new ring is in place.
+ */
+static int sroce_cq_move(struct sroce_cq_obj *obj, u32 entries,
+			 struct sroce_mmap *map)
+{
+	struct sroce_ring old = {};
+	int err;
+
+	err = sroce_cq_resize(&obj->cq, entries, &old);
+	if (err)
+		return err;
+	sroce_mmap_remove(obj->map);
+	sroce_ring_free(&old);
+	sroce_mmap_open(map, &obj->cq.ring);
+	obj->map = map;
+	obj->cq.ibcq.cqe = entries;
+	return 0;
+}
+
+static int sroce_cq_resize_user(struct sroce_cq_obj *obj, u32 entries,
+				struct ib_udata *udata)
+{
+	struct sroce_resize_cq_resp resp = {};
+	struct sroce_mmap *map;
+	int err;
+
+	map = sroce_mmap_reserve(sroce_udata_context(udata), entries,
+				 obj->cq.ring.stride, &resp.ring);
+	if (IS_ERR(map))
+		return PTR_ERR(map);
+	err = ib_respond_udata(udata, resp);
+	if (!err)
+		err = sroce_cq_move(obj, entries, map);
+	if (err)
+		sroce_mmap_remove(map);
+	return err;
+}
+
+int sroce_resize_user_cq(struct ib_cq *ibcq, unsigned int cqe,
+			 struct ib_udata *udata)
+{
+	struct sroce_cq_obj *obj = to_sroce_cq_obj(ibcq);
+	int err;
+
+	if (!udata)
+		return -EOPNOTSUPP;
+	err = ib_is_udata_in_empty(udata);
+	if (err)
+		return err;
+	if (!cqe || cqe > SROCE_MAX_CQE) {
+		ibdev_dbg(ibcq->device, "resize_cq: %u entries\n", cqe);
+		return -EINVAL;
+	}
+	mutex_lock(&obj->lock);
+	err = sroce_cq_resize_user(obj, roundup_pow_of_two(cqe), udata);
+	mutex_unlock(&obj->lock);
+	return err;
+}
+
+int sroce_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
+{
+	struct sroce_cq_obj *obj = to_sroce_cq_obj(ibcq);
+	int err;
+
+	err = ib_no_udata_io(udata);
+	if (err)
+		return err;
+	sroce_mmap_remove(obj->map);
+	sroce_cq_cleanup(&obj->cq);
+	return 0;
+}
+
+/* A process polls and arms its queues in its own memory */
+int sroce_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc)
+{
+	struct sroce_cq *cq = to_sroce_cq(ibcq);
+
+	if (cq->user)
+		return -EOPNOTSUPP;
+	return sroce_cq_poll(cq, n, wc);
+}
+
+int sroce_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
+{
+	struct sroce_cq *cq = to_sroce_cq(ibcq);
+
+	if (cq->user)
+		return -EOPNOTSUPP;
+	return sroce_cq_arm(cq, flags);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What a process may ask for. Every count and size that comes from user space
+ * is compared with one of these before anything is computed from it.
+ */
+#ifndef SROCE_VERBS_LIMITS_H
+#define SROCE_VERBS_LIMITS_H
+
+#include <linux/sizes.h>
+#include <rdma/sroce-abi.h>
+
+/* --- numbers of objects, each per device ------------------------------------ */
+
+#define SROCE_MAX_QP SZ_1M
+#define SROCE_MAX_CQ SZ_1M
+#define SROCE_MAX_SRQ SZ_1M
+#define SROCE_MAX_PD SZ_1M
+#define SROCE_MAX_AH SZ_1M
+/* keys have 24 bits of index */
+#define SROCE_MAX_MR SZ_8M
+
+/* --- sizes of one object ----------------------------------------------------- */
+
+/* Work requests of a send, receive or shared receive queue; a power of two */
+#define SROCE_MAX_QP_WR SZ_32K
+#define SROCE_MAX_SRQ_WR SZ_32K
+/* Completions of a queue, 64 bytes each; a power of two */
+#define SROCE_MAX_CQE SZ_4M
+/* Blocks of one region: a page table of 1 GiB, 512 GiB of 4 KiB pages */
+#define SROCE_MAX_MR_BLOCKS SZ_128M
+/* Largest block of one entry of that table: a bio_vec counts bytes in 32 bits */
+#define SROCE_MAX_MR_BLOCK SZ_1G
+/* Pages of a fast-register region */
+#define SROCE_MAX_FRWR_PAGES 1024
+/* Bytes of one message (C9-94) */
+#define SROCE_MAX_MSG_SIZE SZ_2G
+
+/* --- tables of the port ------------------------------------------------------- */
+
+#define SROCE_PORT 1
+#define SROCE_GID_TABLE_LEN 1024
+#define SROCE_PKEY_TABLE_LEN 1
+#define SROCE_DEFAULT_PKEY 0xffff
+
+/* --- 5 and 3 bit fields of a QP's attributes ------------------------------------ */
+
+#define SROCE_MAX_TIMEOUT 31
+#define SROCE_MAX_RNR_TIMER 31
+#define SROCE_MAX_RETRY 7
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Rings in the address space of a process. A mapping holds the pages, so it
+ * stays harmless when the queue or the whole device is gone.
+ */
+#ifndef SROCE_VERBS_MMAP_H
+#define SROCE_VERBS_MMAP_H
+
+#include <linux/types.h>
+#include <rdma/sroce-abi.h>
+
+struct ib_ucontext;
+struct rdma_user_mmap_entry;
+struct sroce_mmap;
+struct sroce_ring;
+struct sroce_ucontext;
+struct vm_area_struct;
+
+/**
+ * sroce_mmap_reserve() - take an offset for a ring
+ * @uctx: context that may map it
+ * @entries: of the ring, a power of two
+ * @stride: of the ring
+ * @info: filled in, for the answer to user space
+ *
+ * Nothing can be mapped before sroce_mmap_open(), so the offset may be told to
+ * the process before the ring is in place.
+ *
+ * Context: process.
+ * Return: the mapping, or ERR_PTR(-ENOMEM).
+ */
+struct sroce_mmap *sroce_mmap_reserve(struct sroce_ucontext *uctx, u32 entries,
+				      u32 stride, struct sroce_ring_info *info);
+
+/* Let the process map @ring, which has the shape that was reserved */
+void sroce_mmap_open(struct sroce_mmap *map, const struct sroce_ring *ring);
+
+/**
+ * sroce_mmap_add() - both of the above, for a ring that exists
+ * @uctx: context that may map it
+ * @ring: ring
+ * @info: filled in, for the answer to user space
+ *
+ * Return: the mapping, or ERR_PTR(-ENOMEM).
+ */
+struct sroce_mmap *sroce_mmap_add(struct sroce_ucontext *uctx,
+				  const struct sroce_ring *ring,
+				  struct sroce_ring_info *info);
+
+/**
+ * sroce_mmap_remove() - nothing more is mapped
+ * @map: mapping; NULL is fine
+ *
+ * On return the ring may be freed. Mappings that exist keep their pages.
+ */
+void sroce_mmap_remove(struct sroce_mmap *map);
+
+/* What ib_core calls */
+int sroce_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma);
+void sroce_mmap_free(struct rdma_user_mmap_entry *entry);
+
+#endif

@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Queue pairs: what ib_core calls. Everything that a consumer says is checked
+ * here; transport/ carries it out.
+ */
+#include <rdma/ib_addr.h>
+
+#include "net/net.h"
+#include "verbs/limits.h"
+#include "verbs/mmap.h"
+#include "verbs/verbs.h"
+
+/* --- create ----------------------------------------------------------------- */
+
+/* QP 1 is the kernel's; the other types wait for their row in the transport */
+static int sroce_check_qp_type(struct ib_device *ibdev,
+			       const struct ib_qp_init_attr *init, bool user)
+{
+	switch (init->qp_type) {
+	case IB_QPT_RC:
+	case IB_QPT_UC:
+	case IB_QPT_UD:
+		return 0;
+	case IB_QPT_GSI:
+		if (!user && init->port_num == SROCE_PORT)
+			return 0;
+		return -EINVAL;
+	default:
+		ibdev_dbg(ibdev, "create_qp: type %d\n", init->qp_type);
+		return -EOPNOTSUPP;
+	}
+}
+
+static int sroce_check_qp_queues(struct ib_device *ibdev,
+				 const struct ib_qp_init_attr *init)
+{
+	if (init->create_flags || init->rwq_ind_tbl) {
+		ibdev_dbg(ibdev, "create_qp: flags %#x\n", init->create_flags);
+		return -EOPNOTSUPP;
+	}
+	if (!init->send_cq || !init->recv_cq) {
+		ibdev_dbg(ibdev, "create_qp: without completion queue\n");
+		return -EINVAL;
+	}
+	if (init->srq && init->srq->srq_type != IB_SRQT_BASIC)
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+static int sroce_check_qp_cap(struct ib_device *ibdev,
+			      const struct ib_qp_init_attr *init)
+{
+	const struct ib_qp_cap *cap = &init->cap;
+
+	if (cap->max_send_wr > SROCE_MAX_QP_WR ||
+	    cap->max_send_sge > SROCE_MAX_SGE ||
+	    cap->max_inline_data > SROCE_MAX_INLINE) {
+		ibdev_dbg(ibdev, "create_qp: send %u of %u, inline %u\n",
+			  cap->max_send_wr, cap->max_send_sge,
+			  cap->max_inline_data);
+		return -EINVAL;
+	}
+	if (!init->srq && (cap->max_recv_wr > SROCE_MAX_QP_WR ||
+			   cap->max_recv_sge > SROCE_MAX_SGE)) {
+		ibdev_dbg(ibdev, "create_qp: receive %u of %u\n",
+			  cap->max_recv_wr, cap->max_recv_sge);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int sroce_check_qp_req(struct ib_device *ibdev, struct ib_udata *udata)
+{
+	struct sroce_create_qp_req req;
+	int err;
+
+	if (!udata)
+		return 0;
+	err = ib_copy_validate_udata_in(udata, req, reserved);
+	if (err)
+		return err;
+	if (req.reserved) {
+		ibdev_dbg(ibdev, "create_qp: unknown request\n");
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+static int sroce_check_qp_init(struct ib_device *ibdev,
+			       const struct ib_qp_init_attr *init,
+			       struct ib_udata *udata)
+{
+	int err;
+
+	err = sroce_check_qp_type(ibdev, init, udata);
+	if (!err)
+		err = sroce_check_qp_queues(ibdev, init);
+	if (!err)
+		err = sroce_check_qp_cap(ibdev, init);
+	if (!err)
+		err = sroce_check_qp_req(ibdev, udata);
+	return err;
+}
+
+static void sroce_qp_unmap(struct sroce_qp_obj *obj)
+{
+	sroce_mmap_remove(obj->sq_map);
+	sroce_mmap_remove(obj->rq_map);
+	obj->sq_map = NULL;
+	obj->rq_map = NULL;
+}
+
+static int sroce_qp_map_rings(struct sroce_qp_obj *obj,
+			      struct sroce_ucontext *uctx,
+			      struct sroce_create_qp_resp *resp)
+{
+	struct sroce_mmap *map;
+
+	map = sroce_mmap_add(uctx, &obj->qp->req.ring, &resp->sq);
+	if (IS_ERR(map))
+		return PTR_ERR(map);
+	obj->sq_map = map;
+	if (obj->qp->srq)
+		return 0;
+	map = sroce_mmap_add(uctx, &obj->qp->resp.ring, &resp->rq);
+	if (IS_ERR(map))
+		return PTR_ERR(map);
+	obj->rq_map = map;
+	return 0;
+}
+
+static int sroce_user_qp_map(struct sroce_qp_obj *obj, struct ib_udata *udata)
+{
+	struct sroce_create_qp_resp resp = {
+		.max_inline = obj->qp->max_inline,
+	};
+	int err;
+
+	err = sroce_qp_map_rings(obj, sroce_udata_context(udata), &resp);
+	if (!err)
+		err = ib_respond_udata(udata, resp);
+	if (err)
+		sroce_qp_unmap(obj);
+	return err;
+}
+
+int sroce_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
+		    struct ib_udata *udata)
+{
+	struct sroce_ucontext *uctx = sroce_udata_context(udata);
+	struct sroce_device *dev = to_sroce_device(ibqp->device);
+	struct sroce_qp_obj *obj = to_sroce_qp_obj(ibqp);
+	int err;
+
+	err = sroce_check_qp_init(ibqp->device, init, udata);
+	if (err)
+		return err;
+	mutex_init(&obj->lock);
+	obj->qp = sroce_qp_create(&dev->port, ibqp, init,
+				  uctx ? uctx->doorbell : NULL);
+	if (IS_ERR(obj->qp))
+		return PTR_ERR(obj->qp);
+	ibqp->qp_num = obj->qp->qpn;
+	if (!udata)
+		return 0;
+	err = sroce_user_qp_map(obj, udata);
+	if (err)
+		sroce_qp_destroy(obj->qp);
+	return err;
+}
+
+int sroce_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
+{
+	struct sroce_qp_obj *obj = to_sroce_qp_obj(ibqp);
+	struct sroce_qp *qp;
+	int err;
+
+	err = ib_no_udata_io(udata);
+	if (err)
+		return err;
+	sroce_qp_unmap(obj);
+	mutex_lock(&obj->lock);
+	qp = obj->qp;
+	obj->qp = NULL;
+	mutex_unlock(&obj->lock);
+	sroce_qp_destroy(qp);
+	return 0;
+}
+
+/* --- modify ------------------------------------------------------------------ */
+
+static int sroce_check_transition(struct sroce_qp_obj *obj,
+				  const struct ib_qp_attr *attr, int mask)
+{
+	enum ib_qp_state is = READ_ONCE(obj->qp->state);
+	enum ib_qp_state cur = mask & IB_QP_CUR_STATE ? attr->cur_qp_state : is;
+	enum ib_qp_state next = mask & IB_QP_STATE ? attr->qp_state : cur;
+
+	if (cur != is) {
+		ibdev_dbg(obj->ibqp.device, "QP %#x: in state %d, not %d\n",
+			  obj->ibqp.qp_num, is, cur);
+		return -EINVAL;
+	}
+	if (!ib_modify_qp_is_ok(cur, next, obj->ibqp.qp_type, mask)) {
+		ibdev_dbg(obj->ibqp.device,
+			  "QP %#x: no way from state %d to %d with %#x\n",
+			  obj->ibqp.qp_num, cur, next, mask);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int sroce_check_not_supported(struct ib_device *ibdev, int mask)
+{
+	/* a resize, a second path, and a rate limit */
+	if (mask & (IB_QP_CAP | IB_QP_ALT_PATH | IB_QP_RATE_LIMIT)) {
+		ibdev_dbg(ibdev, "modify_qp: mask %#x\n", mask);
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+/* One attribute has a bit in the mask and may not be above a limit */
+static int sroce_check_max(struct ib_device *ibdev, int mask, int bit,
+			   const char *name, u32 value, u32 max)
+{
+	if (!(mask & bit) || value <= max)
+		return 0;
+	ibdev_dbg(ibdev, "modify_qp: %s %u is above %u\n", name, value, max);
+	return -EINVAL;
+}
+
+static int sroce_check_ranges(struct ib_device *ibdev,
+			      const struct ib_qp_attr *a, int mask)
+{
+	return sroce_check_max(ibdev, mask, IB_QP_PKEY_INDEX, "pkey_index",
+			       a->pkey_index, SROCE_PKEY_TABLE_LEN - 1) ?:
+	       sroce_check_max(ibdev, mask, IB_QP_MAX_QP_RD_ATOMIC,
+			       "max_rd_atomic", a->max_rd_atomic,
+			       SROCE_MAX_RD_ATOMIC) ?:
+	       sroce_check_max(ibdev, mask, IB_QP_MAX_DEST_RD_ATOMIC,
+			       "max_dest_rd_atomic", a->max_dest_rd_atomic,
+			       SROCE_MAX_RD_ATOMIC) ?:
+	       sroce_check_max(ibdev, mask, IB_QP_TIMEOUT, "timeout",
+			       a->timeout, SROCE_MAX_TIMEOUT) ?:
+	       sroce_check_max(ibdev, mask, IB_QP_RETRY_CNT, "retry_cnt",
+			       a->retry_cnt, SROCE_MAX_RETRY) ?:
+	       sroce_check_max(ibdev, mask, IB_QP_RNR_RETRY, "rnr_retry",
+			       a->rnr_retry, SROCE_MAX_RETRY) ?:
+	       sroce_check_max(ibdev, mask, IB_QP_MIN_RNR_TIMER,
+			       "min_rnr_timer", a->min_rnr_timer,
+			       SROCE_MAX_RNR_TIMER) ?:
+	       sroce_check_max(ibdev, mask, IB_QP_DEST_QPN, "dest_qp_num",
+			       a->dest_qp_num, SROCE_QPN_MASK) ?:
+	       sroce_check_max(ibdev, mask, IB_QP_PATH_MIG_STATE,
+			       "path_mig_state", a->path_mig_state,
+			       IB_MIG_MIGRATED);
+}
+
+static int sroce_check_port(struct ib_device *ibdev,
+			    const struct ib_qp_attr *attr, int mask)
+{
+	if (mask & IB_QP_PORT && attr->port_num != SROCE_PORT) {
+		ibdev_dbg(ibdev, "modify_qp: port %u\n", attr->port_num);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* A packet must fit the netdev: there is no fragmentation (A17) */
+static int sroce_check_path_mtu(struct sroce_device *dev,
+				const struct ib_qp_attr *attr, int mask)
+{
+	enum ib_mtu active = iboe_get_mtu(READ_ONCE(dev->ndev->mtu));
+
+	if (!(mask & IB_QP_PATH_MTU))
+		return 0;
+	if (attr->path_mtu < IB_MTU_256 || attr->path_mtu > IB_MTU_4096 ||
+	    attr->path_mtu > active) {
+		ibdev_dbg(&dev->ibdev, "modify_qp: path MTU %d, port has %d\n",
+			  attr->path_mtu, active);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+#define SROCE_QP_ACCESS							\
+	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |		\
+	 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC |		\
+	 IB_ACCESS_MW_BIND | IB_ACCESS_FLUSH_GLOBAL |			\
+	 IB_ACCESS_FLUSH_PERSISTENT | IB_ACCESS_OPTIONAL)
+
+static int sroce_check_qp_access(struct ib_device *ibdev,
+				 const struct ib_qp_attr *attr, int mask)
+{
+	if (mask & IB_QP_ACCESS_FLAGS &&
+	    attr->qp_access_flags & ~SROCE_QP_ACCESS) {
+		ibdev_dbg(ibdev, "modify_qp: access flags %#x\n",
+			  attr->qp_access_flags);
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+static int sroce_check_modify(struct sroce_qp_obj *obj,
+			      const struct ib_qp_attr *attr, int mask)
+{
+	struct sroce_device *dev = to_sroce_device(obj->ibqp.device);
+	struct ib_device *ibdev = &dev->ibdev;
+	int err;
+
+	err = sroce_check_not_supported(ibdev, mask);
+	if (!err)
+		err = sroce_check_transition(obj, attr, mask);
+	if (!err)
+		err = sroce_check_ranges(ibdev, attr, mask);
+	if (!err)
+		err = sroce_check_port(ibdev, attr, mask);
+	if (!err)
+		err = sroce_check_path_mtu(dev, attr, mask);
+	if (!err)
+		err = sroce_check_qp_access(ibdev, attr, mask);
+	if (!err && mask & IB_QP_AV)
+		err = sroce_check_ah_attr(ibdev, &attr->ah_attr);
+	return err;
+}
+
+static struct sroce_path *sroce_qp_path(struct sroce_qp_obj *obj,
+					const struct ib_qp_attr *attr, int mask)
+{
+	u32 rqpn = mask & IB_QP_DEST_QPN ? attr->dest_qp_num :
+					   obj->qp->attr.dest_qp_num;
+
+	return sroce_make_path(to_sroce_device(obj->ibqp.device),
+			       &attr->ah_attr, obj->qp->qpn, rqpn);
+}
+
+static int sroce_do_modify(struct sroce_qp_obj *obj,
+			   const struct ib_qp_attr *attr, int mask)
+{
+	struct sroce_path *path = NULL;
+	int err;
+
+	if (mask & IB_QP_AV) {
+		path = sroce_qp_path(obj, attr, mask);
+		if (IS_ERR(path))
+			return PTR_ERR(path);
+	}
+	err = sroce_qp_modify(obj->qp, attr, mask, path);
+	if (err)
+		sroce_path_put(path);
+	return err;
+}
+
+int sroce_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		    struct ib_udata *udata)
+{
+	struct sroce_qp_obj *obj = to_sroce_qp_obj(ibqp);
+	int err;
+
+	err = ib_no_udata_io(udata);
+	if (err)
+		return err;
+	mutex_lock(&obj->lock);
+	err = sroce_check_modify(obj, attr, mask);
+	if (!err)
+		err = sroce_do_modify(obj, attr, mask);
+	mutex_unlock(&obj->lock);
+	return err;
+}
+
+/* --- query ------------------------------------------------------------------- */
+
+static void sroce_query_cap(const struct sroce_qp *qp, struct ib_qp_cap *cap)
+{
+	cap->max_send_wr = sroce_ring_entries(&qp->req.ring);
+	cap->max_send_sge = qp->max_send_sge;
+	cap->max_inline_data = qp->max_inline;
+	cap->max_recv_wr = qp->srq ? 0 : sroce_ring_entries(&qp->resp.ring);
+	cap->max_recv_sge = qp->srq ? 0 : qp->max_recv_sge;
+}
+
+static void sroce_query_init(struct sroce_qp_obj *obj,
+			     struct ib_qp_init_attr *init)
+{
+	const struct ib_qp *ibqp = &obj->ibqp;
+
+	init->event_handler = ibqp->event_handler;
+	init->qp_context = ibqp->qp_context;
+	init->send_cq = ibqp->send_cq;
+	init->recv_cq = ibqp->recv_cq;
+	init->srq = ibqp->srq;
+	init->sq_sig_type = obj->qp->sig_all ? IB_SIGNAL_ALL_WR :
+					       IB_SIGNAL_REQ_WR;
+	init->qp_type = ibqp->qp_type;
+	init->port_num = SROCE_PORT;
+}
+
+/* In older kernels the netlink dump of QPs may still ask for a destroyed one */
+int sroce_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		   struct ib_qp_init_attr *init)
+{
+	struct sroce_qp_obj *obj = to_sroce_qp_obj(ibqp);
+	int err = -ENODEV;
+
+	mutex_lock(&obj->lock);
+	if (obj->qp) {
+		sroce_qp_query(obj->qp, attr);
+		sroce_query_cap(obj->qp, &attr->cap);
+		sroce_query_init(obj, init);
+		init->cap = attr->cap;
+		err = 0;
+	}
+	mutex_unlock(&obj->lock);
+	return err;
+}

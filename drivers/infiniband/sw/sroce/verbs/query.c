@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What the device and its port are able to do, and how the link is.
+ */
+#include <linux/ethtool.h>
+#include <linux/rtnetlink.h>
+#include <rdma/ib_addr.h>
+#include <rdma/ib_mad.h>
+
+#include "verbs/limits.h"
+#include "verbs/verbs.h"
+
+/* No vendor has it; it is what the device is recognised by, and not 0 */
+#define SROCE_VENDOR_ID 0x73726f
+
+/* --- device ---------------------------------------------------------------- */
+
+static void sroce_query_objects(struct ib_device_attr *attr)
+{
+	attr->max_qp = SROCE_MAX_QP;
+	attr->max_cq = SROCE_MAX_CQ;
+	attr->max_srq = SROCE_MAX_SRQ;
+	attr->max_pd = SROCE_MAX_PD;
+	attr->max_ah = SROCE_MAX_AH;
+	attr->max_mr = SROCE_MAX_MR;
+	attr->max_pkeys = SROCE_PKEY_TABLE_LEN;
+}
+
+static void sroce_query_sizes(struct ib_device_attr *attr)
+{
+	attr->max_mr_size = U64_MAX;
+	/* every power of two from a page on */
+	attr->page_size_cap = ~(u64)(PAGE_SIZE - 1);
+	attr->max_qp_wr = SROCE_MAX_QP_WR;
+	attr->max_srq_wr = SROCE_MAX_SRQ_WR;
+	attr->max_cqe = SROCE_MAX_CQE;
+	attr->max_send_sge = SROCE_MAX_SGE;
+	attr->max_recv_sge = SROCE_MAX_SGE;
+	attr->max_sge_rd = SROCE_MAX_SGE;
+	attr->max_srq_sge = SROCE_MAX_SGE;
+	attr->max_sgl_rd = SROCE_MAX_SGE;
+	attr->max_fast_reg_page_list_len = SROCE_MAX_FRWR_PAGES;
+}
+
+static void sroce_query_abilities(struct ib_device_attr *attr)
+{
+	attr->device_cap_flags = IB_DEVICE_BAD_PKEY_CNTR |
+				 IB_DEVICE_BAD_QKEY_CNTR |
+				 IB_DEVICE_CURR_QP_STATE_MOD |
+				 IB_DEVICE_PORT_ACTIVE_EVENT |
+				 IB_DEVICE_SYS_IMAGE_GUID |
+				 IB_DEVICE_RC_RNR_NAK_GEN |
+				 IB_DEVICE_SRQ_RESIZE |
+				 IB_DEVICE_FLUSH_GLOBAL |
+				 IB_DEVICE_ATOMIC_WRITE |
+				 IB_DEVICE_MEM_MGT_EXTENSIONS;
+	attr->kernel_cap_flags = IBK_ALLOW_USER_UNREG;
+	attr->atomic_cap = IB_ATOMIC_GLOB;
+	attr->masked_atomic_cap = IB_ATOMIC_NONE;
+	attr->max_qp_rd_atom = SROCE_MAX_RD_ATOMIC;
+	attr->max_qp_init_rd_atom = SROCE_MAX_RD_ATOMIC;
+	attr->max_res_rd_atom = SROCE_MAX_QP * SROCE_MAX_RD_ATOMIC;
+	/* 4.096 us * 2^15: what a busy host may take to answer */
+	attr->local_ca_ack_delay = 15;
+	/* completions are stamped with nanoseconds of CLOCK_MONOTONIC */
+	attr->timestamp_mask = U64_MAX;
+	attr->hca_core_clock = NSEC_PER_MSEC;
+}
+
+int sroce_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
+		       struct ib_udata *udata)
+{
+	int err;
+
+	err = ib_no_udata_io(udata);
+	if (err)
+		return err;
+	memset(attr, 0, sizeof(*attr));
+	attr->sys_image_guid = ibdev->node_guid;
+	attr->vendor_id = SROCE_VENDOR_ID;
+	sroce_query_objects(attr);
+	sroce_query_sizes(attr);
+	sroce_query_abilities(attr);
+	return 0;
+}
+
+int sroce_modify_device(struct ib_device *ibdev, int mask,
+			struct ib_device_modify *modify)
+{
+	if (mask & ~IB_DEVICE_MODIFY_NODE_DESC)
+		return -EOPNOTSUPP;
+	if (mask & IB_DEVICE_MODIFY_NODE_DESC)
+		memcpy(ibdev->node_desc, modify->node_desc,
+		       sizeof(ibdev->node_desc));
+	return 0;
+}
+
+/* There is no firmware: the number is that of the user ABI */
+void sroce_get_dev_fw_str(struct ib_device *ibdev, char *str)
+{
+	snprintf(str, IB_FW_VERSION_NAME_MAX, "%d.0.0", SROCE_ABI_VERSION);
+}
+
+/* --- port ------------------------------------------------------------------ */
+
+bool sroce_link_up(const struct net_device *ndev)
+{
+	return netif_running(ndev) && netif_carrier_ok(ndev);
+}
+
+static void sroce_query_link(const struct net_device *ndev,
+			     struct ib_port_attr *attr)
+{
+	if (sroce_link_up(ndev)) {
+		attr->state = IB_PORT_ACTIVE;
+		attr->phys_state = IB_PORT_PHYS_STATE_LINK_UP;
+		return;
+	}
+	attr->state = IB_PORT_DOWN;
+	attr->phys_state = netif_running(ndev) ? IB_PORT_PHYS_STATE_POLLING :
+						 IB_PORT_PHYS_STATE_DISABLED;
+}
+
+/*
+ * The core asks ethtool and complains in the log when a netdev has no answer,
+ * as the loopback has none. Then 10 Gb/s are as good as any number.
+ */
+static void sroce_query_speed(struct sroce_device *dev,
+			      struct ib_port_attr *attr)
+{
+	const struct ethtool_ops *ops = dev->ndev->ethtool_ops;
+
+	attr->active_width = IB_WIDTH_4X;
+	attr->active_speed = IB_SPEED_SDR;
+	if (ops && ops->get_link_ksettings)
+		ib_get_eth_speed(&dev->ibdev, SROCE_PORT, &attr->active_speed,
+				 &attr->active_width);
+}
+
+static u16 sroce_port_counter(struct sroce_device *dev, enum sroce_counter id)
+{
+	return min_t(u64, sroce_counter_read(dev->port.counters, id), U16_MAX);
+}
+
+int sroce_query_port(struct ib_device *ibdev, u32 port,
+		     struct ib_port_attr *attr)
+{
+	struct sroce_device *dev = to_sroce_device(ibdev);
+	unsigned int mtu = READ_ONCE(dev->ndev->mtu);
+
+	if (port != SROCE_PORT)
+		return -EINVAL;
+	sroce_query_link(dev->ndev, attr);
+	sroce_query_speed(dev, attr);
+	attr->max_mtu = IB_MTU_4096;
+	attr->active_mtu = max(iboe_get_mtu(mtu), IB_MTU_256);
+	attr->phys_mtu = mtu;
+	attr->gid_tbl_len = SROCE_GID_TABLE_LEN;
+	attr->ip_gids = true;
+	attr->port_cap_flags = IB_PORT_CM_SUP;
+	attr->max_msg_sz = SROCE_MAX_MSG_SIZE;
+	attr->pkey_tbl_len = SROCE_PKEY_TABLE_LEN;
+	attr->max_vl_num = 1;
+	attr->bad_pkey_cntr = sroce_port_counter(dev, SROCE_CNT_RX_BAD_PKEY);
+	attr->qkey_viol_cntr = sroce_port_counter(dev, SROCE_CNT_RX_BAD_QKEY);
+	return 0;
+}
+
+int sroce_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
+{
+	if (port != SROCE_PORT || index >= SROCE_PKEY_TABLE_LEN)
+		return -EINVAL;
+	*pkey = to_sroce_device(ibdev)->port.pkey;
+	return 0;
+}
+
+enum rdma_link_layer sroce_get_link_layer(struct ib_device *ibdev, u32 port)
+{
+	return IB_LINK_LAYER_ETHERNET;
+}
+
+int sroce_get_port_immutable(struct ib_device *ibdev, u32 port,
+			     struct ib_port_immutable *immutable)
+{
+	immutable->core_cap_flags = RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
+	immutable->gid_tbl_len = SROCE_GID_TABLE_LEN;
+	immutable->pkey_tbl_len = SROCE_PKEY_TABLE_LEN;
+	immutable->max_mad_size = IB_MGMT_MAD_SIZE;
+	return 0;
+}

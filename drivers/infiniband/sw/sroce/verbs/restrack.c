@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What "rdma resource show ... -dd" tells beyond what the core knows. The
+ * values are a glance at something that moves; nothing is locked for them.
+ */
+#include <net/netlink.h>
+#include <rdma/restrack.h>
+#include <uapi/rdma/rdma_netlink.h>
+
+#include "memory/mr.h"
+#include "verbs/verbs.h"
+
+static int sroce_put_ring(struct sk_buff *msg, const char *entries,
+			  const char *index, const struct sroce_ring *ring)
+{
+	return rdma_nl_put_driver_u32(msg, entries, sroce_ring_entries(ring)) ?:
+	       rdma_nl_put_driver_u32(msg, index, READ_ONCE(ring->index));
+}
+
+static int sroce_put_requester(struct sk_buff *msg,
+			       const struct sroce_requester *req)
+{
+	return sroce_put_ring(msg, "sq_entries", "sq_done", &req->ring) ?:
+	       rdma_nl_put_driver_u32(msg, "sq_fetched", req->fetched) ?:
+	       rdma_nl_put_driver_u32(msg, "sq_window", req->window) ?:
+	       rdma_nl_put_driver_u32_hex(msg, "sq_next_psn", req->next_psn) ?:
+	       rdma_nl_put_driver_u32_hex(msg, "sq_una_psn", req->una_psn) ?:
+	       rdma_nl_put_driver_u32(msg, "sq_rd_atomic",
+				      req->rd_outstanding) ?:
+	       rdma_nl_put_driver_u32(msg, "sq_retries_left", req->retries) ?:
+	       rdma_nl_put_driver_u32(msg, "sq_rnr_wait", req->rnr_wait) ?:
+	       rdma_nl_put_driver_u32(msg, "sq_unsent_bytes",
+				      atomic_read(&req->half.txq.bytes));
+}
+
+static int sroce_put_responder(struct sk_buff *msg, const struct sroce_qp *qp)
+{
+	const struct sroce_responder *resp = &qp->resp;
+	int err = 0;
+
+	if (!qp->srq)
+		err = sroce_put_ring(msg, "rq_entries", "rq_taken",
+				     &resp->ring);
+	return err ?:
+	       rdma_nl_put_driver_u32_hex(msg, "rq_epsn", resp->epsn) ?:
+	       rdma_nl_put_driver_u32_hex(msg, "rq_msn", resp->msn) ?:
+	       rdma_nl_put_driver_u32(msg, "rq_nak_sent", resp->nak_sent) ?:
+	       rdma_nl_put_driver_u32(msg, "rq_rnr_sent", resp->rnr_sent);
+}
+
+static int sroce_put_qp(struct sk_buff *msg, const struct sroce_qp *qp)
+{
+	return rdma_nl_put_driver_u32(msg, "path_mtu", qp->mtu) ?:
+	       sroce_put_requester(msg, &qp->req) ?:
+	       sroce_put_responder(msg, qp);
+}
+
+int sroce_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
+{
+	struct nlattr *nest = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
+	struct sroce_qp_obj *obj = to_sroce_qp_obj(ibqp);
+	int err = 0;
+
+	if (!nest)
+		return -EMSGSIZE;
+	mutex_lock(&obj->lock);
+	if (obj->qp)
+		err = sroce_put_qp(msg, obj->qp);
+	mutex_unlock(&obj->lock);
+	if (err) {
+		nla_nest_cancel(msg, nest);
+		return -EMSGSIZE;
+	}
+	nla_nest_end(msg, nest);
+	return 0;
+}
+
+static int sroce_put_cq(struct sk_buff *msg, const struct sroce_cq *cq)
+{
+	return sroce_put_ring(msg, "entries", "produced", &cq->ring) ?:
+	       rdma_nl_put_driver_u32(msg, "user", cq->user) ?:
+	       rdma_nl_put_driver_u32(msg, "timestamps", cq->timestamp) ?:
+	       rdma_nl_put_driver_u32(msg, "overrun", cq->overrun);
+}
+
+int sroce_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
+{
+	struct nlattr *nest = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
+
+	if (!nest)
+		return -EMSGSIZE;
+	if (sroce_put_cq(msg, to_sroce_cq(ibcq))) {
+		nla_nest_cancel(msg, nest);
+		return -EMSGSIZE;
+	}
+	nla_nest_end(msg, nest);
+	return 0;
+}
+
+static const char *const sroce_mr_kinds[] = {
+	[SROCE_MR_DMA] = "dma",
+	[SROCE_MR_USER] = "user",
+	[SROCE_MR_FAST_REG] = "fast-reg",
+};
+
+static int sroce_put_mr(struct sk_buff *msg, const struct sroce_mr *mr)
+{
+	return rdma_nl_put_driver_string(msg, "kind",
+					 sroce_mr_kinds[mr->kind]) ?:
+	       rdma_nl_put_driver_u32(msg, "valid", mr->valid) ?:
+	       rdma_nl_put_driver_u32_hex(msg, "access", mr->access) ?:
+	       rdma_nl_put_driver_u32(msg, "blocks", mr->nr_pages) ?:
+	       rdma_nl_put_driver_u64(msg, "block_size",
+				      1ULL << mr->page_shift);
+}
+
+int sroce_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
+{
+	struct nlattr *nest = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
+
+	if (!nest)
+		return -EMSGSIZE;
+	if (sroce_put_mr(msg, to_sroce_mr(ibmr))) {
+		nla_nest_cancel(msg, nest);
+		return -EMSGSIZE;
+	}
+	nla_nest_end(msg, nest);
+	return 0;
+}

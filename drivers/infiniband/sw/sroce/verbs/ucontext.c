@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * User contexts: one for each open of the device.
+ */
+#include <linux/file.h>
+#include <linux/fs.h>
+
+#include "verbs/doorbell.h"
+#include "verbs/verbs.h"
+
+static int sroce_check_ucontext_req(struct ib_ucontext *ibuc,
+				    struct ib_udata *udata)
+{
+	struct sroce_alloc_ucontext_req req;
+	int err;
+
+	err = ib_copy_validate_udata_in(udata, req, reserved);
+	if (err)
+		return err;
+	if (req.reserved) {
+		ibdev_dbg(ibuc->device, "alloc_ucontext: unknown request\n");
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+/* The file becomes visible last, when nothing can fail any more */
+static int sroce_install_doorbell(struct sroce_ucontext *uctx,
+				  struct ib_udata *udata)
+{
+	struct sroce_alloc_ucontext_resp resp = {};
+	struct file *file;
+	int fd, err;
+
+	fd = get_unused_fd_flags(O_CLOEXEC);
+	if (fd < 0)
+		return fd;
+	file = sroce_doorbell_file(uctx->doorbell);
+	if (IS_ERR(file)) {
+		err = PTR_ERR(file);
+		goto err_fd;
+	}
+	resp.caps = SROCE_CAP_DOORBELL_FD;
+	resp.doorbell_fd = fd;
+	err = ib_respond_udata(udata, resp);
+	if (err)
+		goto err_file;
+	fd_install(fd, file);
+	return 0;
+
+err_file:
+	fput(file);
+err_fd:
+	put_unused_fd(fd);
+	return err;
+}
+
+int sroce_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
+{
+	struct sroce_ucontext *uctx = to_sroce_ucontext(ibuc);
+	int err;
+
+	err = sroce_check_ucontext_req(ibuc, udata);
+	if (err)
+		return err;
+	/*
+	 * A process that has no room for the answer would never learn the
+	 * number of its file and could not close it.
+	 */
+	if (udata->outlen < offsetofend(struct sroce_alloc_ucontext_resp,
+					doorbell_fd))
+		return -EINVAL;
+	uctx->doorbell = sroce_doorbell_create();
+	if (!uctx->doorbell)
+		return -ENOMEM;
+	err = sroce_install_doorbell(uctx, udata);
+	if (err)
+		sroce_doorbell_close(uctx->doorbell);
+	return err;
+}
+
+/* All objects of the context are gone */
+void sroce_dealloc_ucontext(struct ib_ucontext *ibuc)
+{
+	sroce_doorbell_close(to_sroce_ucontext(ibuc)->doorbell);
+}
+
+/*
+ * The device goes away under the process. Rings that are mapped are ordinary
+ * memory and hold their pages; only the doorbell would reach the kernel.
+ */
+void sroce_disassociate_ucontext(struct ib_ucontext *ibuc)
+{
+	sroce_doorbell_shut(to_sroce_ucontext(ibuc)->doorbell);
+}

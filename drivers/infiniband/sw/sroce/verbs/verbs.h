@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The objects of the verbs as ib_core allocates them, and the operations that
+ * it calls. Each group of functions is in the file of the same name.
+ */
+#ifndef SROCE_VERBS_VERBS_H
+#define SROCE_VERBS_VERBS_H
+
+#include <rdma/ib_verbs.h>
+#include <rdma/uverbs_ioctl.h>
+
+#include "device.h"
+#include "transport/cq.h"
+#include "transport/qp.h"
+#include "transport/srq.h"
+
+struct ib_dmah;
+struct sroce_doorbell;
+struct sroce_mmap;
+struct sroce_ah_entry;
+
+/**
+ * struct sroce_ucontext - one open of the device by a process
+ * @ibuc: what ib_core knows
+ * @doorbell: what the doorbell file and the QPs point to; lives on as long as
+ *	the file is open
+ */
+struct sroce_ucontext {
+	struct ib_ucontext ibuc;
+	struct sroce_doorbell *doorbell;
+};
+
+struct sroce_pd {
+	struct ib_pd ibpd;
+};
+
+/**
+ * struct sroce_ah - address handle
+ * @ibah: what ib_core knows
+ * @entry: what the transport finds by number; outlives this struct by a grace
+ *	period
+ * @attr: address vector, for query; without a reference to the GID
+ */
+struct sroce_ah {
+	struct ib_ah ibah;
+	struct sroce_ah_entry *entry;
+	struct rdma_ah_attr attr;
+};
+
+/**
+ * struct sroce_cq_obj - completion queue
+ * @cq: the transport's part
+ * @lock: serialises resizing; of its own, because a process can make its call
+ *	wait for ever at a page of its memory
+ * @map: mapping of the ring, for user queues
+ */
+struct sroce_cq_obj {
+	struct sroce_cq cq;
+	struct mutex lock; /* see above */
+	struct sroce_mmap *map;
+};
+
+/**
+ * struct sroce_srq_obj - shared receive queue
+ * @srq: the transport's part
+ * @lock: serialises resizing
+ * @map: mapping of the ring, for user queues
+ */
+struct sroce_srq_obj {
+	struct sroce_srq srq;
+	struct mutex lock; /* see above */
+	struct sroce_mmap *map;
+};
+
+/**
+ * struct sroce_qp_obj - queue pair
+ * @ibqp: what ib_core knows
+ * @qp: the transport's part, which may outlive this struct; NULL once it was
+ *	destroyed, because old kernels go on asking for it a little longer
+ * @lock: serialises modify, query and destroy; ib_core lets a process call
+ *	them from several threads at once
+ * @sq_map: mapping of the send queue, for user queues
+ * @rq_map: mapping of the receive queue, for user queues that have one
+ */
+struct sroce_qp_obj {
+	struct ib_qp ibqp;
+	struct sroce_qp *qp;
+	struct mutex lock; /* see above */
+	struct sroce_mmap *sq_map;
+	struct sroce_mmap *rq_map;
+};
+
+static inline struct sroce_ucontext *to_sroce_ucontext(struct ib_ucontext *ibuc)
+{
+	return container_of(ibuc, struct sroce_ucontext, ibuc);
+}
+
+static inline struct sroce_ah *to_sroce_ah(struct ib_ah *ibah)
+{
+	return container_of(ibah, struct sroce_ah, ibah);
+}
+
+static inline struct sroce_cq_obj *to_sroce_cq_obj(struct ib_cq *ibcq)
+{
+	return container_of(ibcq, struct sroce_cq_obj, cq.ibcq);
+}
+
+static inline struct sroce_srq_obj *to_sroce_srq_obj(struct ib_srq *ibsrq)
+{
+	return container_of(ibsrq, struct sroce_srq_obj, srq.ibsrq);
+}
+
+static inline struct sroce_qp_obj *to_sroce_qp_obj(struct ib_qp *ibqp)
+{
+	return container_of(ibqp, struct sroce_qp_obj, ibqp);
+}
+
+/* The context of a call from user space; NULL for one from the kernel */
+static inline struct sroce_ucontext *sroce_udata_context(struct ib_udata *udata)
+{
+	return rdma_udata_to_drv_context(udata, struct sroce_ucontext, ibuc);
+}
+
+/* ucontext.c */
+int sroce_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata);
+void sroce_dealloc_ucontext(struct ib_ucontext *ibuc);
+void sroce_disassociate_ucontext(struct ib_ucontext *ibuc);
+
+/* pd.c */
+int sroce_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+int sroce_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+
+/* ah.c */
+int sroce_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
+		    struct ib_udata *udata);
+int sroce_modify_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
+int sroce_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
+int sroce_destroy_ah(struct ib_ah *ibah, u32 flags);
+/* Number of an address handle, for work requests of the kernel */
+u32 sroce_ah_number(struct ib_ah *ibah);
+void sroce_ah_table_init(struct sroce_device *dev);
+void sroce_ah_table_destroy(struct sroce_device *dev);
+
+/**
+ * sroce_check_ah_attr() - check an address vector that ib_core has filled in
+ * @ibdev: device
+ * @attr: address vector
+ *
+ * Return: 0, or -EINVAL when it is not one of RoCE v2 from this device.
+ */
+int sroce_check_ah_attr(struct ib_device *ibdev,
+			const struct rdma_ah_attr *attr);
+
+/**
+ * sroce_make_path() - make a path from a checked address vector
+ * @dev: device
+ * @attr: address vector
+ * @lqpn: local QP number, 0 for an address handle
+ * @rqpn: remote QP number, likewise
+ *
+ * A GID that belongs to a VLAN on top of the netdev leaves through that one.
+ *
+ * Context: any.
+ * Return: the path with one reference, or an ERR_PTR.
+ */
+struct sroce_path *sroce_make_path(struct sroce_device *dev,
+				   const struct rdma_ah_attr *attr, u32 lqpn,
+				   u32 rqpn);
+
+/* mr.c */
+struct ib_mr *sroce_get_dma_mr(struct ib_pd *ibpd, int access);
+struct ib_mr *sroce_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
+				u64 virt_addr, int access,
+				struct ib_dmah *dmah, struct ib_udata *udata);
+struct ib_mr *sroce_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
+			     u32 max_num_sg);
+int sroce_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
+		    unsigned int *sg_offset);
+int sroce_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+
+/* cq.c */
+int sroce_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		    struct uverbs_attr_bundle *attrs);
+int sroce_resize_user_cq(struct ib_cq *ibcq, unsigned int cqe,
+			 struct ib_udata *udata);
+int sroce_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
+int sroce_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc);
+int sroce_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+
+/* srq.c */
+int sroce_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
+		     struct ib_udata *udata);
+int sroce_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
+		     enum ib_srq_attr_mask mask, struct ib_udata *udata);
+int sroce_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
+int sroce_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
+int sroce_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+			const struct ib_recv_wr **bad_wr);
+
+/* qp.c */
+int sroce_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
+		    struct ib_udata *udata);
+int sroce_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		    struct ib_udata *udata);
+int sroce_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		   struct ib_qp_init_attr *init);
+int sroce_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
+
+/* wr.c */
+int sroce_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		    const struct ib_send_wr **bad_wr);
+int sroce_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		    const struct ib_recv_wr **bad_wr);
+
+/* query.c */
+bool sroce_link_up(const struct net_device *ndev);
+int sroce_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
+		       struct ib_udata *udata);
+int sroce_query_port(struct ib_device *ibdev, u32 port,
+		     struct ib_port_attr *attr);
+int sroce_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey);
+enum rdma_link_layer sroce_get_link_layer(struct ib_device *ibdev, u32 port);
+int sroce_get_port_immutable(struct ib_device *ibdev, u32 port,
+			     struct ib_port_immutable *immutable);
+int sroce_modify_device(struct ib_device *ibdev, int mask,
+			struct ib_device_modify *modify);
+void sroce_get_dev_fw_str(struct ib_device *ibdev, char *str);
+
+/* restrack.c */
+int sroce_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp);
+int sroce_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq);
+int sroce_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);
+
+/* stats.c */
+struct rdma_hw_stats *sroce_alloc_hw_port_stats(struct ib_device *ibdev,
+						u32 port);
+int sroce_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
+		       u32 port, int index);
+
+/* pma.c */
+int sroce_process_mad(struct ib_device *ibdev, int flags, u32 port,
+		      const struct ib_wc *in_wc, const struct ib_grh *in_grh,
+		      const struct ib_mad *in, struct ib_mad *out,
+		      size_t *out_size, u16 *out_pkey_index);
+
+#endif

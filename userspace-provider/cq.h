@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Taking entries from a completion queue's ring, for both ways of polling.
+ * All of it wants the queue's lock.
+ */
+#ifndef SROCE_CQ_H
+#define SROCE_CQ_H
+
+#include "sroce.h"
+
+/*
+ * Written over the QP number of a completion that nobody shall see any more:
+ * between the two indices the entries are ours to write. No QP has number 0.
+ */
+enum { SROCE_QPN_NOBODY = 0 };
+
+/*
+ * What is new in the ring? More entries than it has room for are no news: the
+ * memory does not mean anything any more.
+ */
+static inline void cq_look(struct sroce_cq *cq)
+{
+	cq->prod = sroce_load_index(&cq->ring.hdr->prod);
+	if (cq->prod - cq->cons > cq->ring.nr_entries)
+		cq->prod = cq->cons;
+}
+
+static inline bool cq_has_entries(struct sroce_cq *cq)
+{
+	if (cq->cons == cq->prod)
+		cq_look(cq);
+	return cq->cons != cq->prod;
+}
+
+/*
+ * The kernel lets the requests of this QP gather for a moment, which should end
+ * when the application waits. One QP is remembered for each completion queue;
+ * for others the kernel's timer does it.
+ */
+static inline void cq_note_gathering(struct ibv_qp *qp)
+{
+	struct sroce_cq *cq = to_scq(qp->send_cq);
+
+	atomic_store_explicit(&cq->gathering, qp->qp_num,
+			      memory_order_relaxed);
+}
+
+/* For an application that has found nothing: it waits, so nobody else should */
+static inline void cq_end_gathering(struct sroce_cq *cq)
+{
+	uint32_t qp_num;
+
+	if (!atomic_load_explicit(&cq->gathering, memory_order_relaxed))
+		return;
+	qp_num = atomic_exchange_explicit(&cq->gathering, 0,
+					  memory_order_relaxed);
+	/* That the QP is gone meanwhile is no news to anybody */
+	if (qp_num)
+		sroce_ring_doorbell(cq->vcq.cq.context, qp_num);
+}
+
+/* The entry stays ours until cq_free_entries(). NULL when there is none. */
+static inline struct sroce_cqe *cq_next_entry(struct sroce_cq *cq)
+{
+	struct sroce_cqe *cqe;
+
+	while (cq_has_entries(cq)) {
+		cqe = sroce_ring_entry(&cq->ring, cq->cons++);
+		if (cqe->qpn != SROCE_QPN_NOBODY)
+			return cqe;
+	}
+	return NULL;
+}
+
+/* Give the entries that were taken back to the kernel */
+static inline void cq_free_entries(struct sroce_cq *cq)
+{
+	if (cq->freed == cq->cons)
+		return;
+
+	cq->freed = cq->cons;
+	sroce_store_index(&cq->ring.hdr->cons, cq->cons);
+}
+
+/* Status and opcodes are those of struct ibv_wc, flags are almost. */
+static inline unsigned int cqe_wc_flags(const struct sroce_cqe *cqe)
+{
+	unsigned int flags = 0;
+
+	if (cqe->flags & SROCE_CQE_GRH)
+		flags |= IBV_WC_GRH;
+	if (cqe->flags & SROCE_CQE_IMM)
+		flags |= IBV_WC_WITH_IMM;
+	if (cqe->flags & SROCE_CQE_INV)
+		flags |= IBV_WC_WITH_INV;
+	return flags;
+}
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Extended completion queues: ibv_start_poll() and the fields it gives access
+ * to. From there to ibv_end_poll() the lock is held.
+ */
+#include <errno.h>
+#include <time.h>
+
+#include "cq.h"
+
+static int take_entry(struct sroce_cq *cq)
+{
+	struct ibv_cq_ex *cq_ex = &cq->vcq.cq_ex;
+
+	cq->cqe = cq_next_entry(cq);
+	if (!cq->cqe) {
+		cq_end_gathering(cq);
+		return ENOENT;
+	}
+
+	cq_ex->wr_id = cq->cqe->wr_id;
+	cq_ex->status = cq->cqe->status;
+	return 0;
+}
+
+static void sroce_end_poll(struct ibv_cq_ex *cq_ex)
+{
+	struct sroce_cq *cq = to_scq_ex(cq_ex);
+
+	cq_free_entries(cq);
+	sroce_unlock(&cq->lock);
+}
+
+static int sroce_start_poll(struct ibv_cq_ex *cq_ex,
+			    struct ibv_poll_cq_attr *attr)
+{
+	struct sroce_cq *cq = to_scq_ex(cq_ex);
+	int err;
+
+	if (attr->comp_mask)
+		return EINVAL;
+
+	sroce_lock(&cq->lock);
+	err = take_entry(cq);
+	/* An application calls ibv_end_poll() only after success. */
+	if (err)
+		sroce_end_poll(cq_ex);
+	return err;
+}
+
+static int sroce_next_poll(struct ibv_cq_ex *cq_ex)
+{
+	struct sroce_cq *cq = to_scq_ex(cq_ex);
+
+	/*
+	 * A batch may never end under load: let the kernel have the entries
+	 * that were read before it runs out of them.
+	 */
+	if (cq->cons - cq->freed >= cq->ring.nr_entries / 2)
+		cq_free_entries(cq);
+	return take_entry(cq);
+}
+
+static enum ibv_wc_opcode sroce_read_opcode(struct ibv_cq_ex *cq_ex)
+{
+	return to_scq_ex(cq_ex)->cqe->opcode;
+}
+
+static uint32_t sroce_read_vendor_err(struct ibv_cq_ex *cq_ex)
+{
+	return to_scq_ex(cq_ex)->cqe->vendor_err;
+}
+
+static unsigned int sroce_read_wc_flags(struct ibv_cq_ex *cq_ex)
+{
+	return cqe_wc_flags(to_scq_ex(cq_ex)->cqe);
+}
+
+static uint32_t sroce_read_byte_len(struct ibv_cq_ex *cq_ex)
+{
+	return to_scq_ex(cq_ex)->cqe->byte_len;
+}
+
+/* Also read by ibv_wc_read_invalidated_rkey(): the two are one word. */
+static __be32 sroce_read_imm_data(struct ibv_cq_ex *cq_ex)
+{
+	return to_scq_ex(cq_ex)->cqe->imm_data;
+}
+
+static uint32_t sroce_read_qp_num(struct ibv_cq_ex *cq_ex)
+{
+	return to_scq_ex(cq_ex)->cqe->qpn;
+}
+
+static uint32_t sroce_read_src_qp(struct ibv_cq_ex *cq_ex)
+{
+	return to_scq_ex(cq_ex)->cqe->src_qp;
+}
+
+/* There are no LIDs on Ethernet. */
+static uint32_t sroce_read_slid(struct ibv_cq_ex *cq_ex)
+{
+	return 0;
+}
+
+static uint8_t sroce_read_dlid_path_bits(struct ibv_cq_ex *cq_ex)
+{
+	return 0;
+}
+
+static uint8_t sroce_read_sl(struct ibv_cq_ex *cq_ex)
+{
+	return to_scq_ex(cq_ex)->cqe->sl;
+}
+
+static uint16_t sroce_read_cvlan(struct ibv_cq_ex *cq_ex)
+{
+	return to_scq_ex(cq_ex)->cqe->vlan_id;
+}
+
+/* Raw time is CLOCK_MONOTONIC in nanoseconds; see sroce_query_rt_values() */
+static uint64_t sroce_read_completion_ts(struct ibv_cq_ex *cq_ex)
+{
+	return to_scq_ex(cq_ex)->cqe->timestamp;
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return now.tv_sec * UINT64_C(1000000000) + now.tv_nsec;
+}
+
+static uint64_t sroce_read_wallclock(struct ibv_cq_ex *cq_ex)
+{
+	uint64_t age = clock_ns(CLOCK_MONOTONIC) -
+		       to_scq_ex(cq_ex)->cqe->timestamp;
+
+	return clock_ns(CLOCK_REALTIME) - age;
+}
+
+void sroce_cq_ex_init(struct ibv_cq_ex *cq_ex, uint64_t wc_flags)
+{
+	cq_ex->start_poll = sroce_start_poll;
+	cq_ex->next_poll = sroce_next_poll;
+	cq_ex->end_poll = sroce_end_poll;
+	cq_ex->read_opcode = sroce_read_opcode;
+	cq_ex->read_vendor_err = sroce_read_vendor_err;
+	cq_ex->read_wc_flags = sroce_read_wc_flags;
+
+	if (wc_flags & IBV_WC_EX_WITH_BYTE_LEN)
+		cq_ex->read_byte_len = sroce_read_byte_len;
+	if (wc_flags & IBV_WC_EX_WITH_IMM)
+		cq_ex->read_imm_data = sroce_read_imm_data;
+	if (wc_flags & IBV_WC_EX_WITH_QP_NUM)
+		cq_ex->read_qp_num = sroce_read_qp_num;
+	if (wc_flags & IBV_WC_EX_WITH_SRC_QP)
+		cq_ex->read_src_qp = sroce_read_src_qp;
+	if (wc_flags & IBV_WC_EX_WITH_SLID)
+		cq_ex->read_slid = sroce_read_slid;
+	if (wc_flags & IBV_WC_EX_WITH_SL)
+		cq_ex->read_sl = sroce_read_sl;
+	if (wc_flags & IBV_WC_EX_WITH_DLID_PATH_BITS)
+		cq_ex->read_dlid_path_bits = sroce_read_dlid_path_bits;
+	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
+		cq_ex->read_completion_ts = sroce_read_completion_ts;
+	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+		cq_ex->read_completion_wallclock_ns = sroce_read_wallclock;
+	if (wc_flags & IBV_WC_EX_WITH_CVLAN)
+		cq_ex->read_cvlan = sroce_read_cvlan;
+}

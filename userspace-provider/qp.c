@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Queue pairs: their life. Their queues are in sq.c, wr.c and rq.c.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "sroce.h"
+#include "sroce-abi.h"
+
+static const uint32_t supported_mask = IBV_QP_INIT_ATTR_PD |
+				       IBV_QP_INIT_ATTR_XRCD |
+				       IBV_QP_INIT_ATTR_CREATE_FLAGS |
+				       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+
+static int check_attr(const struct ibv_qp_init_attr_ex *attr)
+{
+	if (!check_comp_mask(attr->comp_mask, supported_mask))
+		return EOPNOTSUPP;
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
+	    attr->create_flags)
+		return EOPNOTSUPP;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		return sroce_wr_check_ops(attr->qp_type, attr->send_ops_flags);
+	return 0;
+}
+
+static struct ibv_pd *pd_of(const struct ibv_qp_init_attr_ex *attr)
+{
+	return attr->comp_mask & IBV_QP_INIT_ATTR_PD ? attr->pd : NULL;
+}
+
+/* An atomic write of ibv_wr_* carries its eight bytes inline. */
+static void reserve_inline(struct ibv_qp_init_attr_ex *attr)
+{
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
+	    (attr->send_ops_flags & IBV_QP_EX_WITH_ATOMIC_WRITE) &&
+	    attr->cap.max_inline_data < sizeof(uint64_t))
+		attr->cap.max_inline_data = sizeof(uint64_t);
+}
+
+static int init_queues(struct sroce_qp *qp, struct ibv_context *ctx,
+		       const struct ibv_qp_init_attr_ex *attr,
+		       const struct sroce_cmd_create_qp_resp *resp)
+{
+	bool needs_locks = sroce_pd_needs_locks(pd_of(attr));
+	int err;
+
+	err = sroce_sq_init(&qp->sq, ctx, &resp->sq, attr, needs_locks);
+	if (err)
+		return err;
+
+	err = sroce_rq_init(&qp->rq, ctx, &resp->rq, attr->cap.max_recv_sge,
+			    needs_locks);
+	if (err)
+		sroce_sq_fini(&qp->sq);
+	return err;
+}
+
+static int create_qp(struct ibv_context *ctx, struct sroce_qp *qp,
+		     struct ibv_qp_init_attr_ex *attr)
+{
+	struct sroce_cmd_create_qp_resp resp = {};
+	struct sroce_cmd_create_qp cmd = {};
+	int err;
+
+	reserve_inline(attr);
+	err = ibv_cmd_create_qp_ex(ctx, &qp->vqp, attr, &cmd.ibv_cmd,
+				   sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	if (err)
+		return err;
+
+	err = init_queues(qp, ctx, attr, &resp);
+	if (err) {
+		ibv_cmd_destroy_qp(&qp->vqp.qp);
+		return err;
+	}
+
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		sroce_wr_init(qp);
+	return 0;
+}
+
+struct ibv_qp *sroce_create_qp_ex(struct ibv_context *ctx,
+				  struct ibv_qp_init_attr_ex *attr)
+{
+	struct ibv_qp_init_attr_ex wanted = *attr;
+	struct sroce_qp *qp;
+	int err;
+
+	err = check_attr(attr);
+	if (err) {
+		errno = err;
+		return NULL;
+	}
+
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return NULL;
+
+	/* No flag is set, and libibverbs does not take the mask bit here. */
+	wanted.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS;
+	err = create_qp(ctx, qp, &wanted);
+	if (err) {
+		free(qp);
+		errno = err;
+		return NULL;
+	}
+
+	attr->cap = wanted.cap;
+	return &qp->vqp.qp;
+}
+
+struct ibv_qp *sroce_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex attr_ex = {
+		.qp_context = attr->qp_context,
+		.send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq,
+		.srq = attr->srq,
+		.cap = attr->cap,
+		.qp_type = attr->qp_type,
+		.sq_sig_all = attr->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd,
+	};
+	struct ibv_qp *qp;
+
+	qp = sroce_create_qp_ex(pd->context, &attr_ex);
+	if (qp)
+		attr->cap = attr_ex.cap;
+	return qp;
+}
+
+/* The receiving half of an XRC connection: it has no queues of its own. */
+struct ibv_qp *sroce_open_qp(struct ibv_context *ctx,
+			     struct ibv_qp_open_attr *attr)
+{
+	const struct sroce_cmd_create_qp_resp no_queues = {};
+	const struct ibv_qp_init_attr_ex no_attr = {
+		.qp_type = IBV_QPT_XRC_RECV,
+	};
+	struct ib_uverbs_create_qp_resp resp;
+	struct ibv_open_qp cmd;
+	struct sroce_qp *qp;
+	int err;
+
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return NULL;
+
+	err = ibv_cmd_open_qp(ctx, &qp->vqp, sizeof(qp->vqp), attr, &cmd,
+			      sizeof(cmd), &resp, sizeof(resp));
+	if (err)
+		goto free_qp;
+
+	err = init_queues(qp, ctx, &no_attr, &no_queues);
+	if (err)
+		goto destroy_qp;
+	return &qp->vqp.qp;
+
+destroy_qp:
+	ibv_cmd_destroy_qp(&qp->vqp.qp);
+free_qp:
+	free(qp);
+	errno = err;
+	return NULL;
+}
+
+static void forget_completions(struct ibv_qp *qp)
+{
+	if (qp->send_cq)
+		sroce_cq_forget_qp(qp->send_cq, qp->qp_num);
+	if (qp->recv_cq && qp->recv_cq != qp->send_cq)
+		sroce_cq_forget_qp(qp->recv_cq, qp->qp_num);
+}
+
+int sroce_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	struct ibv_modify_qp cmd = {};
+	int err;
+
+	err = ibv_cmd_modify_qp(qp, attr, mask, &cmd, sizeof(cmd));
+	if (err)
+		return err;
+
+	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET) {
+		forget_completions(qp);
+		sroce_sq_restart(&to_sqp(qp)->sq);
+		sroce_rq_restart(&to_sqp(qp)->rq);
+	}
+	return 0;
+}
+
+int sroce_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+		   struct ibv_qp_init_attr *init_attr)
+{
+	struct ibv_query_qp cmd;
+
+	return ibv_cmd_query_qp(qp, attr, mask, init_attr, &cmd, sizeof(cmd));
+}
+
+int sroce_destroy_qp(struct ibv_qp *ibqp)
+{
+	struct sroce_qp *qp = to_sqp(ibqp);
+	int err;
+
+	err = ibv_cmd_destroy_qp(ibqp);
+	if (err)
+		return err;
+
+	/* From here on the kernel adds none. */
+	forget_completions(ibqp);
+	sroce_sq_fini(&qp->sq);
+	sroce_rq_fini(&qp->rq);
+	free(qp);
+	return 0;
+}
+
+int sroce_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
+		    struct ibv_recv_wr **bad)
+{
+	struct sroce_qp *qp = to_sqp(ibqp);
+	struct ibv_recv_wr *first = wr;
+	uint32_t flags;
+	int lost = 0;
+	int err;
+
+	/* With a shared receive queue there is nowhere to post to. */
+	if (ibqp->state == IBV_QPS_RESET || !qp->rq.ring.nr_entries) {
+		*bad = wr;
+		return EINVAL;
+	}
+
+	err = sroce_rq_post(&qp->rq, wr, bad, &flags);
+
+	/* A doorbell fails when the device is gone, and all is lost then. */
+	if (flags & SROCE_RQ_DOORBELL)
+		lost = sroce_doorbell(ibqp);
+	if (lost) {
+		*bad = first;
+		return lost;
+	}
+	return err;
+}

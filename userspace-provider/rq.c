@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Receive queues: a QP's own and the shared ones. Posting never needs a
+ * system call by itself; the kernel looks when a message arrives.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "sroce.h"
+
+int sroce_rq_init(struct sroce_rq *rq, struct ibv_context *ctx,
+		  const struct sroce_ring_info *info, uint32_t max_sge,
+		  bool needs_lock)
+{
+	int err;
+
+	err = sroce_lock_init(&rq->lock, needs_lock);
+	if (err)
+		return err;
+
+	err = sroce_ring_map(&rq->ring, ctx, info);
+	if (err) {
+		sroce_lock_destroy(&rq->lock);
+		return err;
+	}
+
+	rq->max_sge = max_sge;
+	sroce_rq_restart(rq);
+	return 0;
+}
+
+void sroce_rq_fini(struct sroce_rq *rq)
+{
+	sroce_ring_unmap(&rq->ring);
+	sroce_lock_destroy(&rq->lock);
+}
+
+void sroce_rq_restart(struct sroce_rq *rq)
+{
+	if (!rq->ring.nr_entries)
+		return;
+
+	sroce_lock(&rq->lock);
+	rq->prod = sroce_load_index(&rq->ring.hdr->prod);
+	rq->cons = sroce_load_index(&rq->ring.hdr->cons);
+	sroce_unlock(&rq->lock);
+}
+
+static bool has_room(struct sroce_rq *rq, uint32_t next)
+{
+	if (next - rq->cons < rq->ring.nr_entries)
+		return true;
+
+	/* Full as far as we know: only now look at the kernel's cache line. */
+	rq->cons = sroce_load_index(&rq->ring.hdr->cons);
+	return next - rq->cons < rq->ring.nr_entries;
+}
+
+static int write_request(const struct sroce_rq *rq, struct sroce_recv_wqe *wqe,
+			 const struct ibv_recv_wr *wr)
+{
+	/* Compared as unsigned, a negative number is too large as well. */
+	if ((uint32_t)wr->num_sge > rq->max_sge)
+		return EINVAL;
+
+	wqe->wr_id = wr->wr_id;
+	wqe->num_sge = wr->num_sge;
+	wqe->reserved = 0;
+	if (wr->num_sge)
+		memcpy(wqe + 1, wr->sg_list,
+		       wr->num_sge * sizeof(*wr->sg_list));
+	return 0;
+}
+
+/* Returns the kernel's flags, as they are once it can see the new requests */
+static uint32_t publish(struct sroce_rq *rq, uint32_t next)
+{
+	struct sroce_ring_hdr *hdr = rq->ring.hdr;
+
+	if (next == rq->prod)
+		return 0;
+
+	rq->prod = next;
+	sroce_store_index(&hdr->prod, next);
+	sroce_full_barrier();
+	return sroce_load_flags(&hdr->flags);
+}
+
+int sroce_rq_post(struct sroce_rq *rq, struct ibv_recv_wr *wr,
+		  struct ibv_recv_wr **bad, uint32_t *flags)
+{
+	uint32_t next;
+	int err = 0;
+
+	sroce_lock(&rq->lock);
+	for (next = rq->prod; wr; wr = wr->next, next++) {
+		if (!has_room(rq, next))
+			err = ENOMEM;
+		else
+			err = write_request(rq, sroce_ring_entry(&rq->ring,
+								 next), wr);
+		if (err) {
+			*bad = wr;
+			break;
+		}
+	}
+	*flags = publish(rq, next);
+	sroce_unlock(&rq->lock);
+	return err;
+}

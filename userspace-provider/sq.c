@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Send queues: ibv_post_send() and ibv_bind_mw().
+ *
+ * A list is written entry by entry and becomes visible with one store at its
+ * end. Only when the kernel is not already busy with this queue does posting
+ * cost a system call, and that call is made without the lock, because the
+ * kernel sends from within it.
+ */
+#include "cq.h"
+#include "wqe.h"
+
+int sroce_sq_init(struct sroce_sq *sq, struct ibv_context *ctx,
+		  const struct sroce_ring_info *info,
+		  const struct ibv_qp_init_attr_ex *attr, bool needs_lock)
+{
+	int err;
+
+	err = sroce_lock_init(&sq->lock, needs_lock);
+	if (err)
+		return err;
+
+	err = sroce_ring_map(&sq->ring, ctx, info);
+	if (err) {
+		sroce_lock_destroy(&sq->lock);
+		return err;
+	}
+
+	sq->max_sge = attr->cap.max_send_sge;
+	sq->max_inline = attr->cap.max_inline_data;
+	sq->ops = info->entries ? sroce_ops_of(attr->qp_type) : 0;
+	sq->sig_all = attr->sq_sig_all;
+	sroce_sq_restart(sq);
+	return 0;
+}
+
+void sroce_sq_fini(struct sroce_sq *sq)
+{
+	sroce_ring_unmap(&sq->ring);
+	sroce_lock_destroy(&sq->lock);
+}
+
+void sroce_sq_restart(struct sroce_sq *sq)
+{
+	if (!sq->ring.nr_entries)
+		return;
+
+	sroce_lock(&sq->lock);
+	sq->prod = sroce_load_index(&sq->ring.hdr->prod);
+	sq->cons = sroce_load_index(&sq->ring.hdr->cons);
+	sroce_unlock(&sq->lock);
+}
+
+bool sroce_sq_has_room(struct sroce_sq *sq, uint32_t next)
+{
+	if (next - sq->cons < sq->ring.nr_entries)
+		return true;
+
+	/* Full as far as we know: only now look at the kernel's cache line. */
+	sq->cons = sroce_load_index(&sq->ring.hdr->cons);
+	return next - sq->cons < sq->ring.nr_entries;
+}
+
+bool sroce_qp_may_send(struct ibv_qp *qp)
+{
+	switch (qp->state) {
+	case IBV_QPS_RESET:
+	case IBV_QPS_INIT:
+	case IBV_QPS_RTR:
+		return false;
+	default:
+		return true;
+	}
+}
+
+/* In these states requests are posted only to be flushed. */
+static bool sroce_qp_flushes(struct ibv_qp *qp)
+{
+	return qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE;
+}
+
+bool sroce_sq_publish(struct sroce_qp *qp, uint32_t next)
+{
+	struct sroce_sq *sq = &qp->sq;
+	struct sroce_ring_hdr *hdr = sq->ring.hdr;
+	uint32_t flags;
+
+	if (next == sq->prod)
+		return false;
+
+	sq->prod = next;
+	sroce_store_index(&hdr->prod, next);
+	sroce_full_barrier();
+
+	flags = sroce_load_flags(&hdr->flags);
+	if (flags & SROCE_SQ_GATHERING)
+		cq_note_gathering(&qp->vqp.qp);
+	return !(flags & SROCE_SQ_ACTIVE) || sroce_qp_flushes(&qp->vqp.qp);
+}
+
+static int write_inline(const struct sroce_sq *sq, struct sroce_send_wqe *wqe,
+			const struct ibv_send_wr *wr)
+{
+	int err = 0;
+	int i;
+
+	if (!sroce_op_in(wr->opcode, SROCE_OPS_INLINE))
+		return EINVAL;
+
+	for (i = 0; i < wr->num_sge && !err; i++)
+		err = wqe_append_inline(sq, wqe,
+					(void *)(uintptr_t)wr->sg_list[i].addr,
+					wr->sg_list[i].length);
+	return err;
+}
+
+static int write_data(const struct sroce_sq *sq, struct sroce_send_wqe *wqe,
+		      const struct ibv_send_wr *wr)
+{
+	if (sroce_op_in(wr->opcode, SROCE_OPS_NO_DATA)) {
+		wqe->flags &= ~SROCE_SEND_INLINE;
+		return 0;
+	}
+	if (wr->num_sge < 0)
+		return EINVAL;
+	if (wr->send_flags & IBV_SEND_INLINE)
+		return write_inline(sq, wqe, wr);
+	return wqe_sges(sq, wqe, wr->sg_list, wr->num_sge);
+}
+
+/* What the operation itself wants to know, other than its data */
+static int write_operation(struct sroce_send_wqe *wqe,
+			   const struct ibv_send_wr *wr)
+{
+	switch (wr->opcode) {
+	case IBV_WR_SEND_WITH_IMM:
+		wqe->imm_data = wr->imm_data;
+		return 0;
+	case IBV_WR_SEND_WITH_INV:
+	case IBV_WR_LOCAL_INV:
+		wqe->invalidate_rkey = wr->invalidate_rkey;
+		return 0;
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		wqe->imm_data = wr->imm_data;
+		SWITCH_FALLTHROUGH;
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_READ:
+	case IBV_WR_ATOMIC_WRITE:
+		wqe_rdma(wqe, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
+		return 0;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		wqe_atomic(wqe, wr->wr.atomic.rkey, wr->wr.atomic.remote_addr,
+			   wr->wr.atomic.compare_add, wr->wr.atomic.swap);
+		return 0;
+	case IBV_WR_BIND_MW:
+		if (!wr->bind_mw.mw)
+			return EINVAL;
+		wqe_bind(wqe, wr->bind_mw.mw, wr->bind_mw.rkey,
+			 &wr->bind_mw.bind_info);
+		return 0;
+	case IBV_WR_SEND:
+		return 0;
+	default:
+		/* struct ibv_send_wr has no place for a FLUSH's arguments */
+		return EINVAL;
+	}
+}
+
+/* Whom it goes to, where the QP is not connected to one peer queue */
+static int write_destination(struct sroce_send_wqe *wqe, struct ibv_qp *qp,
+			     const struct ibv_send_wr *wr)
+{
+	if (qp->qp_type == IBV_QPT_UD) {
+		if (!wr->wr.ud.ah)
+			return EINVAL;
+		wqe_ud(wqe, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
+		       wr->wr.ud.remote_qkey);
+	} else if (qp->qp_type == IBV_QPT_XRC_SEND) {
+		wqe->remote_srqn = wr->qp_type.xrc.remote_srqn;
+	}
+	return 0;
+}
+
+static int write_request(struct sroce_qp *qp, struct sroce_send_wqe *wqe,
+			 const struct ibv_send_wr *wr)
+{
+	const unsigned int known = IBV_SEND_FENCE | IBV_SEND_SIGNALED |
+				   IBV_SEND_SOLICITED | IBV_SEND_INLINE;
+	struct sroce_sq *sq = &qp->sq;
+	unsigned int flags = wr->send_flags;
+	int err;
+
+	if (!sroce_op_in(wr->opcode, sq->ops) || flags & ~known)
+		return EINVAL;
+	if (sq->sig_all)
+		flags |= IBV_SEND_SIGNALED;
+
+	wqe_begin(wqe, wr->wr_id, wr->opcode, flags);
+	err = write_operation(wqe, wr);
+	if (!err)
+		err = write_destination(wqe, &qp->vqp.qp, wr);
+	if (!err)
+		err = write_data(sq, wqe, wr);
+	return err;
+}
+
+int sroce_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
+		    struct ibv_send_wr **bad)
+{
+	struct sroce_qp *qp = to_sqp(ibqp);
+	struct sroce_sq *sq = &qp->sq;
+	struct ibv_send_wr *first = wr;
+	bool ring_doorbell;
+	uint32_t next;
+	int err = 0;
+	int lost;
+
+	if (!sroce_qp_may_send(ibqp) || !sq->ops) {
+		*bad = wr;
+		return EINVAL;
+	}
+
+	sroce_lock(&sq->lock);
+	for (next = sq->prod; wr; wr = wr->next, next++) {
+		if (!sroce_sq_has_room(sq, next))
+			err = ENOMEM;
+		else
+			err = write_request(qp, sroce_ring_entry(&sq->ring,
+								 next), wr);
+		if (err) {
+			*bad = wr;
+			break;
+		}
+	}
+	ring_doorbell = sroce_sq_publish(qp, next);
+	sroce_unlock(&sq->lock);
+
+	/* A doorbell fails when the device is gone, and all is lost then. */
+	lost = ring_doorbell ? sroce_doorbell(ibqp) : 0;
+	if (lost) {
+		*bad = first;
+		return lost;
+	}
+	return err;
+}
+
+/* For windows of type 1 only: libibverbs has checked that. */
+int sroce_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,
+		  struct ibv_mw_bind *bind)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = bind->wr_id,
+		.opcode = IBV_WR_BIND_MW,
+		.send_flags = bind->send_flags,
+		.bind_mw = {
+			.mw = mw,
+			.rkey = ibv_inc_rkey(mw->rkey),
+			.bind_info = bind->bind_info,
+		},
+	};
+	struct ibv_send_wr *bad;
+	int err;
+
+	err = sroce_post_send(qp, &wr, &bad);
+	if (!err)
+		mw->rkey = wr.bind_mw.rkey;
+	return err;
+}

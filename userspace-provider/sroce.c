@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The device: which one is ours, opening it, and what it can do.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sroce.h"
+#include "sroce-abi.h"
+
+int sroce_ring_doorbell(struct ibv_context *ctx, uint32_t qp_num)
+{
+	int fd = to_sctx(ctx)->doorbell_fd;
+
+	return ioctl(fd, SROCE_IOC_DOORBELL, (unsigned long)qp_num) ? errno : 0;
+}
+
+int sroce_doorbell(struct ibv_qp *qp)
+{
+	return sroce_ring_doorbell(qp->context, qp->qp_num);
+}
+
+/* --- queries --- */
+
+static int sroce_query_device_ex(struct ibv_context *ctx,
+				 const struct ibv_query_device_ex_input *input,
+				 struct ibv_device_attr_ex *attr,
+				 size_t attr_size)
+{
+	return ibv_cmd_query_device_any(ctx, input, attr, attr_size, NULL,
+					NULL);
+}
+
+static int sroce_query_port(struct ibv_context *ctx, uint8_t port,
+			    struct ibv_port_attr *attr)
+{
+	struct ibv_query_port cmd;
+
+	return ibv_cmd_query_port(ctx, port, attr, &cmd, sizeof(cmd));
+}
+
+/*
+ * The raw clock is the one of completion timestamps: CLOCK_MONOTONIC counted
+ * in nanoseconds. Applications expect one number of ticks, in tv_nsec; with
+ * tv_sec 0 it is also right for those that add up both.
+ */
+static int sroce_query_rt_values(struct ibv_context *ctx,
+				 struct ibv_values_ex *values)
+{
+	uint32_t wanted = values->comp_mask;
+	struct timespec now;
+
+	values->comp_mask = 0;
+	if (!(wanted & IBV_VALUES_MASK_RAW_CLOCK))
+		return 0;
+
+	if (clock_gettime(CLOCK_MONOTONIC, &now))
+		return errno;
+
+	values->raw_clock.tv_sec = 0;
+	values->raw_clock.tv_nsec = now.tv_sec * 1000000000LL + now.tv_nsec;
+	values->comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
+	return 0;
+}
+
+/* --- context --- */
+
+static void sroce_free_context(struct ibv_context *ctx);
+
+static const struct verbs_context_ops context_ops = {
+	.advise_mr = ibv_cmd_advise_mr,
+	.alloc_mw = sroce_alloc_mw,
+	.alloc_parent_domain = sroce_alloc_parent_domain,
+	.alloc_pd = sroce_alloc_pd,
+	.alloc_td = sroce_alloc_td,
+	.attach_mcast = ibv_cmd_attach_mcast,
+	.bind_mw = sroce_bind_mw,
+	.close_xrcd = sroce_close_xrcd,
+	.create_ah = sroce_create_ah,
+	.create_cq = sroce_create_cq,
+	.create_cq_ex = sroce_create_cq_ex,
+	.create_qp = sroce_create_qp,
+	.create_qp_ex = sroce_create_qp_ex,
+	.create_srq = sroce_create_srq,
+	.create_srq_ex = sroce_create_srq_ex,
+	.dealloc_mw = sroce_dealloc_mw,
+	.dealloc_pd = sroce_dealloc_pd,
+	.dealloc_td = sroce_dealloc_td,
+	.dereg_mr = sroce_dereg_mr,
+	.destroy_ah = sroce_destroy_ah,
+	.destroy_cq = sroce_destroy_cq,
+	.destroy_qp = sroce_destroy_qp,
+	.destroy_srq = sroce_destroy_srq,
+	.detach_mcast = ibv_cmd_detach_mcast,
+	.free_context = sroce_free_context,
+	.get_srq_num = sroce_get_srq_num,
+	.modify_qp = sroce_modify_qp,
+	.modify_srq = sroce_modify_srq,
+	.open_qp = sroce_open_qp,
+	.open_xrcd = sroce_open_xrcd,
+	.poll_cq = sroce_poll_cq,
+	.post_recv = sroce_post_recv,
+	.post_send = sroce_post_send,
+	.post_srq_recv = sroce_post_srq_recv,
+	.query_device_ex = sroce_query_device_ex,
+	.query_port = sroce_query_port,
+	.query_qp = sroce_query_qp,
+	.query_rt_values = sroce_query_rt_values,
+	.query_srq = sroce_query_srq,
+	.reg_dmabuf_mr = sroce_reg_dmabuf_mr,
+	.reg_mr = sroce_reg_mr,
+	.req_notify_cq = sroce_req_notify_cq,
+	.rereg_mr = sroce_rereg_mr,
+	.resize_cq = sroce_resize_cq,
+};
+
+static int open_context(struct sroce_context *ctx)
+{
+	struct sroce_cmd_get_context_resp resp = { .doorbell_fd = -1 };
+	struct sroce_cmd_get_context cmd = {};
+	int err;
+
+	err = ibv_cmd_get_context(&ctx->vctx, &cmd.ibv_cmd, sizeof(cmd),
+				  &resp.ibv_resp, sizeof(resp));
+	if (err)
+		return err;
+
+	/* There is no other way to make the kernel look at a send queue. */
+	if (!(resp.caps & SROCE_CAP_DOORBELL_FD))
+		return EOPNOTSUPP;
+
+	ctx->doorbell_fd = resp.doorbell_fd;
+	return 0;
+}
+
+static struct verbs_context *sroce_alloc_context(struct ibv_device *device,
+						 int cmd_fd,
+						 void *private_data)
+{
+	struct sroce_context *ctx;
+	int err;
+
+	ctx = verbs_init_and_alloc_context(device, cmd_fd, ctx, vctx,
+					   SROCE_DRIVER_ID);
+	if (!ctx)
+		return NULL;
+
+	err = open_context(ctx);
+	if (err) {
+		verbs_uninit_context(&ctx->vctx);
+		free(ctx);
+		errno = err;
+		return NULL;
+	}
+
+	verbs_set_ops(&ctx->vctx, &context_ops);
+	return &ctx->vctx;
+}
+
+static void sroce_free_context(struct ibv_context *ibctx)
+{
+	struct sroce_context *ctx = to_sctx(ibctx);
+
+	close(ctx->doorbell_fd);
+	verbs_uninit_context(&ctx->vctx);
+	free(ctx);
+}
+
+/* --- device --- */
+
+/*
+ * Netlink says who drives a device; where it does not answer (an old kernel,
+ * a sandbox without netlink) the driver's own attribute in sysfs does. The
+ * device's name says nothing: anybody may change it.
+ */
+static bool sroce_match_device(struct verbs_sysfs_dev *dev)
+{
+	char type[16];
+
+	if (dev->match)
+		return true;
+	if (dev->driver_id != RDMA_DRIVER_UNKNOWN)
+		return false;
+	return ibv_read_ibdev_sysfs_file(type, sizeof(type), dev,
+					 "hca_type") > 0 &&
+	       !strcmp(type, "sroce");
+}
+
+static struct verbs_device *sroce_alloc_device(struct verbs_sysfs_dev *dev)
+{
+	return calloc(1, sizeof(struct verbs_device));
+}
+
+static void sroce_uninit_device(struct verbs_device *device)
+{
+	free(device);
+}
+
+static const struct verbs_match_ent match_table[] = {
+	VERBS_DRIVER_ID(SROCE_DRIVER_ID),
+	{},
+};
+
+static const struct verbs_device_ops sroce_dev_ops = {
+	.name = "sroce",
+	.match_min_abi_version = SROCE_ABI_VERSION,
+	.match_max_abi_version = SROCE_ABI_VERSION,
+	.match_table = match_table,
+	.match_device = sroce_match_device,
+	.alloc_device = sroce_alloc_device,
+	.uninit_device = sroce_uninit_device,
+	.alloc_context = sroce_alloc_context,
+};
+PROVIDER_DRIVER(sroce, sroce_dev_ops);

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The provider's objects and what its files offer to each other.
+ */
+#ifndef SROCE_H
+#define SROCE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/driver.h>
+#include <util/util.h>
+
+#include "lock.h"
+#include "ring.h"
+
+struct sroce_context {
+	struct verbs_context vctx;
+	int doorbell_fd;
+};
+
+/* A thread domain: its objects are used by one thread at a time */
+struct sroce_td {
+	struct ibv_td td;
+	atomic_uint users;
+};
+
+/* A protection domain, or a parent domain standing for one */
+struct sroce_pd {
+	struct ibv_pd pd;
+	atomic_uint users;
+	struct sroce_pd *contained;	/* of a parent domain */
+	struct sroce_td *td;		/* of a parent domain, may be NULL */
+};
+
+struct sroce_ah {
+	struct ibv_ah ah;
+	uint32_t ahn;
+};
+
+struct sroce_cq {
+	struct verbs_cq vcq;
+	struct sroce_ring ring;
+	struct sroce_lock lock;
+	/* the arm word against a resize, which replaces the ring under it */
+	struct sroce_lock arm_lock;
+	uint32_t cons;		/* next entry to poll */
+	uint32_t prod;		/* the kernel's index as last seen */
+	uint32_t freed;		/* the value of cons the kernel knows */
+	struct sroce_cqe *cqe;	/* of an extended CQ: the current completion */
+	/* a QP whose requests the kernel lets gather, 0: none that we know */
+	_Atomic(uint32_t) gathering;
+};
+
+struct sroce_rq {
+	struct sroce_ring ring;
+	struct sroce_lock lock;
+	uint32_t prod;
+	uint32_t cons;		/* the kernel's index as last seen */
+	uint32_t max_sge;
+};
+
+struct sroce_srq {
+	struct verbs_srq vsrq;
+	struct sroce_rq rq;
+	uint32_t srqn;
+};
+
+struct sroce_sq {
+	struct sroce_ring ring;
+	struct sroce_lock lock;
+	uint32_t prod;
+	uint32_t cons;		/* the kernel's index as last seen */
+	uint32_t max_sge;
+	uint32_t max_inline;
+	uint32_t ops;		/* a bit for each SROCE_WR_x this QP may post */
+	bool sig_all;
+
+	/* ibv_wr_*: what was built since wr_start */
+	uint32_t next;		/* prod once the batch is posted */
+	int err;		/* the first thing that went wrong */
+	struct sroce_send_wqe *wqe;	/* last one built, NULL after an error */
+};
+
+struct sroce_qp {
+	struct verbs_qp vqp;
+	struct sroce_sq sq;
+	struct sroce_rq rq;
+};
+
+static inline struct sroce_context *to_sctx(struct ibv_context *ctx)
+{
+	return container_of(ctx, struct sroce_context, vctx.context);
+}
+
+static inline struct sroce_pd *to_spd(struct ibv_pd *pd)
+{
+	return container_of(pd, struct sroce_pd, pd);
+}
+
+static inline struct sroce_td *to_std(struct ibv_td *td)
+{
+	return container_of(td, struct sroce_td, td);
+}
+
+static inline struct sroce_ah *to_sah(struct ibv_ah *ah)
+{
+	return container_of(ah, struct sroce_ah, ah);
+}
+
+static inline struct sroce_cq *to_scq(struct ibv_cq *cq)
+{
+	return container_of(cq, struct sroce_cq, vcq.cq);
+}
+
+static inline struct sroce_cq *to_scq_ex(struct ibv_cq_ex *cq)
+{
+	return container_of(cq, struct sroce_cq, vcq.cq_ex);
+}
+
+static inline struct sroce_srq *to_ssrq(struct ibv_srq *srq)
+{
+	return container_of(srq, struct sroce_srq, vsrq.srq);
+}
+
+static inline struct sroce_qp *to_sqp(struct ibv_qp *qp)
+{
+	return container_of(qp, struct sroce_qp, vqp.qp);
+}
+
+static inline struct sroce_qp *to_sqp_ex(struct ibv_qp_ex *qp)
+{
+	return container_of(qp, struct sroce_qp, vqp.qp_ex);
+}
+
+/* sroce.c */
+
+/* Make the kernel look at this QP's queues now. Returns an errno. */
+int sroce_doorbell(struct ibv_qp *qp);
+int sroce_ring_doorbell(struct ibv_context *ctx, uint32_t qp_num);
+
+/* verbs.c */
+
+struct ibv_pd *sroce_alloc_pd(struct ibv_context *ctx);
+int sroce_dealloc_pd(struct ibv_pd *pd);
+struct ibv_td *sroce_alloc_td(struct ibv_context *ctx,
+			      struct ibv_td_init_attr *attr);
+int sroce_dealloc_td(struct ibv_td *td);
+struct ibv_pd *
+sroce_alloc_parent_domain(struct ibv_context *ctx,
+			  struct ibv_parent_domain_init_attr *attr);
+
+/* Must objects made in this domain be locked? True for NULL. */
+bool sroce_pd_needs_locks(struct ibv_pd *pd);
+
+struct ibv_mr *sroce_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
+			    uint64_t hca_va, int access);
+struct ibv_mr *sroce_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
+				   size_t length, uint64_t iova, int fd,
+				   int access);
+int sroce_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
+		   void *addr, size_t length, int access);
+int sroce_dereg_mr(struct verbs_mr *vmr);
+
+struct ibv_mw *sroce_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int sroce_dealloc_mw(struct ibv_mw *mw);
+
+struct ibv_ah *sroce_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
+int sroce_destroy_ah(struct ibv_ah *ah);
+
+struct ibv_xrcd *sroce_open_xrcd(struct ibv_context *ctx,
+				 struct ibv_xrcd_init_attr *attr);
+int sroce_close_xrcd(struct ibv_xrcd *xrcd);
+
+/* cq.c */
+
+struct ibv_cq *sroce_create_cq(struct ibv_context *ctx, int cqe,
+			       struct ibv_comp_channel *channel,
+			       int comp_vector);
+struct ibv_cq_ex *sroce_create_cq_ex(struct ibv_context *ctx,
+				     struct ibv_cq_init_attr_ex *attr);
+int sroce_destroy_cq(struct ibv_cq *cq);
+int sroce_resize_cq(struct ibv_cq *cq, int cqe);
+int sroce_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
+int sroce_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+
+/* Completions of this QP that were not polled yet shall never be. */
+void sroce_cq_forget_qp(struct ibv_cq *cq, uint32_t qp_num);
+
+/* cq_ex.c: what ibv_start_poll() and its kin call, as far as asked for */
+void sroce_cq_ex_init(struct ibv_cq_ex *cq, uint64_t wc_flags);
+
+/* rq.c: receive queues, of a QP or shared */
+
+int sroce_rq_init(struct sroce_rq *rq, struct ibv_context *ctx,
+		  const struct sroce_ring_info *info, uint32_t max_sge,
+		  bool needs_lock);
+void sroce_rq_fini(struct sroce_rq *rq);
+
+/* The kernel has emptied the queue and may have moved the indices */
+void sroce_rq_restart(struct sroce_rq *rq);
+
+/*
+ * Post a list. Returns an errno and names the first request that was not
+ * posted in @bad; @flags are the kernel's after the last store.
+ */
+int sroce_rq_post(struct sroce_rq *rq, struct ibv_recv_wr *wr,
+		  struct ibv_recv_wr **bad, uint32_t *flags);
+
+/* srq.c */
+
+struct ibv_srq *sroce_create_srq(struct ibv_pd *pd,
+				 struct ibv_srq_init_attr *attr);
+struct ibv_srq *sroce_create_srq_ex(struct ibv_context *ctx,
+				    struct ibv_srq_init_attr_ex *attr);
+int sroce_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask);
+int sroce_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr);
+int sroce_destroy_srq(struct ibv_srq *srq);
+int sroce_get_srq_num(struct ibv_srq *srq, uint32_t *srq_num);
+int sroce_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+			struct ibv_recv_wr **bad);
+
+/* qp.c */
+
+struct ibv_qp *sroce_create_qp(struct ibv_pd *pd,
+			       struct ibv_qp_init_attr *attr);
+struct ibv_qp *sroce_create_qp_ex(struct ibv_context *ctx,
+				  struct ibv_qp_init_attr_ex *attr);
+struct ibv_qp *sroce_open_qp(struct ibv_context *ctx,
+			     struct ibv_qp_open_attr *attr);
+int sroce_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
+int sroce_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+		   struct ibv_qp_init_attr *init_attr);
+int sroce_destroy_qp(struct ibv_qp *qp);
+int sroce_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
+		    struct ibv_recv_wr **bad);
+
+/* sq.c: send queues */
+
+int sroce_sq_init(struct sroce_sq *sq, struct ibv_context *ctx,
+		  const struct sroce_ring_info *info,
+		  const struct ibv_qp_init_attr_ex *attr, bool needs_lock);
+void sroce_sq_fini(struct sroce_sq *sq);
+
+/* The kernel has emptied the queue and may have moved the indices */
+void sroce_sq_restart(struct sroce_sq *sq);
+
+/* Is there a free entry at @next, which is not before sq->prod? */
+bool sroce_sq_has_room(struct sroce_sq *sq, uint32_t next);
+
+/* May this QP's state take send requests at all? */
+bool sroce_qp_may_send(struct ibv_qp *qp);
+
+/*
+ * Hand everything before @next to the kernel, under the lock. When this
+ * returns true the caller rings the doorbell, after dropping the lock.
+ */
+bool sroce_sq_publish(struct sroce_qp *qp, uint32_t next);
+
+int sroce_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
+		    struct ibv_send_wr **bad);
+int sroce_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,
+		  struct ibv_mw_bind *bind);
+
+/* wr.c: ibv_wr_* */
+
+/* Returns EOPNOTSUPP if this type of QP cannot do one of the operations */
+int sroce_wr_check_ops(enum ibv_qp_type type, uint64_t send_ops_flags);
+void sroce_wr_init(struct sroce_qp *qp);
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Shared receive queues.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "sroce.h"
+#include "sroce-abi.h"
+
+static struct ibv_pd *pd_of(const struct ibv_srq_init_attr_ex *attr)
+{
+	return attr->comp_mask & IBV_SRQ_INIT_ATTR_PD ? attr->pd : NULL;
+}
+
+static int create_srq(struct ibv_context *ctx, struct sroce_srq *srq,
+		      struct ibv_srq_init_attr_ex *attr)
+{
+	struct sroce_cmd_create_srq_resp resp = {};
+	struct sroce_cmd_create_srq cmd = {};
+	int err;
+
+	err = ibv_cmd_create_srq_ex(ctx, &srq->vsrq, attr, &cmd.ibv_cmd,
+				    sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	if (err)
+		return err;
+
+	err = sroce_rq_init(&srq->rq, ctx, &resp.ring, attr->attr.max_sge,
+			    sroce_pd_needs_locks(pd_of(attr)));
+	if (err) {
+		ibv_cmd_destroy_srq(&srq->vsrq.srq);
+		return err;
+	}
+
+	srq->srqn = resp.srqn;
+	return 0;
+}
+
+struct ibv_srq *sroce_create_srq_ex(struct ibv_context *ctx,
+				    struct ibv_srq_init_attr_ex *attr)
+{
+	struct sroce_srq *srq;
+	int err;
+
+	if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) &&
+	    attr->srq_type != IBV_SRQT_BASIC &&
+	    attr->srq_type != IBV_SRQT_XRC) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+
+	srq = calloc(1, sizeof(*srq));
+	if (!srq)
+		return NULL;
+
+	err = create_srq(ctx, srq, attr);
+	if (err) {
+		free(srq);
+		errno = err;
+		return NULL;
+	}
+
+	/* libibverbs does this for ibv_create_srq() only. */
+	srq->vsrq.srq.pd = attr->pd;
+	srq->vsrq.srq.srq_context = attr->srq_context;
+	return &srq->vsrq.srq;
+}
+
+struct ibv_srq *sroce_create_srq(struct ibv_pd *pd,
+				 struct ibv_srq_init_attr *attr)
+{
+	struct ibv_srq_init_attr_ex attr_ex = {
+		.srq_context = attr->srq_context,
+		.attr = attr->attr,
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+		.srq_type = IBV_SRQT_BASIC,
+		.pd = pd,
+	};
+	struct ibv_srq *srq;
+
+	srq = sroce_create_srq_ex(pd->context, &attr_ex);
+	if (srq)
+		attr->attr = attr_ex.attr;
+	return srq;
+}
+
+/*
+ * The kernel has moved what was queued to a new ring, to the same indices.
+ * The queue's lock is held since before the kernel was asked, so that nothing
+ * was posted in between.
+ */
+static int replace_ring(struct sroce_rq *rq, struct ibv_context *ctx,
+			const struct sroce_ring_info *info)
+{
+	struct sroce_ring ring;
+	int err;
+
+	err = sroce_ring_map(&ring, ctx, info);
+	if (err)
+		return err;
+
+	sroce_ring_unmap(&rq->ring);
+	rq->ring = ring;
+	rq->cons = sroce_load_index(&ring.hdr->cons);
+	return 0;
+}
+
+int sroce_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
+{
+	struct sroce_rq *rq = &to_ssrq(ibsrq)->rq;
+	struct sroce_modify_srq_resp resp = {};
+	struct sroce_cmd_modify_srq cmd = { .resp_addr = (uintptr_t)&resp };
+	int err;
+
+	sroce_lock(&rq->lock);
+	err = ibv_cmd_modify_srq(ibsrq, attr, mask, &cmd.ibv_cmd, sizeof(cmd));
+	/* No new ring: the old one stays. */
+	if (!err && resp.ring.entries)
+		err = replace_ring(rq, ibsrq->context, &resp.ring);
+	sroce_unlock(&rq->lock);
+	return err;
+}
+
+int sroce_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
+{
+	struct ibv_query_srq cmd;
+
+	return ibv_cmd_query_srq(srq, attr, &cmd, sizeof(cmd));
+}
+
+int sroce_destroy_srq(struct ibv_srq *ibsrq)
+{
+	struct sroce_srq *srq = to_ssrq(ibsrq);
+	int err;
+
+	err = ibv_cmd_destroy_srq(ibsrq);
+	if (err)
+		return err;
+
+	sroce_rq_fini(&srq->rq);
+	free(srq);
+	return 0;
+}
+
+int sroce_get_srq_num(struct ibv_srq *srq, uint32_t *srq_num)
+{
+	if (to_ssrq(srq)->vsrq.srq_type != IBV_SRQT_XRC)
+		return EOPNOTSUPP;
+
+	*srq_num = to_ssrq(srq)->srqn;
+	return 0;
+}
+
+int sroce_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+			struct ibv_recv_wr **bad)
+{
+	uint32_t flags;
+
+	return sroce_rq_post(&to_ssrq(srq)->rq, wr, bad, &flags);
+}

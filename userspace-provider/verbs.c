@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The objects of which user space keeps little but a number: domains, memory
+ * regions and windows, address handles.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "sroce.h"
+#include "sroce-abi.h"
+
+/* Every constructor here ends so when the kernel said no. */
+static void *fail(void *object, int err)
+{
+	free(object);
+	errno = err;
+	return NULL;
+}
+
+/* --- protection, thread and parent domains --- */
+
+struct ibv_pd *sroce_alloc_pd(struct ibv_context *ctx)
+{
+	struct ib_uverbs_alloc_pd_resp resp;
+	struct ibv_alloc_pd cmd;
+	struct sroce_pd *pd;
+	int err;
+
+	pd = calloc(1, sizeof(*pd));
+	if (!pd)
+		return NULL;
+
+	err = ibv_cmd_alloc_pd(ctx, &pd->pd, &cmd, sizeof(cmd), &resp,
+			       sizeof(resp));
+	if (err)
+		return fail(pd, err);
+	return &pd->pd;
+}
+
+static int dealloc_parent_domain(struct sroce_pd *pd)
+{
+	if (pd->td)
+		atomic_fetch_sub(&pd->td->users, 1);
+	atomic_fetch_sub(&pd->contained->users, 1);
+	free(pd);
+	return 0;
+}
+
+int sroce_dealloc_pd(struct ibv_pd *ibpd)
+{
+	struct sroce_pd *pd = to_spd(ibpd);
+	int err;
+
+	if (atomic_load(&pd->users))
+		return EBUSY;
+	if (pd->contained)
+		return dealloc_parent_domain(pd);
+
+	err = ibv_cmd_dealloc_pd(ibpd);
+	if (err)
+		return err;
+
+	free(pd);
+	return 0;
+}
+
+struct ibv_td *sroce_alloc_td(struct ibv_context *ctx,
+			      struct ibv_td_init_attr *attr)
+{
+	struct sroce_td *td;
+
+	if (attr->comp_mask) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+
+	td = calloc(1, sizeof(*td));
+	if (!td)
+		return NULL;
+
+	td->td.context = ctx;
+	return &td->td;
+}
+
+int sroce_dealloc_td(struct ibv_td *ibtd)
+{
+	struct sroce_td *td = to_std(ibtd);
+
+	if (atomic_load(&td->users))
+		return EBUSY;
+
+	free(td);
+	return 0;
+}
+
+/*
+ * The application's own allocators are accepted and have nothing to do: all
+ * of a queue's memory comes from the kernel.
+ */
+struct ibv_pd *
+sroce_alloc_parent_domain(struct ibv_context *ctx,
+			  struct ibv_parent_domain_init_attr *attr)
+{
+	const uint32_t supported = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
+				   IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+	struct sroce_pd *pd;
+
+	if (ibv_check_alloc_parent_domain(attr))
+		return NULL;
+	if (!check_comp_mask(attr->comp_mask, supported)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+
+	pd = calloc(1, sizeof(*pd));
+	if (!pd)
+		return NULL;
+
+	ibv_initialize_parent_domain(&pd->pd, attr->pd);
+	pd->contained = to_spd(attr->pd);
+	atomic_fetch_add(&pd->contained->users, 1);
+	if (attr->td) {
+		pd->td = to_std(attr->td);
+		atomic_fetch_add(&pd->td->users, 1);
+	}
+	return &pd->pd;
+}
+
+bool sroce_pd_needs_locks(struct ibv_pd *pd)
+{
+	return !pd || !to_spd(pd)->td;
+}
+
+/* --- memory regions --- */
+
+struct ibv_mr *sroce_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
+			    uint64_t hca_va, int access)
+{
+	struct ib_uverbs_reg_mr_resp resp;
+	struct ibv_reg_mr cmd;
+	struct verbs_mr *vmr;
+	int err;
+
+	vmr = calloc(1, sizeof(*vmr));
+	if (!vmr)
+		return NULL;
+
+	err = ibv_cmd_reg_mr(pd, addr, length, hca_va, access, vmr, &cmd,
+			     sizeof(cmd), &resp, sizeof(resp));
+	if (err)
+		return fail(vmr, err);
+	return &vmr->ibv_mr;
+}
+
+struct ibv_mr *sroce_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
+				   size_t length, uint64_t iova, int fd,
+				   int access)
+{
+	struct verbs_mr *vmr;
+	int err;
+
+	vmr = calloc(1, sizeof(*vmr));
+	if (!vmr)
+		return NULL;
+
+	err = ibv_cmd_reg_dmabuf_mr(pd, offset, length, iova, fd, access, vmr,
+				    NULL);
+	if (err)
+		return fail(vmr, err);
+	return &vmr->ibv_mr;
+}
+
+int sroce_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
+		   void *addr, size_t length, int access)
+{
+	struct ib_uverbs_rereg_mr_resp resp;
+	struct ibv_rereg_mr cmd;
+
+	return ibv_cmd_rereg_mr(vmr, flags, addr, length, (uintptr_t)addr,
+				access, pd, &cmd, sizeof(cmd), &resp,
+				sizeof(resp));
+}
+
+int sroce_dereg_mr(struct verbs_mr *vmr)
+{
+	int err;
+
+	err = ibv_cmd_dereg_mr(vmr);
+	if (err)
+		return err;
+
+	free(vmr);
+	return 0;
+}
+
+/* --- memory windows --- */
+
+struct ibv_mw *sroce_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+{
+	struct ib_uverbs_alloc_mw_resp resp;
+	struct ibv_alloc_mw cmd;
+	struct ibv_mw *mw;
+	int err;
+
+	mw = calloc(1, sizeof(*mw));
+	if (!mw)
+		return NULL;
+
+	err = ibv_cmd_alloc_mw(pd, type, mw, &cmd, sizeof(cmd), &resp,
+			       sizeof(resp));
+	if (err)
+		return fail(mw, err);
+	return mw;
+}
+
+int sroce_dealloc_mw(struct ibv_mw *mw)
+{
+	int err;
+
+	err = ibv_cmd_dealloc_mw(mw);
+	if (err)
+		return err;
+
+	free(mw);
+	return 0;
+}
+
+/* --- address handles --- */
+
+struct ibv_ah *sroce_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	struct sroce_cmd_create_ah_resp resp = {};
+	struct sroce_ah *ah;
+	int err;
+
+	ah = calloc(1, sizeof(*ah));
+	if (!ah)
+		return NULL;
+
+	err = ibv_cmd_create_ah(pd, &ah->ah, attr, &resp.ibv_resp,
+				sizeof(resp));
+	if (err)
+		return fail(ah, err);
+
+	ah->ahn = resp.ahn;
+	return &ah->ah;
+}
+
+int sroce_destroy_ah(struct ibv_ah *ibah)
+{
+	int err;
+
+	err = ibv_cmd_destroy_ah(ibah);
+	if (err)
+		return err;
+
+	free(to_sah(ibah));
+	return 0;
+}
+
+/* --- XRC domains --- */
+
+struct ibv_xrcd *sroce_open_xrcd(struct ibv_context *ctx,
+				 struct ibv_xrcd_init_attr *attr)
+{
+	struct ib_uverbs_open_xrcd_resp resp;
+	struct verbs_xrcd *xrcd;
+	struct ibv_open_xrcd cmd;
+	int err;
+
+	xrcd = calloc(1, sizeof(*xrcd));
+	if (!xrcd)
+		return NULL;
+
+	err = ibv_cmd_open_xrcd(ctx, xrcd, sizeof(*xrcd), attr, &cmd,
+				sizeof(cmd), &resp, sizeof(resp));
+	if (err)
+		return fail(xrcd, err);
+	return &xrcd->xrcd;
+}
+
+int sroce_close_xrcd(struct ibv_xrcd *ibxrcd)
+{
+	struct verbs_xrcd *xrcd = container_of(ibxrcd, struct verbs_xrcd, xrcd);
+	int err;
+
+	err = ibv_cmd_close_xrcd(xrcd);
+	if (err)
+		return err;
+
+	free(xrcd);
+	return 0;
+}
