@@ -36,7 +36,7 @@ shoot() {
 	wait $target || { status=1; notes 3 <"$TMP/target"; }
 	counters $A $DEV_A >"$TMP/after"
 
-	faults "$name"
+	verdicts "$name" "$TMP/shots"
 	grep -q '^flood:' "$TMP/shots" && grep -q '^bad_icrc=' "$TMP/shots"
 	result $? "$name: the flood is over, the target still works"
 	notes 3 <"$TMP/shots"
@@ -49,21 +49,6 @@ shoot() {
 	note "$(tail -n 1 "$TMP/peer")"
 	result $status "$name: a connection was not disturbed by packets from other addresses"
 	pair "$name: new connections work" 60 "$VERIFY -d $DEV_A -i $ip" "$VERIFY -d $DEV_B -i $our -n 3 $VERIFY_OPTIONS $ip"
-}
-
-# faults NAME : one result for each packet with a single fault
-faults() {
-	local verdict text
-	# not in a pipe, which would count in a subshell
-	while IFS=: read -r verdict text; do
-		case $verdict in
-		ok) ktap_pass "$1:$text" ;;
-		WRONG)
-			grep -A 1 -F "$text" "$TMP/shots" | notes 2
-			ktap_fail "$1:$text"
-			;;
-		esac
-	done < <(grep -E '^(ok|WRONG): ' "$TMP/shots")
 }
 
 icrc_counted() {
