@@ -41,6 +41,8 @@ int sroce_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 	}
 	cq_free_entries(cq);
 	sroce_unlock(&cq->lock);
+	if (!n)
+		cq_end_gathering(cq);
 	return n;
 }
 

@@ -32,6 +32,33 @@ static inline bool cq_has_entries(struct sroce_cq *cq)
 	return cq->cons != cq->prod;
 }
 
+/*
+ * The kernel lets the requests of this QP gather for a moment, which should end
+ * when the application waits. One QP is remembered for each completion queue;
+ * for others the kernel's timer does it.
+ */
+static inline void cq_note_gathering(struct ibv_qp *qp)
+{
+	struct sroce_cq *cq = to_scq(qp->send_cq);
+
+	atomic_store_explicit(&cq->gathering, qp->qp_num,
+			      memory_order_relaxed);
+}
+
+/* For an application that has found nothing: it waits, so nobody else should */
+static inline void cq_end_gathering(struct sroce_cq *cq)
+{
+	uint32_t qp_num;
+
+	if (!atomic_load_explicit(&cq->gathering, memory_order_relaxed))
+		return;
+	qp_num = atomic_exchange_explicit(&cq->gathering, 0,
+					  memory_order_relaxed);
+	/* That the QP is gone meanwhile is no news to anybody */
+	if (qp_num)
+		sroce_ring_doorbell(cq->vcq.cq.context, qp_num);
+}
+
 /* The entry stays ours until cq_free_entries(). NULL when there is none. */
 static inline struct sroce_cqe *cq_next_entry(struct sroce_cq *cq)
 {

@@ -13,8 +13,10 @@ static int take_entry(struct sroce_cq *cq)
 	struct ibv_cq_ex *cq_ex = &cq->vcq.cq_ex;
 
 	cq->cqe = cq_next_entry(cq);
-	if (!cq->cqe)
+	if (!cq->cqe) {
+		cq_end_gathering(cq);
 		return ENOENT;
+	}
 
 	cq_ex->wr_id = cq->cqe->wr_id;
 	cq_ex->status = cq->cqe->status;

@@ -7,6 +7,7 @@
  * cost a system call, and that call is made without the lock, because the
  * kernel sends from within it.
  */
+#include "cq.h"
 #include "wqe.h"
 
 int sroce_sq_init(struct sroce_sq *sq, struct ibv_context *ctx,
@@ -82,6 +83,7 @@ bool sroce_sq_publish(struct sroce_qp *qp, uint32_t next)
 {
 	struct sroce_sq *sq = &qp->sq;
 	struct sroce_ring_hdr *hdr = sq->ring.hdr;
+	uint32_t flags;
 
 	if (next == sq->prod)
 		return false;
@@ -90,8 +92,10 @@ bool sroce_sq_publish(struct sroce_qp *qp, uint32_t next)
 	sroce_store_index(&hdr->prod, next);
 	sroce_full_barrier();
 
-	return !(sroce_load_flags(&hdr->flags) & SROCE_SQ_ACTIVE) ||
-	       sroce_qp_flushes(&qp->vqp.qp);
+	flags = sroce_load_flags(&hdr->flags);
+	if (flags & SROCE_SQ_GATHERING)
+		cq_note_gathering(&qp->vqp.qp);
+	return !(flags & SROCE_SQ_ACTIVE) || sroce_qp_flushes(&qp->vqp.qp);
 }
 
 static int write_inline(const struct sroce_sq *sq, struct sroce_send_wqe *wqe,

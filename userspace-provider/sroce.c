@@ -12,12 +12,16 @@
 #include "sroce.h"
 #include "sroce-abi.h"
 
+int sroce_ring_doorbell(struct ibv_context *ctx, uint32_t qp_num)
+{
+	int fd = to_sctx(ctx)->doorbell_fd;
+
+	return ioctl(fd, SROCE_IOC_DOORBELL, (unsigned long)qp_num) ? errno : 0;
+}
+
 int sroce_doorbell(struct ibv_qp *qp)
 {
-	int fd = to_sctx(qp->context)->doorbell_fd;
-
-	return ioctl(fd, SROCE_IOC_DOORBELL, (unsigned long)qp->qp_num) ?
-	       errno : 0;
+	return sroce_ring_doorbell(qp->context, qp->qp_num);
 }
 
 /* --- queries --- */

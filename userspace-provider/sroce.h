@@ -49,6 +49,8 @@ struct sroce_cq {
 	uint32_t prod;		/* the kernel's index as last seen */
 	uint32_t freed;		/* the value of cons the kernel knows */
 	struct sroce_cqe *cqe;	/* of an extended CQ: the current completion */
+	/* a QP whose requests the kernel lets gather, 0: none that we know */
+	_Atomic(uint32_t) gathering;
 };
 
 struct sroce_rq {
@@ -136,6 +138,7 @@ static inline struct sroce_qp *to_sqp_ex(struct ibv_qp_ex *qp)
 
 /* Make the kernel look at this QP's queues now. Returns an errno. */
 int sroce_doorbell(struct ibv_qp *qp);
+int sroce_ring_doorbell(struct ibv_context *ctx, uint32_t qp_num);
 
 /* verbs.c */
 

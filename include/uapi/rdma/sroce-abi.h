@@ -82,10 +82,14 @@ struct sroce_ring_info {
  * sroce_ring_hdr.flags of a send queue (written by the kernel). After storing
  * prod the poster issues a full memory barrier and reads flags:
  * with SROCE_SQ_ACTIVE set it may leave out the doorbell, because the kernel
- * promises to look at prod again by itself.
+ * promises to look at prod again by itself. With SROCE_SQ_GATHERING set as well
+ * the kernel waits some microseconds for more; a process that has nothing more
+ * to post and waits (it finds its completion queue empty, say) rings to end
+ * that.
  */
 enum {
 	SROCE_SQ_ACTIVE = 1 << 0,
+	SROCE_SQ_GATHERING = 1 << 1,
 };
 
 /*

@@ -12,6 +12,7 @@
 #include <linux/if_arp.h>
 #include <linux/if_vlan.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/percpu.h>
 #include <linux/rtnetlink.h>
 #include <net/addrconf.h>
@@ -39,7 +40,6 @@ static void sroce_device_free(struct ib_device *ibdev)
 	sroce_ah_table_destroy(dev);
 	sroce_mr_table_destroy(&dev->port.mrs);
 	free_percpu(dev->port.counters);
-	mutex_destroy(&dev->resize_lock);
 	netdev_put(dev->ndev, &dev->ndev_tracker);
 }
 
@@ -176,7 +176,6 @@ static struct sroce_device *sroce_device_alloc(struct net_device *ndev)
 	netdev_hold(ndev, &dev->ndev_tracker, GFP_KERNEL);
 	dev->net = dev_net(ndev);
 	dev->link_up = sroce_link_up(ndev);
-	mutex_init(&dev->resize_lock);
 	sroce_ah_table_init(dev);
 	sroce_port_setup(dev);
 	sroce_ibdev_setup(dev);

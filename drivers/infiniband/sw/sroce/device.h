@@ -5,7 +5,6 @@
 #ifndef SROCE_DEVICE_H
 #define SROCE_DEVICE_H
 
-#include <linux/mutex.h>
 #include <linux/netdevice.h>
 #include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
@@ -27,7 +26,6 @@
  *	may be gone when the netdev has left it
  * @attached: the network layer was told of @port
  * @ahs: address handles by number
- * @resize_lock: serialises those who resize a queue
  * @link_up: the link state that was reported last
  * @link_downed: how often the link went down
  */
@@ -39,7 +37,6 @@ struct sroce_device {
 	struct net *net;
 	bool attached;
 	struct xarray ahs;
-	struct mutex resize_lock; /* see above */
 	bool link_up;
 	atomic_t link_downed;
 };

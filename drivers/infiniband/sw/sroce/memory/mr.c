@@ -143,8 +143,6 @@ static bool linear_memory(u64 va, u64 len)
 
 static int check_range(const struct sroce_mr *mr, int access, u64 va, u64 len)
 {
-	if (len == SROCE_MR_WHOLE)
-		return 0;
 	/* Below the first byte the difference wraps to more than any length */
 	if (len > mr->length || va - mr->iova > mr->length - len)
 		return -ERANGE;
@@ -156,34 +154,55 @@ static int check_range(const struct sroce_mr *mr, int access, u64 va, u64 len)
 }
 
 static int check_use(const struct sroce_mr *mr, u32 key, const struct ib_pd *pd,
-		     int access, u64 va, u64 len)
+		     int access)
 {
 	if (READ_ONCE(mr->key) != key || mr->ibmr.pd != pd)
 		return -EINVAL;
-	/* Pairs with sroce_mr_publish() */
-	if (!smp_load_acquire(&mr->valid))
+	if (!READ_ONCE(mr->valid))
 		return -EINVAL;
-	if (access & ~mr->access)
-		return -EACCES;
-	return check_range(mr, access, va, len);
+	/* Pairs with sroce_mr_publish() */
+	smp_rmb();
+	return access & ~mr->access ? -EACCES : 0;
+}
+
+static struct sroce_mr *find_mr(struct sroce_mr_table *table, u32 key)
+{
+	struct sroce_mr *mr;
+
+	rcu_read_lock();
+	mr = xa_load(&table->xa, key >> KEY_INDEX_SHIFT);
+	if (mr && !refcount_inc_not_zero(&mr->users))
+		mr = NULL;
+	rcu_read_unlock();
+	return mr;
+}
+
+struct sroce_mr *sroce_mr_get_whole(struct sroce_mr_table *table, u32 key,
+				    const struct ib_pd *pd, int access)
+{
+	struct sroce_mr *mr = find_mr(table, key);
+	int err;
+
+	if (!mr)
+		return ERR_PTR(-EINVAL);
+	err = check_use(mr, key, pd, access);
+	if (unlikely(err)) {
+		sroce_mr_put(mr);
+		return ERR_PTR(err);
+	}
+	return mr;
 }
 
 struct sroce_mr *sroce_mr_get(struct sroce_mr_table *table, u32 key,
 			      const struct ib_pd *pd, int access, u64 va,
 			      u64 len)
 {
-	struct sroce_mr *mr;
+	struct sroce_mr *mr = sroce_mr_get_whole(table, key, pd, access);
 	int err;
 
-	rcu_read_lock();
-	mr = xa_load(&table->xa, key >> KEY_INDEX_SHIFT);
-	if (!mr || !refcount_inc_not_zero(&mr->users)) {
-		rcu_read_unlock();
-		return ERR_PTR(-EINVAL);
-	}
-	rcu_read_unlock();
-
-	err = check_use(mr, key, pd, access, va, len);
+	if (IS_ERR(mr))
+		return mr;
+	err = check_range(mr, access, va, len);
 	if (unlikely(err)) {
 		sroce_mr_put(mr);
 		return ERR_PTR(err);
@@ -306,6 +325,21 @@ int sroce_mr_invalidate(struct sroce_mr_table *table, u32 key,
 		WRITE_ONCE(mr->valid, false);
 	rcu_read_unlock();
 	return err;
+}
+
+bool sroce_mr_quiet(struct sroce_mr_table *table, u32 key)
+{
+	struct sroce_mr *mr = find_mr(table, key);
+	bool quiet;
+
+	if (!mr)
+		return true;
+	/* The registration and this look-up */
+	quiet = refcount_read(&mr->users) <= 2;
+	/* What the users did comes before what the owner does */
+	smp_mb();
+	sroce_mr_put(mr);
+	return quiet;
 }
 
 int sroce_mr_register(struct sroce_mr *mr, const struct ib_pd *pd, u32 key,

@@ -14,8 +14,6 @@
 #include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
 
-#define SROCE_MR_WHOLE U64_MAX
-
 enum sroce_mr_kind {
 	SROCE_MR_DMA,		/* all kernel memory, kernel users only */
 	SROCE_MR_USER,		/* pinned user pages */
@@ -128,8 +126,7 @@ void sroce_mr_free(struct sroce_mr *mr);
  * @pd: protection domain of the QP that uses it
  * @access: rights needed, IB_ACCESS_*; 0 for local read
  * @va: first byte
- * @len: bytes; not 0 (a transfer of nothing checks no key, C9-88).
- *	SROCE_MR_WHOLE: the region as a whole, whatever @va is
+ * @len: bytes; not 0 (a transfer of nothing checks no key, C9-88)
  *
  * The checks of IBA 10.6.3, in this order: index, whole key, PD,
  * state, rights, bounds (without wrapping near 2^64).
@@ -141,6 +138,10 @@ void sroce_mr_free(struct sroce_mr *mr);
 struct sroce_mr *sroce_mr_get(struct sroce_mr_table *table, u32 key,
 			      const struct ib_pd *pd, int access, u64 va,
 			      u64 len);
+
+/* The same for the region as a whole: no bounds are checked */
+struct sroce_mr *sroce_mr_get_whole(struct sroce_mr_table *table, u32 key,
+				    const struct ib_pd *pd, int access);
 
 void sroce_mr_put(struct sroce_mr *mr);
 
@@ -215,6 +216,19 @@ static inline void sroce_mr_take_staged(struct sroce_mr *mr)
 	mr->length = mr->ibmr.length;
 	mr->offset = mr->iova & (mr->ibmr.page_size - 1);
 }
+
+/**
+ * sroce_mr_quiet() - is an invalidated region still being copied to or from?
+ * @table: keys of the device
+ * @key: key that sroce_mr_invalidate() has made fail
+ *
+ * Whoever asked for the invalidation may free the memory when it is told, so
+ * it is not told before this is true. It becomes true by itself: users are
+ * copies on other CPUs and trains waiting in an inbox.
+ *
+ * Context: any.
+ */
+bool sroce_mr_quiet(struct sroce_mr_table *table, u32 key);
 
 /**
  * sroce_mr_register() - carry out a REG_MR work request

@@ -8,7 +8,6 @@
 #ifndef SROCE_MEMORY_RING_H
 #define SROCE_MEMORY_RING_H
 
-#include <linux/minmax.h>
 #include <linux/types.h>
 #include <asm/barrier.h>
 #include <rdma/sroce-abi.h>
@@ -81,13 +80,17 @@ static inline void *sroce_ring_entry(const struct sroce_ring *r, u32 index)
  *
  * Pairs with the producer's release store of prod.
  *
- * Return: number of entries from @r->index on, never more than the ring has:
- * a lying producer gets its own stale entries processed.
+ * Return: number of entries from @r->index on, 0 also when the producer's index
+ * makes no sense: one store of a liar must not keep the kernel busy with four
+ * billion stale entries.
  */
 static inline u32 sroce_ring_pending(const struct sroce_ring *r)
 {
+	u32 pending = READ_ONCE(r->hdr->prod) - r->index;
+
 	/* Pairs with the producer: the entries are read after the index */
-	return min(smp_load_acquire(&r->hdr->prod) - r->index, r->mask + 1);
+	smp_rmb();
+	return pending > r->mask + 1 ? 0 : pending;
 }
 
 /**
@@ -100,8 +103,11 @@ static inline u32 sroce_ring_pending(const struct sroce_ring *r)
  */
 static inline u32 sroce_ring_room(const struct sroce_ring *r)
 {
-	/* Pairs with the consumer: it has read what is overwritten now */
-	u32 used = r->index - smp_load_acquire(&r->hdr->cons);
+	/*
+	 * Pairs with the consumer, who has read what is overwritten now: a
+	 * store that depends on a load stays behind it.
+	 */
+	u32 used = r->index - READ_ONCE(r->hdr->cons);
 
 	return used > r->mask ? 0 : r->mask + 1 - used;
 }
@@ -111,7 +117,8 @@ static inline void sroce_ring_produced(struct sroce_ring *r, u32 n)
 {
 	r->index += n;
 	/* Pairs with the consumer: the entries are there before the index */
-	smp_store_release(&r->hdr->prod, r->index);
+	smp_wmb();
+	WRITE_ONCE(r->hdr->prod, r->index);
 }
 
 static inline void sroce_ring_consumed(struct sroce_ring *r, u32 n)

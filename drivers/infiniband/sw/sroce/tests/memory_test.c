@@ -2,6 +2,7 @@
 #include <kunit/test.h>
 #include <linux/delay.h>
 #include <linux/gfp.h>
+#include <linux/jiffies.h>
 #include <linux/kthread.h>
 #include <linux/limits.h>
 #include <linux/mm.h>
@@ -819,29 +820,29 @@ static void atomics(struct kunit *test)
 
 struct race {
 	const struct sroce_mr *mr;
-	int times;
 	struct completion start;
 	struct completion done;
+	atomic64_t count;
 };
 
 static int race_thread(void *arg)
 {
 	struct race *r = arg;
-	int i;
+	unsigned long end;
+	u64 n = 0;
 
 	wait_for_completion(&r->start);
-	for (i = 0; i < r->times; i++)
+	/* Long enough that the racers do meet */
+	for (end = jiffies + HZ / 10; time_before(jiffies, end); n++)
 		sroce_atomic(r->mr, 8, false, 0, 1);
+	atomic64_add(n, &r->count);
 	complete(&r->done);
 	return 0;
 }
 
-static void expect_race(struct kunit *test, u64 offset, int times)
+static void expect_race(struct kunit *test, u64 offset)
 {
-	struct race race = {
-		.mr = new_user_mr(test, 0, 0, offset, 64),
-		.times = times,
-	};
+	struct race race = { .mr = new_user_mr(test, 0, 0, offset, 64) };
 	int i, started = 0;
 
 	init_completion(&race.start);
@@ -856,13 +857,13 @@ static void expect_race(struct kunit *test, u64 offset, int times)
 	for (i = 0; i < started; i++)
 		wait_for_completion(&race.done);
 	KUNIT_EXPECT_EQ(test, started, RACERS);
-	KUNIT_EXPECT_EQ(test, load(race.mr, 8), (u64)times * started);
+	KUNIT_EXPECT_EQ(test, load(race.mr, 8), atomic64_read(&race.count));
 }
 
 static void atomic_races(struct kunit *test)
 {
-	expect_race(test, 0, 1000000);
-	expect_race(test, 1, 500000);
+	expect_race(test, 0);
+	expect_race(test, 1);
 }
 
 /* --- fast registration --------------------------------------------------- */
@@ -1031,12 +1032,12 @@ static void ring_indices(struct kunit *test)
 		}
 		for (other = 9; other; other <<= 1) {
 			r.hdr->prod = r.index + other;
-			KUNIT_EXPECT_EQ(test, sroce_ring_pending(&r), 8);
+			KUNIT_EXPECT_EQ(test, sroce_ring_pending(&r), 0);
 			r.hdr->cons = r.index - other;
 			KUNIT_EXPECT_EQ(test, sroce_ring_room(&r), 0);
 		}
 		r.hdr->prod = r.index - 1;
-		KUNIT_EXPECT_EQ(test, sroce_ring_pending(&r), 8);
+		KUNIT_EXPECT_EQ(test, sroce_ring_pending(&r), 0);
 		r.hdr->cons = r.index + 1;
 		KUNIT_EXPECT_EQ(test, sroce_ring_room(&r), 0);
 

@@ -469,8 +469,7 @@ static u64 side_deadline(struct side *s)
 	return READ_ONCE(s->qp->req.deadline) ?: U64_MAX;
 }
 
-/* Something happens; false when nothing would ever */
-static bool pair_step(struct pair *p)
+bool pair_step(struct pair *p)
 {
 	struct side *first = &p->side[0];
 

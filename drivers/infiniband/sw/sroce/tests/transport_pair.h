@@ -185,6 +185,9 @@ bool side_poll(struct sroce_cq *cq, struct ib_wc *wc);
  */
 bool pair_wait(struct pair *p, struct sroce_cq *cq, u32 n);
 
+/* Deliver packets or let a timer fire; false when nothing would ever happen */
+bool pair_step(struct pair *p);
+
 /* Let time pass until nothing would happen any more by itself */
 void pair_settle(struct pair *p);
 

@@ -6,6 +6,7 @@
  */
 #include <linux/ktime.h>
 
+#include "lock.h"
 #include "transport/internal.h"
 
 int sroce_cq_init(struct sroce_cq *cq, struct sroce_port *port, u32 entries)
@@ -27,7 +28,8 @@ void sroce_cq_cleanup(struct sroce_cq *cq)
 /* Consumer's index, as far as it can be believed */
 static u32 sroce_cq_cons(const struct sroce_cq *cq)
 {
-	return cq->user ? smp_load_acquire(&cq->ring.hdr->cons) : cq->cons;
+	/* What is overwritten depends on this load: see sroce_ring_room() */
+	return cq->user ? READ_ONCE(cq->ring.hdr->cons) : cq->cons;
 }
 
 static u32 sroce_cq_used(const struct sroce_cq *cq)
@@ -45,10 +47,10 @@ int sroce_cq_resize(struct sroce_cq *cq, u32 entries, struct sroce_ring *old)
 	if (err)
 		return err;
 
-	spin_lock_irq(&cq->lock);
+	sroce_lock(&cq->lock);
 	cons = sroce_cq_cons(cq);
 	if (cq->ring.index - cons > sroce_ring_entries(&ring)) {
-		spin_unlock_irq(&cq->lock);
+		sroce_unlock(&cq->lock);
 		sroce_ring_free(&ring);
 		return -EINVAL;
 	}
@@ -61,7 +63,7 @@ int sroce_cq_resize(struct sroce_cq *cq, u32 entries, struct sroce_ring *old)
 	ring.hdr->flags = READ_ONCE(cq->ring.hdr->flags);
 	*old = cq->ring;
 	cq->ring = ring;
-	spin_unlock_irq(&cq->lock);
+	sroce_unlock(&cq->lock);
 	return 0;
 }
 
@@ -103,7 +105,6 @@ static void sroce_cq_overrun(struct sroce_cq *cq)
 bool sroce_cq_add(struct sroce_cq *cq, struct ib_qp *ibqp,
 		  struct sroce_cqe *cqe, bool solicited)
 {
-	unsigned long flags;
 	bool overran = false;
 	bool ok = false;
 
@@ -111,7 +112,7 @@ bool sroce_cq_add(struct sroce_cq *cq, struct ib_qp *ibqp,
 	cqe->timestamp = cq->timestamp ? ktime_get_ns() : 0;
 	/* A kernel user wants the QP itself; a process must not see it */
 	cqe->reserved1 = cq->user ? 0 : (uintptr_t)ibqp;
-	spin_lock_irqsave(&cq->lock, flags);
+	spin_lock(&cq->lock);
 	if (!cq->overrun && sroce_cq_used(cq) <= cq->ring.mask) {
 		memcpy(sroce_ring_entry(&cq->ring, cq->ring.index), cqe,
 		       sizeof(*cqe));
@@ -123,7 +124,7 @@ bool sroce_cq_add(struct sroce_cq *cq, struct ib_qp *ibqp,
 		cq->overrun = true;
 		overran = true;
 	}
-	spin_unlock_irqrestore(&cq->lock, flags);
+	spin_unlock(&cq->lock);
 	if (overran)
 		sroce_cq_overrun(cq);
 	return ok;
@@ -165,17 +166,16 @@ static void sroce_cqe_to_wc(const struct sroce_cqe *cqe, struct ib_wc *wc)
 int sroce_cq_poll(struct sroce_cq *cq, int n, struct ib_wc *wc)
 {
 	const struct sroce_cqe *cqe;
-	unsigned long flags;
 	int got = 0;
 
-	spin_lock_irqsave(&cq->lock, flags);
+	sroce_lock(&cq->lock);
 	while (got < n && cq->cons != cq->ring.index) {
 		cqe = sroce_ring_entry(&cq->ring, cq->cons++);
 		/* qpn 0: the QP is gone */
 		if (cqe->qpn)
 			sroce_cqe_to_wc(cqe, &wc[got++]);
 	}
-	spin_unlock_irqrestore(&cq->lock, flags);
+	sroce_unlock(&cq->lock);
 	return got;
 }
 
@@ -183,28 +183,26 @@ int sroce_cq_arm(struct sroce_cq *cq, enum ib_cq_notify_flags flags)
 {
 	u32 want = (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED ?
 		   SROCE_CQ_ARM_SOLICITED : SROCE_CQ_ARM_ANY;
-	unsigned long irq;
 	int missed;
 
-	spin_lock_irqsave(&cq->lock, irq);
+	sroce_lock(&cq->lock);
 	cq->armed = max(cq->armed, want);
 	missed = (flags & IB_CQ_REPORT_MISSED_EVENTS) &&
 		 cq->cons != cq->ring.index;
-	spin_unlock_irqrestore(&cq->lock, irq);
+	sroce_unlock(&cq->lock);
 	return missed;
 }
 
 void sroce_cq_forget(struct sroce_cq *cq, const struct ib_qp *ibqp)
 {
 	struct sroce_cqe *cqe;
-	unsigned long flags;
 	u32 i;
 
-	spin_lock_irqsave(&cq->lock, flags);
+	sroce_lock(&cq->lock);
 	for (i = cq->cons; i != cq->ring.index; i++) {
 		cqe = sroce_ring_entry(&cq->ring, i);
 		if (cqe->qpn == ibqp->qp_num)
 			cqe->qpn = 0;
 	}
-	spin_unlock_irqrestore(&cq->lock, flags);
+	sroce_unlock(&cq->lock);
 }

@@ -44,6 +44,39 @@ struct sroce_gather {
 	u32 len;
 };
 
+/* How many packets the network may bring a packet forward or back */
+#define SROCE_REORDERING 16
+
+/* A packet was seen that tells of a gap before it */
+static inline void sroce_gap_begin(struct sroce_gap *gap, u32 psn)
+{
+	gap->first = psn;
+	gap->high = psn;
+}
+
+/**
+ * sroce_gap_again() - see whether a gap was left by a repeated stream too
+ * @gap: what was seen of the first stream
+ * @psn: of a packet that is still not the missing one
+ *
+ * The rest of a stream in which a packet is missing must not be answered
+ * again, even when it is out of order. But the stream begins anew with the
+ * missing packet; PSNs that fall back to the beginning tell that it was lost again.
+ *
+ * Return: true when the stream has begun anew.
+ */
+static inline bool sroce_gap_again(struct sroce_gap *gap, u32 psn)
+{
+	if (sroce_psn_diff(psn, gap->first) <= 0 ||
+	    sroce_psn_diff(gap->high, psn) > SROCE_REORDERING) {
+		sroce_gap_begin(gap, psn);
+		return true;
+	}
+	if (sroce_psn_diff(psn, gap->high) > 0)
+		gap->high = psn;
+	return false;
+}
+
 /* --- run.c ---------------------------------------------------------------- */
 
 /**
@@ -169,6 +202,12 @@ static inline void sroce_qp_hold(struct sroce_qp *qp)
  */
 void sroce_qp_error(struct sroce_qp *qp);
 
+/*
+ * Likewise, because a completion was lost: with an event, once, however many
+ * more will be lost while the queues are flushed.
+ */
+void sroce_qp_fatal(struct sroce_qp *qp);
+
 /* The send side of a datagram QP failed: SQE, the receive side goes on */
 void sroce_qp_send_error(struct sroce_qp *qp);
 
@@ -201,7 +240,7 @@ static inline struct sroce_swqe *sroce_slot(const struct sroce_requester *req,
 
 static inline void *sroce_swqe_data(struct sroce_swqe *slot)
 {
-	return &slot->wqe + 1;
+	return slot->data;
 }
 
 static inline bool sroce_swqe_has_response(const struct sroce_swqe *slot)
@@ -250,8 +289,9 @@ void sroce_requester_response(struct sroce_qp *qp, struct sroce_train *t);
  * @qp: QP
  * @why: counter of the reason
  *
- * Takes one from the retry count; when that is used up the QP fails. Does
- * nothing while the QP waits for a receiver that is not ready.
+ * Takes one from the retry count, but not for every one of a burst of NAKs; when
+ * that is used up the QP fails. Does nothing while the QP waits for a receiver
+ * that is not ready.
  *
  * Context: requester lock held.
  */
@@ -270,6 +310,10 @@ void sroce_requester_arm(struct sroce_qp *qp);
 void sroce_requester_rnr_wait(struct sroce_qp *qp, u8 code);
 
 void sroce_requester_timer_init(struct sroce_requester *req);
+
+/* --- batch.c ------------------------------------------------------------ */
+
+void sroce_batch_init(struct sroce_requester *req);
 
 /* --- responder.c ------------------------------------------------------------ */
 

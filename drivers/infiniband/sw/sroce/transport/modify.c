@@ -71,8 +71,9 @@ static void sroce_set_rights(struct ib_qp_attr *to,
 		to->max_rd_atomic = attr->max_rd_atomic;
 	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
 		to->max_dest_rd_atomic = attr->max_dest_rd_atomic;
-	if (mask & IB_QP_EN_SQD_ASYNC_NOTIFY)
-		to->en_sqd_async_notify = attr->en_sqd_async_notify;
+	/* Asked for anew each time */
+	to->en_sqd_async_notify = mask & IB_QP_EN_SQD_ASYNC_NOTIFY ?
+				  attr->en_sqd_async_notify : 0;
 	if (mask & IB_QP_RATE_LIMIT)
 		to->rate_limit = attr->rate_limit;
 }
@@ -129,6 +130,7 @@ static void sroce_qp_reset(struct sroce_qp *qp, struct sroce_modify *m)
 	req->rd_outstanding = 0;
 	req->rnr_wait = false;
 	req->recovering = false;
+	req->retried = 0;
 	req->draining = false;
 	req->deadline = 0;
 	sroce_ring_reset(&req->ring);
@@ -147,7 +149,10 @@ static void sroce_qp_reset(struct sroce_qp *qp, struct sroce_modify *m)
 static void sroce_enter_state(struct sroce_qp *qp, enum ib_qp_state to,
 			      struct sroce_modify *m)
 {
+	enum ib_qp_state from;
+
 	spin_lock(&qp->state_lock);
+	from = qp->state;
 	WRITE_ONCE(qp->state, to);
 	spin_unlock(&qp->state_lock);
 
@@ -159,6 +164,9 @@ static void sroce_enter_state(struct sroce_qp *qp, enum ib_qp_state to,
 		qp->req.draining = false;
 		break;
 	case IB_QPS_SQD:
+		/* To change attributes it may be entered again */
+		if (from == IB_QPS_SQD)
+			break;
 		qp->req.draining = true;
 		qp->req.drained_event = qp->attr.en_sqd_async_notify;
 		break;

@@ -2,6 +2,7 @@
 /*
  * Work requests of kernel users: into the same rings that processes fill.
  */
+#include "lock.h"
 #include "transport/internal.h"
 
 static bool sroce_ring_full(const struct sroce_ring *r, u32 posted)
@@ -37,14 +38,13 @@ int sroce_qp_post_send(struct sroce_qp *qp, const struct ib_send_wr *wr,
 				   const struct ib_send_wr *wr))
 {
 	struct sroce_requester *req = &qp->req;
-	unsigned long flags;
 	int err = 0;
 
 	if (!sroce_may_post_send(qp)) {
 		*bad_wr = wr;
 		return -EINVAL;
 	}
-	spin_lock_irqsave(&req->post_lock, flags);
+	sroce_lock(&req->post_lock);
 	for (; wr; wr = wr->next) {
 		err = sroce_ring_full(&req->ring, req->posted) ? -ENOMEM :
 		      fill(qp, sroce_ring_entry(&req->ring, req->posted), wr);
@@ -55,7 +55,7 @@ int sroce_qp_post_send(struct sroce_qp *qp, const struct ib_send_wr *wr,
 		req->posted++;
 	}
 	smp_store_release(&req->ring.hdr->prod, req->posted);
-	spin_unlock_irqrestore(&req->post_lock, flags);
+	sroce_unlock(&req->post_lock);
 
 	sroce_half_start(&req->half);
 	return err;
@@ -65,14 +65,13 @@ int sroce_qp_post_recv(struct sroce_qp *qp, const struct ib_recv_wr *wr,
 		       const struct ib_recv_wr **bad_wr)
 {
 	struct sroce_responder *resp = &qp->resp;
-	unsigned long flags;
 	int err = 0;
 
 	if (qp->srq || sroce_qp_state(qp) == IB_QPS_RESET) {
 		*bad_wr = wr;
 		return -EINVAL;
 	}
-	spin_lock_irqsave(&resp->post_lock, flags);
+	sroce_lock(&resp->post_lock);
 	for (; wr; wr = wr->next) {
 		err = sroce_ring_full(&resp->ring, resp->posted) ? -ENOMEM :
 		      sroce_rq_write(&resp->ring, resp->posted,
@@ -84,18 +83,11 @@ int sroce_qp_post_recv(struct sroce_qp *qp, const struct ib_recv_wr *wr,
 		resp->posted++;
 	}
 	smp_store_release(&resp->ring.hdr->prod, resp->posted);
-	spin_unlock_irqrestore(&resp->post_lock, flags);
+	sroce_unlock(&resp->post_lock);
 
 	/* The queue is read when a message comes, or flushed in ERR */
 	smp_mb();
 	if (sroce_qp_state(qp) == IB_QPS_ERR)
 		sroce_half_start(&resp->half);
 	return err;
-}
-
-void sroce_qp_doorbell(struct sroce_qp *qp)
-{
-	sroce_half_run(&qp->req.half);
-	if (sroce_qp_state(qp) == IB_QPS_ERR)
-		sroce_half_run(&qp->resp.half);
 }

@@ -207,6 +207,7 @@ static struct sroce_qp *sroce_qp_alloc(struct sroce_port *port,
 	spin_lock_init(&qp->req.post_lock);
 	spin_lock_init(&qp->resp.post_lock);
 	sroce_requester_timer_init(&qp->req);
+	sroce_batch_init(&qp->req);
 	return qp;
 }
 
@@ -246,8 +247,9 @@ void sroce_qp_destroy(struct sroce_qp *qp)
 	spin_unlock(&qp->resp.half.lock);
 	spin_unlock_bh(&qp->req.half.lock);
 
-	/* The timer looks at @dead and does not start itself again */
+	/* Nobody starts a timer of a dead QP, nor do they start themselves */
 	hrtimer_cancel(&qp->req.timer);
+	hrtimer_cancel(&qp->req.batch.timer);
 	sroce_half_purge(&qp->req.half);
 	sroce_half_purge(&qp->resp.half);
 	if (!qp->scq->user)
@@ -290,6 +292,15 @@ void sroce_qp_error(struct sroce_qp *qp)
 {
 	if (!sroce_qp_move(qp, IB_QPS_ERR))
 		return;
+	sroce_half_queue(&qp->req.half);
+	sroce_half_queue(&qp->resp.half);
+}
+
+void sroce_qp_fatal(struct sroce_qp *qp)
+{
+	if (!sroce_qp_move(qp, IB_QPS_ERR))
+		return;
+	sroce_qp_event(qp, IB_EVENT_QP_FATAL);
 	sroce_half_queue(&qp->req.half);
 	sroce_half_queue(&qp->resp.half);
 }

@@ -54,10 +54,21 @@ struct sroce_half {
 	struct sroce_qp *qp;
 };
 
+/**
+ * struct sroce_gap - where a stream of packets with one missing was seen
+ * @first: PSN of the packet that told of the gap
+ * @high: highest PSN since
+ */
+struct sroce_gap {
+	u32 first;
+	u32 high;
+};
+
 /* How far a send work request has come */
 enum sroce_swqe_state {
 	SROCE_SWQE_READY,	/* fetched, nothing sent */
 	SROCE_SWQE_SENT,	/* its first packet has left */
+	SROCE_SWQE_QUIET,	/* key invalidated, its last users not gone */
 	SROCE_SWQE_DONE,	/* waits for earlier ones to complete */
 };
 
@@ -71,7 +82,8 @@ enum sroce_swqe_state {
  * @chunk: READ: PSNs that one request asks for
  * @status: why it cannot be sent, an ib_wc_status; the QP fails when all
  *	earlier ones are complete
- * @wqe: validated copy; elements or inline data follow
+ * @wqe: validated copy of the header
+ * @data: elements or inline data
  */
 struct sroce_swqe {
 	u8 state;
@@ -82,13 +94,32 @@ struct sroce_swqe {
 	u32 length;
 	u32 chunk;
 	struct sroce_send_wqe wqe;
+	u8 data[];
+};
+
+/**
+ * struct sroce_batch - whether a process posts a stream (see batch.c)
+ * @timer: ends the wait for more
+ * @waiting: @timer is going to fire
+ * @average: posts between two looks at the completion queues
+ * @mark: producer index at the last look
+ * @consumed: what the process had consumed then
+ * @last_len: bytes of the newest message fetched
+ */
+struct sroce_batch {
+	struct hrtimer timer;
+	bool waiting;
+	u32 average;
+	u32 mark;
+	u32 consumed;
+	u32 last_len;
 };
 
 /**
  * struct sroce_requester - send queue and its engine
  * @half: lock, inbox
  * @ring: work requests as posted
- * @post_lock: serialises kernel posters; taken with interrupts off
+ * @post_lock: serialises kernel posters; taken by sroce_lock()
  * @posted: kernel posters' producer index
  * @slots: private copies, one for each ring entry
  * @slot_size: bytes of one
@@ -105,10 +136,11 @@ struct sroce_swqe {
  * @recover: PSN that the last restart went back to; @recovering tells if valid
  * @recovering: a restart took place and @recover was not answered yet
  * @timer_armed: @timer is going to fire
- * @resp_high: newest PSN of a response seen since the restart; one further on
- *	still belongs to the stream before it
+ * @retried: when a retry was counted last
+ * @gap: responses of the stream before the restart, which may still arrive
  * @deadline: when the oldest unacknowledged packet times out; 0: nothing does
  * @timer: retransmission, or end of the RNR wait
+ * @batch: doorbells that need not be answered at once
  * @drained_event: raise IB_EVENT_SQ_DRAINED when the queue has drained
  * @draining: in SQD and not drained yet
  */
@@ -134,9 +166,11 @@ struct sroce_requester {
 	bool drained_event;
 	bool draining;
 	u32 recover;
-	u32 resp_high;
+	struct sroce_gap gap;
+	u64 retried;
 	u64 deadline;
 	struct hrtimer timer;
+	struct sroce_batch batch;
 };
 
 /**
@@ -189,7 +223,7 @@ enum sroce_ack_state {
  * struct sroce_responder - receive queue and its engine
  * @half: lock, inbox
  * @ring: work requests; unused with @qp->srq
- * @post_lock: serialises kernel posters; taken with interrupts off
+ * @post_lock: serialises kernel posters; taken by sroce_lock()
  * @posted: kernel posters' producer index
  * @state: place in the current message
  * @epsn: PSN expected next
@@ -198,7 +232,9 @@ enum sroce_ack_state {
  * @rnr_sent: likewise for receiver-not-ready
  * @comm_est: IB_EVENT_COMM_EST was raised
  * @last_wqe: IB_EVENT_QP_LAST_WQE_REACHED was raised
- * @gap_high: highest PSN seen since the gap was reported
+ * @gap: requests seen since the gap was reported
+ * @inv_wait: the message has arrived and its key was invalidated, but the
+ *	region is still in use
  * @have_wqe: @wqe holds the receive work request of the current message
  * @wqe: private copy, with room for max_recv_sge elements
  * @recv_len: bytes its elements have together
@@ -232,10 +268,11 @@ struct sroce_responder {
 	bool rnr_sent;
 	bool comm_est;
 	bool last_wqe;
+	bool inv_wait;
 	bool have_wqe;
 	u32 epsn;
 	u32 msn;
-	u32 gap_high;
+	struct sroce_gap gap;
 	struct sroce_recv_wqe *wqe;
 	u32 recv_len;
 	u32 recv_off;

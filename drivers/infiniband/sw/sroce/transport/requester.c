@@ -128,13 +128,15 @@ static struct sroce_swqe *sroce_fetch(struct sroce_qp *qp)
 		return NULL;
 	entry = sroce_ring_entry(&req->ring, req->fetched);
 	slot = sroce_slot(req, req->fetched);
-	memcpy(&slot->wqe, entry, req->ring.stride);
+	slot->wqe = *entry;
+	memcpy(slot->data, entry + 1, req->ring.stride - sizeof(*entry));
 	req->fetched++;
 	slot->state = SROCE_SWQE_READY;
 	slot->op = SROCE_OP_NONE;
 	slot->length = 0;
 	slot->npsn = 0;
 	slot->status = sroce_swqe_check(qp, slot);
+	req->batch.last_len = slot->length;
 	return slot;
 }
 
@@ -158,10 +160,8 @@ static void sroce_send_complete(struct sroce_qp *qp, struct sroce_swqe *slot,
 			       SROCE_CNT_REQ_CQE_FLUSH_ERROR :
 			       SROCE_CNT_REQ_CQE_ERROR, 1);
 	}
-	if (!sroce_cq_add(qp->scq, qp->ibqp, &cqe, status != IB_WC_SUCCESS)) {
-		sroce_qp_event(qp, IB_EVENT_QP_FATAL);
-		sroce_qp_error(qp);
-	}
+	if (!sroce_cq_add(qp->scq, qp->ibqp, &cqe, status != IB_WC_SUCCESS))
+		sroce_qp_fatal(qp);
 }
 
 void sroce_requester_fail(struct sroce_qp *qp, enum ib_wc_status status)
@@ -253,6 +253,16 @@ static u32 sroce_outstanding(const struct sroce_requester *req)
 	return (req->send_psn - req->una_psn) & SROCE_PSN_MASK;
 }
 
+/* It fails as soon as everything before it is complete; nothing is sent after it */
+static enum sroce_step sroce_step_fail(struct sroce_qp *qp,
+				       struct sroce_swqe *slot,
+				       enum ib_wc_status status)
+{
+	slot->status = status;
+	sroce_requester_retire(qp);
+	return SROCE_STEP_WAIT;
+}
+
 static u8 sroce_local_op(struct sroce_qp *qp, const struct sroce_swqe *slot)
 {
 	struct sroce_mr *mr;
@@ -273,11 +283,23 @@ static u8 sroce_local_op(struct sroce_qp *qp, const struct sroce_swqe *slot)
 static enum sroce_step sroce_step_local(struct sroce_qp *qp,
 					struct sroce_swqe *slot)
 {
+	u8 status;
+
 	/* A key must not vanish under a request that may be sent again */
 	if (slot->wqe.opcode == SROCE_WR_LOCAL_INV &&
 	    qp->req.ring.index != qp->req.send)
 		return SROCE_STEP_WAIT;
-	slot->status = sroce_local_op(qp, slot);
+	if (slot->state == SROCE_SWQE_READY) {
+		status = sroce_local_op(qp, slot);
+		if (status != IB_WC_SUCCESS)
+			return sroce_step_fail(qp, slot, status);
+		slot->state = SROCE_SWQE_QUIET;
+	}
+	if (slot->wqe.opcode == SROCE_WR_LOCAL_INV &&
+	    !sroce_mr_quiet(&qp->port->mrs, slot->wqe.invalidate_rkey)) {
+		sroce_half_kick(&qp->req.half);
+		return SROCE_STEP_WAIT;
+	}
 	slot->state = SROCE_SWQE_DONE;
 	qp->req.send++;
 	sroce_requester_retire(qp);
@@ -290,6 +312,9 @@ static enum sroce_step sroce_begin(struct sroce_qp *qp,
 {
 	struct sroce_requester *req = &qp->req;
 
+	/* There will never be a turn for it */
+	if (sroce_swqe_has_response(slot) && !qp->attr.max_rd_atomic)
+		return sroce_step_fail(qp, slot, IB_WC_LOC_QP_OP_ERR);
 	if ((slot->wqe.flags & SROCE_SEND_FENCE) && req->rd_outstanding)
 		return SROCE_STEP_WAIT;
 	slot->first_psn = req->send_psn;
@@ -368,9 +393,7 @@ static enum sroce_step sroce_step_data(struct sroce_qp *qp,
 	n = min_t(u32, n, SROCE_TRAIN_BYTES / qp->mtu);
 	if (slot->length && sroce_gather_packets(qp, g, slot, k, &n)) {
 		sroce_gather_end(g);
-		slot->status = IB_WC_LOC_PROT_ERR;
-		sroce_requester_retire(qp);
-		return SROCE_STEP_WAIT;
+		return sroce_step_fail(qp, slot, IB_WC_LOC_PROT_ERR);
 	}
 
 	sroce_train_init(qp, &t, slot);
@@ -580,7 +603,7 @@ static bool sroce_sq_rest(struct sroce_requester *req)
 	WRITE_ONCE(hdr->flags, 0);
 	/* Clear, then look; the poster stores prod, then reads the flag */
 	smp_mb();
-	return sroce_ring_pending(&req->ring) == req->fetched - req->ring.index;
+	return sroce_ring_pending(&req->ring) <= req->fetched - req->ring.index;
 }
 
 static bool sroce_requester_send(struct sroce_qp *qp)
@@ -605,11 +628,18 @@ static bool sroce_requester_send(struct sroce_qp *qp)
 	return budget < 0;
 }
 
+/* Everything that was begun is complete, also what is to be sent again */
+static bool sroce_drained(const struct sroce_requester *req)
+{
+	return req->ring.index == req->fetched ||
+	       sroce_slot(req, req->ring.index)->state == SROCE_SWQE_READY;
+}
+
 static void sroce_check_drained(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
 
-	if (!req->draining || req->ring.index != req->send)
+	if (!req->draining || !sroce_drained(req))
 		return;
 	req->draining = false;
 	if (req->drained_event)

@@ -73,10 +73,8 @@ void sroce_recv_complete(struct sroce_qp *qp, struct sroce_cqe *cqe,
 	else if (cqe->status != IB_WC_SUCCESS)
 		sroce_qp_count(qp, SROCE_CNT_RESP_CQE_ERROR, 1);
 	if (!sroce_cq_add(qp->rcq, qp->ibqp, cqe,
-			  solicited || cqe->status != IB_WC_SUCCESS)) {
-		sroce_qp_event(qp, IB_EVENT_QP_FATAL);
-		sroce_qp_error(qp);
-	}
+			  solicited || cqe->status != IB_WC_SUCCESS))
+		sroce_qp_fatal(qp);
 }
 
 static void sroce_recv_fail(struct sroce_qp *qp, enum ib_wc_status status)
@@ -161,7 +159,7 @@ static void sroce_not_ready(struct sroce_qp *qp, const struct sroce_train *t)
 	sroce_qp_count(qp, SROCE_CNT_OUT_OF_BUFFER, 1);
 	sroce_owe_nak(resp, SROCE_AETH_RNR | (qp->attr.min_rnr_timer & 0x1f));
 	resp->rnr_sent = true;
-	resp->gap_high = t->psn;
+	sroce_gap_begin(&resp->gap, t->psn);
 }
 
 /* The request was carried out */
@@ -248,6 +246,49 @@ static void sroce_message_received(struct sroce_qp *qp,
 	sroce_recv_complete(qp, &cqe, t->flags & SROCE_SOLICITED);
 }
 
+static void sroce_send_received(struct sroce_qp *qp, struct sroce_train *t)
+{
+	if (t->flags & SROCE_END)
+		sroce_message_received(qp, t, IB_WC_RECV, qp->resp.recv_off);
+	sroce_accepted(qp, t, t->npkts);
+}
+
+/*
+ * While the region is still being copied to or from the message is not
+ * complete: the peer is asked for its last packet again.
+ */
+static bool sroce_invalidated_quiet(struct sroce_qp *qp,
+				    const struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+
+	resp->inv_wait = !sroce_mr_quiet(&qp->port->mrs, t->inv_rkey);
+	if (resp->inv_wait)
+		sroce_owe_nak(resp, SROCE_NAK_PSN_SEQ);
+	return !resp->inv_wait;
+}
+
+static bool sroce_invalidate_asked(struct sroce_qp *qp,
+				   const struct sroce_train *t)
+{
+	if (sroce_mr_invalidate(&qp->port->mrs, t->inv_rkey, qp->pd, true)) {
+		sroce_refuse_access(qp);
+		return false;
+	}
+	return sroce_invalidated_quiet(qp, t);
+}
+
+/* The last packet of a message that has waited for its region */
+static void sroce_send_again(struct sroce_qp *qp, struct sroce_train *t)
+{
+	u16 want = SROCE_END | SROCE_INV;
+
+	if (t->op != SROCE_OP_SEND || (t->flags & want) != want)
+		sroce_refuse_request(qp);
+	else if (sroce_invalidated_quiet(qp, t))
+		sroce_send_received(qp, t);
+}
+
 static void sroce_send_request(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
@@ -277,15 +318,10 @@ static void sroce_send_request(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_refuse(qp, SROCE_NAK_REM_OP, IB_WC_LOC_PROT_ERR);
 		return;
 	}
-	if ((t->flags & SROCE_INV) &&
-	    sroce_mr_invalidate(&qp->port->mrs, t->inv_rkey, qp->pd, true)) {
-		sroce_refuse_access(qp);
-		return;
-	}
 	resp->state = t->flags & SROCE_END ? SROCE_RESP_IDLE : SROCE_RESP_SEND;
-	if (t->flags & SROCE_END)
-		sroce_message_received(qp, t, IB_WC_RECV, resp->recv_off);
-	sroce_accepted(qp, t, t->npkts);
+	if (t->flags & SROCE_INV && !sroce_invalidate_asked(qp, t))
+		return;
+	sroce_send_received(qp, t);
 }
 
 /* The RETH: the whole range is checked before the first byte is placed */
@@ -514,9 +550,12 @@ static void sroce_flush_request(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_refuse_request(qp);
 		return;
 	}
-	mr = sroce_mr_get(&qp->port->mrs, t->rkey, qp->pd, rights,
-			  t->va, t->feth & SROCE_FETH_WHOLE_MR ?
-			  SROCE_MR_WHOLE : t->dma_len);
+	if (t->feth & SROCE_FETH_WHOLE_MR)
+		mr = sroce_mr_get_whole(&qp->port->mrs, t->rkey, qp->pd,
+					rights);
+	else
+		mr = sroce_mr_get(&qp->port->mrs, t->rkey, qp->pd, rights,
+				  t->va, t->dma_len);
 	if (IS_ERR(mr)) {
 		sroce_refuse_access(qp);
 		return;
@@ -594,22 +633,18 @@ static void sroce_duplicate(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_job_repeat(resp, res);
 }
 
-/*
- * Packets are missing. One NAK says so; the rest of the stream is dropped. A PSN
- * that goes backwards belongs to the repeated stream: its first packet was lost
- * too, which is worth a NAK again.
- */
+/* Packets are missing. One NAK says so; the rest of the stream is dropped. */
 static void sroce_gap(struct sroce_qp *qp, const struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
-	bool waiting = resp->nak_sent || resp->rnr_sent;
 
-	if (!waiting || sroce_psn_diff(t->psn, resp->gap_high) <= 0) {
-		sroce_qp_count(qp, SROCE_CNT_OUT_OF_SEQUENCE, 1);
-		sroce_owe_nak(resp, SROCE_NAK_PSN_SEQ);
-		resp->nak_sent = true;
-	}
-	resp->gap_high = t->psn;
+	if (!resp->nak_sent && !resp->rnr_sent)
+		sroce_gap_begin(&resp->gap, t->psn);
+	else if (!sroce_gap_again(&resp->gap, t->psn))
+		return;
+	sroce_qp_count(qp, SROCE_CNT_OUT_OF_SEQUENCE, 1);
+	sroce_owe_nak(resp, SROCE_NAK_PSN_SEQ);
+	resp->nak_sent = true;
 }
 
 /* --- dispatch --------------------------------------------------------------------------- */
@@ -636,6 +671,10 @@ static void sroce_execute(struct sroce_qp *qp, struct sroce_train *t)
 	resp->rnr_sent = false;
 	if (resp->ack == SROCE_ACK_NAK)
 		resp->ack = SROCE_ACK_NONE;
+	if (resp->inv_wait) {
+		sroce_send_again(qp, t);
+		return;
+	}
 	if (!sroce_sequence_ok(resp, t)) {
 		sroce_refuse_request(qp);
 		return;
@@ -705,6 +744,7 @@ void sroce_responder_reset(struct sroce_responder *resp)
 	resp->rnr_sent = false;
 	resp->comm_est = false;
 	resp->last_wqe = false;
+	resp->inv_wait = false;
 	resp->have_wqe = false;
 	resp->msn = 0;
 	resp->res_next = 0;

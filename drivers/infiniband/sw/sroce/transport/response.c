@@ -44,27 +44,18 @@ static void sroce_advance(struct sroce_qp *qp, u32 una)
 }
 
 /*
- * Responses of the stream before the last restart still arrive for a while.
- * They must not start another one; but a PSN lower than the highest seen since
- * belongs to the new stream, and then its first packet was lost too.
+ * A response was lost. The stream before the last restart still brings
+ * responses for a while, which must not start another one.
  */
-static bool sroce_stale_gap(struct sroce_requester *req, u32 psn)
-{
-	bool stale;
-
-	if (!req->recovering || req->recover != req->una_psn)
-		return false;
-	stale = sroce_psn_diff(psn, req->resp_high) > 0;
-	req->resp_high = psn;
-	return stale;
-}
-
 static void sroce_implied_nak(struct sroce_qp *qp, u32 psn)
 {
-	if (sroce_stale_gap(&qp->req, psn))
+	struct sroce_requester *req = &qp->req;
+
+	if (req->recovering && req->recover == req->una_psn &&
+	    !sroce_gap_again(&req->gap, psn))
 		return;
 	sroce_requester_restart(qp, SROCE_CNT_IMPLIED_NAK_SEQ_ERR);
-	qp->req.resp_high = psn;
+	sroce_gap_begin(&req->gap, psn);
 }
 
 /*
@@ -263,6 +254,9 @@ static void sroce_got_data(struct sroce_qp *qp, struct sroce_train *t)
 	/* The response acknowledges what was sent before the READ */
 	if (expected != req->una_psn)
 		sroce_advance(qp, expected);
+	/* One of those may have failed */
+	if (sroce_qp_state(qp) == IB_QPS_ERR)
+		return;
 	status = sroce_got_response(qp, slot, t);
 	if (status != IB_WC_SUCCESS) {
 		sroce_requester_fail(qp, status);

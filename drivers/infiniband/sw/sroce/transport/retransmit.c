@@ -83,6 +83,25 @@ void sroce_requester_rewind(struct sroce_qp *qp)
 	req->rd_outstanding = 0;
 }
 
+/*
+ * A packet that is lost again and again uses the retries up, but not before time
+ * has passed: one loss on a network that reorders or repeats packets may cause
+ * a burst of NAKs.
+ */
+static bool sroce_may_retry(struct sroce_requester *req, enum sroce_counter why)
+{
+	u64 now = ktime_get_ns();
+
+	if (why != SROCE_CNT_LOCAL_ACK_TIMEOUT_ERR &&
+	    now - req->retried < SROCE_MIN_TIMEOUT_NS)
+		return true;
+	if (!req->retries)
+		return false;
+	req->retries--;
+	req->retried = now;
+	return true;
+}
+
 void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why)
 {
 	struct sroce_requester *req = &qp->req;
@@ -91,16 +110,15 @@ void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why)
 	if (req->rnr_wait)
 		return;
 	sroce_qp_count(qp, why, 1);
-	if (!req->retries) {
+	if (!sroce_may_retry(req, why)) {
 		sroce_qp_count(qp, SROCE_CNT_REQ_TRANSPORT_RETRIES_EXCEEDED, 1);
 		sroce_requester_fail(qp, IB_WC_RETRY_EXC_ERR);
 		return;
 	}
-	req->retries--;
 	req->recovering = true;
 	req->recover = req->una_psn;
 	/* Whatever has a gap before it now belongs to the new stream */
-	req->resp_high = req->next_psn;
+	sroce_gap_begin(&req->gap, req->next_psn);
 	req->deadline = 0;
 	sroce_requester_rewind(qp);
 }

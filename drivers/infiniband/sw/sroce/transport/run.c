@@ -12,6 +12,7 @@
  */
 #include <linux/interrupt.h>
 
+#include "lock.h"
 #include "transport/internal.h"
 
 #define SROCE_RUN_BUDGET 64
@@ -29,14 +30,12 @@ static DEFINE_PER_CPU(struct sroce_runq, sroce_runqs);
 
 static bool sroce_half_enqueue(struct sroce_runq *rq, struct sroce_half *half)
 {
-	unsigned long flags;
-
 	if (test_and_set_bit(0, &half->queued))
 		return false;
 	sroce_qp_hold(half->qp);
-	spin_lock_irqsave(&rq->lock, flags);
+	sroce_lock(&rq->lock);
 	list_add_tail(&half->node, &rq->halves);
-	spin_unlock_irqrestore(&rq->lock, flags);
+	sroce_unlock(&rq->lock);
 	return true;
 }
 
@@ -57,22 +56,23 @@ void sroce_half_kick(struct sroce_half *half)
 void sroce_cq_queue(struct sroce_cq *cq)
 {
 	struct sroce_runq *rq = this_cpu_ptr(&sroce_runqs);
-	unsigned long flags;
 
-	spin_lock_irqsave(&rq->lock, flags);
+	spin_lock(&rq->lock);
 	list_add_tail(&cq->notify, &rq->cqs);
-	spin_unlock_irqrestore(&rq->lock, flags);
+	spin_unlock(&rq->lock);
 }
 
 static struct sroce_half *sroce_next_half(struct sroce_runq *rq)
 {
 	struct sroce_half *half;
 
-	spin_lock_irq(&rq->lock);
+	if (list_empty(&rq->halves))
+		return NULL;
+	spin_lock(&rq->lock);
 	half = list_first_entry_or_null(&rq->halves, struct sroce_half, node);
 	if (half)
 		list_del(&half->node);
-	spin_unlock_irq(&rq->lock);
+	spin_unlock(&rq->lock);
 	return half;
 }
 
@@ -80,11 +80,13 @@ static struct sroce_cq *sroce_next_cq(struct sroce_runq *rq)
 {
 	struct sroce_cq *cq;
 
-	spin_lock_irq(&rq->lock);
+	if (list_empty(&rq->cqs))
+		return NULL;
+	spin_lock(&rq->lock);
 	cq = list_first_entry_or_null(&rq->cqs, struct sroce_cq, notify);
 	if (cq)
 		list_del(&cq->notify);
-	spin_unlock_irq(&rq->lock);
+	spin_unlock(&rq->lock);
 	return cq;
 }
 
@@ -116,9 +118,9 @@ static void sroce_half_dequeued(struct sroce_half *half)
 
 static void sroce_cq_dequeued(struct sroce_cq *cq)
 {
-	spin_lock_irq(&cq->lock);
+	spin_lock(&cq->lock);
 	cq->notify_queued = false;
-	spin_unlock_irq(&cq->lock);
+	spin_unlock(&cq->lock);
 	if (cq->ibcq.comp_handler)
 		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 	if (refcount_dec_and_test(&cq->users))

@@ -15,11 +15,10 @@ static void sroce_srq_limit_event(struct sroce_srq *srq)
 
 bool sroce_srq_take(struct sroce_srq *srq, struct sroce_recv_wqe *wqe)
 {
-	unsigned long flags;
 	bool limit = false;
 	u32 pending;
 
-	spin_lock_irqsave(&srq->lock, flags);
+	spin_lock(&srq->lock);
 	pending = sroce_ring_pending(&srq->ring);
 	if (pending) {
 		memcpy(wqe, sroce_ring_entry(&srq->ring, srq->ring.index),
@@ -29,7 +28,7 @@ bool sroce_srq_take(struct sroce_srq *srq, struct sroce_recv_wqe *wqe)
 		if (limit)
 			srq->limit = 0;
 	}
-	spin_unlock_irqrestore(&srq->lock, flags);
+	spin_unlock(&srq->lock);
 	if (limit)
 		sroce_srq_limit_event(srq);
 	return pending;

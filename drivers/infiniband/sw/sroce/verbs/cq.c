@@ -4,7 +4,7 @@
  * transport/cq.c.
  */
 #include <linux/log2.h>
-#include <linux/math.h>
+#include <linux/mutex.h>
 
 #include "verbs/limits.h"
 #include "verbs/mmap.h"
@@ -71,6 +71,7 @@ int sroce_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	err = sroce_check_cq_attr(ibcq->device, attr);
 	if (err)
 		return err;
+	mutex_init(&obj->lock);
 	cq->user = udata;
 	cq->timestamp = attr->flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
 	if (udata) {
@@ -134,7 +135,7 @@ static int sroce_cq_resize_user(struct sroce_cq_obj *obj, u32 entries,
 int sroce_resize_user_cq(struct ib_cq *ibcq, unsigned int cqe,
 			 struct ib_udata *udata)
 {
-	struct sroce_device *dev = to_sroce_device(ibcq->device);
+	struct sroce_cq_obj *obj = to_sroce_cq_obj(ibcq);
 	int err;
 
 	if (!udata)
@@ -146,10 +147,9 @@ int sroce_resize_user_cq(struct ib_cq *ibcq, unsigned int cqe,
 		ibdev_dbg(ibcq->device, "resize_cq: %u entries\n", cqe);
 		return -EINVAL;
 	}
-	mutex_lock(&dev->resize_lock);
-	err = sroce_cq_resize_user(to_sroce_cq_obj(ibcq),
-				   roundup_pow_of_two(cqe), udata);
-	mutex_unlock(&dev->resize_lock);
+	mutex_lock(&obj->lock);
+	err = sroce_cq_resize_user(obj, roundup_pow_of_two(cqe), udata);
+	mutex_unlock(&obj->lock);
 	return err;
 }
 

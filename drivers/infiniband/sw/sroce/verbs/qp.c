@@ -172,13 +172,18 @@ int sroce_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 int sroce_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct sroce_qp_obj *obj = to_sroce_qp_obj(ibqp);
+	struct sroce_qp *qp;
 	int err;
 
 	err = ib_no_udata_io(udata);
 	if (err)
 		return err;
 	sroce_qp_unmap(obj);
-	sroce_qp_destroy(obj->qp);
+	mutex_lock(&obj->lock);
+	qp = obj->qp;
+	obj->qp = NULL;
+	mutex_unlock(&obj->lock);
+	sroce_qp_destroy(qp);
 	return 0;
 }
 
@@ -375,25 +380,37 @@ static void sroce_query_cap(const struct sroce_qp *qp, struct ib_qp_cap *cap)
 	cap->max_recv_sge = qp->srq ? 0 : qp->max_recv_sge;
 }
 
-int sroce_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
-		   struct ib_qp_init_attr *init)
+static void sroce_query_init(struct sroce_qp_obj *obj,
+			     struct ib_qp_init_attr *init)
 {
-	struct sroce_qp_obj *obj = to_sroce_qp_obj(ibqp);
-	struct sroce_qp *qp = obj->qp;
-
-	mutex_lock(&obj->lock);
-	sroce_qp_query(qp, attr);
-	mutex_unlock(&obj->lock);
-	sroce_query_cap(qp, &attr->cap);
+	const struct ib_qp *ibqp = &obj->ibqp;
 
 	init->event_handler = ibqp->event_handler;
 	init->qp_context = ibqp->qp_context;
 	init->send_cq = ibqp->send_cq;
 	init->recv_cq = ibqp->recv_cq;
 	init->srq = ibqp->srq;
-	init->cap = attr->cap;
-	init->sq_sig_type = qp->sig_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR;
+	init->sq_sig_type = obj->qp->sig_all ? IB_SIGNAL_ALL_WR :
+					       IB_SIGNAL_REQ_WR;
 	init->qp_type = ibqp->qp_type;
 	init->port_num = SROCE_PORT;
-	return 0;
+}
+
+/* In older kernels the netlink dump of QPs may still ask for a destroyed one */
+int sroce_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		   struct ib_qp_init_attr *init)
+{
+	struct sroce_qp_obj *obj = to_sroce_qp_obj(ibqp);
+	int err = -ENODEV;
+
+	mutex_lock(&obj->lock);
+	if (obj->qp) {
+		sroce_qp_query(obj->qp, attr);
+		sroce_query_cap(obj->qp, &attr->cap);
+		sroce_query_init(obj, init);
+		init->cap = attr->cap;
+		err = 0;
+	}
+	mutex_unlock(&obj->lock);
+	return err;
 }

@@ -48,17 +48,26 @@ static int sroce_put_responder(struct sk_buff *msg, const struct sroce_qp *qp)
 	       rdma_nl_put_driver_u32(msg, "rq_rnr_sent", resp->rnr_sent);
 }
 
+static int sroce_put_qp(struct sk_buff *msg, const struct sroce_qp *qp)
+{
+	return rdma_nl_put_driver_u32(msg, "path_mtu", qp->mtu) ?:
+	       sroce_put_requester(msg, &qp->req) ?:
+	       sroce_put_responder(msg, qp);
+}
+
 int sroce_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 {
-	const struct sroce_qp *qp = to_sroce_qp_obj(ibqp)->qp;
-	struct nlattr *nest;
+	struct nlattr *nest = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
+	struct sroce_qp_obj *obj = to_sroce_qp_obj(ibqp);
+	int err = 0;
 
-	nest = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
 	if (!nest)
 		return -EMSGSIZE;
-	if (rdma_nl_put_driver_u32(msg, "path_mtu", qp->mtu) ||
-	    sroce_put_requester(msg, &qp->req) ||
-	    sroce_put_responder(msg, qp)) {
+	mutex_lock(&obj->lock);
+	if (obj->qp)
+		err = sroce_put_qp(msg, obj->qp);
+	mutex_unlock(&obj->lock);
+	if (err) {
 		nla_nest_cancel(msg, nest);
 		return -EMSGSIZE;
 	}

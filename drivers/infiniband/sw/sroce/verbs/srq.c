@@ -3,9 +3,10 @@
  * Shared receive queues: what ib_core calls. How they are emptied is in
  * transport/srq.c.
  */
-#include <linux/math.h>
-#include <linux/overflow.h>
+#include <linux/mutex.h>
+#include <linux/uaccess.h>
 
+#include "lock.h"
 #include "verbs/limits.h"
 #include "verbs/mmap.h"
 #include "verbs/verbs.h"
@@ -94,6 +95,7 @@ int sroce_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 		err = sroce_check_srq_req(udata);
 	if (err)
 		return err;
+	mutex_init(&obj->lock);
 	obj->srq.user = udata;
 	err = sroce_srq_init(&obj->srq, dev, &init->attr);
 	if (err || !udata)
@@ -131,9 +133,9 @@ static int sroce_srq_move(struct sroce_srq_obj *obj, struct sroce_ring *to,
 {
 	int err;
 
-	spin_lock_irq(&obj->srq.lock);
+	sroce_lock(&obj->srq.lock);
 	err = sroce_srq_swap(&obj->srq, to);
-	spin_unlock_irq(&obj->srq.lock);
+	sroce_unlock(&obj->srq.lock);
 	if (err)
 		return err;
 	sroce_mmap_remove(obj->map);
@@ -144,35 +146,29 @@ static int sroce_srq_move(struct sroce_srq_obj *obj, struct sroce_ring *to,
 }
 
 /* This command has no response of the driver's: the request says where to */
-static int sroce_srq_answer(struct ib_udata *udata,
-			    const struct sroce_modify_srq_resp *resp)
+static int sroce_check_modify_req(struct ib_udata *udata,
+				  struct sroce_modify_srq_req *req)
 {
-	struct sroce_modify_srq_req req;
-	int err;
-
-	err = ib_copy_validate_udata_in(udata, req, resp_addr);
-	if (err)
-		return err;
-	if (copy_to_user(u64_to_user_ptr(req.resp_addr), resp, sizeof(*resp)))
-		return -EFAULT;
-	return 0;
+	if (!udata || !udata->inlen)
+		return 0;
+	return ib_copy_validate_udata_in(udata, *req, resp_addr);
 }
 
 /* As for a completion queue: the answer first, then nothing may fail */
 static int sroce_srq_move_user(struct sroce_srq_obj *obj, struct sroce_ring *to,
-			       struct ib_udata *udata)
+			       struct sroce_ucontext *uctx, u64 resp_addr)
 {
 	struct sroce_modify_srq_resp resp = {};
 	struct sroce_mmap *map;
 	int err;
 
-	map = sroce_mmap_reserve(sroce_udata_context(udata),
-				 sroce_ring_entries(to), to->stride,
+	map = sroce_mmap_reserve(uctx, sroce_ring_entries(to), to->stride,
 				 &resp.ring);
 	if (IS_ERR(map))
 		return PTR_ERR(map);
-	err = sroce_srq_answer(udata, &resp);
-	if (!err)
+	if (copy_to_user(u64_to_user_ptr(resp_addr), &resp, sizeof(resp)))
+		err = -EFAULT;
+	else
 		err = sroce_srq_move(obj, to, map);
 	if (err)
 		sroce_mmap_remove(map);
@@ -180,7 +176,7 @@ static int sroce_srq_move_user(struct sroce_srq_obj *obj, struct sroce_ring *to,
 }
 
 static int sroce_srq_resize(struct sroce_srq_obj *obj, u32 max_wr,
-			    struct ib_udata *udata)
+			    struct sroce_ucontext *uctx, u64 resp_addr)
 {
 	struct sroce_ring ring = {};
 	int err;
@@ -194,8 +190,8 @@ static int sroce_srq_resize(struct sroce_srq_obj *obj, u32 max_wr,
 			       sroce_srq_entry_size(obj->srq.max_sge));
 	if (err)
 		return err;
-	if (udata)
-		err = sroce_srq_move_user(obj, &ring, udata);
+	if (uctx)
+		err = sroce_srq_move_user(obj, &ring, uctx, resp_addr);
 	else
 		err = sroce_srq_move(obj, &ring, NULL);
 	/* the old ring, or the new one when it was not taken */
@@ -207,30 +203,35 @@ static int sroce_srq_set_limit(struct sroce_srq *srq, u32 limit)
 {
 	int err = 0;
 
-	spin_lock_irq(&srq->lock);
+	sroce_lock(&srq->lock);
 	if (limit > sroce_ring_entries(&srq->ring))
 		err = -EINVAL;
 	else
 		srq->limit = limit;
-	spin_unlock_irq(&srq->lock);
+	sroce_unlock(&srq->lock);
 	return err;
 }
 
 int sroce_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 		     enum ib_srq_attr_mask mask, struct ib_udata *udata)
 {
-	struct sroce_device *dev = to_sroce_device(ibsrq->device);
 	struct sroce_srq_obj *obj = to_sroce_srq_obj(ibsrq);
-	int err = 0;
+	struct sroce_modify_srq_req req = {};
+	int err;
 
+	err = sroce_check_modify_req(udata, &req);
+	if (err)
+		return err;
 	if (mask & ~(IB_SRQ_MAX_WR | IB_SRQ_LIMIT))
 		return -EINVAL;
-	mutex_lock(&dev->resize_lock);
+	mutex_lock(&obj->lock);
 	if (mask & IB_SRQ_MAX_WR)
-		err = sroce_srq_resize(obj, attr->max_wr, udata);
+		err = sroce_srq_resize(obj, attr->max_wr,
+				       sroce_udata_context(udata),
+				       req.resp_addr);
 	if (!err && mask & IB_SRQ_LIMIT)
 		err = sroce_srq_set_limit(&obj->srq, attr->srq_limit);
-	mutex_unlock(&dev->resize_lock);
+	mutex_unlock(&obj->lock);
 	return err;
 }
 
@@ -238,11 +239,11 @@ int sroce_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
 {
 	struct sroce_srq *srq = to_sroce_srq(ibsrq);
 
-	spin_lock_irq(&srq->lock);
+	sroce_lock(&srq->lock);
 	attr->max_wr = sroce_ring_entries(&srq->ring);
 	attr->max_sge = srq->max_sge;
 	attr->srq_limit = srq->limit;
-	spin_unlock_irq(&srq->lock);
+	sroce_unlock(&srq->lock);
 	return 0;
 }
 
@@ -279,14 +280,13 @@ int sroce_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 			const struct ib_recv_wr **bad_wr)
 {
 	struct sroce_srq *srq = to_sroce_srq(ibsrq);
-	unsigned long flags;
 	int err = 0;
 
 	if (srq->user) {
 		*bad_wr = wr;
 		return -EOPNOTSUPP;
 	}
-	spin_lock_irqsave(&srq->lock, flags);
+	sroce_lock(&srq->lock);
 	for (; wr; wr = wr->next) {
 		err = sroce_srq_post_one(srq, wr);
 		if (err) {
@@ -294,6 +294,6 @@ int sroce_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 			break;
 		}
 	}
-	spin_unlock_irqrestore(&srq->lock, flags);
+	sroce_unlock(&srq->lock);
 	return err;
 }

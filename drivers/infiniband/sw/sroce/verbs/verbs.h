@@ -50,29 +50,35 @@ struct sroce_ah {
 /**
  * struct sroce_cq_obj - completion queue
  * @cq: the transport's part
+ * @lock: serialises resizing; of its own, because a process can make its call
+ *	wait for ever at a page of its memory
  * @map: mapping of the ring, for user queues
  */
 struct sroce_cq_obj {
 	struct sroce_cq cq;
+	struct mutex lock; /* see above */
 	struct sroce_mmap *map;
 };
 
 /**
  * struct sroce_srq_obj - shared receive queue
  * @srq: the transport's part
+ * @lock: serialises resizing
  * @map: mapping of the ring, for user queues
  */
 struct sroce_srq_obj {
 	struct sroce_srq srq;
+	struct mutex lock; /* see above */
 	struct sroce_mmap *map;
 };
 
 /**
  * struct sroce_qp_obj - queue pair
  * @ibqp: what ib_core knows
- * @qp: the transport's part, which may outlive this struct
- * @lock: serialises modify and query; ib_core lets a process call them from
- *	several threads at once
+ * @qp: the transport's part, which may outlive this struct; NULL once it was
+ *	destroyed, because old kernels go on asking for it a little longer
+ * @lock: serialises modify, query and destroy; ib_core lets a process call
+ *	them from several threads at once
  * @sq_map: mapping of the send queue, for user queues
  * @rq_map: mapping of the receive queue, for user queues that have one
  */

@@ -1,0 +1,602 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * States of a QP, and the queues around it: draining, flushing, resetting,
+ * destroying; completion queues that overrun or are resized; shared receive
+ * queues.
+ */
+#include <linux/delay.h>
+
+#include "tests/transport_pair.h"
+
+#define SRC 0x1003
+#define DST 0x80005
+
+static void post_write(struct side *a, u64 id, u32 len)
+{
+	struct work w;
+
+	side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_WRITE, id, SRC, DST, len));
+}
+
+static void post_read(struct side *a, u64 id, u32 len)
+{
+	struct work w;
+
+	side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_READ, id, SRC, DST, len));
+}
+
+static void post_send(struct side *a, u64 id, u32 len)
+{
+	struct work w;
+
+	side_post(a, work_send(a, &w, id, SRC, len));
+}
+
+static void to_rts_again(struct side *s)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RTS };
+
+	side_modify(s, &attr, IB_QP_STATE);
+}
+
+static bool draining(struct side *s)
+{
+	struct ib_qp_attr attr;
+
+	sroce_qp_query(s->qp, &attr);
+	return attr.sq_draining;
+}
+
+/* --- SQD ---------------------------------------------------------------------------- */
+
+static void drain(struct kunit *test)
+{
+	struct pair_config c = { .mtu = IB_MTU_256, .window = 8 };
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0];
+
+	/* The second one has begun when the queue is told to drain */
+	post_write(a, 1, 5 * 256);
+	post_write(a, 2, 20 * 256);
+	post_write(a, 3, 10);
+	side_to_sqd(a, true);
+	KUNIT_EXPECT_TRUE(test, draining(a));
+	post_write(a, 4, 10);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 0, side_events(a, IB_EVENT_SQ_DRAINED));
+	side_expect_send(a, 2, IB_WC_SUCCESS);
+	pair_settle(p);
+	KUNIT_EXPECT_EQ(test, 1, side_events(a, IB_EVENT_SQ_DRAINED));
+	KUNIT_EXPECT_FALSE(test, draining(a));
+	side_expect_none(a);
+
+	to_rts_again(a);
+	side_expect_send(a, 3, IB_WC_SUCCESS);
+	side_expect_send(a, 4, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 1, side_events(a, IB_EVENT_SQ_DRAINED));
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+}
+
+static void drain_idle(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0];
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_SQD };
+
+	side_to_sqd(a, true);
+	KUNIT_EXPECT_EQ(test, 1, side_events(a, IB_EVENT_SQ_DRAINED));
+	post_write(a, 1, 10);
+	pair_settle(p);
+	side_expect_none(a);
+	to_rts_again(a);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	/* The event is for who asks for it this time */
+	side_modify(a, &attr, IB_QP_STATE);
+	KUNIT_EXPECT_FALSE(test, draining(a));
+	KUNIT_EXPECT_EQ(test, 1, side_events(a, IB_EVENT_SQ_DRAINED));
+}
+
+/* Attributes may change on the way and afterwards: the event comes once */
+static void drain_and_modify(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = pair_create(test, &c);
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_SQD, .timeout = 18 };
+	struct side *a = &p->side[0];
+
+	post_write(a, 1, 5000);
+	side_to_sqd(a, true);
+	side_modify(a, &attr, IB_QP_STATE | IB_QP_TIMEOUT);
+	KUNIT_EXPECT_TRUE(test, draining(a));
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 1, side_events(a, IB_EVENT_SQ_DRAINED));
+	side_modify(a, &attr, IB_QP_STATE | IB_QP_TIMEOUT);
+	KUNIT_EXPECT_FALSE(test, draining(a));
+	KUNIT_EXPECT_EQ(test, 1, side_events(a, IB_EVENT_SQ_DRAINED));
+}
+
+/* What has begun is not complete while it waits to be sent again */
+static void drain_while_not_ready(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+
+	post_send(a, 1, 10);
+	pair_deliver(p);
+	side_to_sqd(a, true);
+	KUNIT_EXPECT_TRUE(test, a->qp->req.rnr_wait);
+	KUNIT_EXPECT_TRUE(test, draining(a));
+	KUNIT_EXPECT_EQ(test, 0, side_events(a, IB_EVENT_SQ_DRAINED));
+	side_recv(b, 2, DST, 10);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 1, side_events(a, IB_EVENT_SQ_DRAINED));
+}
+
+static void drain_with_losses(struct kunit *test)
+{
+	struct pair_config c = { .mtu = IB_MTU_256 };
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0];
+	struct rule rules[] = {
+		{ .from = a, .op = SROCE_OP_WRITE, .skip = 3, .count = 2,
+		  .verdict = FAKE_DROP },
+		{ .from = &p->side[1], .op = SROCE_OP_READ_RESP, .skip = 3,
+		  .count = 2, .verdict = FAKE_DROP }, {}
+	};
+
+	pair_rules(p, rules);
+	post_write(a, 1, 20 * 256);
+	post_read(a, 2, 20 * 256);
+	side_to_sqd(a, true);
+	post_write(a, 3, 10);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 0, side_events(a, IB_EVENT_SQ_DRAINED));
+	side_expect_send(a, 2, IB_WC_SUCCESS);
+	pair_settle(p);
+	KUNIT_EXPECT_EQ(test, 1, side_events(a, IB_EVENT_SQ_DRAINED));
+	side_expect_none(a);
+}
+
+/* The other direction does not care */
+static void drain_receives(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+
+	side_to_sqd(a, false);
+	side_recv(a, 1, DST, 100);
+	post_send(b, 2, 100);
+	post_read(b, 3, 100);
+	side_expect_send(b, 2, IB_WC_SUCCESS);
+	side_expect_send(b, 3, IB_WC_SUCCESS);
+	side_expect_recv(a, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 0, side_events(a, IB_EVENT_SQ_DRAINED));
+}
+
+/* --- ERR ------------------------------------------------------------------------------ */
+
+static void flush_in_order(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0];
+	struct work w;
+	u32 i;
+
+	for (i = 0; i < 20; i++) {
+		work_rdma(a, &w, SROCE_WR_RDMA_WRITE, i, SRC, DST, 3000);
+		if (i % 3)
+			w.wqe.flags = 0;
+		side_post(a, &w);
+		side_recv(a, 100 + i, DST, 10);
+	}
+	side_to_error(a);
+	/* Posting goes on to work: drain relies on it */
+	post_write(a, 20, 10);
+	side_recv(a, 120, DST, 10);
+	for (i = 0; i <= 20; i++) {
+		side_expect_send(a, i, IB_WC_WR_FLUSH_ERR);
+		side_expect_recv(a, 100 + i, IB_WC_WR_FLUSH_ERR);
+	}
+	/* Late ACKs are for nobody */
+	pair_settle(p);
+	side_expect_none(a);
+	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, side_state(a));
+	KUNIT_EXPECT_EQ(test, 21, side_count(a, SROCE_CNT_REQ_CQE_FLUSH_ERROR));
+	KUNIT_EXPECT_EQ(test, 21, side_count(a,
+					     SROCE_CNT_RESP_CQE_FLUSH_ERROR));
+}
+
+/* More than one run's budget */
+static void flush_many(struct kunit *test)
+{
+	struct pair_config c = { .depth = 2048, .window = 1 };
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0];
+	u32 i;
+
+	for (i = 0; i < 2000; i++) {
+		post_write(a, i, 1);
+		side_recv(a, i, DST, 1);
+	}
+	side_to_error(a);
+	for (i = 0; i < 2000; i++) {
+		side_expect_send(a, i, IB_WC_WR_FLUSH_ERR);
+		side_expect_recv(a, i, IB_WC_WR_FLUSH_ERR);
+	}
+	side_expect_none(a);
+}
+
+/* A receive that a message has begun to fill is flushed too, once */
+static void flush_partly_filled(struct kunit *test)
+{
+	struct pair_config c = { .mtu = IB_MTU_256 };
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+
+	p->net.batch = 1;
+	side_recv(b, 1, DST, 1000);
+	side_recv(b, 2, DST, 1000);
+	post_send(a, 3, 1000);
+	fake_net_deliver(&p->net);
+	fake_net_deliver(&p->net);
+	side_to_error(b);
+	side_expect_recv(b, 1, IB_WC_WR_FLUSH_ERR);
+	side_expect_recv(b, 2, IB_WC_WR_FLUSH_ERR);
+	/* The sender finds out when it gives up */
+	side_expect_send(a, 3, IB_WC_RETRY_EXC_ERR);
+	side_expect_none(b);
+}
+
+/* --- RESET ------------------------------------------------------------------------------- */
+
+static void connect(struct side *s)
+{
+	side_to_init(s);
+	side_to_rtr(s);
+	side_to_rts(s);
+}
+
+static void reset_and_again(struct kunit *test)
+{
+	struct pair_config c = { .mtu = IB_MTU_256 };
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	int i;
+
+	for (i = 0; i < 5; i++) {
+		side_recv(b, 1, DST, 1000);
+		side_recv(a, 1, DST, 1000);
+		post_write(a, 2, 10);
+		KUNIT_ASSERT_TRUE(test, pair_wait(p, &a->scq, 1));
+		/* In the middle of everything */
+		post_read(b, 3, 100000);
+		post_send(a, 4, 1000);
+		post_read(a, 5, 10000);
+		p->net.batch = i;
+		while (p->net.sent % 7 && fake_net_deliver(&p->net))
+			;
+		if (i == 2)
+			side_to_error(a);
+		side_to_reset(a);
+		side_to_reset(b);
+		/* No completion, and no packet of old */
+		side_expect_none(a);
+		side_expect_none(b);
+		fake_net_purge(&p->net);
+		KUNIT_EXPECT_NE(test, 0, side_try_recv(a,
+						&(struct ib_recv_wr){}));
+		p->config.psn += 0x3000;
+		connect(a);
+		connect(b);
+		side_recv(b, 6, DST, 1000);
+		post_send(a, 7, 1000);
+		post_read(b, 8, 1000);
+		side_expect_send(a, 7, IB_WC_SUCCESS);
+		side_expect_recv(b, 6, IB_WC_SUCCESS);
+		side_expect_send(b, 8, IB_WC_SUCCESS);
+	}
+}
+
+static void destroy_in_flight(struct kunit *test)
+{
+	struct pair_config c = {};
+	bool direct;
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		struct pair *p;
+		struct side *a, *b;
+
+		direct = i & 1;
+		c.direct = direct;
+		p = pair_create(test, &c);
+		a = &p->side[0];
+		b = &p->side[1];
+		side_recv(b, 1, DST, 1000);
+		post_send(a, 2, 1000);
+		post_read(a, 3, 50000);
+		post_write(b, 4, 50000);
+		if (i & 2)
+			fake_net_deliver(&p->net);
+		if (i & 4)
+			side_expire(a);
+		sroce_qp_destroy(b->qp);
+		b->qp = NULL;
+		fake_net_settle(&p->net);
+		if (i & 8)
+			side_expire(a);
+		pair_exit(test);
+	}
+}
+
+/* --- completion queues ------------------------------------------------------------------- */
+
+static void cq_overrun(struct kunit *test)
+{
+	struct pair_config c = { .cq_depth = 8 };
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0];
+	struct ib_wc wc;
+	u32 i;
+
+	for (i = 0; i < 20; i++)
+		post_write(a, i, 10);
+	pair_settle(p);
+	KUNIT_EXPECT_EQ(test, 1, side_events(a, IB_EVENT_CQ_ERR));
+	KUNIT_EXPECT_EQ(test, 1, side_events(a, IB_EVENT_QP_FATAL));
+	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, side_state(a));
+	/* Nothing that was there is overwritten, nothing is added any more */
+	for (i = 0; i < 8; i++) {
+		KUNIT_ASSERT_TRUE(test, side_poll(&a->scq, &wc));
+		KUNIT_EXPECT_EQ(test, i, wc.wr_id);
+		KUNIT_EXPECT_EQ(test, IB_WC_SUCCESS, wc.status);
+	}
+	post_write(a, 20, 10);
+	side_expect_none(a);
+	KUNIT_EXPECT_EQ(test, 1, side_events(a, IB_EVENT_CQ_ERR));
+	KUNIT_EXPECT_EQ(test, 1, side_events(a, IB_EVENT_QP_FATAL));
+}
+
+static void recv_cq_overrun(struct kunit *test)
+{
+	struct pair_config c = { .cq_depth = 4 };
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct ib_wc wc;
+	u32 i;
+
+	for (i = 0; i < 10; i++)
+		side_recv(b, i, DST, 10);
+	for (i = 0; i < 4; i++) {
+		post_send(a, i, 10);
+		side_expect_send(a, i, IB_WC_SUCCESS);
+	}
+	post_send(a, 4, 10);
+	KUNIT_ASSERT_TRUE(test, pair_wait(p, &a->scq, 1));
+	KUNIT_ASSERT_TRUE(test, side_poll(&a->scq, &wc));
+	KUNIT_EXPECT_EQ(test, 1, side_events(b, IB_EVENT_CQ_ERR));
+	KUNIT_EXPECT_EQ(test, 1, side_events(b, IB_EVENT_QP_FATAL));
+	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, side_state(b));
+	for (i = 0; i < 4; i++)
+		side_expect_recv(b, i, IB_WC_SUCCESS);
+	side_expect_none(b);
+}
+
+/* The queue is one completion short of full all the time */
+static void cq_just_enough(struct kunit *test)
+{
+	struct pair_config c = { .cq_depth = 8 };
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0];
+	u32 i;
+
+	for (i = 0; i < 8; i++)
+		post_write(a, i, 10);
+	for (i = 8; i < 200; i++) {
+		KUNIT_ASSERT_TRUE(test, pair_wait(p, &a->scq, 8));
+		side_expect_send(a, i - 8, IB_WC_SUCCESS);
+		post_write(a, i, 10);
+	}
+	KUNIT_EXPECT_EQ(test, 0, side_events(a, IB_EVENT_CQ_ERR));
+}
+
+static void resize(struct side *s, u32 entries, int expect)
+{
+	struct sroce_ring old = {};
+
+	KUNIT_EXPECT_EQ(s->pair->test, expect,
+			sroce_cq_resize(&s->scq, entries, &old));
+	if (old.hdr)
+		sroce_ring_free(&old);
+}
+
+static void cq_resize(struct kunit *test)
+{
+	static const u32 sizes[] = { 16, 8, 64, 32, 8, 128, 8 };
+	struct pair_config c = { .cq_depth = 8 };
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0];
+	u32 got = 0, posted = 0, i;
+
+	for (i = 0; i < 8 * ARRAY_SIZE(sizes); i++) {
+		while (posted - got < 8)
+			post_write(a, posted++, 10);
+		KUNIT_ASSERT_TRUE(test, pair_wait(p, &a->scq, 8));
+		/* All of the 8 are outstanding */
+		resize(a, 4, -EINVAL);
+		resize(a, sizes[i % ARRAY_SIZE(sizes)], 0);
+		KUNIT_EXPECT_EQ(test, sizes[i % ARRAY_SIZE(sizes)],
+				sroce_ring_entries(&a->scq.ring));
+		side_expect_send(a, got++, IB_WC_SUCCESS);
+		if (i % 3 == 0)
+			side_expect_send(a, got++, IB_WC_SUCCESS);
+	}
+	while (got != posted)
+		side_expect_send(a, got++, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 0, side_events(a, IB_EVENT_CQ_ERR));
+}
+
+/* A handler may post, poll and arm the queue that called it */
+struct ping {
+	struct side *s;
+	u32 left;
+};
+
+static void ping_handler(struct ib_cq *ibcq, void *arg)
+{
+	struct ping *ping = arg;
+	struct sroce_cq *cq = to_sroce_cq(ibcq);
+	struct ib_wc wc;
+
+	do {
+		while (side_poll(cq, &wc))
+			if (ping->left && ping->left--)
+				post_write(ping->s, 1, 10);
+	} while (sroce_cq_arm(cq, IB_CQ_NEXT_COMP |
+			      IB_CQ_REPORT_MISSED_EVENTS));
+}
+
+static void handler_posts(struct kunit *test)
+{
+	int direct;
+
+	for (direct = 0; direct < 2; direct++) {
+		struct pair_config c = { .direct = direct };
+		struct pair *p = pair_create(test, &c);
+		struct ping ping = { .s = &p->side[0], .left = 1000 };
+		int i;
+
+		ping.s->scq.ibcq.comp_handler = ping_handler;
+		ping.s->scq.ibcq.cq_context = &ping;
+		sroce_cq_arm(&ping.s->scq, IB_CQ_NEXT_COMP);
+		post_write(ping.s, 0, 10);
+		for (i = 0; i < 5000 && READ_ONCE(ping.left); i++) {
+			fake_net_settle(&p->net);
+			usleep_range(10, 100);
+		}
+		fake_net_settle(&p->net);
+		KUNIT_EXPECT_EQ(test, 0, ping.left);
+		pair_exit(test);
+	}
+}
+
+static void wait_for_tasklet(struct pair *p)
+{
+	struct side *a = &p->side[0];
+	int i;
+
+	for (i = 0; i < 1000; i++) {
+		if (p->net.sent || side_count(a, SROCE_CNT_DIRECT_PACKETS))
+			return;
+		usleep_range(1000, 2000);
+	}
+}
+
+/* Nothing is sent with interrupts off, but soon after */
+static void post_with_interrupts_off(struct kunit *test)
+{
+	int direct;
+
+	for (direct = 0; direct < 2; direct++) {
+		struct pair_config c = { .direct = direct };
+		struct pair *p = pair_create(test, &c);
+		struct side *a = &p->side[0];
+		unsigned long flags;
+		struct work w;
+
+		work_rdma(a, &w, SROCE_WR_RDMA_WRITE, 1, SRC, DST, 10000);
+		local_irq_save(flags);
+		side_try_post(a, &w);
+		local_irq_restore(flags);
+		wait_for_tasklet(p);
+		side_expect_send(a, 1, IB_WC_SUCCESS);
+		pair_exit(test);
+	}
+}
+
+/* --- shared receive queues ---------------------------------------------------------------- */
+
+static void srq_messages(struct kunit *test)
+{
+	struct pair_config c = { .srq = true, .mtu = IB_MTU_256 };
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	u32 i;
+
+	b->srq.limit = 5;
+	for (i = 0; i < 10; i++)
+		side_recv(b, i, DST, 1000);
+	for (i = 0; i < 10; i++) {
+		KUNIT_EXPECT_EQ(test, i > 5,
+				side_events(b, IB_EVENT_SRQ_LIMIT_REACHED));
+		side_fill(a, SRC, 900, i);
+		post_send(a, i, 900);
+		side_expect_send(a, i, IB_WC_SUCCESS);
+		side_expect_recv(b, i, IB_WC_SUCCESS);
+		KUNIT_EXPECT_TRUE(test, side_filled(b, DST, 900, i));
+	}
+	post_send(a, 10, 10);
+	pair_deliver(p);
+	KUNIT_EXPECT_TRUE(test, a->qp->req.rnr_wait);
+	side_recv(b, 11, DST, 10);
+	side_expect_send(a, 10, IB_WC_SUCCESS);
+	side_expect_recv(b, 11, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 1, side_events(b, IB_EVENT_SRQ_LIMIT_REACHED));
+}
+
+/* What was taken out of it is flushed, the rest stays for others */
+static void srq_last_one(struct kunit *test)
+{
+	struct pair_config c = { .srq = true, .mtu = IB_MTU_256 };
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+
+	p->net.batch = 1;
+	side_recv(b, 1, DST, 1000);
+	side_recv(b, 2, DST, 1000);
+	post_send(a, 3, 1000);
+	fake_net_deliver(&p->net);
+	side_to_error(b);
+	side_expect_recv(b, 1, IB_WC_WR_FLUSH_ERR);
+	KUNIT_EXPECT_EQ(test, 1, side_events(b, IB_EVENT_QP_LAST_WQE_REACHED));
+	pair_settle(p);
+	side_expect_none(b);
+	KUNIT_EXPECT_EQ(test, 1, sroce_ring_pending(&b->srq.ring));
+	side_to_error(b);
+	KUNIT_EXPECT_EQ(test, 1, side_events(b, IB_EVENT_QP_LAST_WQE_REACHED));
+}
+
+static struct kunit_case state_cases[] = {
+	KUNIT_CASE(drain),
+	KUNIT_CASE(drain_idle),
+	KUNIT_CASE(drain_and_modify),
+	KUNIT_CASE(drain_while_not_ready),
+	KUNIT_CASE(drain_with_losses),
+	KUNIT_CASE(drain_receives),
+	KUNIT_CASE(flush_in_order),
+	KUNIT_CASE(flush_many),
+	KUNIT_CASE(flush_partly_filled),
+	KUNIT_CASE(reset_and_again),
+	KUNIT_CASE(destroy_in_flight),
+	KUNIT_CASE(cq_overrun),
+	KUNIT_CASE(recv_cq_overrun),
+	KUNIT_CASE(cq_just_enough),
+	KUNIT_CASE(cq_resize),
+	KUNIT_CASE(handler_posts),
+	KUNIT_CASE(post_with_interrupts_off),
+	KUNIT_CASE(srq_messages),
+	KUNIT_CASE(srq_last_one),
+	{}
+};
+
+static struct kunit_suite state_suite = {
+	.name = "sroce_transport_states",
+	.exit = pair_exit,
+	.test_cases = state_cases,
+};
+
+kunit_test_suite(state_suite);

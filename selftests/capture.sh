@@ -1,0 +1,112 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# What leaves a host, looked at by a receiver that is not the driver: every ICRC, IP id, length, header bit and
+# sequence number, with trains as they are, with trains split late by the stack in software, and without trains.
+. "$(dirname "$0")/lib.sh"
+
+VERIFY=$(program verify) || bail "verify was not built"
+CHECK=$(program icrc_check) || bail "icrc_check was not built"
+rounds=4
+[ "$SET" = full ] && rounds=30
+rxe_options=
+[ "$DRIVER" != rxe ] || rxe_options=-m
+
+check "the tests' own ICRC is right" 5 "$(program wire_vectors)"
+
+field() { sed -n "s/.*[ ]*\b$1=\([0-9]*\).*/\1/p" "$2" | tail -n 1; }
+
+# captured NAME MTU OPTIONS SERVER CLIENT : run a pair while both hosts are watched
+captured() {
+	local name=$1 mtu=$2 options=$3 ns status pids=()
+	for ns in $A $B; do
+		: >"$TMP/capture.$ns"
+		# shellcheck disable=SC2086 # options
+		ip netns exec $ns "$CHECK" -i veth0 -t 120 -M "$mtu" $rxe_options $options >"$TMP/capture.$ns" 2>&1 &
+		pids+=($!)
+		wait_for 5 grep -q capturing "$TMP/capture.$ns"
+	done
+	pair "$name: traffic" 60 "$4" "$5"
+	sleep 0.2
+	kill "${pids[@]}"
+	for ns in $A $B; do
+		wait "${pids[0]}"
+		status=$?
+		pids=("${pids[@]:1}")
+		note "at $ns: $(tail -n 1 "$TMP/capture.$ns")"
+		[ $status -eq 0 ] || notes <"$TMP/capture.$ns"
+		result $status "$name: every packet to $ns is right"
+	done
+	resent=$(($(field resent "$TMP/capture.$A") + $(field resent "$TMP/capture.$B")))
+	trains=$(($(field trains "$TMP/capture.$A") + $(field trains "$TMP/capture.$B")))
+	packets=$(($(field packets "$TMP/capture.$A") + $(field packets "$TMP/capture.$B")))
+	[ $resent -le $((packets / 100)) ]
+	result $? "$name: next to nothing is sent again"
+}
+
+# traffic NAME MTU CAPTURE_OPTIONS [IP_A IP_B] : of all operations
+traffic() {
+	captured "$1" "$2" "$3" "$VERIFY -d $DEV_A -i ${4:-$IP_A}" \
+		"$VERIFY -d $DEV_B -i ${5:-$IP_B} -n $rounds -M $2 $VERIFY_OPTIONS ${4:-$IP_A}"
+}
+
+segmentation() { # segmentation on|off : of the netdevs
+	local ns
+	for ns in $A $B; do
+		in_ns $ns ethtool -K veth0 tx-udp-segmentation "$1" || return
+	done
+}
+
+# gso on|off : of the driver
+gso() {
+	local f=/sys/module/sroce/parameters/gso
+	[ -w $f ] && { [ "$1" = on ] && echo Y >$f || echo N >$f; }
+}
+
+trains_seen() {
+	[ "$DRIVER" = rxe ] && { ktap_skip "$1: trains" "rxe has none"; return; }
+	note "$trains trains, the longest $(field longest "$TMP/capture.$A") and $(field longest "$TMP/capture.$B") packets"
+	[ "$trains" "$2" 0 ]
+	result $? "$1: $3"
+}
+
+devices_up 9000
+traffic "trains, MTU 4096" 4096 ""
+trains_seen "trains, MTU 4096" -gt "there are trains"
+traffic "trains, IPv6" 4096 "" $IP6_A $IP6_B
+trains_seen "trains, IPv6" -gt "there are trains"
+traffic "trains, MTU 256" 256 ""
+if segmentation off; then
+	traffic "split in software, MTU 4096" 4096 -g
+	traffic "split in software, MTU 1024" 1024 -g
+	traffic "split in software, IPv6" 1024 -g $IP6_A $IP6_B
+	segmentation on
+else
+	ktap_skip "split in software" "no ethtool, or it cannot switch the netdev's segmentation off"
+fi
+if gso off; then
+	traffic "without trains, MTU 4096" 4096 -g
+	traffic "without trains, MTU 1024, IPv6" 1024 -g $IP6_A $IP6_B
+	gso on
+else
+	ktap_skip "without trains" "the driver has no parameter gso"
+fi
+captured "datagrams and connection set-up" 0 "" "udaddy -b $IP_A -C 50 -S 1000" "udaddy -s $IP_A -C 50 -S 1000"
+captured "rping" 0 "" "rping -s -a $IP_A -C 20 -V" "rping -c -a $IP_A -C 20 -V"
+
+# The receiver itself: it must notice what is wrong.
+if tc -n $A qdisc replace dev veth0 root netem corrupt 2%; then
+	ip netns exec $B "$CHECK" -i veth0 -t 60 -m >"$TMP/capture.$B" 2>&1 &
+	checker=$!
+	wait_for 5 grep -q capturing "$TMP/capture.$B"
+	run_pair 60 $A "$VERIFY -d $DEV_A -i $IP_A" "$B" "$VERIFY -d $DEV_B -i $IP_B -n 2 $VERIFY_OPTIONS $IP_A" >"$TMP/out"
+	kill $checker
+	wait $checker
+	[ $? -eq 1 ] && grep -q 'WRONG packet.*ICRC' "$TMP/capture.$B"
+	result $? "the receiver notices damaged packets"
+else
+	ktap_skip "the receiver notices damaged packets" "no netem"
+fi
+
+devices_up 1500
+traffic "Ethernet MTU 1500" 1024 ""
+ktap_end

@@ -1,0 +1,93 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# A link that loses, reorders, repeats and corrupts, in both directions: data stays correct, corruption is
+# counted, and what is sent again stays in proportion.
+. "$(dirname "$0")/lib.sh"
+. "$SELF/stock.sh"
+
+VERIFY=$(program verify) || bail "verify was not built"
+seconds=3
+[ "$SET" = full ] && seconds=20
+
+SERVER_DEV=$DEV_A CLIENT_NS=$B CLIENT_DEV=$DEV_B SERVER_IP=$IP_A CLIENT_IP=$IP_B
+
+# impair NETEM... : both directions
+impair() {
+	local ns
+	for ns in $A $B; do
+		tc -n $ns qdisc replace dev veth0 root netem limit 100000 "$@" || return
+	done
+}
+
+# netem says how often it did what it was asked for
+netem_did() { tc -n "$1" -s qdisc show dev veth0 | awk '/dropped/ { sub(",", "", $7); print $4, $7 }'; }
+
+packets() { in_ns "$1" cat /sys/class/net/veth0/statistics/tx_packets; }
+
+# plausible NAME PACKETS_BEFORE RETRIES_BEFORE : every impaired packet may cause a few events of
+# recovery, not hundreds
+plausible() {
+	local name=$1 sent retries
+	sent=$(($(packets $A) + $(packets $B) - $2))
+	retries=$(($(retransmissions $A $DEV_A) + $(retransmissions $B $DEV_B) - $3))
+	note "$sent frames, $retries retransmissions or requests for one, netem (packets, dropped): A $(netem_did $A) B $(netem_did $B)"
+	# 4: 4 % of all packets at an impairment of 1 %, with some room for few packets
+	[ $retries -le $((sent * 4 / 100 + 50)) ]
+	result $? "$name: no storm"
+}
+
+icrc_errors() { counter "$1" "$2" rx_icrc_encapsulated; }
+
+# under NAME NETEM... : one kind of impairment
+under() {
+	local name=$1 sent retries icrc
+	shift
+	impair "$@" || { ktap_skip "$name" "no netem"; return; }
+	sent=$(($(packets $A) + $(packets $B)))
+	retries=$(($(retransmissions $A $DEV_A) + $(retransmissions $B $DEV_B)))
+	icrc=$(($(icrc_errors $A $DEV_A) + $(icrc_errors $B $DEV_B)))
+	pair "$name: verify" $((seconds + 60)) "$VERIFY -d $DEV_A -i $IP_A" \
+		"$VERIFY -d $DEV_B -i $IP_B -t $seconds -s $RANDOM $VERIFY_OPTIONS $IP_A"
+	note "$(tail -n 1 "$TMP/client")"
+	WHERE=$name
+	perftest ib_write_bw -s 65536 -n 300
+	if [ "$SET" = full ]; then
+		perftest ib_read_bw -s 65536 -n 300
+		perftest ib_send_bw -s 65536 -n 300 -b
+		perftest ib_atomic_bw -n 300
+		pair "$name: datagrams" 60 "$(program verify_ud) -d $DEV_A -i $IP_A -l" \
+			"$(program verify_ud) -d $DEV_B -i $IP_B -l $IP_A"
+		pair "$name: rping" 60 "rping -s -a $IP_A -C 50 -V" "rping -c -a $IP_A -C 50 -V"
+	fi
+	plausible "$name" $sent $retries
+	[[ $* == corrupt* ]] || return
+	icrc=$(($(icrc_errors $A $DEV_A) + $(icrc_errors $B $DEV_B) - icrc))
+	if [ "$DRIVER" = rxe ]; then
+		ktap_skip "$name: ICRC errors are counted" "rxe has no such counter"
+		return
+	fi
+	note "$icrc ICRC errors"
+	[ $icrc -gt 0 ]
+	result $? "$name: ICRC errors are counted"
+}
+
+devices_up 9000
+stock_gids
+for percent in 0.1 1; do
+	under "loss $percent %" loss $percent%
+	under "reordering $percent %" delay 1ms reorder $(awk "BEGIN { print 100 - $percent }")%
+	under "duplication $percent %" duplicate $percent%
+	under "corruption $percent %" corrupt $percent%
+done
+under "all at once, 1 %" delay 200us loss 1% duplicate 1% corrupt 1%
+for ns in $A $B; do tc -n $ns qdisc del dev veth0 root; done
+sent=$(($(packets $A) + $(packets $B)))
+retries=$(($(retransmissions $A $DEV_A) + $(retransmissions $B $DEV_B)))
+icrc=$(($(icrc_errors $A $DEV_A) + $(icrc_errors $B $DEV_B)))
+pair "a clean link again: verify" 60 "$VERIFY -d $DEV_A -i $IP_A" "$VERIFY -d $DEV_B -i $IP_B -n 5 $VERIFY_OPTIONS $IP_A"
+retries=$(($(retransmissions $A $DEV_A) + $(retransmissions $B $DEV_B) - retries))
+icrc=$(($(icrc_errors $A $DEV_A) + $(icrc_errors $B $DEV_B) - icrc))
+note "a clean link: $retries retransmissions, $icrc ICRC errors"
+[ $icrc -eq 0 ]
+result $? "a clean link: no ICRC error"
+ktap_end
