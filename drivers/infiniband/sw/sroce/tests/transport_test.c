@@ -811,18 +811,20 @@ static void window_bound(struct kunit *test)
 	struct sroce_requester *req = &a->qp->req;
 	struct work w;
 	u32 most = 0;
+	u32 out;
 	int i;
 
-	KUNIT_EXPECT_EQ(test, req->window * p->mtu, SROCE_WINDOW_BYTES);
+	KUNIT_EXPECT_GE(test, req->window, SROCE_TRAIN_PACKETS);
 	req->window = 40;
 	for (i = 0; i < 10; i++)
 		side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_WRITE, i, SRC,
 				       DST, 256 * 15));
 	do {
-		most = max(most, (req->send_psn - req->una_psn) &
-			   SROCE_PSN_MASK);
+		out = (req->send_psn - req->una_psn) & SROCE_PSN_MASK;
+		KUNIT_EXPECT_LE(test, out, req->window);
+		most = max(most, out);
 	} while (fake_net_deliver(&p->net));
-	KUNIT_EXPECT_EQ(test, 40, most);
+	KUNIT_EXPECT_GE(test, most, 40);
 	for (i = 0; i < 10; i++)
 		side_expect_send(a, i, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, 0, p->expired);

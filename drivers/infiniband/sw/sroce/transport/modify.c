@@ -120,7 +120,7 @@ static void sroce_set_mtu(struct sroce_qp *qp, const struct ib_qp_attr *attr)
 {
 	qp->attr.path_mtu = attr->path_mtu;
 	qp->mtu = ib_mtu_enum_to_int(attr->path_mtu);
-	qp->req.window = max(SROCE_WINDOW_BYTES / qp->mtu, 64U);
+	sroce_window_init(qp);
 }
 
 /* RESET: as after create, but for the attributes of the queues themselves */
