@@ -692,6 +692,7 @@ static void read_in_chunks(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(packets); i++) {
 		len = packets[i] * 256 - 3;
 		prepare(b, a, len, i);
+		a->qp->req.window = c.window;
 		side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_READ, i, DST, SRC,
 				       len));
 		side_expect_send(a, i, IB_WC_SUCCESS);

@@ -169,9 +169,9 @@ void sroce_requester_fail(struct sroce_qp *qp, enum ib_wc_status status)
 	struct sroce_requester *req = &qp->req;
 
 	if (req->ring.index != req->fetched) {
-		sroce_send_complete(qp, sroce_slot(req, req->ring.index),
-				    status);
 		sroce_ring_consumed(&req->ring, 1);
+		sroce_send_complete(qp, sroce_slot(req, req->ring.index - 1),
+				    status);
 	}
 	if (sroce_qp_is_datagram(qp))
 		sroce_qp_send_error(qp);
@@ -190,22 +190,35 @@ static bool sroce_swqe_done(const struct sroce_requester *req,
 	return behind >= slot->npsn && behind < SROCE_MAX_NPSN * 3 / 2;
 }
 
-void sroce_requester_retire(struct sroce_qp *qp)
+static u32 sroce_done_at_head(const struct sroce_requester *req)
 {
-	struct sroce_requester *req = &qp->req;
-	struct sroce_swqe *slot;
-	u32 n = 0;
+	const struct sroce_swqe *slot;
+	u32 i;
 
-	while (req->ring.index + n != req->fetched) {
-		slot = sroce_slot(req, req->ring.index + n);
+	for (i = req->ring.index; i != req->fetched; i++) {
+		slot = sroce_slot(req, i);
 		if (slot->status != IB_WC_SUCCESS ||
 		    !sroce_swqe_done(req, slot))
 			break;
-		sroce_send_complete(qp, slot, IB_WC_SUCCESS);
-		n++;
 	}
+	return i - req->ring.index;
+}
+
+void sroce_requester_retire(struct sroce_qp *qp)
+{
+	struct sroce_requester *req = &qp->req;
+	u32 n = sroce_done_at_head(req);
+	struct sroce_swqe *slot;
+
+	/*
+	 * Room first: whoever sees a completion may post another request. The
+	 * slots stay as they are until the next one is fetched.
+	 */
 	if (n)
 		sroce_ring_consumed(&req->ring, n);
+	for (; n; n--)
+		sroce_send_complete(qp, sroce_slot(req, req->ring.index - n),
+				    IB_WC_SUCCESS);
 	/* Acknowledged faster than resent: go on behind what is complete */
 	if ((s32)(req->send - req->ring.index) < 0)
 		req->send = req->ring.index;
@@ -234,9 +247,9 @@ static bool sroce_requester_flush(struct sroce_qp *qp)
 	while (budget--) {
 		if (req->ring.index == req->fetched && !sroce_fetch(qp))
 			break;
-		slot = sroce_slot(req, req->ring.index);
-		sroce_send_complete(qp, slot, IB_WC_WR_FLUSH_ERR);
 		sroce_ring_consumed(&req->ring, 1);
+		slot = sroce_slot(req, req->ring.index - 1);
+		sroce_send_complete(qp, slot, IB_WC_WR_FLUSH_ERR);
 	}
 	req->send = req->ring.index;
 	return budget < 0;
