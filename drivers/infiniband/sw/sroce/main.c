@@ -59,3 +59,5 @@ module_exit(sroce_exit);
 MODULE_DESCRIPTION("Soft-RoCE with packet trains");
 MODULE_LICENSE("Dual BSD/GPL");
 MODULE_ALIAS_RDMA_LINK("sroce");
+/* Kernels before 6.14 have the fast CRC in modules that no symbol leads to */
+MODULE_SOFTDEP("pre: crypto-crc32");

@@ -158,9 +158,10 @@ static int check_use(const struct sroce_mr *mr, u32 key, const struct ib_pd *pd,
 {
 	if (READ_ONCE(mr->key) != key || mr->ibmr.pd != pd)
 		return -EINVAL;
-	/* Pairs with sroce_mr_publish() */
-	if (!smp_load_acquire(&mr->valid))
+	if (!READ_ONCE(mr->valid))
 		return -EINVAL;
+	/* Pairs with sroce_mr_publish() */
+	smp_rmb();
 	return access & ~mr->access ? -EACCES : 0;
 }
 
@@ -324,6 +325,21 @@ int sroce_mr_invalidate(struct sroce_mr_table *table, u32 key,
 		WRITE_ONCE(mr->valid, false);
 	rcu_read_unlock();
 	return err;
+}
+
+bool sroce_mr_quiet(struct sroce_mr_table *table, u32 key)
+{
+	struct sroce_mr *mr = find_mr(table, key);
+	bool quiet;
+
+	if (!mr)
+		return true;
+	/* The registration and this look-up */
+	quiet = refcount_read(&mr->users) <= 2;
+	/* What the users did comes before what the owner does */
+	smp_mb();
+	sroce_mr_put(mr);
+	return quiet;
 }
 
 int sroce_mr_register(struct sroce_mr *mr, const struct ib_pd *pd, u32 key,

@@ -86,9 +86,10 @@ static inline void *sroce_ring_entry(const struct sroce_ring *r, u32 index)
  */
 static inline u32 sroce_ring_pending(const struct sroce_ring *r)
 {
-	/* Pairs with the producer: the entries are read after the index */
-	u32 pending = smp_load_acquire(&r->hdr->prod) - r->index;
+	u32 pending = READ_ONCE(r->hdr->prod) - r->index;
 
+	/* Pairs with the producer: the entries are read after the index */
+	smp_rmb();
 	return pending > r->mask + 1 ? 0 : pending;
 }
 
@@ -102,8 +103,11 @@ static inline u32 sroce_ring_pending(const struct sroce_ring *r)
  */
 static inline u32 sroce_ring_room(const struct sroce_ring *r)
 {
-	/* Pairs with the consumer: it has read what is overwritten now */
-	u32 used = r->index - smp_load_acquire(&r->hdr->cons);
+	/*
+	 * Pairs with the consumer, who has read what is overwritten now: a
+	 * store that depends on a load stays behind it.
+	 */
+	u32 used = r->index - READ_ONCE(r->hdr->cons);
 
 	return used > r->mask ? 0 : r->mask + 1 - used;
 }
@@ -113,7 +117,8 @@ static inline void sroce_ring_produced(struct sroce_ring *r, u32 n)
 {
 	r->index += n;
 	/* Pairs with the consumer: the entries are there before the index */
-	smp_store_release(&r->hdr->prod, r->index);
+	smp_wmb();
+	WRITE_ONCE(r->hdr->prod, r->index);
 }
 
 static inline void sroce_ring_consumed(struct sroce_ring *r, u32 n)

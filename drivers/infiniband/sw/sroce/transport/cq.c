@@ -28,7 +28,8 @@ void sroce_cq_cleanup(struct sroce_cq *cq)
 /* Consumer's index, as far as it can be believed */
 static u32 sroce_cq_cons(const struct sroce_cq *cq)
 {
-	return cq->user ? smp_load_acquire(&cq->ring.hdr->cons) : cq->cons;
+	/* What is overwritten depends on this load: see sroce_ring_room() */
+	return cq->user ? READ_ONCE(cq->ring.hdr->cons) : cq->cons;
 }
 
 static u32 sroce_cq_used(const struct sroce_cq *cq)

@@ -68,6 +68,7 @@ struct sroce_gap {
 enum sroce_swqe_state {
 	SROCE_SWQE_READY,	/* fetched, nothing sent */
 	SROCE_SWQE_SENT,	/* its first packet has left */
+	SROCE_SWQE_QUIET,	/* key invalidated, its last users not gone */
 	SROCE_SWQE_DONE,	/* waits for earlier ones to complete */
 };
 
@@ -94,6 +95,20 @@ struct sroce_swqe {
 	u32 chunk;
 	struct sroce_send_wqe wqe;
 	u8 data[];
+};
+
+/**
+ * struct sroce_rtt - a measurement of the round trip under way (see window.c)
+ * @at: when the packet before @psn was sent; 0: none under way
+ * @min: shortest round trip seen, in ns
+ * @psn: an ACK up to here ends the measurement
+ * @limited: the window has kept the requester from sending since
+ */
+struct sroce_rtt {
+	u64 at;
+	u64 min;
+	u32 psn;
+	bool limited;
 };
 
 /**
@@ -129,6 +144,7 @@ struct sroce_batch {
  * @una_psn: oldest PSN neither acknowledged nor received
  * @rd_outstanding: READs and atomics sent and not answered
  * @window: most PSNs outstanding
+ * @rtt: what @window depends on
  * @retries: left before the QP gives up
  * @rnr_retries: likewise for receiver-not-ready
  * @rnr_wait: sending stops until the timer fires
@@ -157,6 +173,7 @@ struct sroce_requester {
 	u32 una_psn;
 	u32 rd_outstanding;
 	u32 window;
+	struct sroce_rtt rtt;
 	u8 retries;
 	u8 rnr_retries;
 	bool rnr_wait;
@@ -232,6 +249,8 @@ enum sroce_ack_state {
  * @comm_est: IB_EVENT_COMM_EST was raised
  * @last_wqe: IB_EVENT_QP_LAST_WQE_REACHED was raised
  * @gap: requests seen since the gap was reported
+ * @inv_wait: the message has arrived and its key was invalidated, but the
+ *	region is still in use
  * @have_wqe: @wqe holds the receive work request of the current message
  * @wqe: private copy, with room for max_recv_sge elements
  * @recv_len: bytes its elements have together
@@ -248,7 +267,7 @@ enum sroce_ack_state {
  * @nres: entries of @res
  * @res_next: next entry to use
  * @jobs: responses to send, a circle of @njobs
- * @njobs: entries of @jobs
+ * @njobs: entries of @jobs, a power of two
  * @job_head: next to send
  * @job_tail: next to fill
  */
@@ -265,6 +284,7 @@ struct sroce_responder {
 	bool rnr_sent;
 	bool comm_est;
 	bool last_wqe;
+	bool inv_wait;
 	bool have_wqe;
 	u32 epsn;
 	u32 msn;

@@ -182,9 +182,12 @@ void sroce_requester_fail(struct sroce_qp *qp, enum ib_wc_status status)
 static bool sroce_swqe_done(const struct sroce_requester *req,
 			    const struct sroce_swqe *slot)
 {
+	/* Behind its beginning; far behind means before it, as PSNs wrap */
+	u32 behind = (req->una_psn - slot->first_psn) & SROCE_PSN_MASK;
+
 	if (slot->state != SROCE_SWQE_SENT)
 		return slot->state == SROCE_SWQE_DONE;
-	return sroce_psn_diff(sroce_swqe_end(slot), req->una_psn) <= 0;
+	return behind >= slot->npsn && behind < SROCE_MAX_NPSN * 3 / 2;
 }
 
 void sroce_requester_retire(struct sroce_qp *qp)
@@ -289,13 +292,30 @@ static enum sroce_step sroce_step_local(struct sroce_qp *qp,
 	if (slot->wqe.opcode == SROCE_WR_LOCAL_INV &&
 	    qp->req.ring.index != qp->req.send)
 		return SROCE_STEP_WAIT;
-	status = sroce_local_op(qp, slot);
-	if (status != IB_WC_SUCCESS)
-		return sroce_step_fail(qp, slot, status);
+	if (slot->state == SROCE_SWQE_READY) {
+		status = sroce_local_op(qp, slot);
+		if (status != IB_WC_SUCCESS)
+			return sroce_step_fail(qp, slot, status);
+		slot->state = SROCE_SWQE_QUIET;
+	}
+	if (slot->wqe.opcode == SROCE_WR_LOCAL_INV &&
+	    !sroce_mr_quiet(&qp->port->mrs, slot->wqe.invalidate_rkey)) {
+		sroce_half_kick(&qp->req.half);
+		return SROCE_STEP_WAIT;
+	}
 	slot->state = SROCE_SWQE_DONE;
 	qp->req.send++;
 	sroce_requester_retire(qp);
 	return SROCE_STEP_ON;
+}
+
+/* PSNs of one READ request: several together fill the window */
+static u32 sroce_read_chunk(const struct sroce_qp *qp)
+{
+	u32 requests = clamp_t(u32, qp->attr.max_rd_atomic, 1, 4);
+	u32 window = qp->req.window;
+
+	return max(window / requests, min_t(u32, window, SROCE_TRAIN_PACKETS));
 }
 
 /* First packet of a work request: it gets its PSNs */
@@ -314,7 +334,7 @@ static enum sroce_step sroce_begin(struct sroce_qp *qp,
 	if (slot->op == SROCE_OP_SEND || slot->op == SROCE_OP_WRITE ||
 	    slot->op == SROCE_OP_READ)
 		slot->npsn = sroce_packets(slot->length, qp->mtu);
-	slot->chunk = min(slot->npsn, req->window);
+	slot->chunk = min(slot->npsn, sroce_read_chunk(qp));
 	slot->state = SROCE_SWQE_SENT;
 	return SROCE_STEP_ON;
 }
@@ -340,8 +360,10 @@ static void sroce_sent(struct sroce_qp *qp, u32 npsn)
 	if (sroce_psn_diff(req->send_psn, req->next_psn) < 0)
 		sroce_qp_count(qp, SROCE_CNT_RETRANS_PACKETS, npsn);
 	req->send_psn = sroce_psn_add(req->send_psn, npsn);
-	if (sroce_psn_diff(req->send_psn, req->next_psn) > 0)
+	if (sroce_psn_diff(req->send_psn, req->next_psn) > 0) {
 		req->next_psn = req->send_psn;
+		sroce_window_sent(req);
+	}
 	sroce_requester_arm(qp);
 }
 
@@ -367,6 +389,34 @@ static int sroce_gather_packets(struct sroce_qp *qp, struct sroce_gather *g,
 	return *n ? 0 : -EINVAL;
 }
 
+/*
+ * Packets that the next train may have: none when the window has room for only
+ * a stump of what is there, while ACKs that will make more are on their way.
+ */
+static u32 sroce_train_room(struct sroce_requester *req, u32 wanted)
+{
+	u32 out = sroce_outstanding(req);
+	u32 room = req->window - min(req->window, out);
+
+	if (room >= wanted || room >= SROCE_TRAIN_STUMP || !out)
+		return min(room, wanted);
+	sroce_window_full(req);
+	return 0;
+}
+
+/* May a request go out that has responses? */
+static bool sroce_request_room(struct sroce_qp *qp)
+{
+	struct sroce_requester *req = &qp->req;
+
+	if (req->rd_outstanding >= qp->attr.max_rd_atomic)
+		return false;
+	if (sroce_outstanding(req) < req->window)
+		return true;
+	sroce_window_full(req);
+	return false;
+}
+
 /* One train of a SEND or RDMA WRITE */
 static enum sroce_step sroce_step_data(struct sroce_qp *qp,
 				       struct sroce_tx *tx,
@@ -374,8 +424,8 @@ static enum sroce_step sroce_step_data(struct sroce_qp *qp,
 {
 	struct sroce_requester *req = &qp->req;
 	u32 k = (req->send_psn - slot->first_psn) & SROCE_PSN_MASK;
-	u32 room = req->window - min(req->window, sroce_outstanding(req));
-	u32 n = min3(slot->npsn - k, room, (u32)SROCE_TRAIN_PACKETS);
+	u32 n = sroce_train_room(req, min_t(u32, slot->npsn - k,
+					    SROCE_TRAIN_PACKETS));
 	struct sroce_gather *g;
 	struct sroce_train t;
 
@@ -424,8 +474,7 @@ static enum sroce_step sroce_step_read(struct sroce_qp *qp,
 	u32 n = min(slot->chunk - k % slot->chunk, slot->npsn - k);
 	struct sroce_train t;
 
-	if (req->rd_outstanding >= qp->attr.max_rd_atomic ||
-	    sroce_outstanding(req) >= req->window)
+	if (!sroce_request_room(qp))
 		return SROCE_STEP_WAIT;
 	sroce_train_init(qp, &t, slot);
 	t.flags = SROCE_START | SROCE_END | SROCE_ACKREQ;
@@ -480,15 +529,12 @@ static enum sroce_step sroce_step_single(struct sroce_qp *qp,
 	struct sroce_train t;
 	u32 one = 1;
 
-	if (req->rd_outstanding >= qp->attr.max_rd_atomic ||
-	    sroce_outstanding(req) >= req->window)
+	if (!sroce_request_room(qp))
 		return SROCE_STEP_WAIT;
 	g = sroce_gather_begin();
 	if (len && sroce_gather_packets(qp, g, slot, 0, &one)) {
 		sroce_gather_end(g);
-		slot->status = IB_WC_LOC_PROT_ERR;
-		sroce_requester_retire(qp);
-		return SROCE_STEP_WAIT;
+		return sroce_step_fail(qp, slot, IB_WC_LOC_PROT_ERR);
 	}
 	sroce_train_init(qp, &t, slot);
 	t.flags = SROCE_START | SROCE_END | SROCE_ACKREQ;

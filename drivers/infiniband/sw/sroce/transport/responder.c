@@ -246,6 +246,49 @@ static void sroce_message_received(struct sroce_qp *qp,
 	sroce_recv_complete(qp, &cqe, t->flags & SROCE_SOLICITED);
 }
 
+static void sroce_send_received(struct sroce_qp *qp, struct sroce_train *t)
+{
+	if (t->flags & SROCE_END)
+		sroce_message_received(qp, t, IB_WC_RECV, qp->resp.recv_off);
+	sroce_accepted(qp, t, t->npkts);
+}
+
+/*
+ * While the region is still being copied to or from the message is not
+ * complete: the peer is asked for its last packet again.
+ */
+static bool sroce_invalidated_quiet(struct sroce_qp *qp,
+				    const struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+
+	resp->inv_wait = !sroce_mr_quiet(&qp->port->mrs, t->inv_rkey);
+	if (resp->inv_wait)
+		sroce_owe_nak(resp, SROCE_NAK_PSN_SEQ);
+	return !resp->inv_wait;
+}
+
+static bool sroce_invalidate_asked(struct sroce_qp *qp,
+				   const struct sroce_train *t)
+{
+	if (sroce_mr_invalidate(&qp->port->mrs, t->inv_rkey, qp->pd, true)) {
+		sroce_refuse_access(qp);
+		return false;
+	}
+	return sroce_invalidated_quiet(qp, t);
+}
+
+/* The last packet of a message that has waited for its region */
+static void sroce_send_again(struct sroce_qp *qp, struct sroce_train *t)
+{
+	u16 want = SROCE_END | SROCE_INV;
+
+	if (t->op != SROCE_OP_SEND || (t->flags & want) != want)
+		sroce_refuse_request(qp);
+	else if (sroce_invalidated_quiet(qp, t))
+		sroce_send_received(qp, t);
+}
+
 static void sroce_send_request(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
@@ -275,15 +318,10 @@ static void sroce_send_request(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_refuse(qp, SROCE_NAK_REM_OP, IB_WC_LOC_PROT_ERR);
 		return;
 	}
-	if ((t->flags & SROCE_INV) &&
-	    sroce_mr_invalidate(&qp->port->mrs, t->inv_rkey, qp->pd, true)) {
-		sroce_refuse_access(qp);
-		return;
-	}
 	resp->state = t->flags & SROCE_END ? SROCE_RESP_IDLE : SROCE_RESP_SEND;
-	if (t->flags & SROCE_END)
-		sroce_message_received(qp, t, IB_WC_RECV, resp->recv_off);
-	sroce_accepted(qp, t, t->npkts);
+	if (t->flags & SROCE_INV && !sroce_invalidate_asked(qp, t))
+		return;
+	sroce_send_received(qp, t);
 }
 
 /* The RETH: the whole range is checked before the first byte is placed */
@@ -633,6 +671,10 @@ static void sroce_execute(struct sroce_qp *qp, struct sroce_train *t)
 	resp->rnr_sent = false;
 	if (resp->ack == SROCE_ACK_NAK)
 		resp->ack = SROCE_ACK_NONE;
+	if (resp->inv_wait) {
+		sroce_send_again(qp, t);
+		return;
+	}
 	if (!sroce_sequence_ok(resp, t)) {
 		sroce_refuse_request(qp);
 		return;
@@ -702,6 +744,7 @@ void sroce_responder_reset(struct sroce_responder *resp)
 	resp->rnr_sent = false;
 	resp->comm_est = false;
 	resp->last_wqe = false;
+	resp->inv_wait = false;
 	resp->have_wqe = false;
 	resp->msn = 0;
 	resp->res_next = 0;
