@@ -329,6 +329,20 @@ verdicts() {
 	done < <(grep -E '^(ok|WRONG|skip): ' "$2")
 }
 
+# program_verdicts NAME SECONDS COMMAND... : run one of our programs, take over its results; its last line
+# says how many were wrong
+program_verdicts() {
+	local name=$1 seconds=$2 status
+	shift 2
+	limit "$seconds" "$@" >"$TMP/verdicts" 2>&1
+	status=$?
+	grep '^# ' "$TMP/verdicts"
+	verdicts "$name" "$TMP/verdicts"
+	tail -n 1 "$TMP/verdicts" | grep -q ' wrong$'
+	result $? "$name: came to its end (status $status)"
+	tail -n 1 "$TMP/verdicts" | notes
+}
+
 # listening NAMESPACE : is any program there waiting for a TCP or an rdma_cm connection?
 listening() {
 	in_ns "$1" grep -qs '^ *[0-9]*: [0-9A-F]*:[0-9A-F]* 0*:0000 0A' /proc/net/tcp /proc/net/tcp6 ||

@@ -6,20 +6,7 @@
 
 QPSTATE=$(program qpstate) || bail "qpstate was not built"
 
-# states NAME COMMAND...
-states() {
-	local name=$1 status
-	shift
-	limit 120 "$@" >"$TMP/states" 2>&1
-	status=$?
-	grep '^# ' "$TMP/states"
-	verdicts "$name" "$TMP/states"
-	tail -n 1 "$TMP/states" | grep -q ' wrong$'
-	result $? "$name: came to its end (status $status)"
-	tail -n 1 "$TMP/states" | notes
-}
-
 devices_up 9000
-states "one device" in_ns $A "$QPSTATE" -d $DEV_A -i $IP_A
-states "two hosts" "$QPSTATE" -d $DEV_A -i $IP_A -D $DEV_B -I $IP_B
+program_verdicts "one device" 120 in_ns $A "$QPSTATE" -d $DEV_A -i $IP_A
+program_verdicts "two hosts" 120 "$QPSTATE" -d $DEV_A -i $IP_A -D $DEV_B -I $IP_B
 ktap_end
