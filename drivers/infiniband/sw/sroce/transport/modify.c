@@ -200,6 +200,18 @@ static void sroce_modify_apply(struct sroce_qp *qp,
 		sroce_enter_state(qp, attr->qp_state, m);
 }
 
+/* A fault may have moved the QP since the transition was found legal */
+static bool sroce_still_legal(const struct sroce_qp *qp,
+			      const struct ib_qp_attr *attr, int mask)
+{
+	if (!(mask & IB_QP_STATE) || attr->qp_state == IB_QPS_RESET ||
+	    attr->qp_state == IB_QPS_ERR)
+		return true;
+	if (qp->state == IB_QPS_SQE)
+		return attr->qp_state == IB_QPS_RTS;
+	return qp->state != IB_QPS_ERR;
+}
+
 int sroce_qp_modify(struct sroce_qp *qp, const struct ib_qp_attr *attr,
 		    int mask, struct sroce_path *path)
 {
@@ -212,11 +224,19 @@ int sroce_qp_modify(struct sroce_qp *qp, const struct ib_qp_attr *attr,
 
 	spin_lock_bh(&qp->req.half.lock);
 	spin_lock(&qp->resp.half.lock);
-	sroce_modify_apply(qp, attr, mask, &m);
+	if (sroce_still_legal(qp, attr, mask))
+		sroce_modify_apply(qp, attr, mask, &m);
+	else
+		err = -EINVAL;
 	spin_unlock(&qp->resp.half.lock);
 	spin_unlock_bh(&qp->req.half.lock);
 
+	/* The caller keeps what it gave when that was not taken */
+	if (err)
+		m.path = NULL;
 	sroce_modify_free(&m);
+	if (err)
+		return err;
 	/* Queues flush, go on, or notice that they have drained */
 	if (mask & IB_QP_STATE) {
 		sroce_half_run(&qp->req.half);
