@@ -42,3 +42,7 @@ help:
 
 -include tools/lab/lab.mk
 -include selftests/tests.mk
+
+.PHONY: bench
+bench:
+	tools/bench/bench $(BENCH)

@@ -41,7 +41,7 @@ uint32_t plan_area(const struct plan_cfg *cfg)
 {
 	uint32_t one = cfg->size_max + cfg->sges * 64 + 4 * GUARD + 256;
 
-	return max(one, 1u << 20) + cfg->batch * 64;
+	return min(max(one, 1u << 20), one * cfg->batch) + cfg->batch * 64;
 }
 
 static uint32_t pick_len(struct vt_rng *rng, uint32_t size_max, uint32_t mtu)

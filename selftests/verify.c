@@ -282,10 +282,32 @@ static void tear_down(void)
 
 /* --- posting ------------------------------------------------------------------ */
 
+static void check_async(void)
+{
+	struct ibv_async_event event;
+	char byte;
+
+	if (!recv(ctl, &byte, 1, MSG_PEEK | MSG_DONTWAIT))
+		vt_die(VT_GONE, "the peer is gone");
+	if (ibv_get_async_event(dev.ctx, &event))
+		return;
+	ibv_ack_async_event(&event);
+	if (event.event_type == IBV_EVENT_DEVICE_FATAL)
+		vt_die(VT_GONE, "the device is gone");
+	if (event.event_type <= IBV_EVENT_QP_ACCESS_ERR)
+		vt_die(VT_WRONG, "WRONG event: %s", ibv_event_type_str(event.event_type));
+}
+
 static void post_failed(const char *what, const struct link *l, int rc)
 {
-	/* a device that was removed says so with EIO */
-	vt_die(rc == EIO ? VT_GONE : VT_WRONG, "post %s on qp %u (%s): %s", what, l->qp->qp_num,
+	double end = vt_now() + 1;
+
+	/* it may fail because the device is gone: then there is an event that says so */
+	while (vt_now() < end) {
+		check_async();
+		usleep(1000);
+	}
+	vt_die(VT_WRONG, "post %s on qp %u (%s): %s", what, l->qp->qp_num,
 	       vt_state_name(vt_state(l->qp)), strerror(rc));
 }
 
@@ -510,22 +532,6 @@ static int drain(struct ibv_cq *cq, void (*handle)(const struct ibv_wc *))
 	for (i = 0; i < n; i++)
 		handle(&wc[i]);
 	return n;
-}
-
-static void check_async(void)
-{
-	struct ibv_async_event event;
-	char byte;
-
-	if (!recv(ctl, &byte, 1, MSG_PEEK | MSG_DONTWAIT))
-		vt_die(VT_GONE, "the peer is gone");
-	if (ibv_get_async_event(dev.ctx, &event))
-		return;
-	ibv_ack_async_event(&event);
-	if (event.event_type == IBV_EVENT_DEVICE_FATAL)
-		vt_die(VT_GONE, "the device is gone");
-	if (event.event_type <= IBV_EVENT_QP_ACCESS_ERR)
-		vt_die(VT_WRONG, "WRONG event: %s", ibv_event_type_str(event.event_type));
 }
 
 /* sleep until a completion is announced */

@@ -102,7 +102,7 @@ static bool is_v4(const union ibv_gid *gid)
 	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid->raw);
 }
 
-static union ibv_gid gid_of_ip(const char *ip)
+union ibv_gid vt_gid_of_ip(const char *ip)
 {
 	union ibv_gid gid = {};
 
@@ -130,7 +130,7 @@ static void choose_gid(struct vt_dev *dev, const char *ip, int gid_index)
 	int i, rank, best = 0;
 
 	if (ip)
-		wanted = gid_of_ip(ip);
+		wanted = vt_gid_of_ip(ip);
 	for (i = 0; i < dev->port.gid_tbl_len; i++) {
 		if (gid_index >= 0 && i != gid_index)
 			continue;

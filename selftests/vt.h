@@ -29,8 +29,9 @@ void vt_die(int status, const char *fmt, ...)
 	__attribute__((noreturn, format(printf, 2, 3)));
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
-#define min(a, b) ((a) < (b) ? (a) : (b))
-#define max(a, b) ((a) > (b) ? (a) : (b))
+/* each argument is evaluated once */
+#define min(a, b) ({ __typeof__(a) a_ = (a); __typeof__(b) b_ = (b); a_ < b_ ? a_ : b_; })
+#define max(a, b) ({ __typeof__(a) a_ = (a); __typeof__(b) b_ = (b); a_ > b_ ? a_ : b_; })
 
 double vt_now(void);
 
@@ -69,6 +70,7 @@ struct vt_dev {
  */
 void vt_open(struct vt_dev *dev, const char *name, const char *ip, int gid_index);
 void vt_close(struct vt_dev *dev);
+union ibv_gid vt_gid_of_ip(const char *ip);
 
 /* a page-aligned buffer and its memory region */
 struct ibv_mr *vt_mr(struct vt_dev *dev, size_t size, int access);

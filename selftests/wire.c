@@ -186,7 +186,11 @@ size_t wire_frame(uint8_t *frame, const struct wire_path *path, const void *roce
 	p += UDP_LEN;
 	memcpy(p, roce, len);
 	p += len;
-	wire_icrc(l3, p - l3, p);
+	/* without a whole BTH there is no ICRC either */
+	if (len >= BTH_LEN)
+		wire_icrc(l3, p - l3, p);
+	else
+		memset(p, 0, ICRC_LEN);
 	return p + ICRC_LEN - frame;
 }
 

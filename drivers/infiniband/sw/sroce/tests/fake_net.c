@@ -5,7 +5,7 @@
 #include "tests/fake_net.h"
 #include "transport/qp.h"
 
-/* --- sending ------------------------------------------------------------------ */
+/* --- sending ------------------------------------------------------------- */
 
 static struct fake_packet *fake_packet_alloc(struct fake_path *path, u32 len)
 {
@@ -127,7 +127,7 @@ bool fake_net_inject(struct fake_path *path, const struct sroce_train *t)
 	return true;
 }
 
-/* --- what happens on the way ----------------------------------------------------- */
+/* --- what happens on the way --------------------------------------------- */
 
 static bool fake_net_chance(struct fake_net *net, u32 per_mille)
 {
@@ -210,7 +210,7 @@ static struct fake_packet *fake_net_take(struct fake_net *net)
 	}
 }
 
-/* --- receiving --------------------------------------------------------------------- */
+/* --- receiving ----------------------------------------------------------- */
 
 struct fake_rx {
 	struct sroce_rx rx;
@@ -318,7 +318,7 @@ void fake_net_release(struct fake_net *net)
 	spin_unlock_bh(&net->lock);
 }
 
-/* --- making and ending ---------------------------------------------------------------- */
+/* --- making and ending --------------------------------------------------- */
 
 void fake_net_init(struct fake_net *net, u64 seed)
 {

@@ -84,7 +84,7 @@ struct fake_log {
  * @log: the last of them, a circle
  */
 struct fake_net {
-	spinlock_t lock;
+	spinlock_t lock;	/* of the lists and the log */
 	struct list_head queue;
 	struct list_head held;
 	struct rnd_state rnd;

@@ -34,7 +34,7 @@ static void post_good(struct side *a, u64 id)
 	side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_WRITE, id, SRC, 0, 10));
 }
 
-/* --- requests that the peer refuses -------------------------------------------------- */
+/* --- requests that the peer refuses -------------------------------------- */
 
 /**
  * struct refusal - a request that is refused
@@ -277,7 +277,7 @@ static void key_lost_in_message(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, side_events(b, IB_EVENT_QP_ACCESS_ERR));
 }
 
-/* --- receives that do not fit ----------------------------------------------------------- */
+/* --- receives that do not fit -------------------------------------------- */
 
 static void send_into(struct kunit *test, u32 len, struct ib_recv_wr *wr,
 		      enum ib_wc_status status, enum ib_wc_status recv)
@@ -366,7 +366,7 @@ static void receive_malformed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, side_state(b));
 }
 
-/* --- packets that no sound sender sends ---------------------------------------------------- */
+/* --- packets that no sound sender sends ---------------------------------- */
 
 /**
  * struct packet - one of a sequence of requests
@@ -515,7 +515,7 @@ static void invalid_request(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, untouched(b));
 }
 
-/* --- packets that are nobody's ---------------------------------------------------------------- */
+/* --- packets that are nobody's ------------------------------------------- */
 
 static void expect_unnoticed(struct pair *p)
 {
@@ -611,7 +611,7 @@ static void not_connected(struct kunit *test)
 	side_expect_send(b, 3, IB_WC_SUCCESS);
 }
 
-/* --- work requests that cannot be sent -------------------------------------------------------- */
+/* --- work requests that cannot be sent ----------------------------------- */
 
 struct local_error {
 	const char *name;
@@ -632,7 +632,7 @@ static void foreign_lkey(struct side *s, struct work *w)
 					     SROCE_MR_DMA, 0);
 
 	KUNIT_ASSERT_FALSE(s->pair->test, IS_ERR(mr));
-	mr->access = PAIR_ALL_ACCESS;
+	mr->access = PAIR_MR_ACCESS;
 	sroce_mr_publish(mr);
 	w->sge[0].lkey = mr->key;
 	/* Its key may be named although it is gone */
@@ -810,7 +810,7 @@ static void local_failure(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, untouched(b));
 }
 
-/* --- responses that are wrong ---------------------------------------------------------------------- */
+/* --- responses that are wrong -------------------------------------------- */
 
 static void answer(struct kunit *test, u8 opcode, u32 len, u8 response,
 		   u32 response_len)
@@ -884,7 +884,7 @@ static void cannot_send_again(struct kunit *test)
 
 	mr = sroce_mr_alloc(&a->port.mrs, &a->pd, SROCE_MR_DMA, 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
-	mr->access = PAIR_ALL_ACCESS;
+	mr->access = PAIR_MR_ACCESS;
 	sroce_mr_publish(mr);
 	work_rdma(a, &w, SROCE_WR_RDMA_WRITE, 1, SRC, DST, 10);
 	w.sge[0].lkey = mr->key;

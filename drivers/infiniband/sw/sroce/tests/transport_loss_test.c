@@ -79,7 +79,7 @@ static void post_add(struct side *a, u64 id, u32 local, u32 cell)
 	side_post(a, &w);
 }
 
-/* --- sequence NAK --------------------------------------------------------------------- */
+/* --- sequence NAK -------------------------------------------------------- */
 
 static void one_nak_for_a_gap(struct kunit *test)
 {
@@ -199,7 +199,7 @@ static void gap_across_psn_wrap(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
 }
 
-/* --- duplicates -------------------------------------------------------------------------- */
+/* --- duplicates ---------------------------------------------------------- */
 
 static void ack_lost(struct kunit *test)
 {
@@ -339,6 +339,42 @@ static void atomic_response_lost(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 6, side_count(b, SROCE_CNT_RX_ATOMIC_REQUESTS));
 }
 
+static void post_atomic_write(struct side *a, u64 id, u64 value)
+{
+	struct work w;
+
+	work_init(&w, SROCE_WR_ATOMIC_WRITE, id);
+	work_remote(a, &w, 0x40000);
+	w.wqe.flags |= SROCE_SEND_INLINE;
+	w.wqe.inline_len = 8;
+	w.inline_data = &value;
+	side_post(a, &w);
+}
+
+/* Done again it would undo what was written since */
+static void atomic_write_response_lost(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule rules[] = {
+		treat(b, SROCE_OP_READ_RESP, 0, 2, FAKE_DROP), {}
+	};
+	u64 *cell = (u64 *)(b->mem + 0x40000);
+
+	pair_rules(p, rules);
+	post_atomic_write(a, 1, 1);
+	pair_deliver(p);
+	KUNIT_EXPECT_EQ(test, 1, *cell);
+	*cell = 5;
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 5, *cell);
+	KUNIT_EXPECT_EQ(test, 2, p->expired);
+	post_atomic_write(a, 2, 7);
+	side_expect_send(a, 2, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 7, *cell);
+}
+
 /* The responder sends later answers even if an earlier request comes again */
 static void late_duplicate_of_read(struct kunit *test)
 {
@@ -420,7 +456,7 @@ static void region_lost_while_read(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, side_events(b, IB_EVENT_QP_ACCESS_ERR));
 }
 
-/* --- lost READ responses ------------------------------------------------------------------- */
+/* --- lost READ responses ------------------------------------------------- */
 
 static void read_response_lost(struct kunit *test)
 {
@@ -538,7 +574,7 @@ static void implied_by_ack(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, side_count(a, SROCE_CNT_IMPLIED_NAK_SEQ_ERR));
 }
 
-/* --- receiver not ready ------------------------------------------------------------------------ */
+/* --- receiver not ready -------------------------------------------------- */
 
 static void not_ready(struct kunit *test)
 {
@@ -679,10 +715,11 @@ static void nak_while_waiting(struct kunit *test)
 	side_expect_recv(b, 2, IB_WC_SUCCESS);
 }
 
-/* --- giving up ----------------------------------------------------------------------------------- */
+/* --- giving up ----------------------------------------------------------- */
 
 static void peer_dead(struct kunit *test, int retry)
 {
+	enum sroce_counter exceeded = SROCE_CNT_REQ_TRANSPORT_RETRIES_EXCEEDED;
 	struct pair_config c = { .retry = retry ?: -1 };
 	struct pair *p = loss_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
@@ -707,8 +744,7 @@ static void peer_dead(struct kunit *test, int retry)
 	KUNIT_EXPECT_EQ(test, retry + 1, side_sent(a, SROCE_OP_WRITE, -1));
 	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, side_state(a));
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, side_state(b));
-	KUNIT_EXPECT_EQ(test, 1, side_count(a,
-				SROCE_CNT_REQ_TRANSPORT_RETRIES_EXCEEDED));
+	KUNIT_EXPECT_EQ(test, 1, side_count(a, exceeded));
 	pair_exit(test);
 }
 
@@ -757,7 +793,7 @@ static void progress_reloads_retries(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 2, a->qp->req.retries);
 }
 
-/* --- strange responses ------------------------------------------------------------------------------- */
+/* --- strange responses --------------------------------------------------- */
 
 static void ignored_acks(struct kunit *test)
 {
@@ -813,7 +849,7 @@ static void one_ack_for_all(struct kunit *test)
 	KUNIT_EXPECT_LT(test, side_sent(b, SROCE_OP_ACK, -1), 10);
 }
 
-/* --- the clock --------------------------------------------------------------------------------------------- */
+/* --- the clock ----------------------------------------------------------- */
 
 static bool wait_really(struct pair *p, struct sroce_cq *cq, struct ib_wc *wc)
 {
@@ -900,6 +936,7 @@ static struct kunit_case loss_cases[] = {
 	KUNIT_CASE(hostile_duplicates),
 	KUNIT_CASE(every_request_twice),
 	KUNIT_CASE(atomic_response_lost),
+	KUNIT_CASE(atomic_write_response_lost),
 	KUNIT_CASE(late_duplicate_of_read),
 	KUNIT_CASE(duplicate_of_read_without_region),
 	KUNIT_CASE(region_lost_while_read),

@@ -4,7 +4,7 @@
 
 #include "tests/transport_pair.h"
 
-/* --- data ------------------------------------------------------------------------- */
+/* --- data ---------------------------------------------------------------- */
 
 static u8 side_byte(u32 i, u32 seed)
 {
@@ -31,7 +31,7 @@ bool side_filled(struct side *s, u32 off, u32 len, u32 seed)
 	return true;
 }
 
-/* --- states ------------------------------------------------------------------------ */
+/* --- states -------------------------------------------------------------- */
 
 void side_modify(struct side *s, struct ib_qp_attr *attr, int mask)
 {
@@ -123,7 +123,7 @@ void side_to_rts(struct side *s)
 			      IB_QP_MAX_QP_RD_ATOMIC);
 }
 
-/* --- making --------------------------------------------------------------------------- */
+/* --- making -------------------------------------------------------------- */
 
 static void side_event(struct ib_event *event, void *arg)
 {
@@ -275,7 +275,7 @@ struct pair *pair_create(struct kunit *test, const struct pair_config *config)
 	return p;
 }
 
-/* --- ending ----------------------------------------------------------------------------- */
+/* --- ending -------------------------------------------------------------- */
 
 static void side_destroy_qp(struct side *s)
 {
@@ -321,7 +321,7 @@ void pair_exit(struct kunit *test)
 	kvfree(p);
 }
 
-/* --- work requests ------------------------------------------------------------------------ */
+/* --- work requests ------------------------------------------------------- */
 
 struct work *work_init(struct work *w, u8 opcode, u64 wr_id)
 {
@@ -412,6 +412,7 @@ static int side_srq_recv(struct side *s, const struct ib_recv_wr *wr)
 
 	err = sroce_rq_write(&srq->ring, srq->prod, srq->max_sge, wr);
 	if (!err)
+		/* As any poster: the entry is there before the index */
 		smp_store_release(&srq->ring.hdr->prod, ++srq->prod);
 	return err;
 }
@@ -441,7 +442,7 @@ void side_recv(struct side *s, u64 wr_id, u32 off, u32 len)
 	KUNIT_ASSERT_EQ(s->pair->test, side_try_recv(s, &wr), 0);
 }
 
-/* --- time ------------------------------------------------------------------------------------ */
+/* --- time ---------------------------------------------------------------- */
 
 /* Makes the deadline pass; what fires is what the timer would call */
 bool side_expire(struct side *s)
@@ -517,7 +518,7 @@ void pair_deliver(struct pair *p)
 	fake_net_settle(&p->net);
 }
 
-/* --- completions -------------------------------------------------------------------------------- */
+/* --- completions --------------------------------------------------------- */
 
 bool side_poll(struct sroce_cq *cq, struct ib_wc *wc)
 {
@@ -547,7 +548,7 @@ void side_expect_none(struct side *s)
 			       "recv %llu, status %d", wc.wr_id, wc.status);
 }
 
-/* --- packets --------------------------------------------------------------------------------------- */
+/* --- packets ------------------------------------------------------------- */
 
 static bool rule_applies(const struct rule *r, const struct fake_packet *p)
 {

@@ -8,14 +8,16 @@
 
 #include <kunit/test.h>
 
+#include "compat.h"
 #include "tests/fake_net.h"
 #include "transport/internal.h"
 
 #define PAIR_MEM_ORDER 9
 #define PAIR_MEM (PAGE_SIZE << PAIR_MEM_ORDER)
 
-#define PAIR_ALL_ACCESS (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ | \
-			 IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC)
+#define PAIR_MR_ACCESS (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ | \
+			IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC)
+#define PAIR_ALL_ACCESS (PAIR_MR_ACCESS | IB_ACCESS_FLUSH_GLOBAL)
 
 struct pair;
 
@@ -149,7 +151,7 @@ static inline u64 side_count(struct side *s, enum sroce_counter id)
 	return sroce_counter_read(s->port.counters, id);
 }
 
-/* --- work requests ------------------------------------------------------------- */
+/* --- work requests ------------------------------------------------------- */
 
 /* Local and remote ranges are given by their offset in the sides' memory */
 struct work *work_init(struct work *w, u8 opcode, u64 wr_id);
@@ -169,7 +171,7 @@ void side_post(struct side *s, struct work *w);
 int side_try_recv(struct side *s, const struct ib_recv_wr *wr);
 void side_recv(struct side *s, u64 wr_id, u32 off, u32 len);
 
-/* --- completions ----------------------------------------------------------------- */
+/* --- completions --------------------------------------------------------- */
 
 /* Take one completion; false when there is none */
 bool side_poll(struct sroce_cq *cq, struct ib_wc *wc);
@@ -220,7 +222,7 @@ static inline void side_expect_recv(struct side *s, u64 wr_id,
 /* Nothing is left in a side's completion queues */
 void side_expect_none(struct side *s);
 
-/* --- packets --------------------------------------------------------------------- */
+/* --- packets ------------------------------------------------------------- */
 
 /**
  * struct rule - what shall happen to some of the packets
@@ -264,7 +266,7 @@ void side_inject_ack(struct side *from, u8 syndrome, u32 psn);
 /* PSN of the first packet that a side sends */
 u32 side_first_psn(const struct side *s);
 
-/* --- data ------------------------------------------------------------------------- */
+/* --- data ---------------------------------------------------------------- */
 
 /* Bytes that differ from place to place and from one @seed to the next */
 void side_fill(struct side *s, u32 off, u32 len, u32 seed);

@@ -47,7 +47,7 @@ static bool draining(struct side *s)
 	return attr.sq_draining;
 }
 
-/* --- SQD ---------------------------------------------------------------------------- */
+/* --- SQD ----------------------------------------------------------------- */
 
 static void drain(struct kunit *test)
 {
@@ -176,7 +176,7 @@ static void drain_receives(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, side_events(a, IB_EVENT_SQ_DRAINED));
 }
 
-/* --- ERR ------------------------------------------------------------------------------ */
+/* --- ERR ----------------------------------------------------------------- */
 
 static void flush_in_order(struct kunit *test)
 {
@@ -251,7 +251,7 @@ static void flush_partly_filled(struct kunit *test)
 	side_expect_none(b);
 }
 
-/* --- RESET ------------------------------------------------------------------------------- */
+/* --- RESET --------------------------------------------------------------- */
 
 static void connect(struct side *s)
 {
@@ -265,6 +265,7 @@ static void reset_and_again(struct kunit *test)
 	struct pair_config c = { .mtu = IB_MTU_256 };
 	struct pair *p = pair_create(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
+	struct ib_recv_wr wr = {};
 	int i;
 
 	for (i = 0; i < 5; i++) {
@@ -287,8 +288,7 @@ static void reset_and_again(struct kunit *test)
 		side_expect_none(a);
 		side_expect_none(b);
 		fake_net_purge(&p->net);
-		KUNIT_EXPECT_NE(test, 0, side_try_recv(a,
-						&(struct ib_recv_wr){}));
+		KUNIT_EXPECT_NE(test, 0, side_try_recv(a, &wr));
 		p->config.psn += 0x3000;
 		connect(a);
 		connect(b);
@@ -333,7 +333,7 @@ static void destroy_in_flight(struct kunit *test)
 	}
 }
 
-/* --- completion queues ------------------------------------------------------------------- */
+/* --- completion queues --------------------------------------------------- */
 
 static void cq_overrun(struct kunit *test)
 {
@@ -518,7 +518,7 @@ static void post_with_interrupts_off(struct kunit *test)
 	}
 }
 
-/* --- shared receive queues ---------------------------------------------------------------- */
+/* --- shared receive queues ----------------------------------------------- */
 
 static void srq_messages(struct kunit *test)
 {

@@ -10,6 +10,8 @@
 
 /* A train has at most this many packets and bytes; the window is larger */
 #define SROCE_TRAIN_PACKETS 64
+/* ... and a longer message waits rather than send fewer than this */
+#define SROCE_TRAIN_STUMP 8
 #define SROCE_TRAIN_BYTES (256 * 1024)
 
 /*
@@ -18,11 +20,13 @@
  */
 #define SROCE_TRAIN_BVECS (SROCE_TRAIN_BYTES / 4096 + 2 * SROCE_MAX_SGE)
 
+/* PSNs of 2 GiB in the smallest packets: half of all there are */
+#define SROCE_MAX_NPSN (1U << 23)
+
 /* Trains that one half sends before it lets others run */
 #define SROCE_SEND_BUDGET 16
 
-/* Bytes in flight per QP, and of one QP in the stack's queues */
-#define SROCE_WINDOW_BYTES (1024 * 1024)
+/* Bytes of one half in the stack's queues; more where the window is larger */
 #define SROCE_TXQ_BYTES (2 * 1024 * 1024)
 
 /* Trains from QPs of this host that may wait in an inbox */
@@ -310,6 +314,26 @@ void sroce_requester_arm(struct sroce_qp *qp);
 void sroce_requester_rnr_wait(struct sroce_qp *qp, u8 code);
 
 void sroce_requester_timer_init(struct sroce_requester *req);
+
+/* --- window.c ------------------------------------------------------------ */
+
+/* A new path: start over */
+void sroce_window_init(struct sroce_qp *qp);
+
+/* Packets up to @send_psn were sent for the first time */
+void sroce_window_sent(struct sroce_requester *req);
+
+/* @una_psn moved */
+void sroce_window_acked(struct sroce_qp *qp);
+
+/* Packets have to be sent again */
+void sroce_window_lost(struct sroce_qp *qp);
+
+/* The window is what keeps the requester from sending */
+static inline void sroce_window_full(struct sroce_requester *req)
+{
+	req->rtt.limited = true;
+}
 
 /* --- batch.c ------------------------------------------------------------ */
 

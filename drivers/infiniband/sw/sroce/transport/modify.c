@@ -3,6 +3,7 @@
  * State changes that the consumer asks for. Which are legal was checked before
  * (ib_modify_qp_is_ok()); here they take effect, under both locks.
  */
+#include <linux/log2.h>
 #include <linux/slab.h>
 
 #include "net/net.h"
@@ -24,8 +25,11 @@ static int sroce_modify_alloc(struct sroce_modify *m,
 		return 0;
 	/* One more than the peer may have outstanding: the newest duplicate */
 	m->nres = attr->max_dest_rd_atomic + 1;
-	/* Answers to duplicates may wait beside answers to new requests */
-	m->njobs = 2 * m->nres;
+	/*
+	 * Answers to duplicates may wait beside answers to new requests. The
+	 * indices of this circle run through all 32 bits.
+	 */
+	m->njobs = roundup_pow_of_two(2 * m->nres);
 	m->res = kcalloc(m->nres, sizeof(*m->res), GFP_KERNEL_ACCOUNT);
 	m->jobs = kcalloc(m->njobs, sizeof(*m->jobs), GFP_KERNEL_ACCOUNT);
 	if (m->res && m->jobs)
@@ -116,7 +120,7 @@ static void sroce_set_mtu(struct sroce_qp *qp, const struct ib_qp_attr *attr)
 {
 	qp->attr.path_mtu = attr->path_mtu;
 	qp->mtu = ib_mtu_enum_to_int(attr->path_mtu);
-	qp->req.window = max(SROCE_WINDOW_BYTES / qp->mtu, 64U);
+	sroce_window_init(qp);
 }
 
 /* RESET: as after create, but for the attributes of the queues themselves */

@@ -98,6 +98,20 @@ struct sroce_swqe {
 };
 
 /**
+ * struct sroce_rtt - a measurement of the round trip under way (see window.c)
+ * @at: when the packet before @psn was sent; 0: none under way
+ * @min: shortest round trip seen, in ns
+ * @psn: an ACK up to here ends the measurement
+ * @limited: the window has kept the requester from sending since
+ */
+struct sroce_rtt {
+	u64 at;
+	u64 min;
+	u32 psn;
+	bool limited;
+};
+
+/**
  * struct sroce_batch - whether a process posts a stream (see batch.c)
  * @timer: ends the wait for more
  * @waiting: @timer is going to fire
@@ -130,6 +144,7 @@ struct sroce_batch {
  * @una_psn: oldest PSN neither acknowledged nor received
  * @rd_outstanding: READs and atomics sent and not answered
  * @window: most PSNs outstanding
+ * @rtt: what @window depends on
  * @retries: left before the QP gives up
  * @rnr_retries: likewise for receiver-not-ready
  * @rnr_wait: sending stops until the timer fires
@@ -158,6 +173,7 @@ struct sroce_requester {
 	u32 una_psn;
 	u32 rd_outstanding;
 	u32 window;
+	struct sroce_rtt rtt;
 	u8 retries;
 	u8 rnr_retries;
 	bool rnr_wait;
@@ -251,7 +267,7 @@ enum sroce_ack_state {
  * @nres: entries of @res
  * @res_next: next entry to use
  * @jobs: responses to send, a circle of @njobs
- * @njobs: entries of @jobs
+ * @njobs: entries of @jobs, a power of two
  * @job_head: next to send
  * @job_tail: next to fill
  */

@@ -169,9 +169,9 @@ void sroce_requester_fail(struct sroce_qp *qp, enum ib_wc_status status)
 	struct sroce_requester *req = &qp->req;
 
 	if (req->ring.index != req->fetched) {
-		sroce_send_complete(qp, sroce_slot(req, req->ring.index),
-				    status);
 		sroce_ring_consumed(&req->ring, 1);
+		sroce_send_complete(qp, sroce_slot(req, req->ring.index - 1),
+				    status);
 	}
 	if (sroce_qp_is_datagram(qp))
 		sroce_qp_send_error(qp);
@@ -182,27 +182,43 @@ void sroce_requester_fail(struct sroce_qp *qp, enum ib_wc_status status)
 static bool sroce_swqe_done(const struct sroce_requester *req,
 			    const struct sroce_swqe *slot)
 {
+	/* Behind its beginning; far behind means before it, as PSNs wrap */
+	u32 behind = (req->una_psn - slot->first_psn) & SROCE_PSN_MASK;
+
 	if (slot->state != SROCE_SWQE_SENT)
 		return slot->state == SROCE_SWQE_DONE;
-	return sroce_psn_diff(sroce_swqe_end(slot), req->una_psn) <= 0;
+	return behind >= slot->npsn && behind < SROCE_MAX_NPSN * 3 / 2;
+}
+
+static u32 sroce_done_at_head(const struct sroce_requester *req)
+{
+	const struct sroce_swqe *slot;
+	u32 i;
+
+	for (i = req->ring.index; i != req->fetched; i++) {
+		slot = sroce_slot(req, i);
+		if (slot->status != IB_WC_SUCCESS ||
+		    !sroce_swqe_done(req, slot))
+			break;
+	}
+	return i - req->ring.index;
 }
 
 void sroce_requester_retire(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
+	u32 n = sroce_done_at_head(req);
 	struct sroce_swqe *slot;
-	u32 n = 0;
 
-	while (req->ring.index + n != req->fetched) {
-		slot = sroce_slot(req, req->ring.index + n);
-		if (slot->status != IB_WC_SUCCESS ||
-		    !sroce_swqe_done(req, slot))
-			break;
-		sroce_send_complete(qp, slot, IB_WC_SUCCESS);
-		n++;
-	}
+	/*
+	 * Room first: whoever sees a completion may post another request. The
+	 * slots stay as they are until the next one is fetched.
+	 */
 	if (n)
 		sroce_ring_consumed(&req->ring, n);
+	for (; n; n--)
+		sroce_send_complete(qp, sroce_slot(req, req->ring.index - n),
+				    IB_WC_SUCCESS);
 	/* Acknowledged faster than resent: go on behind what is complete */
 	if ((s32)(req->send - req->ring.index) < 0)
 		req->send = req->ring.index;
@@ -231,9 +247,9 @@ static bool sroce_requester_flush(struct sroce_qp *qp)
 	while (budget--) {
 		if (req->ring.index == req->fetched && !sroce_fetch(qp))
 			break;
-		slot = sroce_slot(req, req->ring.index);
-		sroce_send_complete(qp, slot, IB_WC_WR_FLUSH_ERR);
 		sroce_ring_consumed(&req->ring, 1);
+		slot = sroce_slot(req, req->ring.index - 1);
+		sroce_send_complete(qp, slot, IB_WC_WR_FLUSH_ERR);
 	}
 	req->send = req->ring.index;
 	return budget < 0;
@@ -306,6 +322,15 @@ static enum sroce_step sroce_step_local(struct sroce_qp *qp,
 	return SROCE_STEP_ON;
 }
 
+/* PSNs of one READ request: several together fill the window */
+static u32 sroce_read_chunk(const struct sroce_qp *qp)
+{
+	u32 requests = clamp_t(u32, qp->attr.max_rd_atomic, 1, 4);
+	u32 window = qp->req.window;
+
+	return max(window / requests, min_t(u32, window, SROCE_TRAIN_PACKETS));
+}
+
 /* First packet of a work request: it gets its PSNs */
 static enum sroce_step sroce_begin(struct sroce_qp *qp,
 				   struct sroce_swqe *slot)
@@ -322,7 +347,7 @@ static enum sroce_step sroce_begin(struct sroce_qp *qp,
 	if (slot->op == SROCE_OP_SEND || slot->op == SROCE_OP_WRITE ||
 	    slot->op == SROCE_OP_READ)
 		slot->npsn = sroce_packets(slot->length, qp->mtu);
-	slot->chunk = min(slot->npsn, req->window);
+	slot->chunk = min(slot->npsn, sroce_read_chunk(qp));
 	slot->state = SROCE_SWQE_SENT;
 	return SROCE_STEP_ON;
 }
@@ -348,8 +373,10 @@ static void sroce_sent(struct sroce_qp *qp, u32 npsn)
 	if (sroce_psn_diff(req->send_psn, req->next_psn) < 0)
 		sroce_qp_count(qp, SROCE_CNT_RETRANS_PACKETS, npsn);
 	req->send_psn = sroce_psn_add(req->send_psn, npsn);
-	if (sroce_psn_diff(req->send_psn, req->next_psn) > 0)
+	if (sroce_psn_diff(req->send_psn, req->next_psn) > 0) {
 		req->next_psn = req->send_psn;
+		sroce_window_sent(req);
+	}
 	sroce_requester_arm(qp);
 }
 
@@ -375,6 +402,34 @@ static int sroce_gather_packets(struct sroce_qp *qp, struct sroce_gather *g,
 	return *n ? 0 : -EINVAL;
 }
 
+/*
+ * Packets that the next train may have: none when the window has room for only
+ * a stump of what is there, while ACKs that will make more are on their way.
+ */
+static u32 sroce_train_room(struct sroce_requester *req, u32 wanted)
+{
+	u32 out = sroce_outstanding(req);
+	u32 room = req->window - min(req->window, out);
+
+	if (room >= wanted || room >= SROCE_TRAIN_STUMP || !out)
+		return min(room, wanted);
+	sroce_window_full(req);
+	return 0;
+}
+
+/* May a request go out that has responses? */
+static bool sroce_request_room(struct sroce_qp *qp)
+{
+	struct sroce_requester *req = &qp->req;
+
+	if (req->rd_outstanding >= qp->attr.max_rd_atomic)
+		return false;
+	if (sroce_outstanding(req) < req->window)
+		return true;
+	sroce_window_full(req);
+	return false;
+}
+
 /* One train of a SEND or RDMA WRITE */
 static enum sroce_step sroce_step_data(struct sroce_qp *qp,
 				       struct sroce_tx *tx,
@@ -382,8 +437,8 @@ static enum sroce_step sroce_step_data(struct sroce_qp *qp,
 {
 	struct sroce_requester *req = &qp->req;
 	u32 k = (req->send_psn - slot->first_psn) & SROCE_PSN_MASK;
-	u32 room = req->window - min(req->window, sroce_outstanding(req));
-	u32 n = min3(slot->npsn - k, room, (u32)SROCE_TRAIN_PACKETS);
+	u32 n = sroce_train_room(req, min_t(u32, slot->npsn - k,
+					    SROCE_TRAIN_PACKETS));
 	struct sroce_gather *g;
 	struct sroce_train t;
 
@@ -432,8 +487,7 @@ static enum sroce_step sroce_step_read(struct sroce_qp *qp,
 	u32 n = min(slot->chunk - k % slot->chunk, slot->npsn - k);
 	struct sroce_train t;
 
-	if (req->rd_outstanding >= qp->attr.max_rd_atomic ||
-	    sroce_outstanding(req) >= req->window)
+	if (!sroce_request_room(qp))
 		return SROCE_STEP_WAIT;
 	sroce_train_init(qp, &t, slot);
 	t.flags = SROCE_START | SROCE_END | SROCE_ACKREQ;
@@ -488,15 +542,12 @@ static enum sroce_step sroce_step_single(struct sroce_qp *qp,
 	struct sroce_train t;
 	u32 one = 1;
 
-	if (req->rd_outstanding >= qp->attr.max_rd_atomic ||
-	    sroce_outstanding(req) >= req->window)
+	if (!sroce_request_room(qp))
 		return SROCE_STEP_WAIT;
 	g = sroce_gather_begin();
 	if (len && sroce_gather_packets(qp, g, slot, 0, &one)) {
 		sroce_gather_end(g);
-		slot->status = IB_WC_LOC_PROT_ERR;
-		sroce_requester_retire(qp);
-		return SROCE_STEP_WAIT;
+		return sroce_step_fail(qp, slot, IB_WC_LOC_PROT_ERR);
 	}
 	sroce_train_init(qp, &t, slot);
 	t.flags = SROCE_START | SROCE_END | SROCE_ACKREQ;

@@ -69,6 +69,7 @@ void sroce_requester_progress(struct sroce_qp *qp)
 	if (req->recovering &&
 	    sroce_psn_diff(req->una_psn, req->recover) > 0)
 		req->recovering = false;
+	sroce_window_acked(qp);
 	req->deadline = 0;
 	if (sroce_in_flight(req))
 		sroce_requester_arm(qp);
@@ -115,6 +116,7 @@ void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why)
 		sroce_requester_fail(qp, IB_WC_RETRY_EXC_ERR);
 		return;
 	}
+	sroce_window_lost(qp);
 	req->recovering = true;
 	req->recover = req->una_psn;
 	/* Whatever has a gap before it now belongs to the new stream */

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * How much may be in flight.
+ *
+ * Go-back-N repeats everything behind a loss, so the window should be no larger
+ * than the path needs: it starts small, and doubles per round trip while it is
+ * what holds the sender back and the round trip has not grown, that is, while
+ * packets do not queue. A loss halves it, down to a size that still makes whole
+ * trains. (Round trip against its minimum: as TCP Vegas, Brakmo and Peterson
+ * 1995.)
+ */
+#include <linux/ktime.h>
+
+#include "transport/internal.h"
+
+#define SROCE_WINDOW_START (256 * 1024)
+#define SROCE_WINDOW_MOST (16 * 1024 * 1024)
+
+static void sroce_window_set(struct sroce_qp *qp, u32 packets)
+{
+	struct sroce_requester *req = &qp->req;
+
+	req->window = clamp_t(u32, packets, SROCE_TRAIN_PACKETS,
+			      SROCE_WINDOW_MOST / qp->mtu);
+	/* What is on a long path may all be in the stack: netem, a slow link */
+	req->half.txq.limit = max_t(u32, SROCE_TXQ_BYTES,
+				    4 * req->window * qp->mtu);
+}
+
+void sroce_window_init(struct sroce_qp *qp)
+{
+	memset(&qp->req.rtt, 0, sizeof(qp->req.rtt));
+	sroce_window_set(qp, SROCE_WINDOW_START / qp->mtu);
+}
+
+void sroce_window_sent(struct sroce_requester *req)
+{
+	if (req->rtt.at)
+		return;
+	req->rtt.at = ktime_get_ns();
+	req->rtt.psn = req->send_psn;
+	req->rtt.limited = false;
+}
+
+void sroce_window_acked(struct sroce_qp *qp)
+{
+	struct sroce_rtt *rtt = &qp->req.rtt;
+	u64 ns;
+
+	if (!rtt->at || sroce_psn_diff(qp->req.una_psn, rtt->psn) < 0)
+		return;
+	ns = ktime_get_ns() - rtt->at;
+	rtt->at = 0;
+	/* A route may become longer: forget the minimum slowly */
+	rtt->min += rtt->min / 64;
+	if (!rtt->min || ns < rtt->min)
+		rtt->min = ns;
+	if (rtt->limited && ns < 2 * rtt->min)
+		sroce_window_set(qp, 2 * qp->req.window);
+}
+
+void sroce_window_lost(struct sroce_qp *qp)
+{
+	/* A repeated packet's ACK says nothing about the time it took */
+	qp->req.rtt.at = 0;
+	sroce_window_set(qp, qp->req.window / 2);
+}

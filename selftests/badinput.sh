@@ -1,0 +1,80 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# A process that lies to the kernel: in structures, sizes, handles, keys, mappings, doorbells and ring contents;
+# left to its end, and killed in the middle. Another process on the same device must not notice, and the kernel
+# log must be clean afterwards.
+#
+# ROUNDS=N (3; 30 in a full run)  SEED=N
+. "$(dirname "$0")/lib.sh"
+
+HOSTILE=$(program hostile) && VERIFY=$(program verify) || bail "hostile or verify was not built"
+[ "$SET" = full ] && : "${ROUNDS:=30}"
+: "${ROUNDS:=3}" "${SEED:=$RANDOM}"
+RANDOM=$SEED
+note "SEED=$SEED ROUNDS=$ROUNDS"
+if [ "$DRIVER" != sroce ]; then
+	ktap_skip "hostile" "it speaks sroce's ABI only"
+	ktap_end
+fi
+
+# hostile [OPTIONS] : on host A's device
+hostile() {
+	ip netns exec $A "$HOSTILE" -u "/dev/infiniband/$(uverbs_of $A $DEV_A)" -g "$(gid_index $A $DEV_A $IP_A)" \
+		-G "$(gid_of $IP_A)" "${others[@]}" "$@"
+}
+
+# uverbs_of NAMESPACE DEVICE
+uverbs_of() {
+	# shellcheck disable=SC2016 # for the inner shell
+	in_ns "$1" bash -c 'grep -lx "$0" /sys/class/infiniband_verbs/*/ibdev | cut -d / -f 5' "$2"
+}
+
+complaints() { dmesg | grep -cE 'WARNING:|BUG:|UBSAN|Oops|general protection|refcount_t|Call Trace'; }
+
+devices_up 9000
+before=$(complaints)
+
+# somebody else, all the time
+seconds=$((ROUNDS * 4 + 20))
+ip netns exec $A "$VERIFY" -d $DEV_A -i $IP_A --show-qps >"$TMP/bystander" 2>&1 &
+bystander=$!
+ip netns exec $B "$VERIFY" -d $DEV_B -i $IP_B -t $seconds -m 65536 $IP_A >"$TMP/peer" 2>&1 &
+peer=$!
+wait_for 10 grep -q 'qp .*peer' "$TMP/bystander"
+others=()
+for q in $(awk '/^qp / { print $2 }' "$TMP/bystander"); do others+=(-q "$q"); done
+
+hostile -t 5 -s "$SEED" >"$TMP/hostile" 2>&1
+status=$?
+grep '^# ' "$TMP/hostile"
+verdicts "hostile" "$TMP/hostile"
+tail -n 1 "$TMP/hostile" | grep -q ' wrong$'
+result $? "hostile: came to its end (status $status)"
+tail -n 1 "$TMP/hostile" | notes
+
+for ((i = 1; i <= ROUNDS; i++)); do
+	hostile -t 30 -s $RANDOM >"$TMP/hostile" 2>&1 &
+	victim=$!
+	sleep "$((2 + RANDOM % 2)).$((RANDOM % 10))"
+	kill -9 $victim
+	# it must not be stuck in the kernel
+	wait_for 10 eval "! kill -0 $victim"
+	result $? "$i: killed in the middle"
+	{ wait $victim; } 2>/dev/null
+done
+wait_for 10 eval "! rdma resource show qp | grep 'link $DEV_A/' | grep -q 'comm hostile'"
+result $? "no queue pair of it is left"
+
+wait $peer && wait $bystander
+status=$?
+note "$(tail -n 1 "$TMP/bystander")"
+note "$(tail -n 1 "$TMP/peer")"
+result $status "another process did not notice"
+
+pair "new connections work" 60 "$VERIFY -d $DEV_A -i $IP_A" "$VERIFY -d $DEV_B -i $IP_B -n 3 $IP_A"
+[ "$(complaints)" -eq "$before" ]
+result $? "the kernel log is clean"
+hosts_down
+driver_unload
+result $? "the module can be removed"
+ktap_end

@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * cq: completion queues: polling, events of both kinds, resizing with traffic on,
+ * many queues on one channel, several threads, and overflow.
+ *
+ *	cq -d DEVICE -i IP [-D DEVICE_OF_PEER -I IP_OF_PEER]
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "vt.h"
+
+#define DEPTH 64
+
+static struct vt_dev devs[2];
+static struct vt_dev *peer_dev;
+static struct ibv_mr *mr[2];
+static int failures;
+
+static void check(bool ok, const char *what)
+{
+	printf("%s: %s\n", ok ? "ok" : "WRONG", what);
+	fflush(stdout);
+	failures += !ok;
+}
+
+/* --- a connected pair ------------------------------------------------------------- */
+
+static struct ibv_qp *make_qp(struct vt_dev *dev, struct ibv_cq *send_cq, struct ibv_cq *recv_cq)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = send_cq,
+		.recv_cq = recv_cq,
+		.qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = DEPTH, .max_recv_wr = DEPTH, .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+	struct ibv_qp *qp = ibv_create_qp(dev->pd, &init);
+
+	if (!qp)
+		vt_die(VT_SETUP, "create qp: %s", strerror(errno));
+	return qp;
+}
+
+static void to_rts(struct ibv_qp *qp, struct vt_dev *dev, struct ibv_qp *other, struct vt_dev *other_dev)
+{
+	struct vt_conn conn = {
+		.peer = { .qpn = other->qp_num, .psn = 7, .gid = other_dev->gid },
+		.sq_psn = 7, .mtu = IBV_MTU_1024, .rd_atomic = 4, .timeout = 14, .retry_cnt = 7,
+		.rnr_retry = 7, .min_rnr_timer = 1,
+	};
+
+	if (vt_to_init(qp, VT_REMOTE_ACCESS) || vt_to_rtr(qp, dev, &conn) || vt_to_rts(qp, &conn))
+		vt_die(VT_SETUP, "qp to RTS: %s", strerror(errno));
+}
+
+static void connect_pair(struct ibv_qp *a, struct ibv_qp *b)
+{
+	to_rts(a, &devs[0], b, peer_dev);
+	to_rts(b, peer_dev, a, &devs[0]);
+}
+
+static struct ibv_cq *make_cq(struct vt_dev *dev, int depth, struct ibv_comp_channel *channel)
+{
+	struct ibv_cq *cq = ibv_create_cq(dev->ctx, depth, NULL, channel, 0);
+
+	if (!cq)
+		vt_die(VT_SETUP, "create cq: %s", strerror(errno));
+	return cq;
+}
+
+static int post_send(struct ibv_qp *qp, uint64_t id, unsigned int flags)
+{
+	struct ibv_sge sge = { (uintptr_t)mr[0]->addr, 8, mr[0]->lkey };
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = id, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = flags,
+	};
+
+	return ibv_post_send(qp, &wr, &bad);
+}
+
+static int post_recv(struct ibv_qp *qp, uint64_t id)
+{
+	struct ibv_sge sge = { (uintptr_t)mr[1]->addr, 64, mr[1]->lkey };
+	struct ibv_recv_wr *bad, wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1 };
+
+	return ibv_post_recv(qp, &wr, &bad);
+}
+
+static bool poll_one(struct ibv_cq *cq, struct ibv_wc *wc, double seconds)
+{
+	double end = vt_now() + seconds;
+
+	do
+		if (ibv_poll_cq(cq, 1, wc) == 1)
+			return true;
+	while (vt_now() < end);
+	return false;
+}
+
+static void drain(struct ibv_cq *cq)
+{
+	struct ibv_wc wc;
+
+	while (poll_one(cq, &wc, 0.02))
+		;
+}
+
+static bool event_comes(struct ibv_comp_channel *channel, struct ibv_cq *wanted, double seconds)
+{
+	struct pollfd p = { .fd = channel->fd, .events = POLLIN };
+	struct ibv_cq *cq;
+	void *context;
+
+	if (poll(&p, 1, seconds * 1000) != 1 || ibv_get_cq_event(channel, &cq, &context))
+		return false;
+	ibv_ack_cq_events(cq, 1);
+	return cq == wanted;
+}
+
+/* --- events ------------------------------------------------------------------------------ */
+
+static struct ibv_comp_channel *channel;
+static struct ibv_cq *scq, *rcq;
+static struct ibv_qp *qa, *qb;
+
+static void begin(int depth)
+{
+	channel = ibv_create_comp_channel(peer_dev->ctx);
+	scq = make_cq(&devs[0], DEPTH, NULL);
+	rcq = make_cq(peer_dev, depth, channel);
+	qa = make_qp(&devs[0], scq, scq);
+	qb = make_qp(peer_dev, rcq, rcq);
+	connect_pair(qa, qb);
+}
+
+static void end(void)
+{
+	if (ibv_destroy_qp(qa) || ibv_destroy_qp(qb) || ibv_destroy_cq(scq) || ibv_destroy_cq(rcq) ||
+	    ibv_destroy_comp_channel(channel))
+		check(false, "everything can be destroyed");
+}
+
+/* one message from a to b */
+static void message(unsigned int flags)
+{
+	struct ibv_wc wc;
+
+	post_recv(qb, 1);
+	post_send(qa, 2, IBV_SEND_SIGNALED | flags);
+	if (!poll_one(scq, &wc, 5) || wc.status)
+		vt_die(VT_WRONG, "WRONG: a message does not get through");
+}
+
+static void events(void)
+{
+	begin(DEPTH);
+	message(0);
+	check(!event_comes(channel, rcq, 0.05), "not armed: no event");
+	ibv_req_notify_cq(rcq, 0);
+	check(!event_comes(channel, rcq, 0.05), "armed, and an old completion in the queue: no event");
+	message(0);
+	check(event_comes(channel, rcq, 2), "armed, a new completion: an event");
+	message(0);
+	check(!event_comes(channel, rcq, 0.05), "an event disarms");
+	drain(rcq);
+	ibv_req_notify_cq(rcq, 0);
+	ibv_req_notify_cq(rcq, 0);
+	message(0);
+	message(0);
+	check(event_comes(channel, rcq, 2), "armed twice: an event");
+	check(!event_comes(channel, rcq, 0.05), "and only one");
+	drain(rcq);
+	ibv_req_notify_cq(rcq, 1);
+	message(0);
+	check(!event_comes(channel, rcq, 0.05), "armed for solicited ones, an ordinary message: no event");
+	message(IBV_SEND_SOLICITED);
+	check(event_comes(channel, rcq, 2), "armed for solicited ones, a solicited message: an event");
+	drain(rcq);
+	ibv_req_notify_cq(rcq, 1);
+	ibv_req_notify_cq(rcq, 0);
+	message(0);
+	check(event_comes(channel, rcq, 2), "armed for solicited ones, then for all: an event");
+	drain(rcq);
+	ibv_req_notify_cq(rcq, 0);
+	ibv_req_notify_cq(rcq, 1);
+	message(0);
+	check(event_comes(channel, rcq, 2), "armed for all, then for solicited ones: still for all");
+	drain(rcq);
+	ibv_req_notify_cq(rcq, 1);
+	post_recv(qb, 9);
+	vt_to_state(qb, IBV_QPS_ERR);
+	check(event_comes(channel, rcq, 2), "armed for solicited ones, a completion in error: an event");
+	end();
+}
+
+/* one channel for many queues: each event names its own */
+static void one_channel(void)
+{
+	struct ibv_cq *cqs[8];
+	struct ibv_qp *as[8], *bs[8];
+	bool good = true;
+	struct ibv_wc wc;
+	int i;
+
+	begin(DEPTH);
+	for (i = 0; i < 8; i++) {
+		cqs[i] = make_cq(peer_dev, 16, channel);
+		as[i] = make_qp(&devs[0], scq, scq);
+		bs[i] = make_qp(peer_dev, cqs[i], cqs[i]);
+		connect_pair(as[i], bs[i]);
+		ibv_req_notify_cq(cqs[i], 0);
+	}
+	for (i = 0; i < 8; i++) {
+		int k = i * 5 % 8;
+
+		post_recv(bs[k], k);
+		post_send(as[k], k, IBV_SEND_SIGNALED);
+		good &= event_comes(channel, cqs[k], 2) && poll_one(cqs[k], &wc, 1) && wc.wr_id == (uint64_t)k;
+	}
+	check(good, "eight queues on one channel: each event is of the right one");
+	for (i = 0; i < 8; i++)
+		if (ibv_destroy_qp(as[i]) || ibv_destroy_qp(bs[i]) || ibv_destroy_cq(cqs[i]))
+			check(false, "eight queues can be destroyed");
+	end();
+}
+
+/* --- event-driven traffic: no wake-up may be lost ------------------------------------------- */
+
+static void *sender(void *unused)
+{
+	struct ibv_wc wc;
+	int i, done = 0;
+
+	for (i = 0; i < 5000; i++) {
+		while (i - done >= 32)
+			if (poll_one(scq, &wc, 10))
+				done++;
+			else
+				return "stuck";
+		if (post_send(qa, i, IBV_SEND_SIGNALED))
+			return "post";
+		if (!(i % 7))
+			usleep(i % 50);
+	}
+	return NULL;
+}
+
+static void no_lost_wakeup(void)
+{
+	int got = 0, posted, lost = 0;
+	struct ibv_wc wc[16];
+	pthread_t thread;
+	void *how;
+
+	begin(DEPTH);
+	for (posted = 0; posted < DEPTH; posted++)
+		post_recv(qb, posted);
+	pthread_create(&thread, NULL, sender, NULL);
+	while (got < 5000 && !lost) {
+		int i, n;
+
+		ibv_req_notify_cq(rcq, 0);
+		n = ibv_poll_cq(rcq, 16, wc);
+		if (!n) {
+			/* nothing there after arming: the next one must wake us */
+			lost = !event_comes(channel, rcq, 5);
+			continue;
+		}
+		for (i = 0; i < n; i++, got++) {
+			if (wc[i].status || wc[i].wr_id != (uint64_t)got)
+				vt_die(VT_WRONG, "WRONG: receive %d: %s", got, ibv_wc_status_str(wc[i].status));
+			if (posted < 5000 + DEPTH)
+				post_recv(qb, posted++);
+		}
+	}
+	pthread_join(thread, &how);
+	printf("# %d messages by events\n", got);
+	check(!lost && !how, "5000 messages by events: no wake-up is lost");
+	end();
+}
+
+/* --- resizing ---------------------------------------------------------------------------------- */
+
+static volatile bool stop;
+static unsigned long resizes, resize_errors;
+
+static void *resizer(void *unused)
+{
+	struct vt_rng rng = { 42 };
+
+	while (!stop) {
+		/* never smaller than what may be in it */
+		if (ibv_resize_cq(rcq, DEPTH + vt_below(&rng, 2000)))
+			resize_errors++;
+		resizes++;
+		usleep(200);
+	}
+	return NULL;
+}
+
+static void resizing(void)
+{
+	struct ibv_wc wc;
+	pthread_t sending, thread;
+	int i, posted, got = 0;
+	void *how;
+
+	begin(DEPTH);
+	for (i = 0; i < 10; i++)
+		post_recv(qb, i);
+	for (i = 0; i < 10; i++) {
+		post_send(qa, i, IBV_SEND_SIGNALED);
+		poll_one(scq, &wc, 5);
+	}
+	i = ibv_resize_cq(rcq, 500);
+	if (i) {
+		printf("skip: resize [%s\n", strerror(i));
+		return;
+	}
+	check(rcq->cqe >= 500, "resize to 500");
+	check(ibv_resize_cq(rcq, 5), "resize to fewer than are in it is refused");
+	for (i = 0; i < 10 && poll_one(rcq, &wc, 1) && wc.wr_id == (uint64_t)i; i++)
+		;
+	check(i == 10, "the completions that were in it are there, in order");
+	check(ibv_resize_cq(rcq, 0x7fffffff), "resize to 2^31 - 1 is refused");
+	check(ibv_resize_cq(rcq, 0), "resize to 0 is refused");
+	for (posted = 0; posted < DEPTH; posted++)
+		post_recv(qb, posted);
+	pthread_create(&thread, NULL, resizer, NULL);
+	pthread_create(&sending, NULL, sender, NULL);
+	while (got < 5000 && poll_one(rcq, &wc, 5) && !wc.status && wc.wr_id == (uint64_t)got) {
+		got++;
+		if (posted < 5000)
+			post_recv(qb, posted++);
+	}
+	stop = true;
+	pthread_join(thread, NULL);
+	pthread_join(sending, &how);
+	printf("# %d messages, %lu resizes, %lu refused\n", got, resizes, resize_errors);
+	check(got == 5000 && !how, "resized under traffic: every completion once, in order");
+	check(!resize_errors && resizes > 3, "resized under traffic: never refused");
+	end();
+}
+
+/* --- many threads poll ---------------------------------------------------------------------------- */
+
+static unsigned char seen[5000];
+static volatile int total;
+
+static void *poller(void *unused)
+{
+	double end_time = vt_now() + 20;
+	struct ibv_wc wc;
+
+	while (total < 5000 && vt_now() < end_time) {
+		if (ibv_poll_cq(rcq, 1, &wc) != 1)
+			continue;
+		__atomic_fetch_add(&seen[wc.wr_id], 1, __ATOMIC_RELAXED);
+		if (wc.wr_id + DEPTH < 5000)
+			post_recv(qb, wc.wr_id + DEPTH);
+		__atomic_fetch_add(&total, 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+static void pollers(void)
+{
+	pthread_t sending, threads[3];
+	bool once = true;
+	void *how;
+	int i;
+
+	begin(DEPTH);
+	for (i = 0; i < DEPTH; i++)
+		post_recv(qb, i);
+	pthread_create(&sending, NULL, sender, NULL);
+	for (i = 0; i < 3; i++)
+		pthread_create(&threads[i], NULL, poller, NULL);
+	for (i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	pthread_join(sending, &how);
+	for (i = 0; i < 5000; i++)
+		once &= seen[i] == 1;
+	check(once && !how, "three threads poll and post: every completion once");
+	end();
+}
+
+/* --- overflow --------------------------------------------------------------------------------------- */
+
+static void overflow(void)
+{
+	struct ibv_async_event event;
+	bool told = false;
+	struct ibv_wc wc;
+	int i, n = 0;
+	double until;
+
+	begin(1);
+	/* the queue may be larger than was asked for, never smaller */
+	for (i = 0; i < DEPTH; i++)
+		post_recv(qb, i);
+	for (i = 0; i < DEPTH; i++)
+		post_send(qa, i, 0);
+	for (until = vt_now() + 2; vt_now() < until && !told; usleep(1000))
+		if (!ibv_get_async_event(peer_dev->ctx, &event)) {
+			told = event.event_type == IBV_EVENT_CQ_ERR && event.element.cq == rcq;
+			ibv_ack_async_event(&event);
+		}
+	check(told, "overflow: CQ_ERR is announced");
+	for (until = vt_now() + 2; vt_state(qb) != IBV_QPS_ERR && vt_now() < until;)
+		;
+	check(vt_state(qb) == IBV_QPS_ERR, "overflow: the queue pair is in error");
+	/* what was in it is not overwritten */
+	while (n < rcq->cqe && ibv_poll_cq(rcq, 1, &wc) == 1 && wc.wr_id == (uint64_t)n && !wc.status)
+		n++;
+	printf("# %d of %d entries were used\n", n, rcq->cqe);
+	check(n > 0 && n <= rcq->cqe, "overflow: the first completions are intact");
+	end();
+}
+
+static void creation(void)
+{
+	struct ibv_cq *cq;
+
+	cq = ibv_create_cq(devs[0].ctx, devs[0].attr.max_cqe, NULL, NULL, 0);
+	check(cq && cq->cqe >= devs[0].attr.max_cqe, "as many entries as the device says");
+	if (cq)
+		ibv_destroy_cq(cq);
+	check(!ibv_create_cq(devs[0].ctx, devs[0].attr.max_cqe + 1, NULL, NULL, 0), "one more is refused");
+	check(!ibv_create_cq(devs[0].ctx, 0, NULL, NULL, 0), "none is refused");
+	check(!ibv_create_cq(devs[0].ctx, 16, NULL, NULL, 1000), "a completion vector that is not there is refused");
+}
+
+int main(int argc, char **argv)
+{
+	const char *device[2] = {}, *ip[2] = {};
+	int c;
+
+	while ((c = getopt(argc, argv, "d:i:D:I:")) != -1) {
+		switch (c) {
+		case 'd': device[0] = optarg; break;
+		case 'i': ip[0] = optarg; break;
+		case 'D': device[1] = optarg; break;
+		case 'I': ip[1] = optarg; break;
+		default: vt_die(VT_SETUP, "see the top of cq.c");
+		}
+	}
+	for (c = 0; c < (device[1] ? 2 : 1); c++)
+		vt_open(&devs[c], device[c], ip[c], -1);
+	peer_dev = &devs[device[1] ? 1 : 0];
+	fcntl(peer_dev->ctx->async_fd, F_SETFL, O_NONBLOCK);
+	mr[0] = vt_mr(&devs[0], 4096, IBV_ACCESS_LOCAL_WRITE);
+	mr[1] = vt_mr(peer_dev, 4096, IBV_ACCESS_LOCAL_WRITE);
+	creation();
+	events();
+	one_channel();
+	no_lost_wakeup();
+	pollers();
+	resizing();
+	overflow();
+	printf("%d wrong\n", failures);
+	return failures ? VT_WRONG : VT_OK;
+}
