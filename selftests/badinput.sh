@@ -17,12 +17,6 @@ if [ "$DRIVER" != sroce ]; then
 	ktap_end
 fi
 
-# hostile [OPTIONS] : on host A's device
-hostile() {
-	ip netns exec $A "$HOSTILE" -u "/dev/infiniband/$(uverbs_of $A $DEV_A)" -g "$(gid_index $A $DEV_A $IP_A)" \
-		-G "$(gid_of $IP_A)" "${others[@]}" "$@"
-}
-
 # uverbs_of NAMESPACE DEVICE
 uverbs_of() {
 	# shellcheck disable=SC2016 # for the inner shell
@@ -44,7 +38,10 @@ wait_for 10 grep -q 'qp .*peer' "$TMP/bystander"
 others=()
 for q in $(awk '/^qp / { print $2 }' "$TMP/bystander"); do others+=(-q "$q"); done
 
-hostile -t 5 -s "$SEED" >"$TMP/hostile" 2>&1
+# an array and not a function, so that it can be killed
+hostile=(ip netns exec $A "$HOSTILE" -u "/dev/infiniband/$(uverbs_of $A $DEV_A)"
+	-g "$(gid_index $A $DEV_A $IP_A)" -G "::ffff:$IP_A" "${others[@]}")
+"${hostile[@]}" -t 5 -s "$SEED" >"$TMP/hostile" 2>&1
 status=$?
 grep '^# ' "$TMP/hostile"
 verdicts "hostile" "$TMP/hostile"
@@ -53,7 +50,7 @@ result $? "hostile: came to its end (status $status)"
 tail -n 1 "$TMP/hostile" | notes
 
 for ((i = 1; i <= ROUNDS; i++)); do
-	hostile -t 30 -s $RANDOM >"$TMP/hostile" 2>&1 &
+	"${hostile[@]}" -t 30 -s $RANDOM >"$TMP/hostile" 2>&1 &
 	victim=$!
 	sleep "$((2 + RANDOM % 2)).$((RANDOM % 10))"
 	kill -9 $victim

@@ -371,7 +371,6 @@ static void mappings(struct context *c)
 	check(!maps(c->fd, offset, len + 4096, PROT_READ | PROT_WRITE, MAP_SHARED), "mmap of one page more is refused");
 	check(!maps(c->fd, offset, len + (1 << 30), PROT_READ | PROT_WRITE, MAP_SHARED), "mmap of a GiB more is refused");
 	check(!maps(c->fd, offset + 4096, len, PROT_READ | PROT_WRITE, MAP_SHARED), "mmap from its second page is refused");
-	check(!maps(c->fd, offset, len, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_SHARED), "mmap for execution is refused");
 	for (i = 0; i < 5000; i++)
 		taken += maps(c->fd, (vt_rand(&rng) & 0xffffffffffull) << 12, 4096 << vt_below(&rng, 10),
 			      PROT_READ | PROT_WRITE, MAP_SHARED);

@@ -327,7 +327,7 @@ int vt_ctl_accept(uint16_t port, int timeout_s)
 int vt_ctl_connect(const char *host, uint16_t port, int timeout_s)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *ai;
-	double end = vt_now() + 10;
+	double end = vt_now() + timeout_s;
 	char service[8];
 	int fd, rc;
 
