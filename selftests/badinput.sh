@@ -39,8 +39,8 @@ others=()
 for q in $(awk '/^qp / { print $2 }' "$TMP/bystander"); do others+=(-q "$q"); done
 
 # an array and not a function, so that it can be killed
-hostile=(ip netns exec $A "$HOSTILE" -u "/dev/infiniband/$(uverbs_of $A $DEV_A)"
-	-g "$(gid_index $A $DEV_A $IP_A)" -G "::ffff:$IP_A" "${others[@]}")
+hostile=(ip netns exec "$A" "$HOSTILE" -u "/dev/infiniband/$(uverbs_of "$A" "$DEV_A")"
+	-g "$(gid_index "$A" "$DEV_A" "$IP_A")" -G "::ffff:$IP_A" "${others[@]}")
 "${hostile[@]}" -t 5 -s "$SEED" >"$TMP/hostile" 2>&1
 status=$?
 grep '^# ' "$TMP/hostile"

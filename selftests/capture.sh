@@ -62,18 +62,19 @@ gso() {
 	[ -w $f ] && { [ "$1" = on ] && echo Y >$f || echo N >$f; }
 }
 
+# trains_seen NAME : there were some
 trains_seen() {
 	[ "$DRIVER" = rxe ] && { ktap_skip "$1: trains" "rxe has none"; return; }
 	note "$trains trains, the longest $(field longest "$TMP/capture.$A") and $(field longest "$TMP/capture.$B") packets"
-	[ "$trains" "$2" 0 ]
-	result $? "$1: $3"
+	[ "$trains" -gt 0 ]
+	result $? "$1: there are trains"
 }
 
 devices_up 9000
 traffic "trains, MTU 4096" 4096 ""
-trains_seen "trains, MTU 4096" -gt "there are trains"
+trains_seen "trains, MTU 4096"
 traffic "trains, IPv6" 4096 "" $IP6_A $IP6_B
-trains_seen "trains, IPv6" -gt "there are trains"
+trains_seen "trains, IPv6"
 traffic "trains, MTU 256" 256 ""
 if segmentation off; then
 	traffic "split in software, MTU 4096" 4096 -g

@@ -19,7 +19,6 @@
 #include <rdma/ib_user_verbs.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <rdma/sroce-abi.h>
-#include <stdarg.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -31,22 +30,6 @@ static const char *uverbs;
 static int gid_index;
 static uint8_t gid[16];
 static uint32_t others[64], n_others;
-static int failures;
-
-static void check(bool ok, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-static void check(bool ok, const char *fmt, ...)
-{
-	va_list ap;
-
-	printf("%s: ", ok ? "ok" : "WRONG");
-	va_start(ap, fmt);
-	vprintf(fmt, ap);
-	va_end(ap);
-	printf("\n");
-	fflush(stdout);
-	failures += !ok;
-}
 
 /* --- commands -------------------------------------------------------------------------- */
 
@@ -194,13 +177,13 @@ static void bad_context(const char *what, const void *in, size_t in_len, size_t 
 	int fd = open(uverbs, O_RDWR), rc;
 
 	rc = get_context(fd, in, in_len, out, out_len);
-	check(!must_fail || rc, "context, %s: %s", what, rc ? strerror(rc) : "taken");
+	vt_check(!must_fail || rc, "context, %s: %s", what, rc ? strerror(rc) : "taken");
 	/* and again, properly: a refusal leaves nothing behind */
 	if (rc) {
 		struct sroce_alloc_ucontext_req req = {};
 
 		rc = get_context(fd, &req, sizeof(req), out, sizeof(out[0]));
-		check(!rc, "context, after %s: %s", what, rc ? strerror(rc) : "works");
+		vt_check(!rc, "context, after %s: %s", what, rc ? strerror(rc) : "works");
 	}
 	close(fd);
 }
@@ -232,19 +215,19 @@ static void completion_queues(struct context *c)
 
 	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
 		rc = create_cq(c->fd, sizes[i], &good, sizeof(good), &handle, &out, sizeof(out));
-		check(rc, "cq of %#x entries: %s", sizes[i], rc ? strerror(rc) : "taken");
+		vt_check(rc, "cq of %#x entries: %s", sizes[i], rc ? strerror(rc) : "taken");
 	}
 	rc = create_cq(c->fd, 16, &reserved, sizeof(reserved), &handle, &out, sizeof(out));
-	check(rc, "cq, reserved is not zero: %s", rc ? strerror(rc) : "taken");
+	vt_check(rc, "cq, reserved is not zero: %s", rc ? strerror(rc) : "taken");
 	rc = create_cq(c->fd, 16, &flags, sizeof(flags), &handle, &out, sizeof(out));
-	check(rc, "cq, unknown flags: %s", rc ? strerror(rc) : "taken");
+	vt_check(rc, "cq, unknown flags: %s", rc ? strerror(rc) : "taken");
 	rc = create_cq(c->fd, 16, (void *)longer, sizeof(longer), &handle, &out, sizeof(out));
-	check(rc, "cq, longer and not zero: %s", rc ? strerror(rc) : "taken");
+	vt_check(rc, "cq, longer and not zero: %s", rc ? strerror(rc) : "taken");
 	/* an answer that has no room may not leave a queue behind that nobody can map */
 	rc = create_cq(c->fd, 16, &good, sizeof(good), &handle, &out, 8);
-	check(true, "cq, little room for the answer: %s", rc ? strerror(rc) : "taken");
+	vt_check(true, "cq, little room for the answer: %s", rc ? strerror(rc) : "taken");
 	rc = create_cq(c->fd, 16, &good, sizeof(good), &handle, &out, sizeof(out));
-	check(!rc, "cq, a good one: %s", rc ? strerror(rc) : "works");
+	vt_check(!rc, "cq, a good one: %s", rc ? strerror(rc) : "works");
 }
 
 static void bad_qp(struct context *c, const char *what, const struct ib_uverbs_create_qp *cmd)
@@ -254,7 +237,7 @@ static void bad_qp(struct context *c, const char *what, const struct ib_uverbs_c
 	struct sroce_create_qp_resp out;
 	int rc = create_qp(c->fd, cmd, &in, sizeof(in), &resp, &out, sizeof(out));
 
-	check(rc, "qp, %s: %s", what, rc ? strerror(rc) : "taken");
+	vt_check(rc, "qp, %s: %s", what, rc ? strerror(rc) : "taken");
 }
 
 static void queue_pairs(struct context *c)
@@ -291,9 +274,9 @@ static void queue_pairs(struct context *c)
 	BAD_QP("a pd as its cq", send_cq_handle, c->pd);
 	qp_command(&cmd, c->pd, cq, IB_UVERBS_QPT_RC);
 	rc = create_qp(c->fd, &cmd, &reserved, sizeof(reserved), &resp, &out, sizeof(out));
-	check(rc, "qp, reserved is not zero: %s", rc ? strerror(rc) : "taken");
+	vt_check(rc, "qp, reserved is not zero: %s", rc ? strerror(rc) : "taken");
 	rc = create_qp(c->fd, &cmd, NULL, 0, &resp, &out, 16);
-	check(true, "qp, little room for the answer: %s", rc ? strerror(rc) : "taken");
+	vt_check(true, "qp, little room for the answer: %s", rc ? strerror(rc) : "taken");
 }
 
 static void regions(struct context *c)
@@ -323,17 +306,17 @@ static void regions(struct context *c)
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		rc = reg_mr(c->fd, c->pd, cases[i].start ? cases[i].start : (uintptr_t)room, cases[i].length,
 			    cases[i].va, cases[i].access, &resp);
-		check(rc, "mr %s: %s", cases[i].what, rc ? strerror(rc) : "taken");
+		vt_check(rc, "mr %s: %s", cases[i].what, rc ? strerror(rc) : "taken");
 	}
 	rc = reg_mr(c->fd, 99999, (uintptr_t)room, 100, (uintptr_t)room, 1, &resp);
-	check(rc, "mr in a pd that is not there: %s", rc ? strerror(rc) : "taken");
+	vt_check(rc, "mr in a pd that is not there: %s", rc ? strerror(rc) : "taken");
 	rc = reg_mr(c->fd, c->pd, (uintptr_t)room, sizeof(room), (uintptr_t)room, 1, &resp);
-	check(!rc, "mr, a good one: %s", rc ? strerror(rc) : "works");
+	vt_check(!rc, "mr, a good one: %s", rc ? strerror(rc) : "works");
 	dereg.mr_handle = resp.mr_handle;
 	for (i = 0; i < 2; i++) {
 		rc = issue(c->fd, &(struct command){
 			IB_USER_VERBS_CMD_DEREG_MR, &dereg, sizeof(dereg), NULL, 0, NULL, 0, NULL, 0 });
-		check(!rc == !i, "mr, deregistered for the %s time: %s", i ? "second" : "first",
+		vt_check(!rc == !i, "mr, deregistered for the %s time: %s", i ? "second" : "first",
 		      rc ? strerror(rc) : "done");
 	}
 }
@@ -367,14 +350,14 @@ static void mappings(struct context *c)
 	create_cq(c->fd, 64, &in, sizeof(in), &cq, &out, sizeof(out));
 	offset = out.ring.mmap_offset;
 	len = out.ring.mmap_len;
-	check(maps(c->fd, offset, len, PROT_READ | PROT_WRITE, MAP_SHARED), "mmap of a ring as it is told");
-	check(!maps(c->fd, offset, len + 4096, PROT_READ | PROT_WRITE, MAP_SHARED), "mmap of one page more is refused");
-	check(!maps(c->fd, offset, len + (1 << 30), PROT_READ | PROT_WRITE, MAP_SHARED), "mmap of a GiB more is refused");
-	check(!maps(c->fd, offset + 4096, len, PROT_READ | PROT_WRITE, MAP_SHARED), "mmap from its second page is refused");
+	vt_check(maps(c->fd, offset, len, PROT_READ | PROT_WRITE, MAP_SHARED), "mmap of a ring as it is told");
+	vt_check(!maps(c->fd, offset, len + 4096, PROT_READ | PROT_WRITE, MAP_SHARED), "mmap of one page more is refused");
+	vt_check(!maps(c->fd, offset, len + (1 << 30), PROT_READ | PROT_WRITE, MAP_SHARED), "mmap of a GiB more is refused");
+	vt_check(!maps(c->fd, offset + 4096, len, PROT_READ | PROT_WRITE, MAP_SHARED), "mmap from its second page is refused");
 	for (i = 0; i < 5000; i++)
 		taken += maps(c->fd, (vt_rand(&rng) & 0xffffffffffull) << 12, 4096 << vt_below(&rng, 10),
 			      PROT_READ | PROT_WRITE, MAP_SHARED);
-	check(!taken, "mmap of 5000 random places is refused (%d taken)", taken);
+	vt_check(!taken, "mmap of 5000 random places is refused (%d taken)", taken);
 	ring = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, c->fd, offset);
 	if (ring == MAP_FAILED)
 		return;
@@ -385,15 +368,15 @@ static void mappings(struct context *c)
 		_exit(0);
 	}
 	waitpid(child, NULL, 0);
-	check(mremap((void *)ring, len, len + 65536, MREMAP_MAYMOVE) == MAP_FAILED, "a mapping cannot be made longer");
+	vt_check(mremap((void *)ring, len, len + 65536, MREMAP_MAYMOVE) == MAP_FAILED, "a mapping cannot be made longer");
 	destroy.cq_handle = cq;
 	i = issue(c->fd, &(struct command){
 		IB_USER_VERBS_CMD_DESTROY_CQ, &destroy, sizeof(destroy), NULL, 0, &gone, sizeof(gone), NULL, 0 });
-	check(!i, "a cq is destroyed while it is mapped: %s", i ? strerror(i) : "done");
+	vt_check(!i, "a cq is destroyed while it is mapped: %s", i ? strerror(i) : "done");
 	/* still ours to write to, whoever had the memory before or after */
 	for (i = 0; i < (int)len / 4; i++)
 		ring[i] = 0xdeadbeef;
-	check(!maps(c->fd, offset, len, PROT_READ | PROT_WRITE, MAP_SHARED), "mmap of a destroyed cq is refused");
+	vt_check(!maps(c->fd, offset, len, PROT_READ | PROT_WRITE, MAP_SHARED), "mmap of a destroyed cq is refused");
 	munmap((void *)ring, len);
 }
 
@@ -411,24 +394,24 @@ static void doorbells(struct context *c)
 	for (i = 0; i < 20000; i++)
 		if (!ioctl(c->doorbell, SROCE_IOC_DOORBELL, vt_rand(&rng)))
 			bad++;
-	check(!bad, "doorbells for 20000 random queue pairs fail (%d did not)", bad);
+	vt_check(!bad, "doorbells for 20000 random queue pairs fail (%d did not)", bad);
 	for (i = 0, bad = 0; i < 20000; i++)
 		if (!ioctl(c->doorbell, vt_rand(&rng), buf))
 			bad++;
 	/* the kernel's own, on every file: FIONBIO and FIOASYNC and their like are not ours to judge */
-	check(bad < 20, "20000 random ioctls fail (%d did not)", bad);
+	vt_check(bad < 20, "20000 random ioctls fail (%d did not)", bad);
 	for (i = 0, bad = 0; i < (int)n_others; i++)
 		if (!ioctl(c->doorbell, SROCE_IOC_DOORBELL, others[i]))
 			bad++;
-	check(!bad, "doorbells for other processes' queue pairs fail (%d of %u did not)", bad, n_others);
-	check(read(c->doorbell, buf, 64) < 0, "a doorbell cannot be read");
-	check(write(c->doorbell, buf, 64) < 0, "a doorbell cannot be written");
-	check(mmap(NULL, 4096, PROT_READ, MAP_SHARED, c->doorbell, 0) == MAP_FAILED, "a doorbell cannot be mapped");
+	vt_check(!bad, "doorbells for other processes' queue pairs fail (%d of %u did not)", bad, n_others);
+	vt_check(read(c->doorbell, buf, 64) < 0, "a doorbell cannot be read");
+	vt_check(write(c->doorbell, buf, 64) < 0, "a doorbell cannot be written");
+	vt_check(mmap(NULL, 4096, PROT_READ, MAP_SHARED, c->doorbell, 0) == MAP_FAILED, "a doorbell cannot be mapped");
 	/* it outlives its context */
 	other = open_context();
 	fd = dup(other.doorbell);
 	close_context(&other);
-	check(ioctl(fd, SROCE_IOC_DOORBELL, 0x123456) < 0, "a doorbell whose context is closed fails: %s", strerror(errno));
+	vt_check(ioctl(fd, SROCE_IOC_DOORBELL, 0x123456) < 0, "a doorbell whose context is closed fails: %s", strerror(errno));
 	close(fd);
 }
 
@@ -791,12 +774,12 @@ static void nonsense(double seconds)
 	for (i = 0; i < ARRAY_SIZE(roles); i++)
 		pthread_join(threads[i], NULL);
 	printf("# %lu work requests, %lu doorbells, %lu times to RTS\n", posted, rung, revived);
-	check(posted > 100 && rung > 10 && revived > 2, "there was work for the kernel to look at");
-	check(untouched(memory, MEMORY) && untouched(memory + 2 * MEMORY, MEMORY),
+	vt_check(posted > 100 && rung > 10 && revived > 2, "there was work for the kernel to look at");
+	vt_check(untouched(memory, MEMORY) && untouched(memory + 2 * MEMORY, MEMORY),
 	      "memory that is not registered was not written");
 	close_context(&ctx);
 	ctx = open_context();
-	check(ctx.fd >= 0, "a new context works");
+	vt_check(ctx.fd >= 0, "a new context works");
 	close_context(&ctx);
 }
 
@@ -833,6 +816,6 @@ int main(int argc, char **argv)
 	close_context(&c);
 	if (seconds > 0)
 		nonsense(seconds);
-	printf("%d wrong\n", failures);
-	return failures ? VT_WRONG : VT_OK;
+	printf("%d wrong\n", vt_failures);
+	return vt_failures ? VT_WRONG : VT_OK;
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034 # most of what is set here is for those who source it
 # What the test scripts share. Sourced, never run. It needs nothing but the driver, rdma-core's
 # tools, perftest and iproute2, so the tests run in a virtual machine and on a real one alike.
 #
@@ -185,7 +185,7 @@ trap finish EXIT
 gid_of() {
 	local a=$1 left right n i out=
 	if [[ $a != *:* ]]; then
-		# shellcheck disable=SC2046 # four numbers
+		# shellcheck disable=SC2046,SC2183 # four numbers
 		printf '0000:0000:0000:0000:0000:ffff:%02x%02x:%02x%02x\n' $(tr . ' ' <<<"$a")
 		return
 	fi

@@ -30,7 +30,8 @@ plausible() {
 	local name=$1 sent retries
 	sent=$(($(packets $A) + $(packets $B) - $2))
 	retries=$(($(retransmissions $A $DEV_A) + $(retransmissions $B $DEV_B) - $3))
-	note "$sent frames, $retries retransmissions or requests for one, netem (packets, dropped): A $(netem_did $A) B $(netem_did $B)"
+	note "$sent frames, $retries retransmissions or requests for one"
+	note "netem (packets, dropped): A $(netem_did $A) B $(netem_did $B)"
 	# 4: 4 % of all packets at an impairment of 1 %, with some room for few packets
 	[ $retries -le $((sent * 4 / 100 + 50)) ]
 	result $? "$name: no storm"
@@ -75,7 +76,7 @@ devices_up 9000
 stock_gids
 for percent in 0.1 1; do
 	under "loss $percent %" loss $percent%
-	under "reordering $percent %" delay 1ms reorder $(awk "BEGIN { print 100 - $percent }")%
+	under "reordering $percent %" delay 1ms reorder "$(awk "BEGIN { print 100 - $percent }")%"
 	under "duplication $percent %" duplicate $percent%
 	under "corruption $percent %" corrupt $percent%
 done
@@ -84,7 +85,8 @@ for ns in $A $B; do tc -n $ns qdisc del dev veth0 root; done
 sent=$(($(packets $A) + $(packets $B)))
 retries=$(($(retransmissions $A $DEV_A) + $(retransmissions $B $DEV_B)))
 icrc=$(($(icrc_errors $A $DEV_A) + $(icrc_errors $B $DEV_B)))
-pair "a clean link again: verify" 60 "$VERIFY -d $DEV_A -i $IP_A" "$VERIFY -d $DEV_B -i $IP_B -n 5 $VERIFY_OPTIONS $IP_A"
+pair "a clean link again: verify" 60 "$VERIFY -d $DEV_A -i $IP_A" \
+	"$VERIFY -d $DEV_B -i $IP_B -n 5 $VERIFY_OPTIONS $IP_A"
 retries=$(($(retransmissions $A $DEV_A) + $(retransmissions $B $DEV_B) - retries))
 icrc=$(($(icrc_errors $A $DEV_A) + $(icrc_errors $B $DEV_B) - icrc))
 note "a clean link: $retries retransmissions, $icrc ICRC errors"

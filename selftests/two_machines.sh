@@ -15,7 +15,6 @@ in_ns() {
 	[ "$1" != - ] || { "${@:2}"; return; }
 	ip netns exec "$@"
 }
-limit_here() { timeout -k 2 "$@"; }
 finish() {
 	rdma link del "$DEV" 2>/dev/null
 	rm -rf "$TMP"
@@ -24,7 +23,6 @@ has_gid() { gid_index - "$DEV" "$our"; }
 
 # meet NUMBER : wait for the other machine; its number
 meet() {
-	port=$((port + 1))
 	if [ "$number" = 1 ]; then
 		"$MEET" $port 300 "$1"
 	else
@@ -82,7 +80,7 @@ round() {
 
 driver_load
 modprobe -aq "$(driver_module)"
-limit_here 20 rdma link add "$DEV" type "$DRIVER" netdev "$netdev" || bail "no device on $netdev"
+limit 20 rdma link add "$DEV" type "$DRIVER" netdev "$netdev" || bail "no device on $netdev"
 wait_for 20 has_gid || bail "no GID of $our"
 gid=$(has_gid)
 # rxe on either side decides what verify may do

@@ -28,6 +28,15 @@ enum {
 void vt_die(int status, const char *fmt, ...)
 	__attribute__((noreturn, format(printf, 2, 3)));
 
+/*
+ * One result: prints "ok: ..." or "WRONG: ...", which the shell turns into KTAP, and
+ * counts what was wrong. With rdma_rxe, a name that contains one of
+ * vt_rxe_deviates (ends with NULL) is skipped instead.
+ */
+void vt_check(bool ok, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+extern int vt_failures;
+extern const char *const *vt_rxe_deviates;
+
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 /* each argument is evaluated once */
 #define min(a, b) ({ __typeof__(a) a_ = (a); __typeof__(b) b_ = (b); a_ < b_ ? a_ : b_; })

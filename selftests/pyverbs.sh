@@ -1,0 +1,69 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# rdma-core's own test suite, and a table of what is skipped and why. What is in pyverbs_expected (everything that
+# rdma_rxe passes) has to pass by name, unless pyverbs_waiting says which feature it waits for; a test that fails is
+# a failure whether it is in the list or not.
+#
+# PYVERBS=FOLDER   the suite, if it is not where Debian puts it. UPDATE=1: write the list from this run.
+. "$(dirname "$0")/lib.sh"
+
+expected=$SELF/pyverbs_expected
+suite=${PYVERBS:-/usr/share/doc/rdma-core/tests}
+[ -e "$suite/run_tests.py" ] && python3 -c 'import pyverbs' 2>/dev/null || {
+	ktap_skip "pyverbs" "no pyverbs, or no tests in $suite"
+	ktap_end
+}
+cp -r "$suite" "$TMP/tests"
+gunzip -q "$TMP"/tests/*.gz 2>/dev/null
+
+devices_up 9000
+limit 900 ip netns exec $A python3 "$SELF/pyverbs_run.py" "$TMP/tests" --dev $DEV_A \
+	--gid "$(gid_index $A $DEV_A $IP_A)" >"$TMP/results" 2>&1
+note "$(cut -d ' ' -f 1 "$TMP/results" | sort | uniq -c | tr -s ' \n' ' ')"
+
+if [ -n "${UPDATE:-}" ]; then
+	{
+		echo "# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB"
+		echo "# Tests of rdma-core 56.1 that pass on $DRIVER $(uname -r); made by UPDATE=1 DRIVER=$DRIVER pyverbs.sh"
+		sed -n 's/^pass //p' "$TMP/results" | sort
+	} >"$UPDATE"
+fi
+
+is_expected() { grep -qxF "$1" "$expected"; }
+# waits_for NAME : the feature that this driver does not have yet
+waits_for() { [ "$DRIVER" = sroce ] && sed -n "s/^${1//./\\.} //p" "$SELF/pyverbs_waiting" | grep .; }
+
+while read -r word name reason; do
+	name=${name%:}
+	case $word in
+	pass)
+		ktap_pass "$name"
+		waits_for "$name" >/dev/null && note "$name passes: take it out of pyverbs_waiting"
+		;;
+	fail)
+		# rdma_rxe itself: a failure that is known, because the test is not in its list
+		if [ "$DRIVER" = rxe ] && ! is_expected "$name"; then
+			ktap_skip "$name" "fails on rxe: $reason"
+		else
+			ktap_fail "$name: $reason"
+		fi
+		;;
+	skip)
+		if feature=$(waits_for "$name"); then
+			ktap_skip "$name" "waits for $feature"
+		elif is_expected "$name"; then
+			ktap_fail "$name: skipped: $reason"
+		else
+			ktap_skip "$name" "$reason"
+		fi
+		;;
+	esac
+done <"$TMP/results"
+
+# neither passed nor failed nor skipped
+for name in $(grep -v '^#' "$expected"); do
+	grep -qE "^[a-z]+ $name(:|\$)" "$TMP/results" || ktap_fail "$name: was not run"
+done
+note "why tests were skipped:"
+sed -n 's/^skip [^ ]*: //p' "$TMP/results" | sort | uniq -c | sort -rn | sed 's/^/# /'
+ktap_end
