@@ -106,7 +106,7 @@ void sroce_path_put(struct sroce_path *path);
 /**
  * sroce_path_rx_info() - what a receiver would see of a packet on this path
  * @path: path of the sender
- * @len: payload bytes of a UD packet
+ * @len: bytes from BTH to ICRC
  * @info: filled in
  *
  * For packets that are never made because the receiver is on this host.

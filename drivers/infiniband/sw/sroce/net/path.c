@@ -264,17 +264,10 @@ static void sroce_path_grh_ipv6(const struct sroce_path *path, u16 len,
 	ip->daddr = *sroce_gid_addr(&path->dgid);
 }
 
-/* UDP, BTH, DETH, payload, pad, ICRC */
-static u16 sroce_path_udp_len(u32 len)
-{
-	return sizeof(struct udphdr) + SROCE_BTH_LEN + 8 + ALIGN(len, 4) +
-	       SROCE_ICRC_LEN;
-}
-
 void sroce_path_rx_info(const struct sroce_path *path, u32 len,
 			struct sroce_rx_info *info)
 {
-	u16 udp_len = sroce_path_udp_len(len);
+	u16 udp_len = sizeof(struct udphdr) + len;
 
 	memset(info, 0, sizeof(*info));
 	info->sgid = path->sgid;

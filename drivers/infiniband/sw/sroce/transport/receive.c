@@ -112,6 +112,13 @@ bool sroce_receive(struct sroce_qp *qp, struct sroce_rx *rx)
 	return more;
 }
 
+/* Bytes of a train of one packet, had it been sent */
+static u32 sroce_train_size(const struct sroce_train *t)
+{
+	return sroce_train_hdr_len(t, 0) + ALIGN(t->bi.bi_size, 4) +
+	       SROCE_ICRC_LEN;
+}
+
 void sroce_receive_parcel(struct sroce_qp *qp, struct sroce_parcel *p)
 {
 	struct sroce_path *path = sroce_parcel_path(p);
@@ -126,6 +133,6 @@ void sroce_receive_parcel(struct sroce_qp *qp, struct sroce_parcel *p)
 		return;
 	}
 	if (sroce_qp_is_datagram(qp))
-		sroce_path_rx_info(path, t->bi.bi_size, &info);
+		sroce_path_rx_info(path, sroce_train_size(t), &info);
 	sroce_request(qp, t, &info);
 }
