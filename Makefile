@@ -37,12 +37,19 @@ help:
 ## make install            put the provider where libibverbs finds it
 ## make demo               show it working between two virtual machines
 ## make test               run every test in the lab; ends with N passed, N failed, N skipped
+## make test-full         the same with everything that takes long
 ## make bench              sroce beside rdma_rxe, siw and TCP
 ## make shell              a prompt in the lab with the device ready
 
 -include tools/lab/lab.mk
 -include selftests/tests.mk
 
-.PHONY: bench
+.PHONY: demo test test-full bench
+demo:
+	tools/demo
+test:
+	tools/test quick
+test-full:
+	tools/test full
 bench:
 	tools/bench/bench $(BENCH)
