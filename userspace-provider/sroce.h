@@ -12,6 +12,7 @@
 #include <infiniband/driver.h>
 #include <util/util.h>
 
+#include "compat.h"
 #include "lock.h"
 #include "ring.h"
 

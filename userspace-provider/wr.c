@@ -322,7 +322,7 @@ void sroce_wr_init(struct sroce_qp *qp)
 	qp_ex->wr_atomic_cmp_swp = sroce_wr_atomic_cmp_swp;
 	qp_ex->wr_atomic_fetch_add = sroce_wr_atomic_fetch_add;
 	qp_ex->wr_atomic_write = sroce_wr_atomic_write;
-	qp_ex->wr_flush = sroce_wr_flush;
+	sroce_set_wr_flush(qp_ex, sroce_wr_flush);
 	qp_ex->wr_bind_mw = sroce_wr_bind_mw;
 	qp_ex->wr_local_inv = sroce_wr_local_inv;
 
