@@ -187,6 +187,7 @@ static void sroce_half_check_space(struct sroce_half *half)
 	if (atomic_read(&half->txq.bytes) <= half->txq.limit)
 		return;
 	WRITE_ONCE(half->starved, true);
+	/* Pairs with the atomic_sub_return() of sroce_txq_done() */
 	smp_mb();
 	sroce_half_unstarve(half);
 }

@@ -21,7 +21,7 @@
 #define SROCE_TRAIN_BVECS (SROCE_TRAIN_BYTES / 4096 + 2 * SROCE_MAX_SGE)
 
 /* PSNs of 2 GiB in the smallest packets: half of all there are */
-#define SROCE_MAX_NPSN (1U << 23)
+#define SROCE_MAX_NPSN BIT(23)
 
 /* Trains that one half sends before it lets others run */
 #define SROCE_SEND_BUDGET 16

@@ -54,6 +54,7 @@ int sroce_qp_post_send(struct sroce_qp *qp, const struct ib_send_wr *wr,
 		}
 		req->posted++;
 	}
+	/* Pairs with sroce_ring_pending(): the entries come first */
 	smp_store_release(&req->ring.hdr->prod, req->posted);
 	sroce_unlock(&req->post_lock);
 
@@ -82,6 +83,7 @@ int sroce_qp_post_recv(struct sroce_qp *qp, const struct ib_recv_wr *wr,
 		}
 		resp->posted++;
 	}
+	/* Pairs with sroce_ring_pending(): the entries come first */
 	smp_store_release(&resp->ring.hdr->prod, resp->posted);
 	sroce_unlock(&resp->post_lock);
 

@@ -243,6 +243,7 @@ static bool sroce_requester_flush(struct sroce_qp *qp)
 	req->rnr_wait = false;
 	/* From now on every poster rings */
 	WRITE_ONCE(req->ring.hdr->flags, 0);
+	/* Pairs with the poster's, between its index and our flags */
 	smp_mb();
 	while (budget--) {
 		if (req->ring.index == req->fetched && !sroce_fetch(qp))

@@ -105,6 +105,7 @@ static bool sroce_responder_flush(struct sroce_qp *qp)
 	}
 	/* From now on every poster rings */
 	WRITE_ONCE(resp->ring.hdr->flags, SROCE_RQ_DOORBELL);
+	/* Pairs with the poster's, between its index and our flags */
 	smp_mb();
 	while (budget-- && sroce_recv_take(qp) != -ENOENT)
 		sroce_recv_fail(qp, IB_WC_WR_FLUSH_ERR);
@@ -561,6 +562,7 @@ static void sroce_flush_request(struct sroce_qp *qp, struct sroce_train *t)
 		return;
 	}
 	if (sroce_job_room(resp)) {
+		/* What was placed is visible to all before the answer leaves */
 		wmb();
 		sroce_answer(resp, &res);
 		sroce_accepted(qp, t, 1);

@@ -111,6 +111,7 @@ static void sroce_half_dequeued(struct sroce_half *half)
 
 	/* From here on a new arrival queues the half again */
 	clear_bit(0, &half->queued);
+	/* Pairs with the test_and_set_bit() of who has put it there */
 	smp_mb__after_atomic();
 	sroce_half_work(half);
 	sroce_qp_put(qp);
