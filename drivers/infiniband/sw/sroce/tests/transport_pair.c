@@ -195,7 +195,7 @@ static void side_make_qp(struct side *s)
 {
 	const struct pair_config *c = &s->pair->config;
 	struct ib_qp_init_attr init = {
-		.qp_type = IB_QPT_RC,
+		.qp_type = c->type,
 		.sq_sig_type = c->sig_all ? IB_SIGNAL_ALL_WR :
 					    IB_SIGNAL_REQ_WR,
 		.send_cq = &s->scq.ibcq,
@@ -212,7 +212,7 @@ static void side_make_qp(struct side *s)
 	struct sroce_qp *qp;
 
 	s->ibqp.pd = &s->pd;
-	s->ibqp.qp_type = IB_QPT_RC;
+	s->ibqp.qp_type = c->type;
 	s->ibqp.event_handler = side_event;
 	s->ibqp.qp_context = s;
 	qp = sroce_qp_create(&s->port, &s->ibqp, &init, NULL);
@@ -240,6 +240,7 @@ static void side_make(struct pair *p, int number)
 
 static void pair_fill_config(struct pair_config *c)
 {
+	c->type = c->type ?: IB_QPT_RC;
 	c->mtu = c->mtu ?: IB_MTU_1024;
 	c->depth = c->depth ?: 64;
 	c->cq_depth = c->cq_depth ?: 4 * c->depth;
@@ -608,8 +609,8 @@ struct sroce_train side_train(struct side *from, u8 op, u32 psn)
 {
 	return (struct sroce_train){
 		.op = op,
-		.service = SROCE_RC,
-		.flags = SROCE_START | SROCE_END | SROCE_ACKREQ,
+		.service = from->qp->kind->service,
+		.flags = SROCE_START | SROCE_END | from->qp->kind->train_flags,
 		.pkey = 0xffff,
 		.mtu = from->pair->mtu,
 		.dqpn = pair_peer(from)->qp->qpn,

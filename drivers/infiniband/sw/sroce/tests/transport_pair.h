@@ -57,6 +57,7 @@ struct side {
 
 /**
  * struct pair_config - how to make a pair; 0 stands for the usual
+ * @type: of both QPs (IB_QPT_RC)
  * @direct: no network between them
  * @sig_all: every send completes with a completion
  * @srq: both use a shared receive queue
@@ -73,6 +74,7 @@ struct side {
  * @seed: of the network's chances
  */
 struct pair_config {
+	enum ib_qp_type type;
 	bool direct;
 	bool sig_all;
 	bool srq;

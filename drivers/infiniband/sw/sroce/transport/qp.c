@@ -191,6 +191,7 @@ static struct sroce_qp *sroce_qp_alloc(struct sroce_port *port,
 	qp->port = port;
 	qp->pd = ibqp->pd;
 	qp->type = init->qp_type;
+	qp->kind = sroce_qp_kind(init->qp_type);
 	qp->owner = owner;
 	qp->user = owner;
 	qp->sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;

@@ -28,6 +28,22 @@
 struct sroce_qp;
 
 /**
+ * struct sroce_qp_kind - what a type of QP is
+ * @service: of its packets
+ * @acked: requests are acknowledged, and sent again when they are not
+ * @train_flags: that every request has
+ * @posts: a bit for each SROCE_WR_x that may be posted
+ * @kernel_posts: likewise, by kernel users only
+ */
+struct sroce_qp_kind {
+	u8 service;
+	bool acked;
+	u16 train_flags;
+	u64 posts;
+	u64 kernel_posts;
+};
+
+/**
  * struct sroce_half - what requester and responder have in common
  * @lock: bottom halves off; protects the half
  * @inbox: trains from QPs of this host, in order
@@ -313,7 +329,8 @@ struct sroce_responder {
  * @port: device
  * @pd: protection domain
  * @qpn: number
- * @type: transport service
+ * @type: IB_QPT_x
+ * @kind: what that means
  * @user: a process posts to it
  * @sig_all: every work request completes
  * @dead: destroyed: written under both locks, nobody starts anything any more
@@ -340,6 +357,7 @@ struct sroce_qp {
 	struct ib_pd *pd;
 	u32 qpn;
 	u8 type;
+	const struct sroce_qp_kind *kind;
 	bool user;
 	bool sig_all;
 	bool dead;

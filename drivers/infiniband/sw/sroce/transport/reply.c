@@ -191,7 +191,7 @@ bool sroce_responder_reply(struct sroce_qp *qp)
 	struct sroce_tx tx = {};
 	bool idle;
 
-	if (sroce_qp_is_datagram(qp))
+	if (!qp->kind->acked)
 		return false;
 	while (resp->job_head != resp->job_tail && !resp->half.starved &&
 	       budget--)
