@@ -439,6 +439,11 @@ bool sroce_job_room(const struct sroce_responder *resp);
 void sroce_job_repeat(struct sroce_responder *resp,
 		      const struct sroce_rd_res *res);
 
+/* --- group.c ----------------------------------------------------------------- */
+
+/* A QP ends: it is in no group any more. Context: process, may sleep. */
+void sroce_group_detach_all(struct sroce_qp *qp);
+
 /* --- uc.c -------------------------------------------------------------------- */
 
 /* Take one request of an unreliable connection. Context: responder lock held. */

@@ -15,6 +15,8 @@
 #include "transport/counters.h"
 #include "wire/train.h"
 
+#define SROCE_GROUP_BUCKETS 64
+
 struct sroce_path;
 struct sroce_qp;
 
@@ -69,6 +71,8 @@ struct sroce_xmit_ops {
  * @counters: SROCE_CNT_*
  * @ibdev: for messages and events; NULL in unit tests
  * @gsi: QP 1
+ * @groups: multicast groups that QPs are attached to, by address
+ * @ngroups: their number
  * @net_cookie: network namespace, in the form of path->net_cookie
  * @ifindex: netdev, for the direct path between QPs of one host
  * @mtu: active MTU in bytes: the most that a datagram carries
@@ -80,6 +84,8 @@ struct sroce_port {
 	struct sroce_counters __percpu *counters;
 	struct ib_device *ibdev;
 	struct sroce_qp __rcu *gsi;
+	struct hlist_head groups[SROCE_GROUP_BUCKETS];
+	u32 ngroups;
 	u64 net_cookie;
 	int ifindex;
 	u32 mtu;
@@ -140,6 +146,17 @@ struct sroce_rx {
  * Return: true when @rx->t holds a packet for another QP, false at the end.
  */
 bool sroce_receive(struct sroce_qp *qp, struct sroce_rx *rx);
+
+/**
+ * sroce_receive_group() - take a packet that was sent to a multicast group
+ * @port: device it arrived at
+ * @rx: at the packet, and still there afterwards
+ *
+ * Every QP of the device that is attached to the group gets it.
+ *
+ * Context: softirq or bottom halves off.
+ */
+void sroce_receive_group(struct sroce_port *port, const struct sroce_rx *rx);
 
 /**
  * sroce_qp_find() - look a QP number up

@@ -197,6 +197,7 @@ static struct sroce_qp *sroce_qp_alloc(struct sroce_port *port,
 	qp->sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
 	qp->state = IB_QPS_RESET;
 	spin_lock_init(&qp->state_lock);
+	INIT_LIST_HEAD(&qp->groups);
 	qp->scq = to_sroce_cq(init->send_cq);
 	qp->rcq = to_sroce_cq(init->recv_cq);
 	qp->srq = init->srq ? to_sroce_srq(init->srq) : NULL;
@@ -240,6 +241,7 @@ void sroce_qp_destroy(struct sroce_qp *qp)
 	struct sroce_path *path;
 
 	sroce_qp_unpublish(qp);
+	sroce_group_detach_all(qp);
 	spin_lock_bh(&qp->req.half.lock);
 	spin_lock(&qp->resp.half.lock);
 	qp->dead = true;

@@ -25,6 +25,10 @@
 
 #define SROCE_MAX_RD_ATOMIC 128
 
+/* Multicast groups of a device, and QPs in one of them */
+#define SROCE_MAX_GROUPS 8192
+#define SROCE_MAX_GROUP_QPS 1024
+
 struct sroce_qp;
 
 /**
@@ -346,6 +350,7 @@ struct sroce_responder {
  * @max_recv_sge: elements of a receive work request
  * @max_inline: inline bytes of a send work request
  * @owner: user context whose doorbell may ring it
+ * @groups: multicast groups it is attached to (group.c)
  * @req: requester
  * @resp: responder
  */
@@ -373,6 +378,7 @@ struct sroce_qp {
 	u32 max_recv_sge;
 	u32 max_inline;
 	void *owner;
+	struct list_head groups;
 	struct sroce_requester req;
 	struct sroce_responder resp;
 };
@@ -419,6 +425,19 @@ void sroce_qp_destroy(struct sroce_qp *qp);
  */
 int sroce_qp_modify(struct sroce_qp *qp, const struct ib_qp_attr *attr,
 		    int mask, struct sroce_path *path);
+
+/**
+ * sroce_group_attach() - let a datagram QP receive what is sent to a group
+ * @qp: QP
+ * @mgid: address of the group; IPv4 is v4-mapped
+ *
+ * Context: process, may sleep.
+ * Return: 0, -EEXIST when it does already, -ENOMEM, also for too many.
+ */
+int sroce_group_attach(struct sroce_qp *qp, const union ib_gid *mgid);
+
+/* Return: 0, or -EINVAL when it was not attached. Context: process. */
+int sroce_group_detach(struct sroce_qp *qp, const union ib_gid *mgid);
 
 /* Fill in what ib_query_qp() reports, except the address vector */
 void sroce_qp_query(struct sroce_qp *qp, struct ib_qp_attr *attr);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "transport/internal.h"
 
-static void sroce_srq_limit_event(struct sroce_srq *srq)
+void sroce_srq_limit_event(struct sroce_srq *srq)
 {
 	struct ib_event event = {
 		.device = srq->ibsrq.device,

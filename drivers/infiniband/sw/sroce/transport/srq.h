@@ -53,6 +53,9 @@ static inline struct sroce_srq *to_sroce_srq(struct ib_srq *ibsrq)
  */
 bool sroce_srq_take(struct sroce_srq *srq, struct sroce_recv_wqe *wqe);
 
+/* Raise the limit event. Context: no lock held. */
+void sroce_srq_limit_event(struct sroce_srq *srq);
+
 /**
  * sroce_rq_write() - put one receive work request into a ring, for kernel users
  * @ring: ring of a receive queue or shared receive queue

@@ -156,6 +156,7 @@ int sroce_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	if (err)
 		return err;
 	mutex_init(&obj->lock);
+	INIT_LIST_HEAD(&obj->mcasts);
 	obj->qp = sroce_qp_create(&dev->port, ibqp, init,
 				  uctx ? uctx->doorbell : NULL);
 	if (IS_ERR(obj->qp))
@@ -180,6 +181,7 @@ int sroce_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 		return err;
 	sroce_qp_unmap(obj);
 	mutex_lock(&obj->lock);
+	sroce_mcast_del_all(obj);
 	qp = obj->qp;
 	obj->qp = NULL;
 	mutex_unlock(&obj->lock);

@@ -23,6 +23,10 @@ static void sroce_query_objects(struct ib_device_attr *attr)
 	attr->max_pd = SROCE_MAX_PD;
 	attr->max_ah = SROCE_MAX_AH;
 	attr->max_mr = SROCE_MAX_MR;
+	attr->max_mcast_grp = SROCE_MAX_GROUPS;
+	attr->max_mcast_qp_attach = SROCE_MAX_GROUP_QPS;
+	attr->max_total_mcast_qp_attach =
+		SROCE_MAX_GROUPS * SROCE_MAX_GROUP_QPS;
 	attr->max_pkeys = SROCE_PKEY_TABLE_LEN;
 }
 

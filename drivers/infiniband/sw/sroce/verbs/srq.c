@@ -199,16 +199,22 @@ static int sroce_srq_resize(struct sroce_srq_obj *obj, u32 max_wr,
 	return err;
 }
 
+/* Armed with fewer than the limit left, it is reached at once */
 static int sroce_srq_set_limit(struct sroce_srq *srq, u32 limit)
 {
+	bool reached = false;
 	int err = 0;
 
 	sroce_lock(&srq->lock);
-	if (limit > sroce_ring_entries(&srq->ring))
+	if (limit > sroce_ring_entries(&srq->ring)) {
 		err = -EINVAL;
-	else
-		srq->limit = limit;
+	} else {
+		reached = sroce_ring_pending(&srq->ring) < limit;
+		srq->limit = reached ? 0 : limit;
+	}
 	sroce_unlock(&srq->lock);
+	if (reached)
+		sroce_srq_limit_event(srq);
 	return err;
 }
 
