@@ -58,6 +58,8 @@ is_in() { echo "ip -n $B maddr show dev veth0 | grep -qw $1"; }
 mckey_case() {
 	run_pair 40 $A "mckey -b $IP_A -m $GROUP4 -C 20 -S 500" $B "mckey -s -b $IP_B -m $GROUP4 -C 20 -S 500"
 	result $? "mckey"
+	run_pair 40 $A "mckey -b $IP_A -m $GROUP4 -C 20 -S 500 -l" $B "mckey -s -b $IP_B -m $GROUP4 -C 20 -S 500 -l"
+	result $? "mckey without loopback"
 }
 
 driver_load

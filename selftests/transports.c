@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * transports: unreliable connections and shared receive queues: what arrives,
- * what is dropped, and which completion, event and state an error leaves.
+ * transports: unreliable connections, shared receive queues and extended
+ * reliable connections: what arrives, what is dropped, and which completion,
+ * event and state an error leaves.
  *
  *	transports -d DEVICE -i IP [-D DEVICE_OF_PEER -I IP_OF_PEER]
  *
@@ -28,6 +29,10 @@ struct end {
 
 static struct vt_dev devs[2];
 static struct end a, b;
+
+/* XRC: the domain on b's host, and the number of the queue that a's requests name */
+static struct ibv_xrcd *xrcd;
+static uint32_t remote_srqn;
 
 /* --- ends -------------------------------------------------------------------------- */
 
@@ -111,6 +116,11 @@ static void unmake_qp(struct end *e)
 	if (e->srq && ibv_destroy_srq(e->srq))
 		vt_die(VT_WRONG, "destroy srq: %s", strerror(errno));
 	e->srq = NULL;
+	if (e == &b && xrcd) {
+		if (ibv_close_xrcd(xrcd))
+			vt_die(VT_WRONG, "close xrcd: %s", strerror(errno));
+		xrcd = NULL;
+	}
 	drain_cq(e->send_cq);
 	drain_cq(e->recv_cq);
 	while (next_event(e, &event, 0))
@@ -168,6 +178,7 @@ static struct ibv_send_wr request(struct ibv_sge *sge, uint64_t id, enum ibv_wr_
 		.send_flags = IBV_SEND_SIGNALED,
 		.imm_data = htonl(id),
 		.wr.rdma = { .remote_addr = (uintptr_t)b.mr->addr, .rkey = b.mr->rkey },
+		.qp_type.xrc.remote_srqn = remote_srqn,
 	};
 
 	*sge = (struct ibv_sge){ (uintptr_t)a.mr->addr, len, a.mr->lkey };
@@ -528,6 +539,231 @@ static void srq_datagrams(void)
 	ibv_destroy_ah(ah);
 }
 
+/* --- extended reliable connections ---------------------------------------------------------- */
+
+static struct ibv_xrcd *open_xrcd(struct ibv_context *ctx, int fd, int flags)
+{
+	struct ibv_xrcd_init_attr init = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = fd,
+		.oflags = flags,
+	};
+
+	return ibv_open_xrcd(ctx, &init);
+}
+
+static struct ibv_srq *make_xrc_srq(struct ibv_xrcd *domain, struct ibv_pd *pd, struct ibv_cq *cq, uint32_t *number)
+{
+	struct ibv_srq_init_attr_ex init = {
+		.attr = { .max_wr = DEPTH, .max_sge = 4 },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ |
+			     IBV_SRQ_INIT_ATTR_PD,
+		.srq_type = IBV_SRQT_XRC,
+		.pd = pd,
+		.xrcd = domain,
+		.cq = cq,
+	};
+	struct ibv_srq *srq = ibv_create_srq_ex(pd->context, &init);
+
+	if (!srq || ibv_get_srq_num(srq, number))
+		vt_die(VT_WRONG, "create XRC srq: %s", strerror(errno));
+	return srq;
+}
+
+static struct ibv_qp *make_xrc_qp(struct end *e, bool target)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = target ? IBV_QPT_XRC_RECV : IBV_QPT_XRC_SEND,
+		.comp_mask = target ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD,
+		.send_cq = target ? NULL : e->send_cq,
+		.pd = target ? NULL : e->dev->pd,
+		.xrcd = target ? xrcd : NULL,
+		.cap = { .max_send_wr = target ? 0 : DEPTH, .max_send_sge = target ? 0 : 4 },
+	};
+	struct ibv_qp *qp = ibv_create_qp_ex(e->dev->ctx, &init);
+
+	if (!qp)
+		vt_die(VT_WRONG, "create XRC qp: %s", strerror(errno));
+	return qp;
+}
+
+/* a sends, b is the target and has a queue */
+static void fresh_xrc(int fd)
+{
+	unmake_qp(&a);
+	unmake_qp(&b);
+	xrcd = open_xrcd(b.dev->ctx, fd, O_CREAT);
+	if (!xrcd)
+		vt_die(VT_WRONG, "open xrcd: %s", strerror(errno));
+	b.srq = make_xrc_srq(xrcd, b.dev->pd, b.recv_cq, &remote_srqn);
+	a.qp = make_xrc_qp(&a, false);
+	b.qp = make_xrc_qp(&b, true);
+	connect_to(&a, &b, VT_REMOTE_ACCESS);
+	connect_to(&b, &a, VT_REMOTE_ACCESS);
+}
+
+static void xrc_messages(void)
+{
+	static const uint32_t sizes[] = { 0, 1, 1023, 1024, 1025, 65536, 300001 };
+	struct ibv_sge sge;
+	struct ibv_send_wr *bad, wr;
+	struct ibv_wc wc;
+	unsigned int k;
+	bool ok = true;
+
+	fresh_xrc(-1);
+	for (k = 0; ok && k < ARRAY_SIZE(sizes); k++) {
+		recv_into(&b, k, 0, sizes[k]);
+		ok = passes(k + 1, k, IBV_WR_SEND, sizes[k]);
+	}
+	vt_check(ok, "XRC: SEND of every size");
+	for (k = 0; ok && k < ARRAY_SIZE(sizes); k++) {
+		recv_into(&b, k, 0, 0);
+		ok = passes(k + 10, k, IBV_WR_RDMA_WRITE_WITH_IMM, sizes[k]);
+	}
+	vt_check(ok, "XRC: WRITE with immediate of every size");
+	vt_pattern(b.mr->addr, 99, 0, 300001);
+	wr = request(&sge, 1, IBV_WR_RDMA_READ, 300001);
+	vt_check(!ibv_post_send(a.qp, &wr, &bad) && completes(a.send_cq, 1, IBV_WC_SUCCESS, &wc) &&
+		 !memcmp(a.mr->addr, b.mr->addr, 300001), "XRC: READ");
+	wr = request(&sge, 2, IBV_WR_ATOMIC_FETCH_AND_ADD, 8);
+	wr.wr.atomic.remote_addr = (uintptr_t)b.mr->addr;
+	wr.wr.atomic.rkey = b.mr->rkey;
+	wr.wr.atomic.compare_add = 2;
+	*(uint64_t *)b.mr->addr = 40;
+	vt_check(!ibv_post_send(a.qp, &wr, &bad) && completes(a.send_cq, 2, IBV_WC_SUCCESS, &wc) &&
+		 *(uint64_t *)a.mr->addr == 40 && *(uint64_t *)b.mr->addr == 42, "XRC: atomic");
+}
+
+static void xrc_two_queues(void)
+{
+	struct ibv_cq *cq = ibv_create_cq(b.dev->ctx, DEPTH, NULL, NULL, 0);
+	uint32_t first, second;
+	struct ibv_srq *other, *own;
+	struct ibv_wc wc;
+	bool ok;
+
+	fresh_xrc(-1);
+	first = remote_srqn;
+	own = b.srq;
+	other = make_xrc_srq(xrcd, b.dev->pd, cq, &second);
+	recv_into(&b, 1, 0, 100);
+	b.srq = other;
+	recv_into(&b, 2, 0, 100);
+	b.srq = own;
+	ok = passes(1, 1, IBV_WR_SEND, 100);
+	remote_srqn = second;
+	ok = ok && !post(2, IBV_WR_SEND, 100) && completes(cq, 2, IBV_WC_SUCCESS, &wc) && arrived(2, 100) &&
+	     completes(a.send_cq, 2, IBV_WC_SUCCESS, &wc);
+	vt_check(ok, "XRC: two queues, one connection");
+	vt_check(!ibv_destroy_srq(other), "XRC: a queue is destroyed while the connection lives");
+	recv_into(&b, 3, 0, 100);
+	remote_srqn = first;
+	vt_check(passes(3, 3, IBV_WR_SEND, 100), "XRC: the other one goes on");
+	remote_srqn = second;
+	post(4, IBV_WR_SEND, 100);
+	expect_wc("XRC: to a queue that is gone", a.send_cq, 4, IBV_WC_REM_INV_REQ_ERR);
+	vt_check(event_comes(&b, IBV_EVENT_QP_REQ_ERR, 2), "XRC: event invalid request");
+	vt_check(vt_state(b.qp) == IBV_QPS_ERR, "XRC: the target is in state %s (wanted ERR)",
+		 vt_state_name(vt_state(b.qp)));
+	ibv_destroy_cq(cq);
+}
+
+/* a region of another protection domain than the queue's */
+static void xrc_keys(void)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(b.dev->ctx);
+	struct ibv_srq *other;
+
+	fresh_xrc(-1);
+	other = make_xrc_srq(xrcd, pd, b.recv_cq, &remote_srqn);
+	post(1, IBV_WR_RDMA_WRITE, 100);
+	expect_wc("XRC: a key of another domain than the queue's", a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);
+	vt_check(event_comes(&b, IBV_EVENT_QP_ACCESS_ERR, 2), "XRC: event access error");
+	if (ibv_destroy_srq(other) || ibv_dealloc_pd(pd))
+		vt_die(VT_WRONG, "destroy");
+}
+
+/* two openers of one file share the domain; the second has the queue, the first the connection */
+static void xrc_shared(void)
+{
+	char path[] = "/tmp/xrcd.XXXXXX";
+	struct ibv_qp_open_attr open_attr = {
+		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE,
+		.qp_type = IBV_QPT_XRC_RECV,
+	};
+	int fd = mkstemp(path);
+	struct ibv_context *ctx = ibv_open_device(b.dev->ctx->device);
+	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	struct ibv_cq *cq = ibv_create_cq(ctx, DEPTH, NULL, NULL, 0);
+	struct ibv_mr *mr = ibv_reg_mr(pd, b.mr->addr, ROOM, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_sge sge = { .addr = (uintptr_t)b.mr->addr, .length = 1000, .lkey = mr->lkey };
+	struct ibv_recv_wr *bad, wr = { .wr_id = 7, .sg_list = &sge, .num_sge = 1 };
+	struct ibv_xrcd *domain;
+	struct ibv_srq *srq;
+	struct ibv_qp *qp;
+	struct ibv_wc wc;
+
+	vt_check(!open_xrcd(ctx, fd, 0), "XRC: a domain nobody has made is not there");
+	fresh_xrc(fd);
+	vt_check(!open_xrcd(ctx, fd, O_CREAT | O_EXCL), "XRC: a domain that exists is not made again");
+	domain = open_xrcd(ctx, fd, 0);
+	vt_check(domain, "XRC: two openers of a domain");
+	if (!domain)
+		return;
+	srq = make_xrc_srq(domain, pd, cq, &remote_srqn);
+	ibv_post_srq_recv(srq, &wr, &bad);
+	vt_check(!post(1, IBV_WR_SEND, 1000) && completes(cq, 7, IBV_WC_SUCCESS, &wc) && arrived(1, 1000) &&
+		 completes(a.send_cq, 1, IBV_WC_SUCCESS, &wc), "XRC: a queue of the second opener");
+	open_attr.qp_num = b.qp->qp_num;
+	open_attr.xrcd = domain;
+	qp = ibv_open_qp(ctx, &open_attr);
+	vt_check(qp && qp->qp_num == b.qp->qp_num, "XRC: the second opens the connection");
+	/* it now holds it */
+	if (ibv_destroy_qp(b.qp))
+		vt_die(VT_WRONG, "destroy qp");
+	b.qp = NULL;
+	ibv_post_srq_recv(srq, &wr, &bad);
+	vt_check(!post(2, IBV_WR_SEND, 1000) && completes(cq, 7, IBV_WC_SUCCESS, &wc) && arrived(2, 1000) &&
+		 completes(a.send_cq, 2, IBV_WC_SUCCESS, &wc), "XRC: which the first may leave");
+	vt_check(ibv_close_xrcd(domain), "XRC: a domain in use is not closed");
+	if ((qp && ibv_destroy_qp(qp)) || ibv_destroy_srq(srq) || ibv_close_xrcd(domain))
+		vt_die(VT_WRONG, "destroy: %s", strerror(errno));
+	ibv_dereg_mr(mr);
+	ibv_destroy_cq(cq);
+	ibv_dealloc_pd(pd);
+	ibv_close_device(ctx);
+	unlink(path);
+	close(fd);
+}
+
+static void xrc_refusals(void)
+{
+	struct ibv_sge sge = {};
+	struct ibv_recv_wr *bad_recv, recv = { .sg_list = &sge };
+	struct ibv_send_wr *bad, wr;
+
+	fresh_xrc(-1);
+	wr = request(&sge, 1, IBV_WR_SEND, 8);
+	vt_check(ibv_post_send(b.qp, &wr, &bad), "XRC: a target does not send");
+	vt_check(ibv_post_recv(b.qp, &recv, &bad_recv) && ibv_post_recv(a.qp, &recv, &bad_recv),
+		 "XRC: neither has a receive queue");
+	vt_check(ibv_close_xrcd(xrcd), "XRC: a domain in use is not closed, without a file");
+}
+
+static void xrc(void)
+{
+	if (!(a.dev->attr.device_cap_flags & IBV_DEVICE_XRC)) {
+		printf("skip: XRC [the device has none\n");
+		return;
+	}
+	xrc_messages();
+	xrc_two_queues();
+	xrc_keys();
+	xrc_shared();
+	xrc_refusals();
+}
+
 int main(int argc, char **argv)
 {
 	const char *device[2] = {}, *ip[2] = {};
@@ -558,6 +794,7 @@ int main(int argc, char **argv)
 	srq_resize_under_traffic();
 	srq_shared();
 	srq_datagrams();
+	xrc();
 	printf("%d wrong\n", vt_failures);
 	return vt_failures ? VT_WRONG : VT_OK;
 }

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-# Unreliable connections and shared receive queues, by a program of our own: on one device, and between two hosts.
+# Unreliable connections, shared receive queues and extended reliable connections, by a program of our own: on one
+# device, and between two hosts.
 . "$(dirname "$0")/lib.sh"
 
 TRANSPORTS=$(program transports) || bail "transports was not built"

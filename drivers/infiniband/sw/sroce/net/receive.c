@@ -321,6 +321,7 @@ static void sroce_rx_link(struct sroce_skb_rx *r)
 	const struct sk_buff *skb = r->skb;
 	struct sroce_rx_info *info = &r->info;
 
+	info->looped = skb->pkt_type == PACKET_LOOPBACK;
 	info->vlan_id = 0xffff;
 	if (skb_vlan_tag_present(skb)) {
 		info->vlan_id = skb_vlan_tag_get_id(skb);

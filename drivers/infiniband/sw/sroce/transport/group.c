@@ -198,6 +198,8 @@ static void sroce_group_deliver(struct sroce_qp *qp, const struct sroce_rx *rx)
 		.next = sroce_group_rx_next,
 	};
 
+	if (qp->block_self && rx->info->looped && rx->t.sqpn == qp->qpn)
+		return;
 	if (!refcount_inc_not_zero(&qp->refs))
 		return;
 	sroce_receive(qp, &one);

@@ -215,6 +215,9 @@ void sroce_qp_fatal(struct sroce_qp *qp);
 /* The send side of a datagram QP failed: SQE, the receive side goes on */
 void sroce_qp_send_error(struct sroce_qp *qp);
 
+/* Of a kernel user's queues, who must not see the QP there any more */
+void sroce_qp_forget_completions(struct sroce_qp *qp);
+
 /* Raise an affiliated asynchronous event. Context: a half's lock held. */
 void sroce_qp_event(struct sroce_qp *qp, enum ib_event_type type);
 
@@ -373,6 +376,12 @@ int sroce_recv_take(struct sroce_qp *qp);
 void sroce_recv_complete(struct sroce_qp *qp, struct sroce_cqe *cqe,
 			 bool solicited);
 
+/* Carry out a request that is the next in order */
+void sroce_execute(struct sroce_qp *qp, struct sroce_train *t);
+
+/* NAK a request that is invalid; the QP goes to ERR */
+void sroce_refuse_request(struct sroce_qp *qp);
+
 /* Complete the receive work request taken, with an error */
 void sroce_recv_fail(struct sroce_qp *qp, enum ib_wc_status status);
 
@@ -448,6 +457,25 @@ void sroce_group_detach_all(struct sroce_qp *qp);
 
 /* Take one request of an unreliable connection. Context: responder lock held. */
 void sroce_uc_request(struct sroce_qp *qp, struct sroce_train *t);
+
+/* --- xrc.c ------------------------------------------------------------------- */
+
+/**
+ * sroce_xrc_borrow() - use a shared receive queue, and what belongs to it
+ * @qp: XRC target
+ * @srqn: number of the queue
+ *
+ * Context: responder lock held, until after sroce_xrc_return().
+ * Return: false when there is no such queue in the QP's domain.
+ */
+bool sroce_xrc_borrow(struct sroce_qp *qp, u32 srqn);
+void sroce_xrc_return(struct sroce_qp *qp);
+
+/* Carry out a request of an XRC target that is the next in order */
+void sroce_xrc_execute(struct sroce_qp *qp, struct sroce_train *t);
+
+/* In ERR: complete the receive work request in use */
+void sroce_xrc_flush(struct sroce_qp *qp);
 
 /* --- datagram.c -------------------------------------------------------------- */
 

@@ -17,23 +17,38 @@
 static const struct sroce_qp_kind sroce_kinds[] = {
 	[IB_QPT_GSI] = {
 		.service = SROCE_UD,
+		.receives = true,
 		.posts = POST_UD,
 	},
 	[IB_QPT_RC] = {
 		.service = SROCE_RC,
 		.acked = true,
+		.receives = true,
 		.train_flags = SROCE_ACKREQ,
 		.posts = POST_RC,
 		.kernel_posts = POST(REG_MR),
 	},
 	[IB_QPT_UC] = {
 		.service = SROCE_UC,
+		.receives = true,
 		.posts = POST_UC,
 		.kernel_posts = POST(REG_MR),
 	},
 	[IB_QPT_UD] = {
 		.service = SROCE_UD,
+		.receives = true,
 		.posts = POST_UD,
+	},
+	[IB_QPT_XRC_INI] = {
+		.service = SROCE_XRC,
+		.acked = true,
+		.train_flags = SROCE_ACKREQ,
+		.posts = POST_RC,
+		.kernel_posts = POST(REG_MR),
+	},
+	[IB_QPT_XRC_TGT] = {
+		.service = SROCE_XRC,
+		.acked = true,
 	},
 };
 

@@ -100,6 +100,7 @@ struct sroce_port {
  * @ifindex: netdev they arrived on
  * @network_hdr_type: RDMA_NETWORK_IPV4 or RDMA_NETWORK_IPV6
  * @sl: service level (VLAN priority)
+ * @looped: this host has sent them to a multicast group
  * @has_smac: @smac is known
  * @vlan_id: VLAN tag, 0xffff for none
  * @smac: Ethernet source
@@ -113,6 +114,7 @@ struct sroce_rx_info {
 	int ifindex;
 	u8 network_hdr_type;
 	u8 sl;
+	bool looped;
 	bool has_smac;
 	u16 vlan_id;
 	u8 smac[6];

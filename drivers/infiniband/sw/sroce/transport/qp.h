@@ -35,6 +35,7 @@ struct sroce_qp;
  * struct sroce_qp_kind - what a type of QP is
  * @service: of its packets
  * @acked: requests are acknowledged, and sent again when they are not
+ * @receives: it has a receive queue, its own or a shared one
  * @train_flags: that every request has
  * @posts: a bit for each SROCE_WR_x that may be posted
  * @kernel_posts: likewise, by kernel users only
@@ -42,6 +43,7 @@ struct sroce_qp;
 struct sroce_qp_kind {
 	u8 service;
 	bool acked;
+	bool receives;
 	u16 train_flags;
 	u64 posts;
 	u64 kernel_posts;
@@ -214,6 +216,7 @@ struct sroce_requester {
  * @op: what it was; SROCE_OP_NONE: unused
  * @psn: first PSN of the response
  * @npsn: PSNs of the response
+ * @srqn: READ: shared receive queue that the request named (XRC)
  * @va: READ: address
  * @rkey: READ: key
  * @len: READ: bytes
@@ -223,6 +226,7 @@ struct sroce_rd_res {
 	u8 op;
 	u32 psn;
 	u32 npsn;
+	u32 srqn;
 	u32 rkey;
 	u32 len;
 	u64 va;
@@ -271,6 +275,7 @@ enum sroce_ack_state {
  * @gap: requests seen since the gap was reported
  * @inv_wait: the message has arrived and its key was invalidated, but the
  *	region is still in use
+ * @srqn: XRC: shared receive queue of the current message
  * @have_wqe: @wqe holds the receive work request of the current message
  * @wqe: private copy, with room for max_recv_sge elements
  * @recv_len: bytes its elements have together
@@ -308,6 +313,7 @@ struct sroce_responder {
 	bool have_wqe;
 	u32 epsn;
 	u32 msn;
+	u32 srqn;
 	struct sroce_gap gap;
 	struct sroce_recv_wqe *wqe;
 	u32 recv_len;
@@ -331,7 +337,7 @@ struct sroce_responder {
  * @rcu: freed after a grace period
  * @ibqp: what ib_core knows; not to be touched once @dead
  * @port: device
- * @pd: protection domain
+ * @pd: protection domain; of an XRC target that of the queue it uses now
  * @qpn: number
  * @type: IB_QPT_x
  * @kind: what that means
@@ -345,12 +351,15 @@ struct sroce_responder {
  * @path: to the peer, for connected QPs
  * @scq: completion queue of the send queue
  * @rcq: completion queue of the receive queue
- * @srq: shared receive queue, or NULL
+ * @srq: shared receive queue, or NULL; @rcq, @srq and @pd of an XRC target are
+ *	set while it handles a packet (xrc.c)
+ * @xrcd: XRC target: its domain; NULL for other types
  * @max_send_sge: elements of a send work request
  * @max_recv_sge: elements of a receive work request
  * @max_inline: inline bytes of a send work request
  * @owner: user context whose doorbell may ring it
  * @groups: multicast groups it is attached to (group.c)
+ * @block_self: what it sends to them does not come back to it
  * @req: requester
  * @resp: responder
  */
@@ -374,11 +383,13 @@ struct sroce_qp {
 	struct sroce_cq *scq;
 	struct sroce_cq *rcq;
 	struct sroce_srq *srq;
+	const struct ib_xrcd *xrcd;
 	u32 max_send_sge;
 	u32 max_recv_sge;
 	u32 max_inline;
 	void *owner;
 	struct list_head groups;
+	bool block_self;
 	struct sroce_requester req;
 	struct sroce_responder resp;
 };
@@ -392,8 +403,9 @@ struct sroce_qp {
  *	what was granted; completion queues and SRQ are of this device
  * @owner: user context whose doorbell may ring it; NULL for a kernel user
  *
- * The type is IB_QPT_RC, IB_QPT_UC, IB_QPT_UD or IB_QPT_GSI. The QP is in the number table and
- * answers sroce_qp_find() from here on (and drops all packets in RESET).
+ * The type is IB_QPT_RC, IB_QPT_UC, IB_QPT_UD, IB_QPT_GSI, IB_QPT_XRC_INI or
+ * IB_QPT_XRC_TGT. The QP is in the number table and answers sroce_qp_find() from
+ * here on (and drops all packets in RESET).
  *
  * Context: process.
  * Return: the QP with one reference, or an ERR_PTR.

@@ -45,10 +45,14 @@ static void sroce_request(struct sroce_qp *qp, struct sroce_train *t,
 {
 	switch (qp->type) {
 	case IB_QPT_RC:
+	case IB_QPT_XRC_TGT:
 		sroce_responder_request(qp, t);
 		break;
 	case IB_QPT_UC:
 		sroce_uc_request(qp, t);
+		break;
+	case IB_QPT_XRC_INI:
+		sroce_qp_count(qp, SROCE_CNT_RX_DISCARDS, t->npkts);
 		break;
 	default:
 		sroce_datagram_receive(qp, t, info);

@@ -348,6 +348,7 @@ static void sroce_train_init(struct sroce_qp *qp, struct sroce_train *t,
 		.dqpn = qp->attr.dest_qp_num,
 		.psn = qp->req.send_psn,
 		.npkts = 1,
+		.srqn = slot->wqe.remote_srqn,
 	};
 }
 

@@ -95,6 +95,8 @@ static bool sroce_responder_flush(struct sroce_qp *qp)
 
 	resp->job_head = resp->job_tail;
 	resp->ack = SROCE_ACK_NONE;
+	if (qp->xrcd)
+		sroce_xrc_flush(qp);
 	if (resp->have_wqe)
 		sroce_recv_fail(qp, IB_WC_WR_FLUSH_ERR);
 	if (qp->srq) {
@@ -143,7 +145,7 @@ static void sroce_refuse(struct sroce_qp *qp, u8 syndrome,
 			       IB_EVENT_QP_ACCESS_ERR : IB_EVENT_QP_REQ_ERR);
 }
 
-static void sroce_refuse_request(struct sroce_qp *qp)
+void sroce_refuse_request(struct sroce_qp *qp)
 {
 	sroce_refuse(qp, SROCE_NAK_INV_REQ, IB_WC_REM_INV_REQ_ERR);
 }
@@ -414,6 +416,7 @@ static void sroce_read_request(struct sroce_qp *qp, struct sroce_train *t)
 		.op = SROCE_OP_READ,
 		.psn = t->psn,
 		.npsn = sroce_packets(t->dma_len, qp->mtu),
+		.srqn = resp->srqn,
 		.va = t->va,
 		.rkey = t->rkey,
 		.len = t->dma_len,
@@ -604,6 +607,7 @@ static void sroce_duplicate_read(struct sroce_qp *qp, struct sroce_train *t,
 		.op = SROCE_OP_READ,
 		.psn = t->psn,
 		.npsn = sroce_packets(t->dma_len, qp->mtu),
+		.srqn = old->srqn,
 		.va = t->va,
 		.rkey = t->rkey,
 		.len = t->dma_len,
@@ -663,7 +667,7 @@ bool sroce_sequence_ok(const struct sroce_responder *resp,
 	}
 }
 
-static void sroce_execute(struct sroce_qp *qp, struct sroce_train *t)
+void sroce_execute(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
 
@@ -731,6 +735,8 @@ void sroce_responder_request(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_gap(qp, t);
 	else if (ahead < 0)
 		sroce_duplicate(qp, t);
+	else if (qp->xrcd)
+		sroce_xrc_execute(qp, t);
 	else
 		sroce_execute(qp, t);
 }

@@ -34,6 +34,10 @@ struct sroce_pd {
 	struct ib_pd ibpd;
 };
 
+struct sroce_xrcd {
+	struct ib_xrcd ibxrcd;
+};
+
 /**
  * struct sroce_ah - address handle
  * @ibah: what ib_core knows
@@ -133,6 +137,10 @@ void sroce_disassociate_ucontext(struct ib_ucontext *ibuc);
 /* pd.c */
 int sroce_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 int sroce_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+
+/* xrcd.c */
+int sroce_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
+int sroce_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
 
 /* ah.c */
 int sroce_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
