@@ -145,10 +145,7 @@ static void sroce_qp_reset(struct sroce_qp *qp, struct sroce_modify *m)
 	sroce_responder_reset(&qp->resp);
 	swap(qp->path, m->path);
 	memset(&qp->attr, 0, sizeof(qp->attr));
-	if (!qp->scq->user)
-		sroce_cq_forget(qp->scq, qp->ibqp);
-	if (!qp->rcq->user)
-		sroce_cq_forget(qp->rcq, qp->ibqp);
+	sroce_qp_forget_completions(qp);
 }
 
 static void sroce_enter_state(struct sroce_qp *qp, enum ib_qp_state to,

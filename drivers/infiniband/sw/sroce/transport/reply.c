@@ -69,7 +69,7 @@ static void sroce_reply_init(struct sroce_qp *qp, struct sroce_train *t,
 {
 	*t = (struct sroce_train){
 		.op = op,
-		.service = SROCE_RC,
+		.service = qp->kind->service,
 		.flags = SROCE_START | SROCE_END,
 		.pkey = qp->port->pkey,
 		.mtu = qp->mtu,
@@ -95,12 +95,8 @@ static void sroce_reply_single(struct sroce_qp *qp, struct sroce_tx *tx,
 	sroce_send_train(&qp->resp.half, tx, qp->path, &t, NULL);
 }
 
-/*
- * One train of a READ. The key is checked again for each: the region may be
- * gone since the request was taken.
- */
-static bool sroce_reply_read(struct sroce_qp *qp, struct sroce_tx *tx,
-			     struct sroce_rd_job *job)
+static bool sroce_reply_read_data(struct sroce_qp *qp, struct sroce_tx *tx,
+				  struct sroce_rd_job *job)
 {
 	const struct sroce_rd_res *res = &job->res;
 	u32 n = min3(res->npsn - job->sent, (u32)SROCE_TRAIN_PACKETS,
@@ -128,6 +124,24 @@ static bool sroce_reply_read(struct sroce_qp *qp, struct sroce_tx *tx,
 	}
 	sroce_gather_end(g);
 	return !err;
+}
+
+/*
+ * One train of a READ. The key is checked again for each: the region may be
+ * gone since the request was taken.
+ */
+static bool sroce_reply_read(struct sroce_qp *qp, struct sroce_tx *tx,
+			     struct sroce_rd_job *job)
+{
+	bool ok;
+
+	if (!qp->xrcd)
+		return sroce_reply_read_data(qp, tx, job);
+	if (!sroce_xrc_borrow(qp, job->res.srqn))
+		return false;
+	ok = sroce_reply_read_data(qp, tx, job);
+	sroce_xrc_return(qp);
+	return ok;
 }
 
 /*
@@ -191,7 +205,7 @@ bool sroce_responder_reply(struct sroce_qp *qp)
 	struct sroce_tx tx = {};
 	bool idle;
 
-	if (sroce_qp_is_datagram(qp))
+	if (!qp->kind->acked)
 		return false;
 	while (resp->job_head != resp->job_tail && !resp->half.starved &&
 	       budget--)

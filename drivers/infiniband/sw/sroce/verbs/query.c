@@ -23,6 +23,10 @@ static void sroce_query_objects(struct ib_device_attr *attr)
 	attr->max_pd = SROCE_MAX_PD;
 	attr->max_ah = SROCE_MAX_AH;
 	attr->max_mr = SROCE_MAX_MR;
+	attr->max_mcast_grp = SROCE_MAX_GROUPS;
+	attr->max_mcast_qp_attach = SROCE_MAX_GROUP_QPS;
+	attr->max_total_mcast_qp_attach =
+		SROCE_MAX_GROUPS * SROCE_MAX_GROUP_QPS;
 	attr->max_pkeys = SROCE_PKEY_TABLE_LEN;
 }
 
@@ -51,10 +55,12 @@ static void sroce_query_abilities(struct ib_device_attr *attr)
 				 IB_DEVICE_SYS_IMAGE_GUID |
 				 IB_DEVICE_RC_RNR_NAK_GEN |
 				 IB_DEVICE_SRQ_RESIZE |
+				 IB_DEVICE_XRC |
 				 IB_DEVICE_FLUSH_GLOBAL |
 				 IB_DEVICE_ATOMIC_WRITE |
 				 IB_DEVICE_MEM_MGT_EXTENSIONS;
-	attr->kernel_cap_flags = IBK_ALLOW_USER_UNREG;
+	attr->kernel_cap_flags = IBK_ALLOW_USER_UNREG |
+				 IBK_BLOCK_MULTICAST_LOOPBACK;
 	attr->atomic_cap = IB_ATOMIC_GLOB;
 	attr->masked_atomic_cap = IB_ATOMIC_NONE;
 	attr->max_qp_rd_atom = SROCE_MAX_RD_ATOMIC;
