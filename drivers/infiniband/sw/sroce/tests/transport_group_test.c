@@ -284,6 +284,7 @@ static void group_block_self(struct kunit *test)
 	club_recv_all(&c);
 	club_receive_from(&c, &t, &group_a, true);
 	club_expect(&c, BIT(1));
+	club_recv(&c, 1, GRH + LEN);
 	club_receive_from(&c, &t, &group_a, false);
 	club_expect(&c, BIT(0) | BIT(1));
 	t.sqpn = c.qp[1]->qpn;

@@ -137,7 +137,9 @@ static int sroce_alloc_sq(struct sroce_qp *qp, struct ib_qp_cap *cap)
 	if (!req->slots)
 		return -ENOMEM;
 	qp->max_send_sge = cap->max_send_sge;
-	qp->max_inline = cap->max_inline_data;
+	/* Where elements have room, inline data has it as well */
+	cap->max_inline_data = data;
+	qp->max_inline = data;
 	cap->max_send_wr = sroce_ring_entries(&req->ring);
 	return 0;
 }
