@@ -234,6 +234,29 @@ struct sroce_qp *sroce_qp_create(struct sroce_port *port, struct ib_qp *ibqp,
 
 /* --- ending ------------------------------------------------------------------------ */
 
+/* Each run flushes a part; whoever goes on posting meanwhile is not waited for */
+static void sroce_flush_half(struct sroce_half *half,
+			     const struct sroce_ring *ring)
+{
+	u32 done = 0;
+
+	do {
+		sroce_half_run(half);
+		done += SROCE_FLUSH_BUDGET;
+	} while (sroce_ring_pending(ring) && done < sroce_ring_entries(ring));
+}
+
+void sroce_qp_flush(struct sroce_qp *qp)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+
+	if (sroce_qp_modify(qp, &attr, IB_QP_STATE, NULL))
+		return;
+	sroce_flush_half(&qp->req.half, &qp->req.ring);
+	if (!qp->srq)
+		sroce_flush_half(&qp->resp.half, &qp->resp.ring);
+}
+
 void sroce_qp_destroy(struct sroce_qp *qp)
 {
 	struct sroce_path *path;

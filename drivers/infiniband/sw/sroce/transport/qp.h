@@ -378,6 +378,14 @@ struct sroce_qp *sroce_qp_create(struct sroce_port *port, struct ib_qp *ibqp,
 				 struct ib_qp_init_attr *init, void *owner);
 
 /**
+ * sroce_qp_flush() - move a QP to ERR and complete what its rings hold
+ * @qp: QP
+ *
+ * Context: process; the caller keeps others from modifying it.
+ */
+void sroce_qp_flush(struct sroce_qp *qp);
+
+/**
  * sroce_qp_destroy() - end a QP and drop the creator's reference
  * @qp: QP
  *

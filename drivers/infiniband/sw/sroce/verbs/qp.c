@@ -6,6 +6,7 @@
 #include <rdma/ib_addr.h>
 
 #include "net/net.h"
+#include "verbs/doorbell.h"
 #include "verbs/limits.h"
 #include "verbs/mmap.h"
 #include "verbs/verbs.h"
@@ -169,6 +170,23 @@ int sroce_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	return err;
 }
 
+/*
+ * ib_core takes a device from its processes object by object, and tells the
+ * driver last, about the whole context. The process must not take the end of
+ * its QP for a mistake of its own meanwhile, nor wait for completions.
+ */
+static void sroce_qp_orphan(struct sroce_qp *qp)
+{
+	sroce_doorbell_shut(qp->owner);
+	sroce_qp_flush(qp);
+}
+
+/* The lock is held from before the first object is taken to the very end */
+static bool sroce_device_going(struct ib_device *ibdev)
+{
+	return mutex_is_locked(&ibdev->unregistration_lock);
+}
+
 int sroce_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct sroce_qp_obj *obj = to_sroce_qp_obj(ibqp);
@@ -183,6 +201,8 @@ int sroce_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	qp = obj->qp;
 	obj->qp = NULL;
 	mutex_unlock(&obj->lock);
+	if (qp->user && sroce_device_going(ibqp->device))
+		sroce_qp_orphan(qp);
 	sroce_qp_destroy(qp);
 	return 0;
 }
