@@ -6,7 +6,7 @@
 # ITERATIONS=N (10; 200 in a full run)  SEED=N
 . "$(dirname "$0")/lib.sh"
 
-VERIFY=$(program verify) || bail "verify was not built"
+VERIFY=$(program verify) && ORPHAN=$(program orphan) || bail "verify or orphan was not built"
 [ "$SET" = full ] && : "${ITERATIONS:=200}"
 : "${ITERATIONS:=10}" "${SEED:=$RANDOM}"
 RANDOM=$SEED
@@ -64,7 +64,7 @@ kill_in_setup() { kill -9 "${pids[@]}"; }
 
 # ended PID SECONDS : its status; 124 when it does not end
 ended() {
-	local end=$((SECONDS + $2))
+	local end=$((SECONDS + $2 * SLOW))
 	while kill -0 "$1" 2>/dev/null; do
 		[ $SECONDS -lt $end ] || return 124
 		sleep 0.1
@@ -102,6 +102,16 @@ HOLD=srtest_hold
 ip netns del $HOLD 2>/dev/null
 host_ns $HOLD
 trap 'ip netns del $HOLD; finish' EXIT
+
+# What a process sees whose device goes, call by call
+if [ "$DRIVER" = sroce ]; then
+	devices_up 9000
+	program_verdicts "link deleted" 60 "$ORPHAN" -d $DEV_A -i $IP_A ip netns exec $A rdma link del $DEV_A
+	devices_up 9000
+	program_verdicts "netdev deleted" 60 "$ORPHAN" -d $DEV_A -i $IP_A ip -n $A link del veth0
+else
+	ktap_skip "orphan" "a device of $DRIVER cannot go while it is open"
+fi
 
 devices_up 9000
 for ((i = 1; i <= ITERATIONS; i++)); do
