@@ -86,23 +86,22 @@ static int busy_error;
 
 static void *keep_busy(void *arg)
 {
-	double end = 0;
+	double end;
 	struct ibv_wc wc;
 	int posted = 0;
 
-	while (!end || vt_now() < end) {
+	while (!busy_error) {
 		if (posted < DEPTH / 2) {
 			busy_error = post(busy.qp, IBV_WR_RDMA_WRITE);
 			posted += !busy_error;
 		}
-		/* from the first error on: what is still to come */
-		if (busy_error && !end)
-			end = vt_now() + 2;
 		if (ibv_poll_cq(busy.cq, 1, &wc) == 1)
 			posted--;
-		if (busy_error && !posted)
-			break;
 	}
+	/* what is still to come, and nothing that was refused */
+	for (end = vt_now() + 1; vt_now() < end;)
+		if (ibv_poll_cq(busy.cq, 1, &wc) == 1)
+			posted--;
 	vt_check(busy_error == EIO, "who is just posting gets EIO (%d)", busy_error);
 	vt_check(!posted, "and all its completions (%d lack)", posted);
 	return NULL;
@@ -132,7 +131,7 @@ static void check_flushed(struct ibv_cq *cq, int posted)
 		wrong += wc.status != IBV_WC_WR_FLUSH_ERR;
 		posted--;
 	}
-	vt_check(!wrong, "what did not complete is flushed (%d have another status)", wrong);
+	vt_check(!wrong, "what was waiting is flushed (%d have another status)", wrong);
 	vt_check(!posted, "all of it (%d lack)", posted);
 }
 
@@ -143,7 +142,7 @@ static void check_calls(struct queue *q)
 	struct ibv_port_attr port;
 	void *p;
 
-	vt_check(post(q->qp, IBV_WR_RDMA_WRITE) == EIO, "a send fails with EIO");
+	vt_check(post(busy.qp, IBV_WR_RDMA_WRITE) == EIO, "a send fails with EIO");
 	vt_check(post_recv(q->qp) == EIO, "a receive fails with EIO");
 	vt_check(vt_to_state(q->qp, IBV_QPS_RESET) == EIO, "modify fails with EIO");
 	vt_check(ibv_query_device(dev.ctx, &attr) == EIO, "query device fails with EIO");

@@ -177,8 +177,9 @@ int sroce_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
  */
 static void sroce_qp_orphan(struct sroce_qp *qp)
 {
-	sroce_doorbell_shut(qp->owner);
 	sroce_qp_flush(qp);
+	/* What is posted from now on is refused, not taken and forgotten */
+	sroce_doorbell_shut(qp->owner);
 }
 
 /* The lock is held from before the first object is taken to the very end */
