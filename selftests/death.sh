@@ -29,8 +29,8 @@ start_traffic() {
 	# shellcheck disable=SC2086 # options
 	start $B "$VERIFY" -d $DEV_B -i $IP_B -S 12 -t 60 -q 8 $VERIFY_OPTIONS $IP_A
 	start $A ib_write_bw -F -d $DEV_A -x "$(gid_index $A $DEV_A $IP_A)" -s 65536 -D 60
-	# perftest's client does not wait for its server
-	wait_for 5 in_ns $A grep -q ':4855 .* 0A ' /proc/net/tcp /proc/net/tcp6
+	# perftest's client does not wait for its server (port 18515)
+	wait_for 5 in_ns $A grep -qi ':4853 .* 0A ' /proc/net/tcp /proc/net/tcp6
 	start $B ib_write_bw -F -d $DEV_B -x "$(gid_index $B $DEV_B $IP_B)" -s 65536 -D 60 $IP_A
 	start $A rping -s -a $IP_A
 	start $B rping -c -a $IP_A -C 100000
