@@ -239,6 +239,12 @@ static inline void sroce_qp_count(struct sroce_qp *qp, enum sroce_counter id,
 
 /* --- requester.c ----------------------------------------------------------- */
 
+/* Packets sent and not acknowledged */
+static inline u32 sroce_requester_outstanding(const struct sroce_requester *req)
+{
+	return (req->send_psn - req->una_psn) & SROCE_PSN_MASK;
+}
+
 static inline struct sroce_swqe *sroce_slot(const struct sroce_requester *req,
 					    u32 index)
 {

@@ -147,6 +147,7 @@ struct sroce_batch {
  * @rtt: what @window depends on
  * @retries: left before the QP gives up
  * @rnr_retries: likewise for receiver-not-ready
+ * @rnr_naks: answers "not ready" in a row
  * @rnr_wait: sending stops until the timer fires
  * @recover: PSN that the last restart went back to; @recovering tells if valid
  * @recovering: a restart took place and @recover was not answered yet
@@ -176,6 +177,7 @@ struct sroce_requester {
 	struct sroce_rtt rtt;
 	u8 retries;
 	u8 rnr_retries;
+	u8 rnr_naks;
 	bool rnr_wait;
 	bool recovering;
 	bool timer_armed;

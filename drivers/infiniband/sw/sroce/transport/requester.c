@@ -265,11 +265,6 @@ enum sroce_step {
 	SROCE_STEP_IDLE,	/* nothing is posted */
 };
 
-static u32 sroce_outstanding(const struct sroce_requester *req)
-{
-	return (req->send_psn - req->una_psn) & SROCE_PSN_MASK;
-}
-
 /* It fails as soon as everything before it is complete; nothing is sent after it */
 static enum sroce_step sroce_step_fail(struct sroce_qp *qp,
 				       struct sroce_swqe *slot,
@@ -409,7 +404,7 @@ static int sroce_gather_packets(struct sroce_qp *qp, struct sroce_gather *g,
  */
 static u32 sroce_train_room(struct sroce_requester *req, u32 wanted)
 {
-	u32 out = sroce_outstanding(req);
+	u32 out = sroce_requester_outstanding(req);
 	u32 room = req->window - min(req->window, out);
 
 	if (room >= wanted || room >= SROCE_TRAIN_STUMP || !out)
@@ -425,7 +420,7 @@ static bool sroce_request_room(struct sroce_qp *qp)
 
 	if (req->rd_outstanding >= qp->attr.max_rd_atomic)
 		return false;
-	if (sroce_outstanding(req) < req->window)
+	if (sroce_requester_outstanding(req) < req->window)
 		return true;
 	sroce_window_full(req);
 	return false;
