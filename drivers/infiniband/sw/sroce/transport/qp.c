@@ -234,6 +234,18 @@ struct sroce_qp *sroce_qp_create(struct sroce_port *port, struct ib_qp *ibqp,
 
 /* --- ending ------------------------------------------------------------------------ */
 
+static bool sroce_half_flushed(struct sroce_half *half,
+			       const struct sroce_ring *ring)
+{
+	bool flushed;
+
+	spin_lock_bh(&half->lock);
+	/* The ring goes when the QP is dead */
+	flushed = half->qp->dead || !sroce_ring_pending(ring);
+	spin_unlock_bh(&half->lock);
+	return flushed;
+}
+
 /* Each run flushes a part; whoever goes on posting meanwhile is not waited for */
 static void sroce_flush_half(struct sroce_half *half,
 			     const struct sroce_ring *ring)
@@ -243,7 +255,8 @@ static void sroce_flush_half(struct sroce_half *half,
 	do {
 		sroce_half_run(half);
 		done += SROCE_FLUSH_BUDGET;
-	} while (sroce_ring_pending(ring) && done < sroce_ring_entries(ring));
+	} while (done < sroce_ring_entries(ring) &&
+		 !sroce_half_flushed(half, ring));
 }
 
 void sroce_qp_flush(struct sroce_qp *qp)
@@ -255,6 +268,22 @@ void sroce_qp_flush(struct sroce_qp *qp)
 	sroce_flush_half(&qp->req.half, &qp->req.ring);
 	if (!qp->srq)
 		sroce_flush_half(&qp->resp.half, &qp->resp.ring);
+}
+
+void sroce_port_abandon(struct sroce_port *port)
+{
+	struct sroce_qp *entry, *qp;
+	unsigned long qpn;
+
+	xa_for_each(&sroce_qps, qpn, entry) {
+		/* Looked up once more, because nothing holds the entry */
+		qp = sroce_qp_find(qpn);
+		if (!qp)
+			continue;
+		if (qp->user && qp->port == port)
+			sroce_qp_flush(qp);
+		sroce_qp_put(qp);
+	}
 }
 
 void sroce_qp_destroy(struct sroce_qp *qp)

@@ -170,24 +170,6 @@ int sroce_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	return err;
 }
 
-/*
- * ib_core takes a device from its processes object by object, and tells the
- * driver last, about the whole context. The process must not take the end of
- * its QP for a mistake of its own meanwhile, nor wait for completions.
- */
-static void sroce_qp_orphan(struct sroce_qp *qp)
-{
-	sroce_qp_flush(qp);
-	/* What is posted from now on is refused, not taken and forgotten */
-	sroce_doorbell_shut(qp->owner);
-}
-
-/* The lock is held from before the first object is taken to the very end */
-static bool sroce_device_going(struct ib_device *ibdev)
-{
-	return mutex_is_locked(&ibdev->unregistration_lock);
-}
-
 int sroce_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct sroce_qp_obj *obj = to_sroce_qp_obj(ibqp);
@@ -202,8 +184,11 @@ int sroce_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	qp = obj->qp;
 	obj->qp = NULL;
 	mutex_unlock(&obj->lock);
-	if (qp->user && sroce_device_going(ibqp->device))
-		sroce_qp_orphan(qp);
+	if (sroce_device_going(ibqp->device) && qp->user) {
+		sroce_qp_flush(qp);
+		/* What is posted from now on is refused, not forgotten */
+		sroce_doorbell_shut(qp->owner);
+	}
 	sroce_qp_destroy(qp);
 	return 0;
 }
