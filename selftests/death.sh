@@ -72,6 +72,15 @@ ended() {
 	wait "$1"
 }
 
+# What a process leaves behind is taken apart in no order of ours, and its memory regions may go before its
+# queue pairs. Then the peer is told so, rightly. (Of a device that goes, nobody must notice that.)
+peer_died() {
+	case $way in
+	kill_* | delete_namespace) grep -qE 'send completion: remote (access|operation) error' "$1" ;;
+	*) return 1 ;;
+	esac
+}
+
 # The rest of the programs either finds out by itself, or is waiting for ever by design: then it is killed,
 # and has to die of that. verify must never have seen wrong data (1) or an endless wait (4).
 aftermath() {
@@ -81,6 +90,7 @@ aftermath() {
 		status=$?
 		case $status in
 		0 | 3 | 137) ;;
+		1) peer_died "$TMP/log.$i" || { bad=1 && note "status 1: ${what[i]}" && notes 3 <"$TMP/log.$i"; } ;;
 		*) bad=1 && note "status $status: ${what[i]}" && notes 3 <"$TMP/log.$i" ;;
 		esac
 	done
