@@ -27,6 +27,18 @@
 
 /* --- end -------------------------------------------------------------------- */
 
+bool sroce_device_going(struct ib_device *ibdev)
+{
+	struct sroce_device *dev = to_sroce_device(ibdev);
+
+	/* Held from before the first object goes to the very end */
+	if (!mutex_is_locked(&ibdev->unregistration_lock))
+		return false;
+	if (!test_and_set_bit(0, &dev->abandoned))
+		sroce_port_abandon(&dev->port);
+	return true;
+}
+
 /*
  * Nothing of ib_core uses the device any more: no QP, CQ, MR or AH is left. The
  * netdev goes last, because whoever asks for the port's state looks at it.

@@ -26,6 +26,9 @@
 /* Trains that one half sends before it lets others run */
 #define SROCE_SEND_BUDGET 16
 
+/* Work requests that one half flushes before it lets others run */
+#define SROCE_FLUSH_BUDGET 256
+
 /* Bytes of one half in the stack's queues; more where the window is larger */
 #define SROCE_TXQ_BYTES (2 * 1024 * 1024)
 

@@ -222,7 +222,7 @@ int sroce_qp_modify(struct sroce_qp *qp, const struct ib_qp_attr *attr,
 
 	spin_lock_bh(&qp->req.half.lock);
 	spin_lock(&qp->resp.half.lock);
-	if (sroce_still_legal(qp, attr, mask))
+	if (!qp->dead && sroce_still_legal(qp, attr, mask))
 		sroce_modify_apply(qp, attr, mask, &m);
 	else
 		err = -EINVAL;

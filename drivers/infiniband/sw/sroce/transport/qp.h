@@ -416,6 +416,28 @@ struct sroce_qp *sroce_qp_create(struct sroce_port *port, struct ib_qp *ibqp,
 				 struct ib_qp_init_attr *init, void *owner);
 
 /**
+ * sroce_qp_flush() - move a QP to ERR and complete what its rings hold
+ * @qp: QP
+ *
+ * The caller holds it; it may be destroyed meanwhile.
+ *
+ * Context: process.
+ */
+void sroce_qp_flush(struct sroce_qp *qp);
+
+/**
+ * sroce_port_abandon() - flush all QPs of processes
+ * @port: port that goes away
+ *
+ * For the time in which objects are destroyed in no order that a peer, or the
+ * process, could make sense of: a region that is gone before the QP that uses
+ * it is nobody's error.
+ *
+ * Context: process.
+ */
+void sroce_port_abandon(struct sroce_port *port);
+
+/**
  * sroce_qp_destroy() - end a QP and drop the creator's reference
  * @qp: QP
  *

@@ -221,7 +221,7 @@ static bool sroce_requester_flush(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
 	struct sroce_swqe *slot;
-	int budget = 256;
+	int budget = SROCE_FLUSH_BUDGET;
 
 	req->deadline = 0;
 	req->rnr_wait = false;

@@ -91,7 +91,7 @@ void sroce_recv_fail(struct sroce_qp *qp, enum ib_wc_status status)
 static bool sroce_responder_flush(struct sroce_qp *qp)
 {
 	struct sroce_responder *resp = &qp->resp;
-	int budget = 256;
+	int budget = SROCE_FLUSH_BUDGET;
 
 	resp->job_head = resp->job_tail;
 	resp->ack = SROCE_ACK_NONE;

@@ -188,6 +188,7 @@ int sroce_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	err = ib_no_udata_io(udata);
 	if (err)
 		return err;
+	sroce_device_going(ibmr->device);
 	/* nobody touches the memory after this */
 	sroce_mr_free(mr);
 	kvfree(staged);

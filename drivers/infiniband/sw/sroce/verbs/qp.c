@@ -6,6 +6,7 @@
 #include <rdma/ib_addr.h>
 
 #include "net/net.h"
+#include "verbs/doorbell.h"
 #include "verbs/limits.h"
 #include "verbs/mmap.h"
 #include "verbs/verbs.h"
@@ -204,6 +205,11 @@ int sroce_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	qp = obj->qp;
 	obj->qp = NULL;
 	mutex_unlock(&obj->lock);
+	if (sroce_device_going(ibqp->device) && qp->user) {
+		sroce_qp_flush(qp);
+		/* What is posted from now on is refused, not forgotten */
+		sroce_doorbell_shut(qp->owner);
+	}
 	sroce_qp_destroy(qp);
 	return 0;
 }
