@@ -97,6 +97,7 @@ static const struct ib_device_ops sroce_device_ops = {
 	.query_srq = sroce_query_srq,
 	.reg_user_mr = sroce_op_reg_user_mr,
 	.req_notify_cq = sroce_req_notify_cq,
+	.rereg_user_mr = sroce_rereg_user_mr,
 	.resize_user_cq = sroce_op_resize_user_cq,
 
 	INIT_RDMA_OBJ_SIZE(ib_ah, sroce_ah, ibah),

@@ -83,13 +83,13 @@ static struct sroce_mr *new_mr(enum sroce_mr_kind kind, u32 max_pages)
 	return mr;
 }
 
-struct sroce_mr *sroce_mr_alloc(struct sroce_mr_table *table, struct ib_pd *pd,
+static struct sroce_mr *make_mr(struct sroce_mr_table *table, struct ib_pd *pd,
 				enum sroce_mr_kind kind, u32 max_pages)
 {
 	struct sroce_mr *mr = new_mr(kind, max_pages);
 
 	if (!mr)
-		return ERR_PTR(-ENOMEM);
+		return NULL;
 
 	refcount_set(&mr->users, 1);
 	init_completion(&mr->idle);
@@ -97,11 +97,35 @@ struct sroce_mr *sroce_mr_alloc(struct sroce_mr_table *table, struct ib_pd *pd,
 	mr->kind = kind;
 	mr->page_shift = PAGE_SHIFT;
 	mr->ibmr.pd = pd;
+	return mr;
+}
+
+struct sroce_mr *sroce_mr_alloc(struct sroce_mr_table *table, struct ib_pd *pd,
+				enum sroce_mr_kind kind, u32 max_pages)
+{
+	struct sroce_mr *mr = make_mr(table, pd, kind, max_pages);
+
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
 	if (insert_mr(mr)) {
 		kvfree(mr->pages);
 		kfree(mr);
 		return ERR_PTR(-ENOMEM);
 	}
+	return mr;
+}
+
+struct sroce_mr *sroce_mr_alloc_heir(const struct sroce_mr *old,
+				     struct ib_pd *pd, enum sroce_mr_kind kind,
+				     u32 max_pages)
+{
+	struct sroce_mr *mr = make_mr(old->table, pd, kind, max_pages);
+
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->key = old->key;
+	mr->ibmr.lkey = mr->key;
+	mr->ibmr.rkey = mr->key;
 	return mr;
 }
 
@@ -111,11 +135,29 @@ void sroce_mr_publish(struct sroce_mr *mr)
 	smp_store_release(&mr->valid, true);
 }
 
+/* The region stays where it is when it has handed its key on already */
+static void unregister_mr(struct sroce_mr *mr, struct sroce_mr *heir)
+{
+	xa_cmpxchg(&mr->table->xa, mr->key >> KEY_INDEX_SHIFT, mr, heir,
+		   GFP_KERNEL);
+}
+
+void sroce_mr_replace(struct sroce_mr *old, struct sroce_mr *heir)
+{
+	sroce_mr_publish(heir);
+	unregister_mr(old, heir);
+	old->replaced = true;
+	sroce_mr_put(old);
+	wait_for_completion(&old->idle);
+}
+
 void sroce_mr_free(struct sroce_mr *mr)
 {
-	xa_erase(&mr->table->xa, mr->key >> KEY_INDEX_SHIFT);
-	sroce_mr_put(mr);
-	wait_for_completion(&mr->idle);
+	if (!mr->replaced) {
+		unregister_mr(mr, NULL);
+		sroce_mr_put(mr);
+		wait_for_completion(&mr->idle);
+	}
 	kvfree(mr->pages);
 	/* Look-ups that found it before xa_erase() still read @users */
 	kfree_rcu(mr, rcu);
@@ -174,6 +216,8 @@ static struct sroce_mr *find_mr(struct sroce_mr_table *table, u32 key)
 	if (mr && !refcount_inc_not_zero(&mr->users))
 		mr = NULL;
 	rcu_read_unlock();
+	/* Counted, then looked at; see sroce_mr_quiet() */
+	smp_mb__after_atomic();
 	return mr;
 }
 
@@ -321,8 +365,11 @@ int sroce_mr_invalidate(struct sroce_mr_table *table, u32 key,
 	rcu_read_lock();
 	mr = xa_load(&table->xa, key >> KEY_INDEX_SHIFT);
 	err = check_invalidate(mr, key, pd, remote);
-	if (!err)
+	if (!err) {
 		WRITE_ONCE(mr->valid, false);
+		/* Invalid, then the users are counted; pairs with find_mr() */
+		smp_mb();
+	}
 	rcu_read_unlock();
 	return err;
 }

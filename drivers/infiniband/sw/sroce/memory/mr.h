@@ -37,6 +37,7 @@ struct sroce_mr_table {
  * @table: where the key is registered
  * @kind: how it is backed
  * @valid: a fast-register region answers only between REG_MR and invalidate
+ * @replaced: its key is that of another region now, and it has no users
  * @key: whole key: random index << 8, and the consumer's byte
  * @access: IB_ACCESS_* rights
  * @iova: address of the first byte as work requests name it
@@ -64,6 +65,7 @@ struct sroce_mr {
 	struct sroce_mr_table *table;
 	enum sroce_mr_kind kind;
 	bool valid;
+	bool replaced;
 	u32 key;
 	int access;
 	u64 iova;
@@ -102,6 +104,34 @@ void sroce_mr_table_destroy(struct sroce_mr_table *table);
  */
 struct sroce_mr *sroce_mr_alloc(struct sroce_mr_table *table, struct ib_pd *pd,
 				enum sroce_mr_kind kind, u32 max_pages);
+
+/**
+ * sroce_mr_alloc_heir() - make a region that is to take another one's key
+ * @old: region in use
+ * @pd: protection domain
+ * @kind: backing
+ * @max_pages: entries of the page table
+ *
+ * Nobody finds it before sroce_mr_replace(); it can be freed until then.
+ *
+ * Context: process.
+ * Return: the region, or ERR_PTR(-ENOMEM).
+ */
+struct sroce_mr *sroce_mr_alloc_heir(const struct sroce_mr *old,
+				     struct ib_pd *pd, enum sroce_mr_kind kind,
+				     u32 max_pages);
+
+/**
+ * sroce_mr_replace() - let a key name another region, at once
+ * @old: region that has the key
+ * @heir: filled-in region from sroce_mr_alloc_heir()
+ *
+ * Each use of the key meets the one or the other. On return nobody uses @old
+ * any more; it remains to be freed.
+ *
+ * Context: process, may sleep.
+ */
+void sroce_mr_replace(struct sroce_mr *old, struct sroce_mr *heir);
 
 /* Make a filled-in region answer: orders the fields before @valid */
 void sroce_mr_publish(struct sroce_mr *mr);

@@ -271,6 +271,7 @@ static void keys_of_nothing(struct kunit *test)
 
 struct freeing {
 	struct sroce_mr *mr;
+	struct sroce_mr *heir;
 	struct completion done;
 };
 
@@ -304,6 +305,75 @@ static void keys_free_waits(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, wait_for_completion_timeout(&f.done, HZ / 10), 0);
 	sroce_mr_put(f.mr);
 	wait_for_completion(&f.done);
+}
+
+/* A region with the rights, address and domain of a re-registration */
+static struct sroce_mr *new_heir(struct kunit *test, struct sroce_mr *old)
+{
+	struct world *w = test->priv;
+	struct sroce_mr *mr;
+
+	mr = sroce_mr_alloc_heir(old, &w->other_pd, SROCE_MR_USER, 1);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, mr);
+	mr->pages[0] = w->pages[1];
+	mr->nr_pages = 1;
+	mr->access = IB_ACCESS_REMOTE_READ;
+	mr->iova = 0x5000;
+	mr->length = 16;
+	return mr;
+}
+
+static void keys_heir_unused(struct kunit *test)
+{
+	struct sroce_mr *old = new_user_mr(test, 0, 0, 0, 8);
+	struct sroce_mr *heir = new_heir(test, old);
+	struct world *w = test->priv;
+
+	KUNIT_EXPECT_EQ(test, heir->ibmr.rkey, old->key);
+	KUNIT_EXPECT_EQ(test, heir->ibmr.lkey, old->key);
+	KUNIT_EXPECT_EQ(test, check(test, old->key, &w->other_pd, 0, 0x5000, 1),
+			-EINVAL);
+	sroce_mr_free(heir);
+	KUNIT_EXPECT_EQ(test, check(test, old->key, &w->pd, 0, 0, 8), 0);
+}
+
+static int replace_region(void *arg)
+{
+	struct freeing *f = arg;
+
+	sroce_mr_replace(f->mr, f->heir);
+	complete(&f->done);
+	return 0;
+}
+
+/* The key means the new region at once; the old one is given up without users */
+static void keys_replace(struct kunit *test)
+{
+	struct freeing f = { .mr = new_user_mr(test, 0, 0, 0, 8) };
+	const int right = IB_ACCESS_REMOTE_READ;
+	struct world *w = test->priv;
+	u32 key = f.mr->key;
+	int tries;
+
+	f.heir = new_heir(test, f.mr);
+	KUNIT_ASSERT_PTR_EQ(test, sroce_mr_get(&w->table, key, &w->pd, 0, 0, 8),
+			    f.mr);
+	init_completion(&f.done);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(replace_region, &f, "replace")));
+	for (tries = 0; tries < 100 &&
+	     xa_load(&w->table.xa, key >> 8) != f.heir; tries++)
+		msleep(20);
+	KUNIT_EXPECT_EQ(test, check(test, key, &w->pd, 0, 0, 8), -EINVAL);
+	KUNIT_EXPECT_EQ(test, check(test, key, &w->other_pd, right, 0x5000, 16),
+			0);
+	KUNIT_EXPECT_EQ(test, check(test, key, &w->other_pd, right, 0x5000, 17),
+			-ERANGE);
+	KUNIT_EXPECT_EQ(test, wait_for_completion_timeout(&f.done, HZ / 10), 0);
+	sroce_mr_put(f.mr);
+	wait_for_completion(&f.done);
+	sroce_mr_free(f.mr);
+	KUNIT_EXPECT_EQ(test, check(test, key, &w->other_pd, right, 0x5000, 16),
+			0);
 }
 
 /* --- from ranges to pages ------------------------------------------------ */
@@ -1077,6 +1147,8 @@ static struct kunit_case memory_cases[] = {
 	KUNIT_CASE(keys_bounds),
 	KUNIT_CASE(keys_of_nothing),
 	KUNIT_CASE(keys_free_waits),
+	KUNIT_CASE(keys_heir_unused),
+	KUNIT_CASE(keys_replace),
 	KUNIT_CASE(bvecs_pages),
 	KUNIT_CASE(bvecs_neighbours),
 	KUNIT_CASE(bvecs_big_blocks),
