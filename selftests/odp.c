@@ -247,6 +247,8 @@ static void gone(void)
 		  IBV_WC_SUCCESS);
 	expect_op("WRITE into it", &a, IBV_WR_RDMA_WRITE, at(mine.mr, 0), PAGE + 1, at(theirs.mr, 7 * PAGE),
 		  IBV_WC_REM_ACCESS_ERR);
+	/* before something of ours is mapped there */
+	mprotect(map_at(theirs.memory + 8 * PAGE, 2 * PAGE), 2 * PAGE, PROT_NONE);
 	fresh();
 	expect_op("READ of it", &a, IBV_WR_RDMA_READ, at(mine.mr, 0), 8, at(theirs.mr, 9 * PAGE), IBV_WC_REM_ACCESS_ERR);
 	fresh();
