@@ -51,8 +51,10 @@ static const struct ib_device_ops sroce_device_ops = {
 	.uverbs_abi_ver = SROCE_ABI_VERSION,
 	SROCE_OPS_ROBUST_UDATA
 
+	.advise_mr = sroce_advise_mr,
 	.alloc_hw_port_stats = sroce_alloc_hw_port_stats,
 	.alloc_mr = sroce_alloc_mr,
+	.alloc_mw = sroce_alloc_mw,
 	.alloc_pd = sroce_alloc_pd,
 	.alloc_ucontext = sroce_alloc_ucontext,
 	.create_ah = sroce_create_ah,
@@ -61,6 +63,7 @@ static const struct ib_device_ops sroce_device_ops = {
 	.create_srq = sroce_create_srq,
 	.create_user_ah = sroce_create_ah,
 	.dealloc_driver = sroce_device_free,
+	.dealloc_mw = sroce_dealloc_mw,
 	.dealloc_pd = sroce_dealloc_pd,
 	.dealloc_ucontext = sroce_dealloc_ucontext,
 	.dereg_mr = sroce_dereg_mr,
@@ -102,6 +105,7 @@ static const struct ib_device_ops sroce_device_ops = {
 
 	INIT_RDMA_OBJ_SIZE(ib_ah, sroce_ah, ibah),
 	INIT_RDMA_OBJ_SIZE(ib_cq, sroce_cq_obj, cq.ibcq),
+	INIT_RDMA_OBJ_SIZE(ib_mw, sroce_mw_obj, ibmw),
 	INIT_RDMA_OBJ_SIZE(ib_pd, sroce_pd, ibpd),
 	INIT_RDMA_OBJ_SIZE(ib_qp, sroce_qp_obj, ibqp),
 	INIT_RDMA_OBJ_SIZE(ib_srq, sroce_srq_obj, srq.ibsrq),

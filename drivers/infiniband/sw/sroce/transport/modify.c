@@ -133,6 +133,7 @@ static void sroce_qp_reset(struct sroce_qp *qp, struct sroce_modify *m)
 	req->send = 0;
 	req->rd_outstanding = 0;
 	req->rnr_wait = false;
+	sroce_fault_reset(&req->half);
 	req->recovering = false;
 	req->retried = 0;
 	req->draining = false;

@@ -12,6 +12,7 @@
 #include <linux/slab.h>
 #include <linux/xarray.h>
 
+#include "memory/mw.h"
 #include "net/net.h"
 #include "transport/internal.h"
 
@@ -114,6 +115,7 @@ static void sroce_half_init(struct sroce_half *half, struct sroce_qp *qp,
 	spin_lock_init(&half->inbox_lock);
 	half->run = run;
 	half->qp = qp;
+	sroce_fault_init(half);
 	half->txq.limit = SROCE_TXQ_BYTES;
 	half->txq.hold = sroce_txq_hold;
 	half->txq.done = sroce_txq_done;
@@ -256,6 +258,8 @@ void sroce_qp_destroy(struct sroce_qp *qp)
 		sroce_cq_forget(qp->scq, qp->ibqp);
 	if (!qp->rcq->user)
 		sroce_cq_forget(qp->rcq, qp->ibqp);
+	if (qp->has_windows)
+		sroce_mw_disown(&qp->port->mrs, qp);
 	sroce_path_put(path);
 	sroce_qp_free_queues(qp);
 	sroce_qp_put(qp);

@@ -18,6 +18,7 @@
 #define SROCE_MAX_AH SZ_1M
 /* keys have 24 bits of index */
 #define SROCE_MAX_MR SZ_8M
+#define SROCE_MAX_MW SZ_4M
 
 /* --- sizes of one object ----------------------------------------------------- */
 

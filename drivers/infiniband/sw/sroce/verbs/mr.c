@@ -9,14 +9,20 @@
 #include <rdma/ib_umem.h>
 
 #include "memory/mr.h"
+#include "memory/mw.h"
+#include "memory/odp.h"
 #include "verbs/limits.h"
 #include "verbs/verbs.h"
+
+#define SROCE_ACCESS_ON_DEMAND						\
+	(IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING) ? IB_ACCESS_ON_DEMAND : 0)
 
 #define SROCE_MR_ACCESS							\
 	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |		\
 	 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC |		\
 	 IB_ACCESS_MW_BIND | IB_ZERO_BASED | IB_ACCESS_HUGETLB |	\
-	 IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_OPTIONAL)
+	 IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_OPTIONAL |			\
+	 SROCE_ACCESS_ON_DEMAND)
 
 static struct sroce_mr_table *sroce_pd_mrs(struct ib_pd *ibpd)
 {
@@ -152,6 +158,35 @@ static struct sroce_mr *sroce_reg_pinned(const struct sroce_reg *reg)
 	return mr;
 }
 
+static struct sroce_mr *sroce_reg_on_demand(const struct sroce_reg *reg)
+{
+	struct sroce_odp *odp;
+	struct sroce_mr *mr;
+
+	/* One table has a limit that registration of pinned memory has as well */
+	if (reg->length >> PAGE_SHIFT > SROCE_MAX_MR_BLOCKS)
+		return ERR_PTR(-ENOMEM);
+	odp = sroce_odp_create(reg->ibpd->device, reg->start, reg->length,
+			       reg->access);
+	if (IS_ERR(odp))
+		return ERR_CAST(odp);
+	mr = sroce_reg_alloc(reg, SROCE_MR_ON_DEMAND, 0);
+	if (IS_ERR(mr)) {
+		sroce_odp_destroy(odp);
+		return mr;
+	}
+	mr->odp = odp;
+	mr->offset = sroce_odp_offset(odp);
+	sroce_reg_describe(reg, mr);
+	return mr;
+}
+
+static struct sroce_mr *sroce_reg_new(const struct sroce_reg *reg)
+{
+	return reg->access & IB_ACCESS_ON_DEMAND ? sroce_reg_on_demand(reg) :
+						   sroce_reg_pinned(reg);
+}
+
 struct ib_mr *sroce_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 				u64 virt_addr, int access,
 				struct ib_dmah *dmah, struct ib_udata *udata)
@@ -171,7 +206,7 @@ struct ib_mr *sroce_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 		err = sroce_check_reg(&reg, dmah);
 	if (err)
 		return ERR_PTR(err);
-	mr = sroce_reg_pinned(&reg);
+	mr = sroce_reg_new(&reg);
 	if (IS_ERR(mr))
 		return ERR_CAST(mr);
 	sroce_mr_publish(mr);
@@ -185,7 +220,8 @@ static void sroce_rereg_merge(struct sroce_reg *reg, const struct sroce_mr *old,
 			      int flags)
 {
 	if (!(flags & IB_MR_REREG_TRANS)) {
-		reg->start = old->umem->address;
+		reg->start = old->odp ? sroce_odp_start(old->odp) :
+					old->umem->address;
 		reg->length = old->length;
 		reg->virt = old->ibmr.iova;
 	}
@@ -198,7 +234,8 @@ static void sroce_rereg_merge(struct sroce_reg *reg, const struct sroce_mr *old,
 static bool sroce_rereg_same_pages(const struct sroce_reg *reg,
 				   const struct sroce_mr *old, int flags)
 {
-	return !(flags & IB_MR_REREG_TRANS) &&
+	return old->umem && !(flags & IB_MR_REREG_TRANS) &&
+	       !(reg->access & IB_ACCESS_ON_DEMAND) &&
 	       (old->umem->writable || !ib_access_writable(reg->access));
 }
 
@@ -226,17 +263,26 @@ struct ib_mr *sroce_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	err = ib_no_udata_io(udata);
 	if (err)
 		return ERR_PTR(err);
-	if (!old->umem)
+	if (!old->umem && !old->odp)
+		return ERR_PTR(-EINVAL);
+	/* Memory that is looked up anew must be that of the same process */
+	if (old->odp && !(flags & IB_MR_REREG_TRANS) &&
+	    !sroce_odp_is_ours(old->odp))
 		return ERR_PTR(-EINVAL);
 	sroce_rereg_merge(&reg, old, flags);
 	err = sroce_check_reg(&reg, NULL);
 	if (err)
 		return ERR_PTR(err);
 
+	if (!sroce_mr_seal(old))
+		return ERR_PTR(-EBUSY);
+
 	same = sroce_rereg_same_pages(&reg, old, flags);
-	mr = same ? sroce_reg_umem(&reg, old->umem) : sroce_reg_pinned(&reg);
-	if (IS_ERR(mr))
+	mr = same ? sroce_reg_umem(&reg, old->umem) : sroce_reg_new(&reg);
+	if (IS_ERR(mr)) {
+		sroce_mr_unseal(old);
 		return ERR_CAST(mr);
+	}
 	sroce_mr_replace(old, mr);
 	if (same)
 		old->umem = NULL;
@@ -306,14 +352,19 @@ int sroce_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	struct sroce_mr *mr = to_sroce_mr(ibmr);
 	struct page **staged = mr->staged;
 	struct ib_umem *umem = mr->umem;
+	struct sroce_odp *odp = mr->odp;
 	int err;
 
 	err = ib_no_udata_io(udata);
 	if (err)
 		return err;
+	if (!mr->replaced && !sroce_mr_seal(mr))
+		return -EBUSY;
 	/* nobody touches the memory after this */
 	sroce_mr_free(mr);
 	kvfree(staged);
 	ib_umem_release(umem);
+	if (odp)
+		sroce_odp_destroy(odp);
 	return 0;
 }

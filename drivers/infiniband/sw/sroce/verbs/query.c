@@ -23,6 +23,7 @@ static void sroce_query_objects(struct ib_device_attr *attr)
 	attr->max_pd = SROCE_MAX_PD;
 	attr->max_ah = SROCE_MAX_AH;
 	attr->max_mr = SROCE_MAX_MR;
+	attr->max_mw = SROCE_MAX_MW;
 	attr->max_pkeys = SROCE_PKEY_TABLE_LEN;
 }
 
@@ -53,6 +54,8 @@ static void sroce_query_abilities(struct ib_device_attr *attr)
 				 IB_DEVICE_SRQ_RESIZE |
 				 IB_DEVICE_FLUSH_GLOBAL |
 				 IB_DEVICE_ATOMIC_WRITE |
+				 IB_DEVICE_MEM_WINDOW |
+				 IB_DEVICE_MEM_WINDOW_TYPE_2B |
 				 IB_DEVICE_MEM_MGT_EXTENSIONS;
 	attr->kernel_cap_flags = IBK_ALLOW_USER_UNREG;
 	attr->atomic_cap = IB_ATOMIC_GLOB;
@@ -65,6 +68,26 @@ static void sroce_query_abilities(struct ib_device_attr *attr)
 	/* completions are stamped with nanoseconds of CLOCK_MONOTONIC */
 	attr->timestamp_mask = U64_MAX;
 	attr->hca_core_clock = NSEC_PER_MSEC;
+}
+
+/*
+ * Datagrams are received into memory on demand as well, but what comes before
+ * the pages do is lost.
+ */
+static void sroce_query_on_demand(struct ib_device_attr *attr)
+{
+	const u32 two_sided = IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_RECV |
+			      IB_ODP_SUPPORT_SRQ_RECV;
+
+	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
+		return;
+	attr->kernel_cap_flags |= IBK_ON_DEMAND_PAGING;
+	attr->odp_caps.general_caps = IB_ODP_SUPPORT;
+	attr->odp_caps.per_transport_caps.rc_odp_caps =
+		two_sided | IB_ODP_SUPPORT_WRITE | IB_ODP_SUPPORT_READ |
+		IB_ODP_SUPPORT_ATOMIC | IB_ODP_SUPPORT_FLUSH |
+		IB_ODP_SUPPORT_ATOMIC_WRITE;
+	attr->odp_caps.per_transport_caps.ud_odp_caps = IB_ODP_SUPPORT_SEND;
 }
 
 int sroce_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
@@ -81,6 +104,7 @@ int sroce_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	sroce_query_objects(attr);
 	sroce_query_sizes(attr);
 	sroce_query_abilities(attr);
+	sroce_query_on_demand(attr);
 	return 0;
 }
 
