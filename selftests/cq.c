@@ -344,7 +344,7 @@ static volatile int total;
 
 static void *poller(void *unused)
 {
-	double end_time = vt_now() + 20;
+	double end_time = vt_now() + 60;
 	struct ibv_wc wc;
 
 	while (total < 5000 && vt_now() < end_time) {
@@ -361,6 +361,7 @@ static void *poller(void *unused)
 static void pollers(void)
 {
 	pthread_t sending, threads[3];
+	double start = vt_now();
 	bool once = true;
 	void *how;
 	int i;
@@ -376,6 +377,8 @@ static void pollers(void)
 	pthread_join(sending, &how);
 	for (i = 0; i < 5000; i++)
 		once &= seen[i] == 1;
+	printf("# %d of 5000 in %.1f s%s%s\n", total, vt_now() - start,
+	       how ? ", sender: " : "", how ? (char *)how : "");
 	vt_check(once && !how, "three threads poll and post: every completion once");
 	end();
 }

@@ -80,11 +80,15 @@ struct sroce_counters {
 /* Names in the order of enum sroce_counter */
 extern const char *const sroce_counter_names[SROCE_CNT_NUM];
 
-/* Any context; every CPU has its own sum, so nothing is locked */
+/*
+ * Bottom halves off. Every CPU has its own sum, and no interrupt handler counts,
+ * so nothing is locked: an operation that is safe against interrupts would turn
+ * them off where there is no instruction for it.
+ */
 static inline void sroce_count(struct sroce_counters __percpu *c,
 			       enum sroce_counter id, u64 n)
 {
-	this_cpu_add(c->v[id], n);
+	__this_cpu_add(c->v[id], n);
 }
 
 /* Sum over the CPUs */

@@ -291,6 +291,9 @@ void sroce_qp_fatal(struct sroce_qp *qp);
 /* The send side of a datagram QP failed: SQE, the receive side goes on */
 void sroce_qp_send_error(struct sroce_qp *qp);
 
+/* Of a kernel user's queues, who must not see the QP there any more */
+void sroce_qp_forget_completions(struct sroce_qp *qp);
+
 /* Raise an affiliated asynchronous event. Context: a half's lock held. */
 void sroce_qp_event(struct sroce_qp *qp, enum ib_event_type type);
 
@@ -310,7 +313,18 @@ static inline void sroce_qp_count(struct sroce_qp *qp, enum sroce_counter id,
 	sroce_count(qp->port->counters, id, n);
 }
 
+/* --- kind.c ------------------------------------------------------------------ */
+
+/* The row of a type that sroce_qp_create() takes */
+const struct sroce_qp_kind *sroce_qp_kind(enum ib_qp_type type);
+
 /* --- requester.c ----------------------------------------------------------- */
+
+/* Packets sent and not acknowledged */
+static inline u32 sroce_requester_outstanding(const struct sroce_requester *req)
+{
+	return (req->send_psn - req->una_psn) & SROCE_PSN_MASK;
+}
 
 static inline struct sroce_swqe *sroce_slot(const struct sroce_requester *req,
 					    u32 index)
@@ -348,7 +362,7 @@ bool sroce_requester_run(struct sroce_half *half);
  */
 void sroce_requester_retire(struct sroce_qp *qp);
 
-/* Fail the work request at the head; the QP goes to ERR */
+/* Fail the work request at the head; the QP goes to ERR, or only to SQE */
 void sroce_requester_fail(struct sroce_qp *qp, enum ib_wc_status status);
 
 /* --- response.c ------------------------------------------------------------ */
@@ -444,6 +458,51 @@ int sroce_recv_take(struct sroce_qp *qp);
 void sroce_recv_complete(struct sroce_qp *qp, struct sroce_cqe *cqe,
 			 bool solicited);
 
+/* Carry out a request that is the next in order */
+void sroce_execute(struct sroce_qp *qp, struct sroce_train *t);
+
+/* NAK a request that is invalid; the QP goes to ERR */
+void sroce_refuse_request(struct sroce_qp *qp);
+
+/* Complete the receive work request taken, with an error */
+void sroce_recv_fail(struct sroce_qp *qp, enum ib_wc_status status);
+
+/* Does its state let the QP take requests? */
+bool sroce_takes_requests(const struct sroce_qp *qp);
+
+/* A request has come: raise IB_EVENT_COMM_EST when that is news */
+void sroce_established(struct sroce_qp *qp);
+
+/* Does the train go on with the current message, or begin one between two? */
+bool sroce_sequence_ok(const struct sroce_responder *resp,
+		       const struct sroce_train *t);
+
+/* Has every packet of the train the length that its place asks for? */
+bool sroce_length_ok(const struct sroce_qp *qp, const struct sroce_train *t);
+
+/* Is the payload what the RETH of an RDMA WRITE has announced? */
+bool sroce_write_length_ok(const struct sroce_responder *resp,
+			   const struct sroce_train *t);
+
+/**
+ * sroce_write_begin() - begin an RDMA WRITE
+ * @qp: QP
+ * @t: its first train
+ *
+ * Context: responder lock held.
+ * Return: 0; -EBADMSG when the QP does not take such a request; an errno of
+ * sroce_mr_get() when the key must not be used.
+ */
+int sroce_write_begin(struct sroce_qp *qp, const struct sroce_train *t);
+
+/* Copy payload to the receive work request taken, or to the region of a WRITE */
+int sroce_place_sges(struct sroce_qp *qp, struct sroce_train *t);
+int sroce_place_rkey(struct sroce_qp *qp, struct sroce_train *t);
+
+/* The message that ends with @t is complete, and has a receive work request */
+void sroce_message_received(struct sroce_qp *qp, const struct sroce_train *t,
+			    u8 opcode, u32 len);
+
 /* Forget the message in progress and every queued answer */
 void sroce_responder_reset(struct sroce_responder *resp);
 
@@ -470,6 +529,35 @@ bool sroce_job_room(const struct sroce_responder *resp);
  */
 void sroce_job_repeat(struct sroce_responder *resp,
 		      const struct sroce_rd_res *res);
+
+/* --- group.c ----------------------------------------------------------------- */
+
+/* A QP ends: it is in no group any more. Context: process, may sleep. */
+void sroce_group_detach_all(struct sroce_qp *qp);
+
+/* --- uc.c -------------------------------------------------------------------- */
+
+/* Take one request of an unreliable connection. Context: responder lock held. */
+void sroce_uc_request(struct sroce_qp *qp, struct sroce_train *t);
+
+/* --- xrc.c ------------------------------------------------------------------- */
+
+/**
+ * sroce_xrc_borrow() - use a shared receive queue, and what belongs to it
+ * @qp: XRC target
+ * @srqn: number of the queue
+ *
+ * Context: responder lock held, until after sroce_xrc_return().
+ * Return: false when there is no such queue in the QP's domain.
+ */
+bool sroce_xrc_borrow(struct sroce_qp *qp, u32 srqn);
+void sroce_xrc_return(struct sroce_qp *qp);
+
+/* Carry out a request of an XRC target that is the next in order */
+void sroce_xrc_execute(struct sroce_qp *qp, struct sroce_train *t);
+
+/* In ERR: complete the receive work request in use */
+void sroce_xrc_flush(struct sroce_qp *qp);
 
 /* --- datagram.c -------------------------------------------------------------- */
 

@@ -150,6 +150,11 @@ static int sroce_alloc_rq(struct sroce_qp *qp, struct ib_qp_cap *cap)
 	u32 size;
 	int err;
 
+	/* A ring that nobody posts to; the queue that is used varies (XRC) */
+	if (!qp->kind->receives) {
+		cap->max_recv_wr = 0;
+		cap->max_recv_sge = SROCE_MAX_SGE;
+	}
 	if (qp->srq) {
 		cap->max_recv_wr = 0;
 		cap->max_recv_sge = 0;
@@ -164,6 +169,10 @@ static int sroce_alloc_rq(struct sroce_qp *qp, struct ib_qp_cap *cap)
 		if (err)
 			return err;
 		cap->max_recv_wr = sroce_ring_entries(&resp->ring);
+	}
+	if (!qp->kind->receives) {
+		cap->max_recv_wr = 0;
+		cap->max_recv_sge = 0;
 	}
 	resp->wqe = kmalloc(size, GFP_KERNEL_ACCOUNT);
 	return resp->wqe ? 0 : -ENOMEM;
@@ -193,13 +202,22 @@ static struct sroce_qp *sroce_qp_alloc(struct sroce_port *port,
 	qp->port = port;
 	qp->pd = ibqp->pd;
 	qp->type = init->qp_type;
+	qp->kind = sroce_qp_kind(init->qp_type);
 	qp->owner = owner;
 	qp->user = owner;
 	qp->sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
 	qp->state = IB_QPS_RESET;
 	spin_lock_init(&qp->state_lock);
-	qp->scq = to_sroce_cq(init->send_cq);
-	qp->rcq = to_sroce_cq(init->recv_cq);
+	INIT_LIST_HEAD(&qp->groups);
+	qp->block_self = init->create_flags &
+			 IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
+	if (qp->type == IB_QPT_XRC_TGT) {
+		qp->xrcd = init->xrcd;
+	} else {
+		qp->scq = to_sroce_cq(init->send_cq);
+		/* One that does not receive may have been given none */
+		qp->rcq = init->recv_cq ? to_sroce_cq(init->recv_cq) : qp->scq;
+	}
 	qp->srq = init->srq ? to_sroce_srq(init->srq) : NULL;
 	/* Two lines, so that lockdep sees two classes */
 	spin_lock_init(&qp->req.half.lock);
@@ -236,11 +254,21 @@ struct sroce_qp *sroce_qp_create(struct sroce_port *port, struct ib_qp *ibqp,
 
 /* --- ending ------------------------------------------------------------------------ */
 
+/* An XRC target has none; those of its shared queues are processes' */
+void sroce_qp_forget_completions(struct sroce_qp *qp)
+{
+	if (qp->scq && !qp->scq->user)
+		sroce_cq_forget(qp->scq, qp->ibqp);
+	if (qp->rcq && !qp->rcq->user)
+		sroce_cq_forget(qp->rcq, qp->ibqp);
+}
+
 void sroce_qp_destroy(struct sroce_qp *qp)
 {
 	struct sroce_path *path;
 
 	sroce_qp_unpublish(qp);
+	sroce_group_detach_all(qp);
 	spin_lock_bh(&qp->req.half.lock);
 	spin_lock(&qp->resp.half.lock);
 	qp->dead = true;
@@ -254,10 +282,7 @@ void sroce_qp_destroy(struct sroce_qp *qp)
 	hrtimer_cancel(&qp->req.batch.timer);
 	sroce_half_purge(&qp->req.half);
 	sroce_half_purge(&qp->resp.half);
-	if (!qp->scq->user)
-		sroce_cq_forget(qp->scq, qp->ibqp);
-	if (!qp->rcq->user)
-		sroce_cq_forget(qp->rcq, qp->ibqp);
+	sroce_qp_forget_completions(qp);
 	if (qp->has_windows)
 		sroce_mw_disown(&qp->port->mrs, qp);
 	sroce_path_put(path);

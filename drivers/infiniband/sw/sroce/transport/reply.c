@@ -69,7 +69,7 @@ static void sroce_reply_init(struct sroce_qp *qp, struct sroce_train *t,
 {
 	*t = (struct sroce_train){
 		.op = op,
-		.service = SROCE_RC,
+		.service = qp->kind->service,
 		.flags = SROCE_START | SROCE_END,
 		.pkey = qp->port->pkey,
 		.mtu = qp->mtu,
@@ -95,13 +95,9 @@ static void sroce_reply_single(struct sroce_qp *qp, struct sroce_tx *tx,
 	sroce_send_train(&qp->resp.half, tx, qp->path, &t, NULL);
 }
 
-/*
- * One train of a READ. The key is checked again for each: the region may be
- * gone since the request was taken. Returns 0, -EAGAIN when its pages are being
- * brought in, or another errno when the rest cannot be answered.
- */
-static int sroce_reply_read(struct sroce_qp *qp, struct sroce_tx *tx,
-			    struct sroce_rd_job *job)
+/* 0, -EAGAIN when pages are being brought in, or another errno */
+static int sroce_reply_read_data(struct sroce_qp *qp, struct sroce_tx *tx,
+				 struct sroce_rd_job *job)
 {
 	const struct sroce_rd_res *res = &job->res;
 	u32 n = min3(res->npsn - job->sent, (u32)SROCE_TRAIN_PACKETS,
@@ -130,6 +126,24 @@ static int sroce_reply_read(struct sroce_qp *qp, struct sroce_tx *tx,
 		job->sent += n;
 	}
 	sroce_gather_end(g);
+	return err;
+}
+
+/*
+ * One train of a READ. The key is checked again for each: the region may be
+ * gone since the request was taken.
+ */
+static int sroce_reply_read(struct sroce_qp *qp, struct sroce_tx *tx,
+			    struct sroce_rd_job *job)
+{
+	int err;
+
+	if (!qp->xrcd)
+		return sroce_reply_read_data(qp, tx, job);
+	if (!sroce_xrc_borrow(qp, job->res.srqn))
+		return -EINVAL;
+	err = sroce_reply_read_data(qp, tx, job);
+	sroce_xrc_return(qp);
 	return err;
 }
 
@@ -202,7 +216,7 @@ bool sroce_responder_reply(struct sroce_qp *qp)
 	bool paged = true;
 	bool idle;
 
-	if (sroce_qp_is_datagram(qp))
+	if (!qp->kind->acked)
 		return false;
 	while (resp->job_head != resp->job_tail && !resp->half.starved &&
 	       paged && budget--)

@@ -36,27 +36,9 @@ static const struct {
 
 static bool sroce_wr_known(const struct sroce_qp *qp, u8 opcode)
 {
-	switch (opcode) {
-	case SROCE_WR_SEND:
-	case SROCE_WR_SEND_IMM:
-		return true;
-	case SROCE_WR_RDMA_WRITE:
-	case SROCE_WR_RDMA_WRITE_IMM:
-	case SROCE_WR_RDMA_READ:
-	case SROCE_WR_CMP_SWAP:
-	case SROCE_WR_FETCH_ADD:
-	case SROCE_WR_SEND_INV:
-	case SROCE_WR_LOCAL_INV:
-	case SROCE_WR_FLUSH:
-	case SROCE_WR_ATOMIC_WRITE:
-		return qp->type == IB_QPT_RC;
-	case SROCE_WR_BIND_MW:
-		return qp->type == IB_QPT_RC || qp->type == IB_QPT_UC;
-	case SROCE_WR_REG_MR:
-		return qp->type == IB_QPT_RC && !qp->user;
-	default:
-		return false;
-	}
+	u64 posts = qp->kind->posts | (qp->user ? 0 : qp->kind->kernel_posts);
+
+	return opcode < 64 && (posts >> opcode & 1);
 }
 
 /* Bytes of the message, or more than 2^31 when the list is too long */
@@ -177,10 +159,10 @@ void sroce_requester_fail(struct sroce_qp *qp, enum ib_wc_status status)
 		sroce_send_complete(qp, sroce_slot(req, req->ring.index - 1),
 				    status);
 	}
-	if (sroce_qp_is_datagram(qp))
-		sroce_qp_send_error(qp);
-	else
+	if (qp->kind->acked)
 		sroce_qp_error(qp);
+	else
+		sroce_qp_send_error(qp);
 }
 
 static bool sroce_swqe_done(const struct sroce_requester *req,
@@ -268,11 +250,6 @@ enum sroce_step {
 	SROCE_STEP_WAIT,	/* an ACK, response or timer will come */
 	SROCE_STEP_IDLE,	/* nothing is posted */
 };
-
-static u32 sroce_outstanding(const struct sroce_requester *req)
-{
-	return (req->send_psn - req->una_psn) & SROCE_PSN_MASK;
-}
 
 /* It fails as soon as everything before it is complete; nothing is sent after it */
 static enum sroce_step sroce_step_fail(struct sroce_qp *qp,
@@ -405,19 +382,32 @@ static void sroce_train_init(struct sroce_qp *qp, struct sroce_train *t,
 {
 	*t = (struct sroce_train){
 		.op = slot->op,
-		.service = SROCE_RC,
+		.service = qp->kind->service,
 		.pkey = qp->port->pkey,
 		.mtu = qp->mtu,
 		.dqpn = qp->attr.dest_qp_num,
 		.psn = qp->req.send_psn,
 		.npkts = 1,
+		.srqn = slot->wqe.remote_srqn,
 	};
+}
+
+/* Nothing will ever be acknowledged: what was sent is done with */
+static void sroce_sent_for_good(struct sroce_requester *req, u32 npsn)
+{
+	req->send_psn = sroce_psn_add(req->send_psn, npsn);
+	req->next_psn = req->send_psn;
+	req->una_psn = req->send_psn;
 }
 
 static void sroce_sent(struct sroce_qp *qp, u32 npsn)
 {
 	struct sroce_requester *req = &qp->req;
 
+	if (!qp->kind->acked) {
+		sroce_sent_for_good(req, npsn);
+		return;
+	}
 	if (sroce_psn_diff(req->send_psn, req->next_psn) < 0)
 		sroce_qp_count(qp, SROCE_CNT_RETRANS_PACKETS, npsn);
 	req->send_psn = sroce_psn_add(req->send_psn, npsn);
@@ -458,7 +448,7 @@ static int sroce_gather_packets(struct sroce_qp *qp, struct sroce_gather *g,
  */
 static u32 sroce_train_room(struct sroce_requester *req, u32 wanted)
 {
-	u32 out = sroce_outstanding(req);
+	u32 out = sroce_requester_outstanding(req);
 	u32 room = req->window - min(req->window, out);
 
 	if (room >= wanted || room >= SROCE_TRAIN_STUMP || !out)
@@ -474,7 +464,7 @@ static bool sroce_request_room(struct sroce_qp *qp)
 
 	if (req->rd_outstanding >= qp->attr.max_rd_atomic)
 		return false;
-	if (sroce_outstanding(req) < req->window)
+	if (sroce_requester_outstanding(req) < req->window)
 		return true;
 	sroce_window_full(req);
 	return false;
@@ -506,7 +496,7 @@ static enum sroce_step sroce_step_data(struct sroce_qp *qp,
 
 	sroce_train_init(qp, &t, slot);
 	t.npkts = n;
-	t.flags = SROCE_ACKREQ;
+	t.flags = qp->kind->train_flags;
 	if (!k) {
 		t.flags |= SROCE_START;
 		t.va = slot->wqe.rdma.remote_addr;
@@ -644,8 +634,11 @@ static enum sroce_step sroce_step_connected(struct sroce_qp *qp,
 			return step;
 	}
 	step = sroce_step_send(qp, tx, slot);
-	if (step == SROCE_STEP_ON && req->send_psn == sroce_swqe_end(slot))
+	if (step == SROCE_STEP_ON && req->send_psn == sroce_swqe_end(slot)) {
 		req->send++;
+		if (!qp->kind->acked)
+			sroce_requester_retire(qp);
+	}
 	return step;
 }
 

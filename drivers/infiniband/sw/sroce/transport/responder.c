@@ -10,7 +10,7 @@
 #include "memory/copy.h"
 #include "transport/internal.h"
 
-static bool sroce_takes_requests(const struct sroce_qp *qp)
+bool sroce_takes_requests(const struct sroce_qp *qp)
 {
 	switch (sroce_qp_state(qp)) {
 	case IB_QPS_RTR:
@@ -77,7 +77,7 @@ void sroce_recv_complete(struct sroce_qp *qp, struct sroce_cqe *cqe,
 		sroce_qp_fatal(qp);
 }
 
-static void sroce_recv_fail(struct sroce_qp *qp, enum ib_wc_status status)
+void sroce_recv_fail(struct sroce_qp *qp, enum ib_wc_status status)
 {
 	struct sroce_cqe cqe = {
 		.status = status,
@@ -95,6 +95,8 @@ static bool sroce_responder_flush(struct sroce_qp *qp)
 
 	resp->job_head = resp->job_tail;
 	resp->ack = SROCE_ACK_NONE;
+	if (qp->xrcd)
+		sroce_xrc_flush(qp);
 	if (resp->have_wqe)
 		sroce_recv_fail(qp, IB_WC_WR_FLUSH_ERR);
 	if (qp->srq) {
@@ -143,7 +145,7 @@ static void sroce_refuse(struct sroce_qp *qp, u8 syndrome,
 			       IB_EVENT_QP_ACCESS_ERR : IB_EVENT_QP_REQ_ERR);
 }
 
-static void sroce_refuse_request(struct sroce_qp *qp)
+void sroce_refuse_request(struct sroce_qp *qp)
 {
 	sroce_refuse(qp, SROCE_NAK_INV_REQ, IB_WC_REM_INV_REQ_ERR);
 }
@@ -206,8 +208,7 @@ static void sroce_accepted(struct sroce_qp *qp, const struct sroce_train *t,
 /* --- SEND and RDMA WRITE -------------------------------------------------------- */
 
 /* IBA 9.7.4.1.6: all packets but the last are full, the last is not empty */
-static bool sroce_length_ok(const struct sroce_qp *qp,
-			    const struct sroce_train *t)
+bool sroce_length_ok(const struct sroce_qp *qp, const struct sroce_train *t)
 {
 	u32 most = t->npkts * qp->mtu;
 	u32 len = t->bi.bi_size;
@@ -219,7 +220,7 @@ static bool sroce_length_ok(const struct sroce_qp *qp,
 	return len > most - qp->mtu && len <= most;
 }
 
-static int sroce_place_sges(struct sroce_qp *qp, struct sroce_train *t)
+int sroce_place_sges(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
 	u32 len = t->bi.bi_size;
@@ -241,7 +242,7 @@ static int sroce_place_sges(struct sroce_qp *qp, struct sroce_train *t)
 	return err;
 }
 
-static int sroce_place_rkey(struct sroce_qp *qp, struct sroce_train *t)
+int sroce_place_rkey(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
 	u32 len = t->bi.bi_size;
@@ -262,9 +263,8 @@ static int sroce_place_rkey(struct sroce_qp *qp, struct sroce_train *t)
 	return err;
 }
 
-static void sroce_message_received(struct sroce_qp *qp,
-				   const struct sroce_train *t, u8 opcode,
-				   u32 len)
+void sroce_message_received(struct sroce_qp *qp, const struct sroce_train *t,
+			    u8 opcode, u32 len)
 {
 	struct sroce_cqe cqe = {
 		.opcode = opcode,
@@ -367,23 +367,19 @@ static void sroce_send_request(struct sroce_qp *qp, struct sroce_train *t)
 }
 
 /* The RETH: the whole range is checked before the first byte is placed */
-static bool sroce_write_begin(struct sroce_qp *qp, const struct sroce_train *t)
+int sroce_write_begin(struct sroce_qp *qp, const struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
 	struct sroce_mr *mr;
 
 	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_WRITE) ||
-	    t->dma_len > 1U << 31) {
-		sroce_refuse_request(qp);
-		return false;
-	}
+	    t->dma_len > 1U << 31)
+		return -EBADMSG;
 	if (t->dma_len) {
 		mr = sroce_rkey_get(qp, t->rkey, IB_ACCESS_REMOTE_WRITE,
 				    t->va, t->dma_len);
-		if (IS_ERR(mr)) {
-			sroce_refuse_access(qp);
-			return false;
-		}
+		if (IS_ERR(mr))
+			return PTR_ERR(mr);
 		sroce_mr_put(mr);
 	}
 	sroce_qp_count(qp, SROCE_CNT_RX_WRITE_REQUESTS, 1);
@@ -391,12 +387,12 @@ static bool sroce_write_begin(struct sroce_qp *qp, const struct sroce_train *t)
 	resp->rkey = t->rkey;
 	resp->left = t->dma_len;
 	resp->write_len = t->dma_len;
-	return true;
+	return 0;
 }
 
 /* Payload against what the RETH announced (IBA 9.7.4.1.6) */
-static bool sroce_write_length_ok(const struct sroce_responder *resp,
-				  const struct sroce_train *t)
+bool sroce_write_length_ok(const struct sroce_responder *resp,
+			   const struct sroce_train *t)
 {
 	u32 left = t->flags & SROCE_START ? t->dma_len : resp->left;
 	u32 len = t->bi.bi_size;
@@ -424,9 +420,14 @@ static void sroce_write_request(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_refuse(qp, SROCE_NAK_REM_OP, IB_WC_LOC_QP_OP_ERR);
 		return;
 	}
-	if ((t->flags & SROCE_START) && !sroce_write_begin(qp, t))
+	if (t->flags & SROCE_START)
+		err = sroce_write_begin(qp, t);
+	if (err == -EBADMSG) {
+		sroce_refuse_request(qp);
 		return;
-	err = t->bi.bi_size ? sroce_place_rkey(qp, t) : 0;
+	}
+	if (!err && t->bi.bi_size)
+		err = sroce_place_rkey(qp, t);
 	if (err == -EAGAIN) {
 		sroce_paging(qp, t);
 		return;
@@ -462,6 +463,7 @@ static void sroce_read_request(struct sroce_qp *qp, struct sroce_train *t)
 		.op = SROCE_OP_READ,
 		.psn = t->psn,
 		.npsn = sroce_packets(t->dma_len, qp->mtu),
+		.srqn = resp->srqn,
 		.va = t->va,
 		.rkey = t->rkey,
 		.len = t->dma_len,
@@ -667,6 +669,7 @@ static void sroce_duplicate_read(struct sroce_qp *qp, struct sroce_train *t,
 		.op = SROCE_OP_READ,
 		.psn = t->psn,
 		.npsn = sroce_packets(t->dma_len, qp->mtu),
+		.srqn = old->srqn,
 		.va = t->va,
 		.rkey = t->rkey,
 		.len = t->dma_len,
@@ -713,8 +716,8 @@ static void sroce_gap(struct sroce_qp *qp, const struct sroce_train *t)
 /* --- dispatch --------------------------------------------------------------------------- */
 
 /* IBA 9.7.4.1.2: FIRST and ONLY between messages, MIDDLE and LAST within one */
-static bool sroce_sequence_ok(const struct sroce_responder *resp,
-			      const struct sroce_train *t)
+bool sroce_sequence_ok(const struct sroce_responder *resp,
+		       const struct sroce_train *t)
 {
 	switch (resp->state) {
 	case SROCE_RESP_SEND:
@@ -726,7 +729,7 @@ static bool sroce_sequence_ok(const struct sroce_responder *resp,
 	}
 }
 
-static void sroce_execute(struct sroce_qp *qp, struct sroce_train *t)
+void sroce_execute(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
 
@@ -768,7 +771,7 @@ static void sroce_execute(struct sroce_qp *qp, struct sroce_train *t)
 	}
 }
 
-static void sroce_established(struct sroce_qp *qp)
+void sroce_established(struct sroce_qp *qp)
 {
 	if (sroce_qp_state(qp) != IB_QPS_RTR || qp->resp.comm_est)
 		return;
@@ -795,6 +798,8 @@ void sroce_responder_request(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_gap(qp, t);
 	else if (ahead < 0)
 		sroce_duplicate(qp, t);
+	else if (qp->xrcd)
+		sroce_xrc_execute(qp, t);
 	else
 		sroce_execute(qp, t);
 }

@@ -298,7 +298,7 @@ static bool sroce_takes_responses(const struct sroce_qp *qp)
 	switch (sroce_qp_state(qp)) {
 	case IB_QPS_RTS:
 	case IB_QPS_SQD:
-		return qp->type == IB_QPT_RC;
+		return qp->type == IB_QPT_RC || qp->type == IB_QPT_XRC_INI;
 	default:
 		return false;
 	}

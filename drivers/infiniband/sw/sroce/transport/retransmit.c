@@ -24,6 +24,9 @@ static const u32 sroce_rnr_usec[32] = {
  */
 #define SROCE_MIN_TIMEOUT_NS (4 * NSEC_PER_MSEC)
 
+/* Delays below this grow while a peer stays not ready */
+#define SROCE_RNR_GROWN_NS NSEC_PER_MSEC
+
 /* Local ACK timeout in ns: 4.096 us * 2^t, 0 for none (IBA 9.7.6.1.3) */
 static u64 sroce_timeout_ns(const struct sroce_qp *qp)
 {
@@ -47,14 +50,26 @@ static bool sroce_in_flight(const struct sroce_requester *req)
 	return req->send_psn != req->una_psn;
 }
 
+/*
+ * One more in a row waits longer, within the T to 4T that IBA 9.7.6.1.3 allows:
+ * what is late because a machine is overloaded is not helped by more packets.
+ */
+static u64 sroce_next_timeout_ns(const struct sroce_qp *qp)
+{
+	u8 used = qp->attr.retry_cnt - min(qp->req.retries, qp->attr.retry_cnt);
+
+	return sroce_timeout_ns(qp) << min_t(u8, used, 2);
+}
+
+/* Comes for every ACK: the coarse clock, which may be a tick behind, will do */
 void sroce_requester_arm(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
-	u64 ns = sroce_timeout_ns(qp);
+	u64 ns = sroce_next_timeout_ns(qp);
 
 	if (req->deadline || !ns)
 		return;
-	req->deadline = ktime_get_ns() + ns;
+	req->deadline = ktime_get_coarse_ns() + TICK_NSEC + ns;
 	sroce_timer_start(req, req->deadline);
 }
 
@@ -64,6 +79,7 @@ void sroce_requester_progress(struct sroce_qp *qp)
 
 	req->retries = qp->attr.retry_cnt;
 	req->rnr_retries = qp->attr.rnr_retry;
+	req->rnr_naks = 0;
 	/* What the peer was not ready for has been taken after all */
 	req->rnr_wait = false;
 	if (req->recovering &&
@@ -85,16 +101,18 @@ void sroce_requester_rewind(struct sroce_qp *qp)
 }
 
 /*
- * A packet that is lost again and again uses the retries up, but not before time
- * has passed: one loss on a network that reorders or repeats packets may cause
- * a burst of NAKs.
+ * A packet that is lost again and again uses the retries up, but with NAKs no
+ * faster than with a silent peer: one loss on a network that reorders or repeats
+ * packets may cause a burst of them, and a peer that sends NAKs is alive.
  */
-static bool sroce_may_retry(struct sroce_requester *req, enum sroce_counter why)
+static bool sroce_may_retry(struct sroce_qp *qp, enum sroce_counter why)
 {
+	struct sroce_requester *req = &qp->req;
+	u64 pace = sroce_timeout_ns(qp) ?: SROCE_MIN_TIMEOUT_NS;
 	u64 now = ktime_get_ns();
 
 	if (why != SROCE_CNT_LOCAL_ACK_TIMEOUT_ERR &&
-	    now - req->retried < SROCE_MIN_TIMEOUT_NS)
+	    now - req->retried < pace)
 		return true;
 	if (!req->retries)
 		return false;
@@ -111,7 +129,7 @@ void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why)
 	if (req->rnr_wait)
 		return;
 	sroce_qp_count(qp, why, 1);
-	if (!sroce_may_retry(req, why)) {
+	if (!sroce_may_retry(qp, why)) {
 		sroce_qp_count(qp, SROCE_CNT_REQ_TRANSPORT_RETRIES_EXCEEDED, 1);
 		sroce_requester_fail(qp, IB_WC_RETRY_EXC_ERR);
 		return;
@@ -125,11 +143,26 @@ void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why)
 	sroce_requester_rewind(qp);
 }
 
+/*
+ * The peer names the shortest delay. One of 10 us again and again would keep
+ * this CPU in softirqs, and on the same host keep the peer's process from
+ * posting at all, so each in a row is twice the last: at worst the message waits
+ * as long again as it had to.
+ */
+static u64 sroce_rnr_ns(const struct sroce_requester *req, u8 code)
+{
+	u64 ns = (u64)sroce_rnr_usec[code & 0x1f] * NSEC_PER_USEC;
+
+	return max(ns, min_t(u64, ns << req->rnr_naks, SROCE_RNR_GROWN_NS));
+}
+
 void sroce_requester_rnr_wait(struct sroce_qp *qp, u8 code)
 {
 	struct sroce_requester *req = &qp->req;
-	u64 ns = (u64)sroce_rnr_usec[code & 0x1f] * NSEC_PER_USEC;
+	u64 ns = sroce_rnr_ns(req, code);
 
+	if (req->rnr_naks < 7)
+		req->rnr_naks++;
 	sroce_requester_rewind(qp);
 	req->rnr_wait = true;
 	req->deadline = ktime_get_ns() + ns;

@@ -35,6 +35,10 @@ struct sroce_pd {
 	struct ib_pd ibpd;
 };
 
+struct sroce_xrcd {
+	struct ib_xrcd ibxrcd;
+};
+
 /**
  * struct sroce_ah - address handle
  * @ibah: what ib_core knows
@@ -92,6 +96,8 @@ struct sroce_srq_obj {
  *	them from several threads at once
  * @sq_map: mapping of the send queue, for user queues
  * @rq_map: mapping of the receive queue, for user queues that have one
+ * @mcasts: multicast groups it is attached to, under @lock
+ * @nmcasts: their number
  */
 struct sroce_qp_obj {
 	struct ib_qp ibqp;
@@ -99,6 +105,8 @@ struct sroce_qp_obj {
 	struct mutex lock; /* see above */
 	struct sroce_mmap *sq_map;
 	struct sroce_mmap *rq_map;
+	struct list_head mcasts;
+	u32 nmcasts;
 };
 
 static inline struct sroce_ucontext *to_sroce_ucontext(struct ib_ucontext *ibuc)
@@ -145,6 +153,10 @@ void sroce_disassociate_ucontext(struct ib_ucontext *ibuc);
 /* pd.c */
 int sroce_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 int sroce_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+
+/* xrcd.c */
+int sroce_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
+int sroce_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
 
 /* ah.c */
 int sroce_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
@@ -233,6 +245,12 @@ int sroce_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 int sroce_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		   struct ib_qp_init_attr *init);
 int sroce_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
+
+/* mcast.c */
+int sroce_attach_mcast(struct ib_qp *ibqp, union ib_gid *mgid, u16 lid);
+int sroce_detach_mcast(struct ib_qp *ibqp, union ib_gid *mgid, u16 lid);
+/* A QP ends. Context: process, the QP's lock held. */
+void sroce_mcast_del_all(struct sroce_qp_obj *obj);
 
 /* wr.c */
 int sroce_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
