@@ -39,7 +39,8 @@ struct sroce_path *sroce_parcel_path(struct sroce_parcel *p)
 
 void sroce_parcel_free(struct sroce_parcel *p)
 {
-	sroce_bvec_unpin(p->bv, p->npinned);
+	if (unlikely(p->npinned))
+		sroce_bvec_unpin(p->bv, p->npinned);
 	while (p->nmrs)
 		sroce_mr_put(p->mrs[--p->nmrs]);
 	sroce_path_put(p->path);
@@ -82,7 +83,8 @@ static struct sroce_parcel *sroce_parcel_refer(const struct sroce_train *t,
 	p->t.bv = p->bv;
 	/* Memory on demand stays in place only while it is being gathered */
 	p->npinned = g->on_demand ? g->nbv : 0;
-	sroce_bvec_pin(p->bv, p->npinned);
+	if (unlikely(p->npinned))
+		sroce_bvec_pin(p->bv, p->npinned);
 	p->mrs = (struct sroce_mr **)&p->bv[g->nbv];
 	p->nmrs = g->nmrs;
 	for (i = 0; i < g->nmrs; i++) {
