@@ -110,9 +110,9 @@ static const struct mmu_interval_notifier_ops odp_notifier_ops = {
 
 /* --- making and ending -------------------------------------------------------- */
 
-static unsigned long odp_nr_pages(const struct ib_umem_odp *umem)
+static unsigned long odp_nr_pages(struct ib_umem_odp *umem)
 {
-	return ib_umem_odp_num_pages((struct ib_umem_odp *)umem);
+	return (ib_umem_end(umem) - ib_umem_start(umem)) >> PAGE_SHIFT;
 }
 
 struct sroce_odp *sroce_odp_create(struct ib_device *ibdev, u64 start,
@@ -187,11 +187,14 @@ int sroce_odp_begin(const struct sroce_mr *mr, u64 va, u64 len, bool write)
 			return -EAGAIN;
 		}
 	}
+	/* It stays locked, which sparse has no words for in a result of 0 */
+	__release(&mr->odp->lock);
 	return 0;
 }
 
 void sroce_odp_end(const struct sroce_mr *mr)
 {
+	__acquire(&mr->odp->lock);
 	read_unlock(&mr->odp->lock);
 }
 
