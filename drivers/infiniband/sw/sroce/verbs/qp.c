@@ -314,8 +314,9 @@ static int sroce_check_path_mtu(struct sroce_device *dev,
 #define SROCE_QP_ACCESS							\
 	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |		\
 	 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC |		\
-	 IB_ACCESS_MW_BIND | IB_ACCESS_FLUSH_GLOBAL |			\
-	 IB_ACCESS_FLUSH_PERSISTENT | IB_ACCESS_OPTIONAL)
+	 IB_ACCESS_MW_BIND | IB_ACCESS_ON_DEMAND |			\
+	 IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_FLUSH_PERSISTENT |		\
+	 IB_ACCESS_OPTIONAL)
 
 static int sroce_check_qp_access(struct ib_device *ibdev,
 				 const struct ib_qp_attr *attr, int mask)
