@@ -38,6 +38,12 @@ talk() {
 	result $? "$where: no retransmission storm"
 }
 
+# group NAME RECEIVER_NS RECEIVER_IP SENDER_NS SENDER_IP : the receiver ends when it has got all messages
+group() {
+	run_pair 40 "$2" "mckey -b $3 -m 239.98.1.2 -C 20 -S 500" "$4" "mckey -s -b $5 -m 239.98.1.2 -C 20 -S 500"
+	result $? "$1: mckey"
+}
+
 driver_load
 hosts_up 9000
 link_add $A $DEV_A || bail "no sroce device"
@@ -47,4 +53,6 @@ if ! DRIVER=rxe link_add $B $DEV_B; then
 fi
 talk "server sroce, client rxe" $A $DEV_A $IP_A $B $DEV_B $IP_B
 talk "server rxe, client sroce" $B $DEV_B $IP_B $A $DEV_A $IP_A
+group "from rxe to sroce" $A $IP_A $B $IP_B
+group "from sroce to rxe" $B $IP_B $A $IP_A
 ktap_end

@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 # rdma-core's own test suite, and a table of what is skipped and why. What is in pyverbs_expected (everything that
-# rdma_rxe passes) has to pass by name, unless pyverbs_waiting says which feature it waits for; a test that fails is
-# a failure whether it is in the list or not.
+# rdma_rxe passes) and, on sroce, in pyverbs_more has to pass by name, unless pyverbs_waiting says which feature it
+# waits for; a test that fails is a failure whether it is in a list or not.
 #
 # PYVERBS=FOLDER   the suite, if it is not where Debian puts it. UPDATE=1: write the list from this run.
 . "$(dirname "$0")/lib.sh"
 
-expected=$SELF/pyverbs_expected
+expected=("$SELF/pyverbs_expected")
+[ "$DRIVER" != sroce ] || expected+=("$SELF/pyverbs_more")
 suite=${PYVERBS:-/usr/share/doc/rdma-core/tests}
 [ -e "$suite/run_tests.py" ] && python3 -c 'import pyverbs' 2>/dev/null || {
 	ktap_skip "pyverbs" "no pyverbs, or no tests in $suite"
@@ -29,7 +30,7 @@ if [ -n "${UPDATE:-}" ]; then
 	} >"$UPDATE"
 fi
 
-is_expected() { grep -qxF "$1" "$expected"; }
+is_expected() { grep -qxhF "$1" "${expected[@]}"; }
 # waits_for NAME : the feature that this driver does not have yet
 waits_for() { [ "$DRIVER" = sroce ] && sed -n "s/^${1//./\\.} //p" "$SELF/pyverbs_waiting" | grep .; }
 
@@ -61,7 +62,7 @@ while read -r word name reason; do
 done <"$TMP/results"
 
 # neither passed nor failed nor skipped
-for name in $(grep -v '^#' "$expected"); do
+for name in $(grep -hv '^#' "${expected[@]}"); do
 	grep -qE "^[a-z]+ $name(:|\$)" "$TMP/results" || ktap_fail "$name: was not run"
 done
 note "why tests were skipped:"

@@ -23,6 +23,7 @@ pingpong() {
 
 pingpong_quick() {
 	pingpong "ibv_rc_pingpong" ibv_rc_pingpong -n 100 -c
+	pingpong "ibv_uc_pingpong" ibv_uc_pingpong -n 100 -c
 	pingpong "ibv_ud_pingpong" ibv_ud_pingpong -n 100 -s 1000
 }
 
@@ -32,15 +33,23 @@ pingpongs() {
 	pingpong "ibv_rc_pingpong, 1 byte" ibv_rc_pingpong -n 100 -c -s 1
 	pingpong "ibv_rc_pingpong, 65537 bytes, MTU 256" ibv_rc_pingpong -n 20 -c -s 65537 -m 256
 	pingpong "ibv_rc_pingpong, 1 MiB" ibv_rc_pingpong -n 10 -c -s 1048576
+	pingpong "ibv_uc_pingpong with events, 1 MiB" ibv_uc_pingpong -n 10 -c -s 1048576 -e
 	pingpong "ibv_ud_pingpong with events" ibv_ud_pingpong -n 100 -s 1000 -e
 	if has_srq; then
 		pingpong "ibv_srq_pingpong" ibv_srq_pingpong -n 200 -c
 	else
 		ktap_skip "$WHERE: ibv_srq_pingpong" "the device has no shared receive queues"
 	fi
+	if has_xrc; then
+		pingpong "ibv_xsrq_pingpong" ibv_xsrq_pingpong -n 20
+	else
+		ktap_skip "$WHERE: ibv_xsrq_pingpong" "the device has no XRC"
+	fi
 }
 
 has_srq() { in_ns $A ibv_devinfo -v -d "$SERVER_DEV" | grep -q 'max_srq:[[:space:]]*[1-9]'; }
+
+has_xrc() { in_ns $A ibv_devinfo -v -d "$SERVER_DEV" | grep -qw XRC; }
 
 # --- perftest ------------------------------------------------------------------------------------------
 
@@ -65,6 +74,8 @@ perftests_short() {
 	perftest ib_read_bw -a -n 5
 	perftest ib_atomic_bw -n 200
 	perftest ib_send_lat -c UD -s 1000 -n 100
+	perftest ib_write_bw -c UC -a -n 5
+	perftest ib_send_lat -c UC -a -n 5
 }
 
 # every feature once
@@ -74,6 +85,9 @@ perftests_features() {
 	perftest ib_read_lat -s 4097 -n 50
 	perftest ib_write_lat -R -s 64 -n 50
 	perftest ib_send_bw -c UD -s 1024 -n 200
+	perftest ib_send_bw -c UC -s 65536 -n 200
+	perftest ib_send_bw --use-srq -q 4 -s 4096 -n 200
+	has_xrc && perftest ib_send_bw -c XRC -q 4 -s 4096 -n 200
 }
 
 perftests_all() {
@@ -104,6 +118,25 @@ perftests_all() {
 	done
 	perftest ib_atomic_bw -R -n 200
 	perftest ib_atomic_bw -b -q 4 -n 500
+	for tool in send write; do
+		perftest ib_${tool}_bw -c UC -a -n 20
+		perftest ib_${tool}_bw -c UC -b -q 4 -s 65536 -n 100
+		perftest ib_${tool}_bw -c UC -R -s 65536 -n 200
+		perftest ib_${tool}_lat -c UC -a -n 20
+	done
+	if has_xrc; then
+		for tool in send write read; do
+			perftest ib_${tool}_bw -c XRC -a -n 20
+			perftest ib_${tool}_bw -c XRC -b -q 4 -s 65536 -n 100
+			perftest ib_${tool}_lat -c XRC -a -n 20
+		done
+		perftest ib_send_bw -c XRC -R -s 65536 -n 200
+		perftest ib_atomic_bw -c XRC -n 200
+	fi
+	perftest ib_send_bw -c UC -e -s 4096 -n 200
+	perftest ib_send_bw --use-srq -q 8 -s 4096 -n 500
+	perftest ib_send_bw --use-srq -c UD -s 1024 -n 500
+	perftest ib_send_lat --use-srq -s 4096 -n 100
 	perftest ib_send_bw -c UD -s 1024 -n 500
 	perftest ib_send_bw -c UD -b -s 1 -n 500
 	perftest ib_send_bw -c UD -R -s 1000 -n 200
@@ -131,6 +164,11 @@ rdmacm_tools() {
 		"rstream -s $SERVER_IP -S 1048576 -C 3 -I 3"
 	stock_pair "udaddy" 30 "udaddy -b $SERVER_IP -C 20 -S 1000" "udaddy -s $SERVER_IP -C 20 -S 1000"
 	stock_pair "rdma_server, rdma_client" 30 "rdma_server -s $SERVER_IP -p 7471" "rdma_client -s $SERVER_IP -p 7471"
+	if has_xrc; then
+		stock_pair "rdma_xserver, rdma_xclient, XRC" 30 "rdma_xserver -p 7471 -c x" \
+			"rdma_xclient -s $SERVER_IP -p 7471 -c x"
+	fi
+	stock_pair "rdma_xserver, rdma_xclient" 30 "rdma_xserver -p 7471" "rdma_xclient -s $SERVER_IP -p 7471"
 	stock_pair "cmtime, 20 connections" 30 "cmtime -b $SERVER_IP -c 20" "cmtime -s $SERVER_IP -c 20"
 }
 

@@ -12,6 +12,8 @@ talk_cases() {
 	cat <<-END
 		ibv_rc_pingpong|60|ibv_rc_pingpong -d %D -g %G -n $n -c|ibv_rc_pingpong -d %D -g %G -n $n -c %S
 		ibv_rc_pingpong, 1 MiB, MTU 1024|60|ibv_rc_pingpong -d %D -g %G -n 10 -c -s 1048576 -m 1024|ibv_rc_pingpong -d %D -g %G -n 10 -c -s 1048576 -m 1024 %S
+		ibv_uc_pingpong|60|ibv_uc_pingpong -d %D -g %G -n $n -c|ibv_uc_pingpong -d %D -g %G -n $n -c %S
+		ibv_srq_pingpong|60|ibv_srq_pingpong -d %D -g %G -n $n -c -q 4|ibv_srq_pingpong -d %D -g %G -n $n -c -q 4 %S
 		ibv_ud_pingpong|60|ibv_ud_pingpong -d %D -g %G -n $n -s 1000|ibv_ud_pingpong -d %D -g %G -n $n -s 1000 %S
 		verify|180|%V -d %D -i %S -S 60|%V -d %D -i %C -n 4 -S 60 %O %S
 		verify, all path MTUs|180|%V -d %D -i %S -S 60|%V -d %D -i %C -n 2 -S 60 -q 5 -M all %O %S
@@ -23,6 +25,8 @@ talk_cases() {
 		ib_send_bw, both directions, 4 queue pairs, events|60|ib_send_bw -F -d %D -x %G -b -q 4 -e -s 4096 -n $n|ib_send_bw -F -d %D -x %G -b -q 4 -e -s 4096 -n $n %S
 		ib_send_lat|60|ib_send_lat -F -d %D -x %G -s 64 -n $n|ib_send_lat -F -d %D -x %G -s 64 -n $n %S
 		ib_write_bw, rdma_cm|60|ib_write_bw -F -d %D -R -s 65536 -n $n|ib_write_bw -F -d %D -R -s 65536 -n $n %S
+		ib_send_lat, unreliable connection|60|ib_send_lat -F -d %D -x %G -c UC -a -n 10|ib_send_lat -F -d %D -x %G -c UC -a -n 10 %S
+		ib_write_bw, unreliable connection|60|ib_write_bw -F -d %D -x %G -c UC -a -n 5|ib_write_bw -F -d %D -x %G -c UC -a -n 5 %S
 		ib_send_bw, datagrams|60|ib_send_bw -F -d %D -x %G -c UD -s 1024 -n $n|ib_send_bw -F -d %D -x %G -c UD -s 1024 -n $n %S
 		rping, data verified|60|rping -s -a %S -C 20 -V|rping -c -a %S -C 20 -V
 		ucmatose|60|ucmatose -b %S -C 10 -S 1000|ucmatose -s %S -C 10 -S 1000

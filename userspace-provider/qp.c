@@ -13,12 +13,17 @@ static const uint32_t supported_mask = IBV_QP_INIT_ATTR_PD |
 				       IBV_QP_INIT_ATTR_CREATE_FLAGS |
 				       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 
+static uint32_t create_flags(const struct ibv_qp_init_attr_ex *attr)
+{
+	return attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ?
+	       attr->create_flags : 0;
+}
+
 static int check_attr(const struct ibv_qp_init_attr_ex *attr)
 {
 	if (!check_comp_mask(attr->comp_mask, supported_mask))
 		return EOPNOTSUPP;
-	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
-	    attr->create_flags)
+	if (create_flags(attr) & ~IBV_QP_CREATE_BLOCK_SELF_MCAST_LB)
 		return EOPNOTSUPP;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		return sroce_wr_check_ops(attr->qp_type, attr->send_ops_flags);
@@ -41,7 +46,7 @@ static void reserve_inline(struct ibv_qp_init_attr_ex *attr)
 
 static int init_queues(struct sroce_qp *qp, struct ibv_context *ctx,
 		       const struct ibv_qp_init_attr_ex *attr,
-		       const struct sroce_cmd_create_qp_resp *resp)
+		       const struct sroce_create_qp_resp *resp)
 {
 	bool needs_locks = sroce_pd_needs_locks(pd_of(attr));
 	int err;
@@ -57,16 +62,47 @@ static int init_queues(struct sroce_qp *qp, struct ibv_context *ctx,
 	return err;
 }
 
-static int create_qp(struct ibv_context *ctx, struct sroce_qp *qp,
-		     struct ibv_qp_init_attr_ex *attr)
+/* No flag is set, and libibverbs does not take the mask bit here. */
+static int cmd_create_qp(struct ibv_context *ctx, struct sroce_qp *qp,
+			 struct ibv_qp_init_attr_ex *attr,
+			 struct sroce_create_qp_resp *drv_resp)
 {
 	struct sroce_cmd_create_qp_resp resp = {};
 	struct sroce_cmd_create_qp cmd = {};
 	int err;
 
-	reserve_inline(attr);
+	attr->comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	err = ibv_cmd_create_qp_ex(ctx, &qp->vqp, attr, &cmd.ibv_cmd,
 				   sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	*drv_resp = resp.drv_payload;
+	return err;
+}
+
+static int cmd_create_qp_flags(struct ibv_context *ctx, struct sroce_qp *qp,
+			       struct ibv_qp_init_attr_ex *attr,
+			       struct sroce_create_qp_resp *drv_resp)
+{
+	struct sroce_cmd_create_qp_flags_resp resp = {};
+	struct sroce_cmd_create_qp_flags cmd = {};
+	int err;
+
+	err = ibv_cmd_create_qp_ex2(ctx, &qp->vqp, attr, &cmd.ibv_cmd,
+				    sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	*drv_resp = resp.drv_payload;
+	return err;
+}
+
+static int create_qp(struct ibv_context *ctx, struct sroce_qp *qp,
+		     struct ibv_qp_init_attr_ex *attr)
+{
+	struct sroce_create_qp_resp resp;
+	int err;
+
+	reserve_inline(attr);
+	if (create_flags(attr))
+		err = cmd_create_qp_flags(ctx, qp, attr, &resp);
+	else
+		err = cmd_create_qp(ctx, qp, attr, &resp);
 	if (err)
 		return err;
 
@@ -98,8 +134,6 @@ struct ibv_qp *sroce_create_qp_ex(struct ibv_context *ctx,
 	if (!qp)
 		return NULL;
 
-	/* No flag is set, and libibverbs does not take the mask bit here. */
-	wanted.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	err = create_qp(ctx, qp, &wanted);
 	if (err) {
 		free(qp);
@@ -136,7 +170,7 @@ struct ibv_qp *sroce_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 struct ibv_qp *sroce_open_qp(struct ibv_context *ctx,
 			     struct ibv_qp_open_attr *attr)
 {
-	const struct sroce_cmd_create_qp_resp no_queues = {};
+	const struct sroce_create_qp_resp no_queues = {};
 	const struct ibv_qp_init_attr_ex no_attr = {
 		.qp_type = IBV_QPT_XRC_RECV,
 	};

@@ -93,8 +93,11 @@ bool sroce_sq_publish(struct sroce_qp *qp, uint32_t next)
 	sroce_full_barrier();
 
 	flags = sroce_load_flags(&hdr->flags);
-	if (flags & SROCE_SQ_GATHERING)
+	if (flags & SROCE_SQ_GATHERING) {
+		if ((int32_t)(next - sroce_load_flags(&hdr->until)) >= 0)
+			return true;
 		cq_note_gathering(&qp->vqp.qp);
+	}
 	return !(flags & SROCE_SQ_ACTIVE) || sroce_qp_flushes(&qp->vqp.qp);
 }
 

@@ -18,6 +18,9 @@ DECLARE_DRV_CMD(sroce_cmd_resize_cq, IB_USER_VERBS_CMD_RESIZE_CQ,
 		empty, sroce_resize_cq_resp);
 DECLARE_DRV_CMD(sroce_cmd_create_qp, IB_USER_VERBS_CMD_CREATE_QP,
 		sroce_create_qp_req, sroce_create_qp_resp);
+/* The same, where there are creation flags */
+DECLARE_DRV_CMD(sroce_cmd_create_qp_flags, IB_USER_VERBS_EX_CMD_CREATE_QP,
+		sroce_create_qp_req, sroce_create_qp_resp);
 DECLARE_DRV_CMD(sroce_cmd_create_srq, IB_USER_VERBS_CMD_CREATE_XSRQ,
 		sroce_create_srq_req, sroce_create_srq_resp);
 DECLARE_DRV_CMD(sroce_cmd_create_ah, IB_USER_VERBS_CMD_CREATE_AH,

@@ -6,8 +6,10 @@
 #define SROCE_NET_INTERNAL_H
 
 #include <linux/bvec.h>
+#include <linux/in.h>
 #include <linux/list.h>
 #include <linux/skbuff.h>
+#include <net/ipv6.h>
 
 #include "net/net.h"
 
@@ -58,6 +60,25 @@ struct sroce_port *sroce_port_of_ifindex(const struct net *net, int ifindex);
 struct sroce_port *sroce_port_of_address(struct net *net,
 					 const struct in6_addr *addr,
 					 struct net_device *dev, bool unique);
+
+/**
+ * sroce_port_below() - a device that a netdev stands on top of
+ * @net: namespace
+ * @dev: VLAN, bond, bridge or macvlan
+ * @unique: find nothing when there are several
+ *
+ * Context: RCU.
+ * Return: the device or NULL.
+ */
+struct sroce_port *sroce_port_below(struct net *net, struct net_device *dev,
+				    bool unique);
+
+static inline bool sroce_is_group(const struct in6_addr *addr)
+{
+	return ipv6_addr_is_multicast(addr) ||
+	       (ipv6_addr_v4mapped(addr) &&
+		ipv4_is_multicast(addr->s6_addr32[3]));
+}
 
 /* Is it an address of this host, whoever's? Context: RCU. */
 bool sroce_address_is_local(struct net *net, const struct in6_addr *addr);

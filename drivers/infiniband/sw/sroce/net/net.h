@@ -31,6 +31,7 @@ struct netlink_ext_ack;
  * @sgid: source address; IPv4 is v4-mapped
  * @dgid: destination address
  * @ipv4: both are IPv4
+ * @group: the destination is a multicast group
  * @tclass: traffic class or TOS
  * @hop_limit: TTL, never 0
  * @flow_label: 20 bits; 0: none was given
@@ -56,6 +57,7 @@ struct sroce_path {
 	union ib_gid sgid;
 	union ib_gid dgid;
 	bool ipv4;
+	bool group;
 	u8 tclass;
 	u8 hop_limit;
 	u32 flow_label;
@@ -146,6 +148,24 @@ int sroce_net_attach(struct net *net, struct sroce_port *port,
  * Context: process, may sleep.
  */
 void sroce_net_detach(struct net *net, struct sroce_port *port);
+
+struct sroce_join;
+
+/**
+ * sroce_net_join() - make a netdev and its master members of a multicast group
+ * @ndev: netdev, held by the caller
+ * @mgid: address of the group; IPv4 is v4-mapped
+ *
+ * Memberships are counted, together with those of others.
+ *
+ * Context: process, takes RTNL.
+ * Return: what sroce_net_leave() ends; or an ERR_PTR, when the netdev is being
+ * unregistered or has no such protocol.
+ */
+struct sroce_join *sroce_net_join(struct net_device *ndev,
+				  const union ib_gid *mgid);
+/* The netdev may be gone. Context: process, takes RTNL. */
+void sroce_net_leave(struct sroce_join *join);
 
 /* Module start; per-namespace state */
 int sroce_net_init(void);

@@ -367,6 +367,8 @@ static void sroce_pack_count(const struct sroce_pack *p, u32 bytes)
 	sroce_count(c, SROCE_CNT_TX_TRAINS, 1);
 	sroce_count(c, SROCE_CNT_TX_PACKETS, p->segs);
 	sroce_count(c, SROCE_CNT_TX_BYTES, bytes);
+	if (unlikely(p->path->group))
+		sroce_count(c, SROCE_CNT_TX_MCAST_PACKETS, p->segs);
 }
 
 static int sroce_pack_transmit(struct sk_buff *skb, const struct sroce_pack *p)

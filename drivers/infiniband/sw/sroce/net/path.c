@@ -126,6 +126,7 @@ static int sroce_path_set_gids(struct sroce_path *path,
 	path->sgid = grh->sgid_attr->gid;
 	path->dgid = grh->dgid;
 	path->ipv4 = ipv6_addr_v4mapped(sroce_gid_addr(&path->sgid));
+	path->group = sroce_is_group(sroce_gid_addr(&path->dgid));
 	return path->ipv4 == to_ipv4 ? 0 : -EINVAL;
 }
 

@@ -63,8 +63,8 @@ static bool sroce_port_is_below(struct net *net, const struct sroce_port *port,
 	return lower && netdev_has_upper_dev_all_rcu(lower, dev);
 }
 
-static struct sroce_port *sroce_port_below(struct net *net,
-					   struct net_device *dev, bool unique)
+struct sroce_port *sroce_port_below(struct net *net, struct net_device *dev,
+				    bool unique)
 {
 	struct sroce_port *found = NULL;
 	struct sroce_attachment *a;

@@ -41,6 +41,7 @@
  * @fixed_id: all packets have the same identification
  * @ipv4: it is IPv4
  * @train: there is more than one packet
+ * @group: they were sent to a multicast group
  * @ce: congestion experienced
  * @ip4: header of the current packet
  * @ip6: header of the current packet
@@ -64,6 +65,7 @@ struct sroce_skb_rx {
 	bool fixed_id;
 	bool ipv4;
 	bool train;
+	bool group;
 	bool ce;
 	union {
 		struct iphdr ip4;
@@ -319,6 +321,7 @@ static void sroce_rx_link(struct sroce_skb_rx *r)
 	const struct sk_buff *skb = r->skb;
 	struct sroce_rx_info *info = &r->info;
 
+	info->looped = skb->pkt_type == PACKET_LOOPBACK;
 	info->vlan_id = 0xffff;
 	if (skb_vlan_tag_present(skb)) {
 		info->vlan_id = skb_vlan_tag_get_id(skb);
@@ -368,6 +371,14 @@ static struct sroce_qp *sroce_rx_qp(const struct sroce_skb_rx *r)
 	return sroce_qp_find(r->rx.t.dqpn);
 }
 
+/* Give the current packet to all members of the group */
+static bool sroce_rx_deliver_group(struct sroce_skb_rx *r)
+{
+	sroce_rx_count(r, SROCE_CNT_RX_MCAST_PACKETS);
+	sroce_receive_group(r->port, &r->rx);
+	return sroce_rx_next(&r->rx);
+}
+
 /* Give the current packet, and those after it for the same QP, to the QP */
 static bool sroce_rx_deliver(struct sroce_skb_rx *r)
 {
@@ -389,7 +400,8 @@ static void sroce_rx_all(struct sroce_skb_rx *r)
 	bool more = sroce_rx_next(&r->rx);
 
 	while (more)
-		more = sroce_rx_deliver(r);
+		more = r->group ? sroce_rx_deliver_group(r) :
+				  sroce_rx_deliver(r);
 	if (!r->packets)
 		return;
 	sroce_count(c, SROCE_CNT_RX_TRAINS, 1);
@@ -397,15 +409,26 @@ static void sroce_rx_all(struct sroce_skb_rx *r)
 	sroce_count(c, SROCE_CNT_RX_BYTES, r->bytes);
 }
 
-/* Groups are not received yet; a unicast address in a group frame never is */
-static bool sroce_rx_is_multicast(const struct sk_buff *skb)
+static bool sroce_rx_is_group(const struct sk_buff *skb)
 {
-	if (skb->pkt_type != PACKET_HOST && skb->pkt_type != PACKET_LOOPBACK)
-		return true;
 	if (ip_hdr(skb)->version == 4)
-		return ipv4_is_multicast(ip_hdr(skb)->daddr) ||
-		       ipv4_is_lbcast(ip_hdr(skb)->daddr);
+		return ipv4_is_multicast(ip_hdr(skb)->daddr);
 	return ipv6_addr_is_multicast(&ipv6_hdr(skb)->daddr);
+}
+
+/* Nobody broadcasts, and a frame to a group has no host's address in it */
+static bool sroce_rx_wrong_cast(const struct sk_buff *skb)
+{
+	switch (skb->pkt_type) {
+	case PACKET_HOST:
+	case PACKET_LOOPBACK:
+		return ip_hdr(skb)->version == 4 &&
+		       ipv4_is_lbcast(ip_hdr(skb)->daddr);
+	case PACKET_MULTICAST:
+		return !sroce_rx_is_group(skb);
+	default:
+		return true;
+	}
 }
 
 void sroce_net_receive(struct net *net, struct sroce_port *port,
@@ -417,7 +440,8 @@ void sroce_net_receive(struct net *net, struct sroce_port *port,
 	 * Whatever short-circuits transmission to reception on one CPU (tc
 	 * mirred) comes here with a QP's lock held.
 	 */
-	if (sroce_rx_is_multicast(skb) || sroce_pack_sending())
+	r.group = sroce_rx_is_group(skb);
+	if (sroce_rx_wrong_cast(skb) || sroce_pack_sending())
 		sroce_rx_count(&r, SROCE_CNT_RX_DISCARDS);
 	else if (sroce_rx_start(&r, net))
 		sroce_rx_all(&r);

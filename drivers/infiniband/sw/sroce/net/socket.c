@@ -31,6 +31,8 @@ static struct sroce_port *sroce_port_of_skb(struct net *net,
 
 	if (port)
 		return port;
+	if (sroce_is_group(daddr))
+		return sroce_port_below(net, skb->dev, false);
 	port = sroce_port_of_address(net, daddr, skb->dev, false);
 	return port ?: sroce_port_of_address(net, daddr, NULL, false);
 }

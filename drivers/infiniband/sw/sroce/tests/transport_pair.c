@@ -191,16 +191,38 @@ static void side_make_srq(struct side *s)
 					 4 * sizeof(struct sroce_sge)));
 }
 
+static bool side_is_xrc(const struct side *s)
+{
+	return s->pair->config.type == IB_QPT_XRC_INI;
+}
+
+/* An initiator's peer is a target */
+static enum ib_qp_type side_type(const struct side *s)
+{
+	if (side_is_xrc(s) && s != s->pair->side)
+		return IB_QPT_XRC_TGT;
+	return s->pair->config.type;
+}
+
+/* Which work requests are for the target comes with each message */
+static void side_publish_srq(struct side *s)
+{
+	s->srq.ibsrq.pd = &s->pd;
+	s->srq.xrcd = &s->xrcd;
+	s->srq.cq = &s->rcq;
+	KUNIT_ASSERT_EQ(s->pair->test, 0, sroce_srq_publish(&s->srq));
+}
+
 static void side_make_qp(struct side *s)
 {
 	const struct pair_config *c = &s->pair->config;
 	struct ib_qp_init_attr init = {
-		.qp_type = IB_QPT_RC,
+		.qp_type = side_type(s),
 		.sq_sig_type = c->sig_all ? IB_SIGNAL_ALL_WR :
 					    IB_SIGNAL_REQ_WR,
 		.send_cq = &s->scq.ibcq,
 		.recv_cq = &s->rcq.ibcq,
-		.srq = c->srq ? &s->srq.ibsrq : NULL,
+		.srq = c->srq && !side_is_xrc(s) ? &s->srq.ibsrq : NULL,
 		.cap = {
 			.max_send_wr = c->depth,
 			.max_recv_wr = c->depth,
@@ -212,7 +234,13 @@ static void side_make_qp(struct side *s)
 	struct sroce_qp *qp;
 
 	s->ibqp.pd = &s->pd;
-	s->ibqp.qp_type = IB_QPT_RC;
+	if (init.qp_type == IB_QPT_XRC_TGT) {
+		init.xrcd = &s->xrcd;
+		init.send_cq = NULL;
+		init.recv_cq = NULL;
+		s->ibqp.pd = NULL;
+	}
+	s->ibqp.qp_type = init.qp_type;
 	s->ibqp.event_handler = side_event;
 	s->ibqp.qp_context = s;
 	qp = sroce_qp_create(&s->port, &s->ibqp, &init, NULL);
@@ -232,6 +260,8 @@ static void side_make(struct pair *p, int number)
 	side_make_cq(s, &s->rcq);
 	if (p->config.srq)
 		side_make_srq(s);
+	if (side_is_xrc(s))
+		side_publish_srq(s);
 	side_make_qp(s);
 	fake_path_init(&s->path, &p->net, &s->port, 1 + number, 2 - number);
 	if (p->config.direct)
@@ -240,6 +270,8 @@ static void side_make(struct pair *p, int number)
 
 static void pair_fill_config(struct pair_config *c)
 {
+	c->type = c->type ?: IB_QPT_RC;
+	c->srq = c->srq || c->type == IB_QPT_XRC_INI;
 	c->mtu = c->mtu ?: IB_MTU_1024;
 	c->depth = c->depth ?: 64;
 	c->cq_depth = c->cq_depth ?: 4 * c->depth;
@@ -290,6 +322,8 @@ static void side_destroy(struct side *s)
 		sroce_cq_cleanup(&s->scq);
 	if (s->rcq.port)
 		sroce_cq_cleanup(&s->rcq);
+	if (s->srq.xrcd)
+		sroce_srq_unpublish(&s->srq);
 	sroce_ring_free(&s->srq.ring);
 	if (!IS_ERR_OR_NULL(s->mr))
 		sroce_mr_free(s->mr);
@@ -397,6 +431,8 @@ int side_try_post(struct side *s, struct work *w)
 {
 	const struct ib_send_wr *bad;
 
+	if (!w->wqe.remote_srqn)
+		w->wqe.remote_srqn = pair_peer(s)->srq.srqn;
 	return sroce_qp_post_send(s->qp, &w->wr, &bad, work_fill);
 }
 
@@ -608,8 +644,8 @@ struct sroce_train side_train(struct side *from, u8 op, u32 psn)
 {
 	return (struct sroce_train){
 		.op = op,
-		.service = SROCE_RC,
-		.flags = SROCE_START | SROCE_END | SROCE_ACKREQ,
+		.service = from->qp->kind->service,
+		.flags = SROCE_START | SROCE_END | from->qp->kind->train_flags,
 		.pkey = 0xffff,
 		.mtu = from->pair->mtu,
 		.dqpn = pair_peer(from)->qp->qpn,
@@ -617,6 +653,7 @@ struct sroce_train side_train(struct side *from, u8 op, u32 psn)
 		.npkts = 1,
 		.rkey = pair_peer(from)->mr->key,
 		.va = (uintptr_t)pair_peer(from)->mem,
+		.srqn = pair_peer(from)->srq.srqn,
 	};
 }
 

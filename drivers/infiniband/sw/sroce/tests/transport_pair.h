@@ -31,6 +31,7 @@ struct pair;
  * @scq: completions of the send queue
  * @rcq: completions of the receive queue
  * @srq: shared receive queue, when the pair was made with one
+ * @xrcd: XRC domain of @qp and @srq
  * @qp: the QP
  * @path: to the other side
  * @mem: PAIR_MEM bytes
@@ -47,6 +48,7 @@ struct side {
 	struct sroce_cq scq;
 	struct sroce_cq rcq;
 	struct sroce_srq srq;
+	struct ib_xrcd xrcd;
 	struct sroce_qp *qp;
 	struct fake_path path;
 	u8 *mem;
@@ -57,6 +59,7 @@ struct side {
 
 /**
  * struct pair_config - how to make a pair; 0 stands for the usual
+ * @type: of both QPs (IB_QPT_RC); IB_QPT_XRC_INI: side 1 is its target
  * @direct: no network between them
  * @sig_all: every send completes with a completion
  * @srq: both use a shared receive queue
@@ -73,6 +76,7 @@ struct side {
  * @seed: of the network's chances
  */
 struct pair_config {
+	enum ib_qp_type type;
 	bool direct;
 	bool sig_all;
 	bool srq;

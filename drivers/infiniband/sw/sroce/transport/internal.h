@@ -42,6 +42,8 @@
  * @mrs: regions they belong to, held
  * @nmrs: entries of @mrs
  * @len: bytes in @bv
+ * @on_demand: some of @mrs are on demand, their pages kept in place
+ * @miss: what was not there, after -EAGAIN; its region is held
  */
 struct sroce_gather {
 	struct bio_vec bv[SROCE_TRAIN_BVECS];
@@ -49,6 +51,8 @@ struct sroce_gather {
 	unsigned int nbv;
 	unsigned int nmrs;
 	u32 len;
+	bool on_demand;
+	struct sroce_miss miss;
 };
 
 /* How many packets the network may bring a packet forward or back */
@@ -129,8 +133,9 @@ void sroce_gather_end(struct sroce_gather *g);
  * @va: first byte
  * @len: bytes, not 0
  *
- * Return: 0; -ENOSPC when @g is full (@g->len tells how far it came); an errno
- * of sroce_mr_get() when the key must not be used.
+ * Return: 0; -ENOSPC when @g is full (@g->len tells how far it came); -EAGAIN
+ * when pages are to be brought in first (sroce_fault_gather()); an errno of
+ * sroce_mr_get() when the key must not be used.
  */
 int sroce_gather_key(struct sroce_gather *g, struct sroce_qp *qp, u32 key,
 		     int access, u64 va, u32 len);
@@ -151,12 +156,83 @@ int sroce_gather_sges(struct sroce_gather *g, struct sroce_qp *qp,
 		      const struct sroce_sge *sge, u32 n, int access, u32 off,
 		      u32 len);
 
+/* Whatever a key was found to be, may this QP use it? */
+static inline struct sroce_mr *sroce_rkey_check(const struct sroce_qp *qp,
+						struct sroce_mr *mr)
+{
+	if (IS_ERR(mr) || likely(sroce_mr_serves(mr, qp)))
+		return mr;
+	sroce_mr_put(mr);
+	return ERR_PTR(-EINVAL);
+}
+
+/**
+ * sroce_rkey_get() - hold the region of a key that the peer has named
+ * @qp: QP it was sent to
+ * @rkey: key
+ * @access: remote rights needed
+ * @va: first byte
+ * @len: bytes, not 0
+ *
+ * Return: as sroce_mr_get().
+ */
+static inline struct sroce_mr *sroce_rkey_get(struct sroce_qp *qp, u32 rkey,
+					      int access, u64 va, u64 len)
+{
+	return sroce_rkey_check(qp, sroce_mr_get(&qp->port->mrs, rkey, qp->pd,
+						 access, va, len));
+}
+
 /* Let a train carry the first @len gathered bytes */
 static inline void sroce_gather_train(const struct sroce_gather *g,
 				      struct sroce_train *t, u32 len)
 {
 	t->bv = g->bv;
 	t->bi = (struct bvec_iter){ .bi_size = len };
+}
+
+/* --- fault.c -------------------------------------------------------------- */
+
+/**
+ * sroce_fault_gather() - bring in the pages that a gather has missed
+ * @half: whose gather
+ * @g: buffer, after -EAGAIN; to be ended after this
+ * @ahead: bytes that will be wanted from there on, as far as is known
+ *
+ * The half runs again when that is done or has failed, and finds the answer
+ * when it gathers once more.
+ *
+ * Context: @half's lock held.
+ * Return: -EAGAIN, or -EFAULT when the pages could not be brought in: the
+ * access is an error.
+ */
+int sroce_fault_gather(struct sroce_half *half, struct sroce_gather *g,
+		       u32 ahead);
+
+/**
+ * sroce_fault_enter() - keep 8 bytes of a region in place
+ * @half: who wants to change them
+ * @mr: held region
+ * @va: address, in bounds
+ *
+ * Until sroce_fault_leave(); a region that is not on demand needs nothing.
+ *
+ * Return: 0, or as sroce_fault_gather() with nothing to leave.
+ */
+int sroce_fault_enter(struct sroce_half *half, struct sroce_mr *mr, u64 va);
+void sroce_fault_leave(struct sroce_mr *mr);
+
+/* A QP is reset: nothing waits for what may be under way */
+void sroce_fault_reset(struct sroce_half *half);
+
+void sroce_fault_init(struct sroce_half *half);
+int sroce_faults_start(void);
+/* Waits for all that are under way */
+void sroce_faults_stop(void);
+
+static inline bool sroce_faulting(const struct sroce_half *half)
+{
+	return half->fault.state == SROCE_FAULT_RUNNING;
 }
 
 /* --- direct.c ------------------------------------------------------------- */
@@ -218,6 +294,9 @@ void sroce_qp_fatal(struct sroce_qp *qp);
 /* The send side of a datagram QP failed: SQE, the receive side goes on */
 void sroce_qp_send_error(struct sroce_qp *qp);
 
+/* Of a kernel user's queues, who must not see the QP there any more */
+void sroce_qp_forget_completions(struct sroce_qp *qp);
+
 /* Raise an affiliated asynchronous event. Context: a half's lock held. */
 void sroce_qp_event(struct sroce_qp *qp, enum ib_event_type type);
 
@@ -236,6 +315,11 @@ static inline void sroce_qp_count(struct sroce_qp *qp, enum sroce_counter id,
 {
 	sroce_count(qp->port->counters, id, n);
 }
+
+/* --- kind.c ------------------------------------------------------------------ */
+
+/* The row of a type that sroce_qp_create() takes */
+const struct sroce_qp_kind *sroce_qp_kind(enum ib_qp_type type);
 
 /* --- requester.c ----------------------------------------------------------- */
 
@@ -281,7 +365,7 @@ bool sroce_requester_run(struct sroce_half *half);
  */
 void sroce_requester_retire(struct sroce_qp *qp);
 
-/* Fail the work request at the head; the QP goes to ERR */
+/* Fail the work request at the head; the QP goes to ERR, or only to SQE */
 void sroce_requester_fail(struct sroce_qp *qp, enum ib_wc_status status);
 
 /* --- response.c ------------------------------------------------------------ */
@@ -377,6 +461,51 @@ int sroce_recv_take(struct sroce_qp *qp);
 void sroce_recv_complete(struct sroce_qp *qp, struct sroce_cqe *cqe,
 			 bool solicited);
 
+/* Carry out a request that is the next in order */
+void sroce_execute(struct sroce_qp *qp, struct sroce_train *t);
+
+/* NAK a request that is invalid; the QP goes to ERR */
+void sroce_refuse_request(struct sroce_qp *qp);
+
+/* Complete the receive work request taken, with an error */
+void sroce_recv_fail(struct sroce_qp *qp, enum ib_wc_status status);
+
+/* Does its state let the QP take requests? */
+bool sroce_takes_requests(const struct sroce_qp *qp);
+
+/* A request has come: raise IB_EVENT_COMM_EST when that is news */
+void sroce_established(struct sroce_qp *qp);
+
+/* Does the train go on with the current message, or begin one between two? */
+bool sroce_sequence_ok(const struct sroce_responder *resp,
+		       const struct sroce_train *t);
+
+/* Has every packet of the train the length that its place asks for? */
+bool sroce_length_ok(const struct sroce_qp *qp, const struct sroce_train *t);
+
+/* Is the payload what the RETH of an RDMA WRITE has announced? */
+bool sroce_write_length_ok(const struct sroce_responder *resp,
+			   const struct sroce_train *t);
+
+/**
+ * sroce_write_begin() - begin an RDMA WRITE
+ * @qp: QP
+ * @t: its first train
+ *
+ * Context: responder lock held.
+ * Return: 0; -EBADMSG when the QP does not take such a request; an errno of
+ * sroce_mr_get() when the key must not be used.
+ */
+int sroce_write_begin(struct sroce_qp *qp, const struct sroce_train *t);
+
+/* Copy payload to the receive work request taken, or to the region of a WRITE */
+int sroce_place_sges(struct sroce_qp *qp, struct sroce_train *t);
+int sroce_place_rkey(struct sroce_qp *qp, struct sroce_train *t);
+
+/* The message that ends with @t is complete, and has a receive work request */
+void sroce_message_received(struct sroce_qp *qp, const struct sroce_train *t,
+			    u8 opcode, u32 len);
+
 /* Forget the message in progress and every queued answer */
 void sroce_responder_reset(struct sroce_responder *resp);
 
@@ -404,10 +533,42 @@ bool sroce_job_room(const struct sroce_responder *resp);
 void sroce_job_repeat(struct sroce_responder *resp,
 		      const struct sroce_rd_res *res);
 
+/* --- group.c ----------------------------------------------------------------- */
+
+/* A QP ends: it is in no group any more. Context: process, may sleep. */
+void sroce_group_detach_all(struct sroce_qp *qp);
+
+/* --- uc.c -------------------------------------------------------------------- */
+
+/* Take one request of an unreliable connection. Context: responder lock held. */
+void sroce_uc_request(struct sroce_qp *qp, struct sroce_train *t);
+
+/* --- xrc.c ------------------------------------------------------------------- */
+
+/**
+ * sroce_xrc_borrow() - use a shared receive queue, and what belongs to it
+ * @qp: XRC target
+ * @srqn: number of the queue
+ *
+ * Context: responder lock held, until after sroce_xrc_return().
+ * Return: false when there is no such queue in the QP's domain.
+ */
+bool sroce_xrc_borrow(struct sroce_qp *qp, u32 srqn);
+void sroce_xrc_return(struct sroce_qp *qp);
+
+/* Carry out a request of an XRC target that is the next in order */
+void sroce_xrc_execute(struct sroce_qp *qp, struct sroce_train *t);
+
+/* In ERR: complete the receive work request in use */
+void sroce_xrc_flush(struct sroce_qp *qp);
+
 /* --- datagram.c -------------------------------------------------------------- */
 
-/* Send one UD work request; sets its state and status */
-void sroce_datagram_send(struct sroce_qp *qp, struct sroce_tx *tx,
+/*
+ * Send one UD work request; sets its state and status. False when it has to
+ * wait for the pages of its data.
+ */
+bool sroce_datagram_send(struct sroce_qp *qp, struct sroce_tx *tx,
 			 struct sroce_swqe *slot);
 
 /* Take one UD packet. Context: responder lock held. */

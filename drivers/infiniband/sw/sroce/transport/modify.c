@@ -133,6 +133,7 @@ static void sroce_qp_reset(struct sroce_qp *qp, struct sroce_modify *m)
 	req->send = 0;
 	req->rd_outstanding = 0;
 	req->rnr_wait = false;
+	sroce_fault_reset(&req->half);
 	req->rnr_naks = 0;
 	req->recovering = false;
 	req->retried = 0;
@@ -145,10 +146,7 @@ static void sroce_qp_reset(struct sroce_qp *qp, struct sroce_modify *m)
 	sroce_responder_reset(&qp->resp);
 	swap(qp->path, m->path);
 	memset(&qp->attr, 0, sizeof(qp->attr));
-	if (!qp->scq->user)
-		sroce_cq_forget(qp->scq, qp->ibqp);
-	if (!qp->rcq->user)
-		sroce_cq_forget(qp->rcq, qp->ibqp);
+	sroce_qp_forget_completions(qp);
 }
 
 static void sroce_enter_state(struct sroce_qp *qp, enum ib_qp_state to,

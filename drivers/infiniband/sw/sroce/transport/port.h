@@ -15,6 +15,8 @@
 #include "transport/counters.h"
 #include "wire/train.h"
 
+#define SROCE_GROUP_BUCKETS 64
+
 struct sroce_path;
 struct sroce_qp;
 
@@ -69,6 +71,8 @@ struct sroce_xmit_ops {
  * @counters: SROCE_CNT_*
  * @ibdev: for messages and events; NULL in unit tests
  * @gsi: QP 1
+ * @groups: multicast groups that QPs are attached to, by address
+ * @ngroups: their number
  * @net_cookie: network namespace, in the form of path->net_cookie
  * @ifindex: netdev, for the direct path between QPs of one host
  * @mtu: active MTU in bytes: the most that a datagram carries
@@ -80,6 +84,8 @@ struct sroce_port {
 	struct sroce_counters __percpu *counters;
 	struct ib_device *ibdev;
 	struct sroce_qp __rcu *gsi;
+	struct hlist_head groups[SROCE_GROUP_BUCKETS];
+	u32 ngroups;
 	u64 net_cookie;
 	int ifindex;
 	u32 mtu;
@@ -94,6 +100,7 @@ struct sroce_port {
  * @ifindex: netdev they arrived on
  * @network_hdr_type: RDMA_NETWORK_IPV4 or RDMA_NETWORK_IPV6
  * @sl: service level (VLAN priority)
+ * @looped: this host has sent them to a multicast group
  * @has_smac: @smac is known
  * @vlan_id: VLAN tag, 0xffff for none
  * @smac: Ethernet source
@@ -107,6 +114,7 @@ struct sroce_rx_info {
 	int ifindex;
 	u8 network_hdr_type;
 	u8 sl;
+	bool looped;
 	bool has_smac;
 	u16 vlan_id;
 	u8 smac[6];
@@ -140,6 +148,17 @@ struct sroce_rx {
  * Return: true when @rx->t holds a packet for another QP, false at the end.
  */
 bool sroce_receive(struct sroce_qp *qp, struct sroce_rx *rx);
+
+/**
+ * sroce_receive_group() - take a packet that was sent to a multicast group
+ * @port: device it arrived at
+ * @rx: at the packet, and still there afterwards
+ *
+ * Every QP of the device that is attached to the group gets it.
+ *
+ * Context: softirq or bottom halves off.
+ */
+void sroce_receive_group(struct sroce_port *port, const struct sroce_rx *rx);
 
 /**
  * sroce_qp_find() - look a QP number up

@@ -40,7 +40,7 @@ int sroce_qp_post_send(struct sroce_qp *qp, const struct ib_send_wr *wr,
 	struct sroce_requester *req = &qp->req;
 	int err = 0;
 
-	if (!sroce_may_post_send(qp)) {
+	if (!sroce_may_post_send(qp) || !qp->kind->posts) {
 		*bad_wr = wr;
 		return -EINVAL;
 	}
@@ -68,7 +68,8 @@ int sroce_qp_post_recv(struct sroce_qp *qp, const struct ib_recv_wr *wr,
 	struct sroce_responder *resp = &qp->resp;
 	int err = 0;
 
-	if (qp->srq || sroce_qp_state(qp) == IB_QPS_RESET) {
+	if (qp->srq || !qp->kind->receives ||
+	    sroce_qp_state(qp) == IB_QPS_RESET) {
 		*bad_wr = wr;
 		return -EINVAL;
 	}

@@ -12,6 +12,7 @@
 #include <linux/slab.h>
 #include <linux/xarray.h>
 
+#include "memory/mw.h"
 #include "net/net.h"
 #include "transport/internal.h"
 
@@ -114,6 +115,7 @@ static void sroce_half_init(struct sroce_half *half, struct sroce_qp *qp,
 	spin_lock_init(&half->inbox_lock);
 	half->run = run;
 	half->qp = qp;
+	sroce_fault_init(half);
 	half->txq.limit = SROCE_TXQ_BYTES;
 	half->txq.hold = sroce_txq_hold;
 	half->txq.done = sroce_txq_done;
@@ -137,7 +139,9 @@ static int sroce_alloc_sq(struct sroce_qp *qp, struct ib_qp_cap *cap)
 	if (!req->slots)
 		return -ENOMEM;
 	qp->max_send_sge = cap->max_send_sge;
-	qp->max_inline = cap->max_inline_data;
+	/* Where elements have room, inline data has it as well */
+	cap->max_inline_data = data;
+	qp->max_inline = data;
 	cap->max_send_wr = sroce_ring_entries(&req->ring);
 	return 0;
 }
@@ -148,6 +152,11 @@ static int sroce_alloc_rq(struct sroce_qp *qp, struct ib_qp_cap *cap)
 	u32 size;
 	int err;
 
+	/* A ring that nobody posts to; the queue that is used varies (XRC) */
+	if (!qp->kind->receives) {
+		cap->max_recv_wr = 0;
+		cap->max_recv_sge = SROCE_MAX_SGE;
+	}
 	if (qp->srq) {
 		cap->max_recv_wr = 0;
 		cap->max_recv_sge = 0;
@@ -162,6 +171,10 @@ static int sroce_alloc_rq(struct sroce_qp *qp, struct ib_qp_cap *cap)
 		if (err)
 			return err;
 		cap->max_recv_wr = sroce_ring_entries(&resp->ring);
+	}
+	if (!qp->kind->receives) {
+		cap->max_recv_wr = 0;
+		cap->max_recv_sge = 0;
 	}
 	resp->wqe = kmalloc(size, GFP_KERNEL_ACCOUNT);
 	return resp->wqe ? 0 : -ENOMEM;
@@ -191,13 +204,22 @@ static struct sroce_qp *sroce_qp_alloc(struct sroce_port *port,
 	qp->port = port;
 	qp->pd = ibqp->pd;
 	qp->type = init->qp_type;
+	qp->kind = sroce_qp_kind(init->qp_type);
 	qp->owner = owner;
 	qp->user = owner;
 	qp->sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
 	qp->state = IB_QPS_RESET;
 	spin_lock_init(&qp->state_lock);
-	qp->scq = to_sroce_cq(init->send_cq);
-	qp->rcq = to_sroce_cq(init->recv_cq);
+	INIT_LIST_HEAD(&qp->groups);
+	qp->block_self = init->create_flags &
+			 IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
+	if (qp->type == IB_QPT_XRC_TGT) {
+		qp->xrcd = init->xrcd;
+	} else {
+		qp->scq = to_sroce_cq(init->send_cq);
+		/* One that does not receive may have been given none */
+		qp->rcq = init->recv_cq ? to_sroce_cq(init->recv_cq) : qp->scq;
+	}
 	qp->srq = init->srq ? to_sroce_srq(init->srq) : NULL;
 	/* Two lines, so that lockdep sees two classes */
 	spin_lock_init(&qp->req.half.lock);
@@ -234,6 +256,15 @@ struct sroce_qp *sroce_qp_create(struct sroce_port *port, struct ib_qp *ibqp,
 
 /* --- ending ------------------------------------------------------------------------ */
 
+/* An XRC target has none; those of its shared queues are processes' */
+void sroce_qp_forget_completions(struct sroce_qp *qp)
+{
+	if (qp->scq && !qp->scq->user)
+		sroce_cq_forget(qp->scq, qp->ibqp);
+	if (qp->rcq && !qp->rcq->user)
+		sroce_cq_forget(qp->rcq, qp->ibqp);
+}
+
 static bool sroce_half_flushed(struct sroce_half *half,
 			       const struct sroce_ring *ring)
 {
@@ -252,6 +283,9 @@ static void sroce_flush_half(struct sroce_half *half,
 {
 	u32 done = 0;
 
+	/* An XRC target has no send queue, an initiator no receive queue */
+	if (!ring->hdr)
+		return;
 	do {
 		sroce_half_run(half);
 		done += SROCE_FLUSH_BUDGET;
@@ -291,6 +325,7 @@ void sroce_qp_destroy(struct sroce_qp *qp)
 	struct sroce_path *path;
 
 	sroce_qp_unpublish(qp);
+	sroce_group_detach_all(qp);
 	spin_lock_bh(&qp->req.half.lock);
 	spin_lock(&qp->resp.half.lock);
 	qp->dead = true;
@@ -304,10 +339,9 @@ void sroce_qp_destroy(struct sroce_qp *qp)
 	hrtimer_cancel(&qp->req.batch.timer);
 	sroce_half_purge(&qp->req.half);
 	sroce_half_purge(&qp->resp.half);
-	if (!qp->scq->user)
-		sroce_cq_forget(qp->scq, qp->ibqp);
-	if (!qp->rcq->user)
-		sroce_cq_forget(qp->rcq, qp->ibqp);
+	sroce_qp_forget_completions(qp);
+	if (qp->has_windows)
+		sroce_mw_disown(&qp->port->mrs, qp);
 	sroce_path_put(path);
 	sroce_qp_free_queues(qp);
 	sroce_qp_put(qp);

@@ -14,6 +14,7 @@
 #include <linux/list.h>
 #include <linux/refcount.h>
 #include <linux/spinlock.h>
+#include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/sroce-abi.h>
 
@@ -25,7 +26,70 @@
 
 #define SROCE_MAX_RD_ATOMIC 128
 
+/* Multicast groups of a device, and QPs in one of them */
+#define SROCE_MAX_GROUPS 8192
+#define SROCE_MAX_GROUP_QPS 1024
+
 struct sroce_qp;
+
+/**
+ * struct sroce_miss - pages of memory on demand that were not there
+ * @mr: region, held; or NULL
+ * @va: first byte
+ * @len: bytes that are needed at once
+ * @write: to be written to
+ */
+struct sroce_miss {
+	struct sroce_mr *mr;
+	u64 va;
+	u32 len;
+	bool write;
+};
+
+enum sroce_fault_state {
+	SROCE_FAULT_NONE,
+	SROCE_FAULT_RUNNING,	/* process context is at it */
+	SROCE_FAULT_FAILED,	/* the next access there is an error */
+};
+
+/**
+ * struct sroce_fault - pages being brought in for a half of a QP
+ * @work: does it
+ * @state: how far it is
+ * @waiting: the half has something to do when it has ended: send the READ
+ *	again whose response found no page, or ask the peer for its request
+ * @met: the responder: a request has met it already
+ * @miss: which pages
+ * @key: of their region
+ * @ahead: bytes from @miss.va on that will be wanted
+ */
+struct sroce_fault {
+	struct work_struct work;
+	u8 state;
+	bool waiting;
+	bool met;
+	struct sroce_miss miss;
+	u32 key;
+	u32 ahead;
+};
+
+/**
+ * struct sroce_qp_kind - what a type of QP is
+ * @service: of its packets
+ * @acked: requests are acknowledged, and sent again when they are not
+ * @receives: it has a receive queue, its own or a shared one
+ * @train_flags: that every request has
+ * @posts: a bit for each SROCE_WR_x that may be posted
+ * @kernel_posts: likewise, by kernel users only
+ */
+struct sroce_qp_kind {
+	u8 service;
+	bool acked;
+	bool receives;
+	u16 train_flags;
+	u64 posts;
+	u64 kernel_posts;
+};
 
 /**
  * struct sroce_half - what requester and responder have in common
@@ -40,6 +104,7 @@ struct sroce_qp;
  * @txq: how much is in the stack
  * @starved: waits for @txq to fall
  * @qp: the QP
+ * @fault: pages that it waits for
  */
 struct sroce_half {
 	spinlock_t lock;
@@ -52,6 +117,7 @@ struct sroce_half {
 	struct sroce_txq txq;
 	bool starved;
 	struct sroce_qp *qp;
+	struct sroce_fault fault;
 };
 
 /**
@@ -196,6 +262,7 @@ struct sroce_requester {
  * @op: what it was; SROCE_OP_NONE: unused
  * @psn: first PSN of the response
  * @npsn: PSNs of the response
+ * @srqn: READ: shared receive queue that the request named (XRC)
  * @va: READ: address
  * @rkey: READ: key
  * @len: READ: bytes
@@ -205,6 +272,7 @@ struct sroce_rd_res {
 	u8 op;
 	u32 psn;
 	u32 npsn;
+	u32 srqn;
 	u32 rkey;
 	u32 len;
 	u64 va;
@@ -253,6 +321,7 @@ enum sroce_ack_state {
  * @gap: requests seen since the gap was reported
  * @inv_wait: the message has arrived and its key was invalidated, but the
  *	region is still in use
+ * @srqn: XRC: shared receive queue of the current message
  * @have_wqe: @wqe holds the receive work request of the current message
  * @wqe: private copy, with room for max_recv_sge elements
  * @recv_len: bytes its elements have together
@@ -290,6 +359,7 @@ struct sroce_responder {
 	bool have_wqe;
 	u32 epsn;
 	u32 msn;
+	u32 srqn;
 	struct sroce_gap gap;
 	struct sroce_recv_wqe *wqe;
 	u32 recv_len;
@@ -313,11 +383,13 @@ struct sroce_responder {
  * @rcu: freed after a grace period
  * @ibqp: what ib_core knows; not to be touched once @dead
  * @port: device
- * @pd: protection domain
+ * @pd: protection domain; of an XRC target that of the queue it uses now
  * @qpn: number
- * @type: transport service
+ * @type: IB_QPT_x
+ * @kind: what that means
  * @user: a process posts to it
  * @sig_all: every work request completes
+ * @has_windows: it has tried to bind one, under the requester's lock
  * @dead: destroyed: written under both locks, nobody starts anything any more
  * @state: IB_QPS_*, written under @state_lock
  * @state_lock: innermost
@@ -326,11 +398,15 @@ struct sroce_responder {
  * @path: to the peer, for connected QPs
  * @scq: completion queue of the send queue
  * @rcq: completion queue of the receive queue
- * @srq: shared receive queue, or NULL
+ * @srq: shared receive queue, or NULL; @rcq, @srq and @pd of an XRC target are
+ *	set while it handles a packet (xrc.c)
+ * @xrcd: XRC target: its domain; NULL for other types
  * @max_send_sge: elements of a send work request
  * @max_recv_sge: elements of a receive work request
  * @max_inline: inline bytes of a send work request
  * @owner: user context whose doorbell may ring it
+ * @groups: multicast groups it is attached to (group.c)
+ * @block_self: what it sends to them does not come back to it
  * @req: requester
  * @resp: responder
  */
@@ -342,8 +418,10 @@ struct sroce_qp {
 	struct ib_pd *pd;
 	u32 qpn;
 	u8 type;
+	const struct sroce_qp_kind *kind;
 	bool user;
 	bool sig_all;
+	bool has_windows;
 	bool dead;
 	enum ib_qp_state state;
 	spinlock_t state_lock;
@@ -353,10 +431,13 @@ struct sroce_qp {
 	struct sroce_cq *scq;
 	struct sroce_cq *rcq;
 	struct sroce_srq *srq;
+	const struct ib_xrcd *xrcd;
 	u32 max_send_sge;
 	u32 max_recv_sge;
 	u32 max_inline;
 	void *owner;
+	struct list_head groups;
+	bool block_self;
 	struct sroce_requester req;
 	struct sroce_responder resp;
 };
@@ -370,8 +451,9 @@ struct sroce_qp {
  *	what was granted; completion queues and SRQ are of this device
  * @owner: user context whose doorbell may ring it; NULL for a kernel user
  *
- * The type is IB_QPT_RC, IB_QPT_UC, IB_QPT_UD or IB_QPT_GSI. The QP is in the number table and
- * answers sroce_qp_find() from here on (and drops all packets in RESET).
+ * The type is IB_QPT_RC, IB_QPT_UC, IB_QPT_UD, IB_QPT_GSI, IB_QPT_XRC_INI or
+ * IB_QPT_XRC_TGT. The QP is in the number table and answers sroce_qp_find() from
+ * here on (and drops all packets in RESET).
  *
  * Context: process.
  * Return: the QP with one reference, or an ERR_PTR.
@@ -426,6 +508,19 @@ void sroce_qp_destroy(struct sroce_qp *qp);
 int sroce_qp_modify(struct sroce_qp *qp, const struct ib_qp_attr *attr,
 		    int mask, struct sroce_path *path);
 
+/**
+ * sroce_group_attach() - let a datagram QP receive what is sent to a group
+ * @qp: QP
+ * @mgid: address of the group; IPv4 is v4-mapped
+ *
+ * Context: process, may sleep.
+ * Return: 0, -EEXIST when it does already, -ENOMEM, also for too many.
+ */
+int sroce_group_attach(struct sroce_qp *qp, const union ib_gid *mgid);
+
+/* Return: 0, or -EINVAL when it was not attached. Context: process. */
+int sroce_group_detach(struct sroce_qp *qp, const union ib_gid *mgid);
+
 /* Fill in what ib_query_qp() reports, except the address vector */
 void sroce_qp_query(struct sroce_qp *qp, struct ib_qp_attr *attr);
 
@@ -471,6 +566,9 @@ void sroce_qp_doorbell(struct sroce_qp *qp);
  */
 struct sroce_path *sroce_ah_path(struct sroce_port *port, u32 ahn,
 				 const struct ib_pd *pd);
+
+/* Run something that waits for memory on demand; done before the module ends */
+void sroce_faults_queue(struct work_struct *work);
 
 /* Module start and end */
 int sroce_transport_init(void);

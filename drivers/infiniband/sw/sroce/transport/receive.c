@@ -14,19 +14,6 @@ static bool sroce_pkey_match(u16 a, u16 b)
 	return !((a ^ b) & 0x7fff) && ((a | b) & 0x8000) && (a & 0x7fff);
 }
 
-static bool sroce_service_match(const struct sroce_qp *qp, u8 service)
-{
-	switch (qp->type) {
-	case IB_QPT_RC:
-		return service == SROCE_RC;
-	case IB_QPT_UD:
-	case IB_QPT_GSI:
-		return service == SROCE_UD;
-	default:
-		return false;
-	}
-}
-
 /* A connected QP listens to its peer only */
 static bool sroce_from_peer(const struct sroce_qp *qp, const union ib_gid *sgid,
 			    const union ib_gid *dgid)
@@ -38,7 +25,7 @@ static bool sroce_from_peer(const struct sroce_qp *qp, const union ib_gid *sgid,
 static bool sroce_accept(struct sroce_qp *qp, const struct sroce_train *t,
 			 const union ib_gid *sgid, const union ib_gid *dgid)
 {
-	if (!sroce_service_match(qp, t->service)) {
+	if (t->service != qp->kind->service) {
 		sroce_qp_count(qp, SROCE_CNT_RX_DISCARDS, 1);
 		return false;
 	}
@@ -56,10 +43,20 @@ static bool sroce_accept(struct sroce_qp *qp, const struct sroce_train *t,
 static void sroce_request(struct sroce_qp *qp, struct sroce_train *t,
 			  const struct sroce_rx_info *info)
 {
-	if (sroce_qp_is_datagram(qp))
-		sroce_datagram_receive(qp, t, info);
-	else
+	switch (qp->type) {
+	case IB_QPT_RC:
+	case IB_QPT_XRC_TGT:
 		sroce_responder_request(qp, t);
+		break;
+	case IB_QPT_UC:
+		sroce_uc_request(qp, t);
+		break;
+	case IB_QPT_XRC_INI:
+		sroce_qp_count(qp, SROCE_CNT_RX_DISCARDS, t->npkts);
+		break;
+	default:
+		sroce_datagram_receive(qp, t, info);
+	}
 }
 
 static void sroce_packet(struct sroce_qp *qp, struct sroce_rx *rx)

@@ -61,7 +61,6 @@ static u64 sroce_next_timeout_ns(const struct sroce_qp *qp)
 	return sroce_timeout_ns(qp) << min_t(u8, used, 2);
 }
 
-/* Comes for every ACK: the coarse clock, which may be a tick behind, will do */
 void sroce_requester_arm(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
@@ -69,7 +68,7 @@ void sroce_requester_arm(struct sroce_qp *qp)
 
 	if (req->deadline || !ns)
 		return;
-	req->deadline = ktime_get_coarse_ns() + TICK_NSEC + ns;
+	req->deadline = ktime_get_ns() + ns;
 	sroce_timer_start(req, req->deadline);
 }
 

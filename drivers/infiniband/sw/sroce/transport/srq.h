@@ -6,11 +6,14 @@
 #ifndef SROCE_TRANSPORT_SRQ_H
 #define SROCE_TRANSPORT_SRQ_H
 
+#include <linux/completion.h>
+#include <linux/refcount.h>
 #include <linux/spinlock.h>
 #include <rdma/ib_verbs.h>
 
 #include "memory/ring.h"
 
+struct sroce_cq;
 struct sroce_port;
 
 /**
@@ -23,6 +26,11 @@ struct sroce_port;
  * @limit: raise IB_EVENT_SRQ_LIMIT_REACHED when fewer are left; 0: not armed
  * @user: a process owns the producer index
  * @prod: kernel producer's index, when not @user
+ * @xrcd: XRC: its domain; NULL for other queues
+ * @cq: XRC: where its work requests complete
+ * @srqn: XRC: number by which requests name it
+ * @users: XRC: 1 and one for each packet that is using it
+ * @idle: completed when @users falls to 0
  */
 struct sroce_srq {
 	struct ib_srq ibsrq;
@@ -33,6 +41,11 @@ struct sroce_srq {
 	u32 limit;
 	bool user;
 	u32 prod;
+	const struct ib_xrcd *xrcd;
+	struct sroce_cq *cq;
+	u32 srqn;
+	refcount_t users;
+	struct completion idle;
 };
 
 static inline struct sroce_srq *to_sroce_srq(struct ib_srq *ibsrq)
@@ -52,6 +65,32 @@ static inline struct sroce_srq *to_sroce_srq(struct ib_srq *ibsrq)
  * Return: true when there was one.
  */
 bool sroce_srq_take(struct sroce_srq *srq, struct sroce_recv_wqe *wqe);
+
+/**
+ * sroce_srq_publish() - let packets find an XRC queue by its number
+ * @srq: queue; @srq->xrcd and @srq->cq are set
+ *
+ * Context: process.
+ * Return: 0 with @srq->srqn set, or a negative errno.
+ */
+int sroce_srq_publish(struct sroce_srq *srq);
+
+/* Nobody finds it any more; waits for packets that did. Context: process. */
+void sroce_srq_unpublish(struct sroce_srq *srq);
+
+/**
+ * sroce_srq_get() - find an XRC queue
+ * @srqn: number
+ * @xrcd: domain that it must belong to
+ *
+ * Context: bottom halves off, until after sroce_srq_put().
+ * Return: the queue, or NULL.
+ */
+struct sroce_srq *sroce_srq_get(u32 srqn, const struct ib_xrcd *xrcd);
+void sroce_srq_put(struct sroce_srq *srq);
+
+/* Raise the limit event. Context: no lock held. */
+void sroce_srq_limit_event(struct sroce_srq *srq);
 
 /**
  * sroce_rq_write() - put one receive work request into a ring, for kernel users

@@ -16,8 +16,11 @@
 #define SROCE_MAX_SRQ SZ_1M
 #define SROCE_MAX_PD SZ_1M
 #define SROCE_MAX_AH SZ_1M
+/* Multicast groups of one QP */
+#define SROCE_MAX_QP_GROUPS 1024
 /* keys have 24 bits of index */
 #define SROCE_MAX_MR SZ_8M
+#define SROCE_MAX_MW SZ_4M
 
 /* --- sizes of one object ----------------------------------------------------- */
 

@@ -13,7 +13,7 @@
 
 /* --- create ----------------------------------------------------------------- */
 
-/* QP 1 is the kernel's; the other types wait for their row in the transport */
+/* QP 1 is the kernel's; ib_core itself makes XRC targets, for processes */
 static int sroce_check_qp_type(struct ib_device *ibdev,
 			       const struct ib_qp_init_attr *init, bool user)
 {
@@ -21,7 +21,10 @@ static int sroce_check_qp_type(struct ib_device *ibdev,
 	case IB_QPT_RC:
 	case IB_QPT_UC:
 	case IB_QPT_UD:
+	case IB_QPT_XRC_INI:
 		return 0;
+	case IB_QPT_XRC_TGT:
+		return init->xrcd ? 0 : -EINVAL;
 	case IB_QPT_GSI:
 		if (!user && init->port_num == SROCE_PORT)
 			return 0;
@@ -32,15 +35,31 @@ static int sroce_check_qp_type(struct ib_device *ibdev,
 	}
 }
 
+/* Completion queues and SRQ: XRC targets take those of each request */
+static bool sroce_qp_queues_given(const struct ib_qp_init_attr *init)
+{
+	switch (init->qp_type) {
+	case IB_QPT_XRC_TGT:
+		return !init->srq;
+	case IB_QPT_XRC_INI:
+		return init->send_cq && !init->srq;
+	default:
+		return init->send_cq && init->recv_cq;
+	}
+}
+
 static int sroce_check_qp_queues(struct ib_device *ibdev,
 				 const struct ib_qp_init_attr *init)
 {
-	if (init->create_flags || init->rwq_ind_tbl) {
+	u32 known = init->qp_type == IB_QPT_UD ?
+		    IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK : 0;
+
+	if (init->create_flags & ~known || init->rwq_ind_tbl) {
 		ibdev_dbg(ibdev, "create_qp: flags %#x\n", init->create_flags);
 		return -EOPNOTSUPP;
 	}
-	if (!init->send_cq || !init->recv_cq) {
-		ibdev_dbg(ibdev, "create_qp: without completion queue\n");
+	if (!sroce_qp_queues_given(init)) {
+		ibdev_dbg(ibdev, "create_qp: wrong queues\n");
 		return -EINVAL;
 	}
 	if (init->srq && init->srq->srq_type != IB_SRQT_BASIC)
@@ -121,7 +140,7 @@ static int sroce_qp_map_rings(struct sroce_qp_obj *obj,
 	if (IS_ERR(map))
 		return PTR_ERR(map);
 	obj->sq_map = map;
-	if (obj->qp->srq)
+	if (obj->qp->srq || !obj->qp->kind->receives)
 		return 0;
 	map = sroce_mmap_add(uctx, &obj->qp->resp.ring, &resp->rq);
 	if (IS_ERR(map))
@@ -157,6 +176,7 @@ int sroce_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	if (err)
 		return err;
 	mutex_init(&obj->lock);
+	INIT_LIST_HEAD(&obj->mcasts);
 	obj->qp = sroce_qp_create(&dev->port, ibqp, init,
 				  uctx ? uctx->doorbell : NULL);
 	if (IS_ERR(obj->qp))
@@ -181,6 +201,7 @@ int sroce_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 		return err;
 	sroce_qp_unmap(obj);
 	mutex_lock(&obj->lock);
+	sroce_mcast_del_all(obj);
 	qp = obj->qp;
 	obj->qp = NULL;
 	mutex_unlock(&obj->lock);
@@ -382,8 +403,13 @@ static void sroce_query_cap(const struct sroce_qp *qp, struct ib_qp_cap *cap)
 	cap->max_send_wr = sroce_ring_entries(&qp->req.ring);
 	cap->max_send_sge = qp->max_send_sge;
 	cap->max_inline_data = qp->max_inline;
-	cap->max_recv_wr = qp->srq ? 0 : sroce_ring_entries(&qp->resp.ring);
-	cap->max_recv_sge = qp->srq ? 0 : qp->max_recv_sge;
+	if (qp->srq || !qp->kind->receives) {
+		cap->max_recv_wr = 0;
+		cap->max_recv_sge = 0;
+	} else {
+		cap->max_recv_wr = sroce_ring_entries(&qp->resp.ring);
+		cap->max_recv_sge = qp->max_recv_sge;
+	}
 }
 
 static void sroce_query_init(struct sroce_qp_obj *obj,

@@ -12,11 +12,13 @@
 #include "verbs/verbs.h"
 
 static int sroce_check_srq_attr(struct ib_device *ibdev,
-				const struct ib_srq_init_attr *init)
+				const struct ib_srq_init_attr *init, bool user)
 {
 	const struct ib_srq_attr *attr = &init->attr;
 
-	if (init->srq_type != IB_SRQT_BASIC) {
+	/* In the kernel nobody uses XRC */
+	if (init->srq_type != IB_SRQT_BASIC &&
+	    (init->srq_type != IB_SRQT_XRC || !user)) {
 		ibdev_dbg(ibdev, "create_srq: type %d\n", init->srq_type);
 		return -EOPNOTSUPP;
 	}
@@ -70,7 +72,7 @@ static int sroce_srq_init(struct sroce_srq *srq, struct sroce_device *dev,
 
 static int sroce_user_srq_map(struct sroce_srq_obj *obj, struct ib_udata *udata)
 {
-	struct sroce_create_srq_resp resp = {};
+	struct sroce_create_srq_resp resp = { .srqn = obj->srq.srqn };
 	int err;
 
 	obj->map = sroce_mmap_add(sroce_udata_context(udata), &obj->srq.ring,
@@ -83,6 +85,28 @@ static int sroce_user_srq_map(struct sroce_srq_obj *obj, struct ib_udata *udata)
 	return err;
 }
 
+/* Nobody names it before its number is known: that it has no mapping yet is fine */
+static int sroce_srq_init_xrc(struct sroce_srq *srq,
+			      const struct ib_srq_init_attr *init)
+{
+	int err;
+
+	if (init->srq_type != IB_SRQT_XRC)
+		return 0;
+	srq->xrcd = init->ext.xrc.xrcd;
+	srq->cq = to_sroce_cq(init->ext.cq);
+	err = sroce_srq_publish(srq);
+	srq->ibsrq.ext.xrc.srq_num = srq->srqn;
+	return err;
+}
+
+static void sroce_srq_end(struct sroce_srq *srq)
+{
+	if (srq->xrcd)
+		sroce_srq_unpublish(srq);
+	sroce_ring_free(&srq->ring);
+}
+
 int sroce_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 		     struct ib_udata *udata)
 {
@@ -90,7 +114,7 @@ int sroce_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 	struct sroce_srq_obj *obj = to_sroce_srq_obj(ibsrq);
 	int err;
 
-	err = sroce_check_srq_attr(ibsrq->device, init);
+	err = sroce_check_srq_attr(ibsrq->device, init, udata);
 	if (!err)
 		err = sroce_check_srq_req(udata);
 	if (err)
@@ -98,11 +122,17 @@ int sroce_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 	mutex_init(&obj->lock);
 	obj->srq.user = udata;
 	err = sroce_srq_init(&obj->srq, dev, &init->attr);
-	if (err || !udata)
-		return err;
-	err = sroce_user_srq_map(obj, udata);
 	if (err)
+		return err;
+	err = sroce_srq_init_xrc(&obj->srq, init);
+	if (err) {
 		sroce_ring_free(&obj->srq.ring);
+		return err;
+	}
+	if (udata)
+		err = sroce_user_srq_map(obj, udata);
+	if (err)
+		sroce_srq_end(&obj->srq);
 	return err;
 }
 
@@ -199,16 +229,22 @@ static int sroce_srq_resize(struct sroce_srq_obj *obj, u32 max_wr,
 	return err;
 }
 
+/* Armed with fewer than the limit left, it is reached at once */
 static int sroce_srq_set_limit(struct sroce_srq *srq, u32 limit)
 {
+	bool reached = false;
 	int err = 0;
 
 	sroce_lock(&srq->lock);
-	if (limit > sroce_ring_entries(&srq->ring))
+	if (limit > sroce_ring_entries(&srq->ring)) {
 		err = -EINVAL;
-	else
-		srq->limit = limit;
+	} else {
+		reached = sroce_ring_pending(&srq->ring) < limit;
+		srq->limit = reached ? 0 : limit;
+	}
 	sroce_unlock(&srq->lock);
+	if (reached)
+		sroce_srq_limit_event(srq);
 	return err;
 }
 
@@ -257,7 +293,7 @@ int sroce_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	if (err)
 		return err;
 	sroce_mmap_remove(obj->map);
-	sroce_ring_free(&obj->srq.ring);
+	sroce_srq_end(&obj->srq);
 	return 0;
 }
 

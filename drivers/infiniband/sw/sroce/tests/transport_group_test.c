@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Multicast groups: which QPs get a datagram, and that none of them depends on
+ * another one.
+ */
+#include "tests/transport_pair.h"
+
+#define MEMBERS 4
+#define QKEY 0x1234
+#define LEN 300
+#define GRH 40
+#define PLACE(i) (0x10000 * ((i) + 1))
+
+/**
+ * struct club - QPs of one device
+ * @p: the pair whose side 0 lends device, queues and memory
+ * @ibqp: what ib_core would know of each
+ * @qp: each
+ */
+struct club {
+	struct pair *p;
+	struct ib_qp ibqp[MEMBERS];
+	struct sroce_qp *qp[MEMBERS];
+};
+
+static const union ib_gid group_a = { .raw = { 0xff, 0x0e, [15] = 1 } };
+static const union ib_gid group_b = { .raw = { 0xff, 0x0e, [15] = 2 } };
+
+static void club_ready(struct sroce_qp *qp)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RTR, .qkey = QKEY };
+
+	sroce_qp_modify(qp, &attr, IB_QP_STATE | IB_QP_QKEY, NULL);
+}
+
+static void club_join(struct club *c, int i)
+{
+	struct side *s = &c->p->side[0];
+	struct ib_qp_init_attr init = {
+		.qp_type = IB_QPT_UD,
+		.send_cq = &s->scq.ibcq,
+		.recv_cq = &s->rcq.ibcq,
+		.cap = { .max_recv_wr = 4, .max_recv_sge = 1 },
+	};
+
+	c->ibqp[i].pd = &s->pd;
+	c->qp[i] = sroce_qp_create(&s->port, &c->ibqp[i], &init, NULL);
+	KUNIT_ASSERT_FALSE(c->p->test, IS_ERR(c->qp[i]));
+	c->ibqp[i].qp_num = c->qp[i]->qpn;
+	club_ready(c->qp[i]);
+}
+
+static void club_open(struct club *c, struct kunit *test)
+{
+	struct pair_config config = {};
+	int i;
+
+	c->p = pair_create(test, &config);
+	for (i = 0; i < MEMBERS; i++)
+		club_join(c, i);
+}
+
+static void club_close(struct club *c)
+{
+	struct sroce_port *port = &c->p->side[0].port;
+	int i;
+
+	for (i = 0; i < MEMBERS; i++)
+		if (c->qp[i])
+			sroce_qp_destroy(c->qp[i]);
+	KUNIT_EXPECT_EQ(c->p->test, 0, port->ngroups);
+}
+
+static void club_recv(struct club *c, int i, u32 len)
+{
+	struct side *s = &c->p->side[0];
+	struct ib_sge sge = {
+		.addr = (uintptr_t)s->mem + PLACE(i),
+		.length = len,
+		.lkey = s->mr->key,
+	};
+	struct ib_recv_wr wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1 };
+	const struct ib_recv_wr *bad;
+
+	KUNIT_ASSERT_EQ(c->p->test, 0, sroce_qp_post_recv(c->qp[i], &wr, &bad));
+}
+
+static struct sroce_train club_train(struct club *c, struct bio_vec *bv)
+{
+	struct side *s = &c->p->side[0];
+
+	side_fill(s, 0, LEN, 7);
+	bvec_set_virt(bv, s->mem, LEN);
+	return (struct sroce_train){
+		.op = SROCE_OP_SEND,
+		.service = SROCE_UD,
+		.flags = SROCE_START | SROCE_END,
+		.pkey = 0xffff,
+		.dqpn = SROCE_QPN_MULTICAST,
+		.npkts = 1,
+		.qkey = QKEY,
+		.sqpn = 0x4711,
+		.bv = bv,
+		.bi = { .bi_size = LEN },
+	};
+}
+
+static void club_receive_from(struct club *c, const struct sroce_train *t,
+			      const union ib_gid *group, bool looped)
+{
+	struct sroce_rx_info info = {
+		.dgid = *group,
+		.looped = looped,
+		.net_cookie = FAKE_NET_COOKIE,
+		.vlan_id = 0xffff,
+	};
+	struct sroce_rx rx = { .t = *t, .info = &info };
+
+	local_bh_disable();
+	sroce_receive_group(&c->p->side[0].port, &rx);
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(c->p->test, LEN, rx.t.bi.bi_size);
+}
+
+static void club_receive(struct club *c, const struct sroce_train *t,
+			 const union ib_gid *group)
+{
+	club_receive_from(c, t, group, false);
+}
+
+/* Exactly the members of @who have it, each in its own place */
+static void club_expect(struct club *c, u32 who)
+{
+	struct side *s = &c->p->side[0];
+	struct kunit *test = c->p->test;
+	struct ib_wc wc;
+	u32 got = 0;
+
+	while (side_poll(&s->rcq, &wc)) {
+		KUNIT_EXPECT_EQ(test, IB_WC_SUCCESS, wc.status);
+		KUNIT_EXPECT_EQ(test, GRH + LEN, wc.byte_len);
+		KUNIT_EXPECT_PTR_EQ(test, &c->ibqp[wc.wr_id], wc.qp);
+		KUNIT_EXPECT_TRUE(test, side_filled(s, PLACE(wc.wr_id) + GRH,
+						    LEN, 7));
+		got |= BIT(wc.wr_id);
+	}
+	KUNIT_EXPECT_EQ(test, who, got);
+	memset(s->mem + PLACE(0), 0, PLACE(MEMBERS) - PLACE(0));
+}
+
+static void club_recv_all(struct club *c)
+{
+	int i;
+
+	for (i = 0; i < MEMBERS; i++)
+		if (c->qp[i])
+			club_recv(c, i, GRH + LEN);
+}
+
+/* --- members --------------------------------------------------------------- */
+
+static void group_members(struct kunit *test)
+{
+	struct club c = {};
+	struct sroce_train t;
+	struct bio_vec bv;
+
+	club_open(&c, test);
+	t = club_train(&c, &bv);
+	KUNIT_EXPECT_EQ(test, 0, sroce_group_attach(c.qp[0], &group_a));
+	KUNIT_EXPECT_EQ(test, 0, sroce_group_attach(c.qp[1], &group_a));
+	KUNIT_EXPECT_EQ(test, 0, sroce_group_attach(c.qp[1], &group_b));
+	KUNIT_EXPECT_EQ(test, 0, sroce_group_attach(c.qp[2], &group_b));
+	KUNIT_EXPECT_EQ(test, -EEXIST, sroce_group_attach(c.qp[2], &group_b));
+	KUNIT_EXPECT_EQ(test, 2, c.p->side[0].port.ngroups);
+	club_recv_all(&c);
+	club_receive(&c, &t, &group_a);
+	club_expect(&c, BIT(0) | BIT(1));
+	club_recv_all(&c);
+	club_receive(&c, &t, &group_b);
+	club_expect(&c, BIT(1) | BIT(2));
+	KUNIT_EXPECT_EQ(test, 0, sroce_group_detach(c.qp[1], &group_a));
+	KUNIT_EXPECT_EQ(test, -EINVAL, sroce_group_detach(c.qp[1], &group_a));
+	club_recv_all(&c);
+	club_receive(&c, &t, &group_a);
+	club_expect(&c, BIT(0));
+	KUNIT_EXPECT_EQ(test, 0, sroce_group_detach(c.qp[0], &group_a));
+	club_receive(&c, &t, &group_a);
+	club_expect(&c, 0);
+	KUNIT_EXPECT_EQ(test, 1, side_count(&c.p->side[0], SROCE_CNT_RX_NO_QP));
+	club_close(&c);
+}
+
+/* A QP that ends is in no group any more */
+static void group_of_destroyed(struct kunit *test)
+{
+	struct club c = {};
+	struct sroce_train t;
+	struct bio_vec bv;
+
+	club_open(&c, test);
+	t = club_train(&c, &bv);
+	sroce_group_attach(c.qp[0], &group_a);
+	sroce_group_attach(c.qp[0], &group_b);
+	sroce_group_attach(c.qp[1], &group_a);
+	sroce_qp_destroy(c.qp[0]);
+	c.qp[0] = NULL;
+	KUNIT_EXPECT_EQ(test, 1, c.p->side[0].port.ngroups);
+	club_recv_all(&c);
+	club_receive(&c, &t, &group_a);
+	club_receive(&c, &t, &group_b);
+	club_expect(&c, BIT(1));
+	club_close(&c);
+}
+
+/* --- what one member lacks, the others have ---------------------------------- */
+
+static void group_unequal(struct kunit *test)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RTS, .qkey = QKEY + 1 };
+	struct club c = {};
+	struct sroce_train t;
+	struct bio_vec bv;
+	struct side *s;
+	int i;
+
+	club_open(&c, test);
+	s = &c.p->side[0];
+	t = club_train(&c, &bv);
+	for (i = 0; i < MEMBERS; i++)
+		sroce_group_attach(c.qp[i], &group_a);
+	/* No receive, another Q_Key, in error */
+	club_recv(&c, 1, GRH + LEN);
+	sroce_qp_modify(c.qp[1], &attr, IB_QP_STATE | IB_QP_QKEY, NULL);
+	attr.qp_state = IB_QPS_ERR;
+	sroce_qp_modify(c.qp[2], &attr, IB_QP_STATE, NULL);
+	club_recv(&c, 3, GRH + LEN);
+	club_receive(&c, &t, &group_a);
+	club_expect(&c, BIT(3));
+	KUNIT_EXPECT_EQ(test, 1, side_count(s, SROCE_CNT_OUT_OF_BUFFER));
+	KUNIT_EXPECT_EQ(test, 1, side_count(s, SROCE_CNT_RX_BAD_QKEY));
+	KUNIT_EXPECT_EQ(test, 1, side_count(s, SROCE_CNT_RX_DISCARDS));
+	club_close(&c);
+}
+
+static void group_too_short(struct kunit *test)
+{
+	struct club c = {};
+	struct sroce_train t;
+	struct bio_vec bv;
+	struct ib_wc wc;
+
+	club_open(&c, test);
+	t = club_train(&c, &bv);
+	sroce_group_attach(c.qp[0], &group_a);
+	sroce_group_attach(c.qp[1], &group_a);
+	club_recv(&c, 0, GRH + LEN - 1);
+	club_receive(&c, &t, &group_a);
+	KUNIT_ASSERT_TRUE(test, side_poll(&c.p->side[0].rcq, &wc));
+	KUNIT_EXPECT_EQ(test, IB_WC_LOC_LEN_ERR, wc.status);
+	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, sroce_qp_state(c.qp[0]));
+	club_recv(&c, 1, GRH + LEN);
+	club_receive(&c, &t, &group_a);
+	club_expect(&c, BIT(1));
+	club_close(&c);
+}
+
+/* What it has sent itself, not what another host's QP of that number sends */
+static void group_block_self(struct kunit *test)
+{
+	struct club c = {};
+	struct sroce_train t;
+	struct bio_vec bv;
+
+	club_open(&c, test);
+	t = club_train(&c, &bv);
+	sroce_group_attach(c.qp[0], &group_a);
+	sroce_group_attach(c.qp[1], &group_a);
+	t.sqpn = c.qp[0]->qpn;
+	club_recv_all(&c);
+	club_receive_from(&c, &t, &group_a, true);
+	club_expect(&c, BIT(0) | BIT(1));
+	c.qp[0]->block_self = true;
+	club_recv_all(&c);
+	club_receive_from(&c, &t, &group_a, true);
+	club_expect(&c, BIT(1));
+	club_recv(&c, 1, GRH + LEN);
+	club_receive_from(&c, &t, &group_a, false);
+	club_expect(&c, BIT(0) | BIT(1));
+	t.sqpn = c.qp[1]->qpn;
+	club_recv_all(&c);
+	club_receive_from(&c, &t, &group_a, true);
+	club_expect(&c, BIT(0) | BIT(1));
+	club_close(&c);
+}
+
+/* --- packets that are for no group ------------------------------------------- */
+
+static void group_odd_packets(struct kunit *test)
+{
+	struct club c = {};
+	struct sroce_train t;
+	struct bio_vec bv;
+	struct side *s;
+
+	club_open(&c, test);
+	s = &c.p->side[0];
+	t = club_train(&c, &bv);
+	sroce_group_attach(c.qp[0], &group_a);
+	club_recv(&c, 0, GRH + LEN);
+	t.dqpn = c.qp[0]->qpn;
+	club_receive(&c, &t, &group_a);
+	t.dqpn = SROCE_QPN_MULTICAST;
+	t.service = SROCE_RC;
+	club_receive(&c, &t, &group_a);
+	club_expect(&c, 0);
+	KUNIT_EXPECT_EQ(test, 2, side_count(s, SROCE_CNT_RX_DISCARDS));
+	t.service = SROCE_UD;
+	t.pkey = 0x8001;
+	club_receive(&c, &t, &group_a);
+	club_expect(&c, 0);
+	KUNIT_EXPECT_EQ(test, 1, side_count(s, SROCE_CNT_RX_BAD_PKEY));
+	t.pkey = 0xffff;
+	club_receive(&c, &t, &group_a);
+	club_expect(&c, BIT(0));
+	club_close(&c);
+}
+
+static struct kunit_case group_cases[] = {
+	KUNIT_CASE(group_members),
+	KUNIT_CASE(group_of_destroyed),
+	KUNIT_CASE(group_unequal),
+	KUNIT_CASE(group_too_short),
+	KUNIT_CASE(group_block_self),
+	KUNIT_CASE(group_odd_packets),
+	{}
+};
+
+static struct kunit_suite group_suite = {
+	.name = "sroce_groups",
+	.exit = pair_exit,
+	.test_cases = group_cases,
+};
+
+kunit_test_suite(group_suite);

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Multicast groups: which QPs of a device get the datagrams for a group.
+ *
+ * Packets look a group up under RCU. Whoever attaches or detaches holds one
+ * mutex for all devices: it is rare.
+ */
+#include <linux/jhash.h>
+#include <linux/mutex.h>
+#include <linux/rculist.h>
+#include <linux/slab.h>
+
+#include "compat.h"
+#include "transport/internal.h"
+
+/**
+ * struct sroce_group - one group of a device
+ * @node: in the device's table
+ * @rcu: freed after a grace period
+ * @mgid: its address
+ * @members: struct sroce_attach
+ * @nmembers: their number
+ */
+struct sroce_group {
+	struct hlist_node node;
+	struct rcu_head rcu;
+	union ib_gid mgid;
+	struct list_head members;
+	u32 nmembers;
+};
+
+/**
+ * struct sroce_attach - a QP in a group
+ * @node: in the group
+ * @of_qp: in the QP's own list
+ * @rcu: freed after a grace period
+ * @group: the group
+ * @qp: the QP, which ends its attachments before itself
+ */
+struct sroce_attach {
+	struct list_head node;
+	struct list_head of_qp;
+	struct rcu_head rcu;
+	struct sroce_group *group;
+	struct sroce_qp *qp;
+};
+
+static DEFINE_MUTEX(sroce_groups_mutex);
+
+static struct hlist_head *sroce_group_bucket(struct sroce_port *port,
+					     const union ib_gid *mgid)
+{
+	u32 hash = jhash(mgid->raw, sizeof(mgid->raw), 0);
+
+	return &port->groups[hash % SROCE_GROUP_BUCKETS];
+}
+
+/* Context: RCU, or the mutex held */
+static struct sroce_group *sroce_group_find(struct sroce_port *port,
+					    const union ib_gid *mgid)
+{
+	struct sroce_group *group;
+
+	hlist_for_each_entry_rcu(group, sroce_group_bucket(port, mgid), node,
+				 lockdep_is_held(&sroce_groups_mutex))
+		if (!memcmp(&group->mgid, mgid, sizeof(*mgid)))
+			return group;
+	return NULL;
+}
+
+static struct sroce_attach *sroce_attach_find(struct sroce_qp *qp,
+					      const union ib_gid *mgid)
+{
+	struct sroce_attach *a;
+
+	list_for_each_entry(a, &qp->groups, of_qp)
+		if (!memcmp(&a->group->mgid, mgid, sizeof(*mgid)))
+			return a;
+	return NULL;
+}
+
+static struct sroce_group *sroce_group_make(struct sroce_port *port,
+					    const union ib_gid *mgid)
+{
+	struct sroce_group *group;
+
+	if (port->ngroups >= SROCE_MAX_GROUPS)
+		return NULL;
+	group = kzalloc_obj(*group, GFP_KERNEL_ACCOUNT);
+	if (!group)
+		return NULL;
+	group->mgid = *mgid;
+	INIT_LIST_HEAD(&group->members);
+	hlist_add_head_rcu(&group->node, sroce_group_bucket(port, mgid));
+	port->ngroups++;
+	return group;
+}
+
+static void sroce_group_drop(struct sroce_port *port, struct sroce_group *group)
+{
+	if (group->nmembers)
+		return;
+	hlist_del_rcu(&group->node);
+	port->ngroups--;
+	kfree_rcu(group, rcu);
+}
+
+static void sroce_attach_begin(struct sroce_attach *a, struct sroce_qp *qp,
+			       struct sroce_group *group)
+{
+	a->qp = qp;
+	a->group = group;
+	group->nmembers++;
+	list_add(&a->of_qp, &qp->groups);
+	list_add_tail_rcu(&a->node, &group->members);
+}
+
+static void sroce_attach_end(struct sroce_attach *a)
+{
+	struct sroce_group *group = a->group;
+
+	list_del_rcu(&a->node);
+	list_del(&a->of_qp);
+	group->nmembers--;
+	sroce_group_drop(a->qp->port, group);
+	kfree_rcu(a, rcu);
+}
+
+static int sroce_attach(struct sroce_qp *qp, const union ib_gid *mgid)
+{
+	struct sroce_group *group = sroce_group_find(qp->port, mgid);
+	struct sroce_attach *a;
+
+	if (sroce_attach_find(qp, mgid))
+		return -EEXIST;
+	if (group && group->nmembers >= SROCE_MAX_GROUP_QPS)
+		return -ENOMEM;
+	a = kzalloc_obj(*a, GFP_KERNEL_ACCOUNT);
+	if (!a)
+		return -ENOMEM;
+	if (!group)
+		group = sroce_group_make(qp->port, mgid);
+	if (!group) {
+		kfree(a);
+		return -ENOMEM;
+	}
+	sroce_attach_begin(a, qp, group);
+	return 0;
+}
+
+int sroce_group_attach(struct sroce_qp *qp, const union ib_gid *mgid)
+{
+	int err;
+
+	mutex_lock(&sroce_groups_mutex);
+	err = sroce_attach(qp, mgid);
+	mutex_unlock(&sroce_groups_mutex);
+	return err;
+}
+
+int sroce_group_detach(struct sroce_qp *qp, const union ib_gid *mgid)
+{
+	struct sroce_attach *a;
+
+	mutex_lock(&sroce_groups_mutex);
+	a = sroce_attach_find(qp, mgid);
+	if (a)
+		sroce_attach_end(a);
+	mutex_unlock(&sroce_groups_mutex);
+	return a ? 0 : -EINVAL;
+}
+
+void sroce_group_detach_all(struct sroce_qp *qp)
+{
+	struct sroce_attach *a, *next;
+
+	if (list_empty(&qp->groups))
+		return;
+	mutex_lock(&sroce_groups_mutex);
+	list_for_each_entry_safe(a, next, &qp->groups, of_qp)
+		sroce_attach_end(a);
+	mutex_unlock(&sroce_groups_mutex);
+}
+
+/* --- receiving ------------------------------------------------------------- */
+
+static bool sroce_group_rx_next(struct sroce_rx *rx)
+{
+	return false;
+}
+
+/* Each gets a packet of its own, with the same bytes */
+static void sroce_group_deliver(struct sroce_qp *qp, const struct sroce_rx *rx)
+{
+	struct sroce_rx one = {
+		.t = rx->t,
+		.info = rx->info,
+		.next = sroce_group_rx_next,
+	};
+
+	if (qp->block_self && rx->info->looped && rx->t.sqpn == qp->qpn)
+		return;
+	if (!refcount_inc_not_zero(&qp->refs))
+		return;
+	sroce_receive(qp, &one);
+	sroce_qp_put(qp);
+}
+
+void sroce_receive_group(struct sroce_port *port, const struct sroce_rx *rx)
+{
+	struct sroce_group *group;
+	struct sroce_attach *a;
+
+	if (rx->t.dqpn != SROCE_QPN_MULTICAST || rx->t.service != SROCE_UD) {
+		sroce_count(port->counters, SROCE_CNT_RX_DISCARDS, 1);
+		return;
+	}
+	rcu_read_lock();
+	group = sroce_group_find(port, &rx->info->dgid);
+	if (group)
+		list_for_each_entry_rcu(a, &group->members, node)
+			sroce_group_deliver(a->qp, rx);
+	else
+		sroce_count(port->counters, SROCE_CNT_RX_NO_QP, 1);
+	rcu_read_unlock();
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Types of QPs, a row for each. What the types have in common looks here for
+ * what sets them apart.
+ */
+#include "transport/internal.h"
+
+#define POST(x) BIT_ULL(SROCE_WR_##x)
+
+#define POST_UD (POST(SEND) | POST(SEND_IMM))
+#define POST_UC (POST_UD | POST(RDMA_WRITE) | POST(RDMA_WRITE_IMM) | \
+		 POST(LOCAL_INV) | POST(BIND_MW))
+#define POST_RC (POST_UC | POST(SEND_INV) | POST(RDMA_READ) | \
+		 POST(CMP_SWAP) | POST(FETCH_ADD) | POST(FLUSH) | \
+		 POST(ATOMIC_WRITE))
+
+static const struct sroce_qp_kind sroce_kinds[] = {
+	[IB_QPT_GSI] = {
+		.service = SROCE_UD,
+		.receives = true,
+		.posts = POST_UD,
+	},
+	[IB_QPT_RC] = {
+		.service = SROCE_RC,
+		.acked = true,
+		.receives = true,
+		.train_flags = SROCE_ACKREQ,
+		.posts = POST_RC,
+		.kernel_posts = POST(REG_MR),
+	},
+	[IB_QPT_UC] = {
+		.service = SROCE_UC,
+		.receives = true,
+		.posts = POST_UC,
+		.kernel_posts = POST(REG_MR),
+	},
+	[IB_QPT_UD] = {
+		.service = SROCE_UD,
+		.receives = true,
+		.posts = POST_UD,
+	},
+	[IB_QPT_XRC_INI] = {
+		.service = SROCE_XRC,
+		.acked = true,
+		.train_flags = SROCE_ACKREQ,
+		.posts = POST_RC,
+		.kernel_posts = POST(REG_MR),
+	},
+	[IB_QPT_XRC_TGT] = {
+		.service = SROCE_XRC,
+		.acked = true,
+	},
+};
+
+const struct sroce_qp_kind *sroce_qp_kind(enum ib_qp_type type)
+{
+	return &sroce_kinds[type];
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Extended reliable connections, the receiving side (IBA A14). The target QP
+ * has neither a receive queue nor a protection domain of its own: each request
+ * names a shared receive queue, whose entries, completion queue and domain are
+ * used for it. The QP borrows them for as long as it handles a packet, under
+ * its responder lock, and not for longer: a peer that never goes on must not
+ * keep anybody from destroying the queue.
+ *
+ * Sending is as on a reliable connection, with a number more in each request.
+ */
+#include "transport/internal.h"
+
+bool sroce_xrc_borrow(struct sroce_qp *qp, u32 srqn)
+{
+	struct sroce_srq *srq = sroce_srq_get(srqn, qp->xrcd);
+
+	if (!srq)
+		return false;
+	qp->srq = srq;
+	qp->rcq = srq->cq;
+	qp->pd = srq->ibsrq.pd;
+	qp->max_recv_sge = srq->max_sge;
+	return true;
+}
+
+void sroce_xrc_return(struct sroce_qp *qp)
+{
+	struct sroce_srq *srq = qp->srq;
+
+	qp->srq = NULL;
+	qp->rcq = NULL;
+	qp->pd = NULL;
+	sroce_srq_put(srq);
+}
+
+/* Complete the receive work request of a message that goes no further */
+static void sroce_xrc_fail(struct sroce_qp *qp, enum ib_wc_status status)
+{
+	struct sroce_responder *resp = &qp->resp;
+
+	if (resp->have_wqe && sroce_xrc_borrow(qp, resp->srqn)) {
+		sroce_recv_fail(qp, status);
+		sroce_xrc_return(qp);
+	}
+	/* Of a queue that is gone nobody waits for completions */
+	resp->have_wqe = false;
+}
+
+void sroce_xrc_execute(struct sroce_qp *qp, struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+	bool begun = resp->state != SROCE_RESP_IDLE || resp->inv_wait ||
+		     resp->have_wqe;
+
+	/* One queue for a message, and one of this QP's domain */
+	if ((begun && t->srqn != resp->srqn) ||
+	    !sroce_xrc_borrow(qp, t->srqn)) {
+		sroce_xrc_fail(qp, IB_WC_REM_INV_REQ_ERR);
+		sroce_refuse_request(qp);
+		return;
+	}
+	resp->srqn = t->srqn;
+	sroce_execute(qp, t);
+	sroce_xrc_return(qp);
+}
+
+void sroce_xrc_flush(struct sroce_qp *qp)
+{
+	sroce_xrc_fail(qp, IB_WC_WR_FLUSH_ERR);
+}
