@@ -6,7 +6,7 @@
 # ITERATIONS=N (10; 200 in a full run)  SEED=N
 . "$(dirname "$0")/lib.sh"
 
-VERIFY=$(program verify) || bail "verify was not built"
+VERIFY=$(program verify) && ORPHAN=$(program orphan) || bail "verify or orphan was not built"
 [ "$SET" = full ] && : "${ITERATIONS:=200}"
 : "${ITERATIONS:=10}" "${SEED:=$RANDOM}"
 RANDOM=$SEED
@@ -29,8 +29,8 @@ start_traffic() {
 	# shellcheck disable=SC2086 # options
 	start $B "$VERIFY" -d $DEV_B -i $IP_B -S 12 -t 60 -q 8 $VERIFY_OPTIONS $IP_A
 	start $A ib_write_bw -F -d $DEV_A -x "$(gid_index $A $DEV_A $IP_A)" -s 65536 -D 60
-	# perftest's client does not wait for its server
-	wait_for 5 in_ns $A grep -q ':4855 .* 0A ' /proc/net/tcp /proc/net/tcp6
+	# perftest's client does not wait for its server (port 18515)
+	wait_for 5 in_ns $A grep -qi ':4853 .* 0A ' /proc/net/tcp /proc/net/tcp6
 	start $B ib_write_bw -F -d $DEV_B -x "$(gid_index $B $DEV_B $IP_B)" -s 65536 -D 60 $IP_A
 	start $A rping -s -a $IP_A
 	start $B rping -c -a $IP_A -C 100000
@@ -64,12 +64,21 @@ kill_in_setup() { kill -9 "${pids[@]}"; }
 
 # ended PID SECONDS : its status; 124 when it does not end
 ended() {
-	local end=$((SECONDS + $2))
+	local end=$((SECONDS + $2 * SLOW))
 	while kill -0 "$1" 2>/dev/null; do
 		[ $SECONDS -lt $end ] || return 124
 		sleep 0.1
 	done
 	wait "$1"
+}
+
+# What a process leaves behind is taken apart in no order of ours, and its memory regions may go before its
+# queue pairs. Then the peer is told so, rightly. (Of a device that goes, nobody must notice that.)
+peer_died() {
+	case $way in
+	kill_* | delete_namespace) grep -qE 'send completion: remote (access|operation) error' "$1" ;;
+	*) return 1 ;;
+	esac
 }
 
 # The rest of the programs either finds out by itself, or is waiting for ever by design: then it is killed,
@@ -81,6 +90,7 @@ aftermath() {
 		status=$?
 		case $status in
 		0 | 3 | 137) ;;
+		1) peer_died "$TMP/log.$i" || { bad=1 && note "status 1: ${what[i]}" && notes 3 <"$TMP/log.$i"; } ;;
 		*) bad=1 && note "status $status: ${what[i]}" && notes 3 <"$TMP/log.$i" ;;
 		esac
 	done
@@ -102,6 +112,16 @@ HOLD=srtest_hold
 ip netns del $HOLD 2>/dev/null
 host_ns $HOLD
 trap 'ip netns del $HOLD; finish' EXIT
+
+# What a process sees whose device goes, call by call
+if [ "$DRIVER" = sroce ]; then
+	devices_up 9000
+	program_verdicts "link deleted" 60 "$ORPHAN" -d $DEV_A -i $IP_A ip netns exec $A rdma link del $DEV_A
+	devices_up 9000
+	program_verdicts "netdev deleted" 60 "$ORPHAN" -d $DEV_A -i $IP_A ip -n $A link del veth0
+else
+	ktap_skip "orphan" "a device of $DRIVER cannot go while it is open"
+fi
 
 devices_up 9000
 for ((i = 1; i <= ITERATIONS; i++)); do

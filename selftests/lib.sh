@@ -8,6 +8,7 @@
 #   SET=quick|full       how much
 #   BIN=FOLDER           where the compiled programs are
 #   KO=FILE              the module, where it is not installed (insmod instead of modprobe)
+#   SLOW=N               the machine is N times slower than usual: every time limit is that much longer
 #
 # Everything happens on two hosts that a test makes for itself and takes down again: the network
 # namespaces $A and $B, each with the netdev "veth0", joined, and with the RDMA device $DEV_A and
@@ -15,6 +16,7 @@
 
 DRIVER=${DRIVER:-sroce}
 SET=${SET:-quick}
+SLOW=${SLOW:-1}
 SELF=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 A=srtest_a B=srtest_b
 DEV_A=srt_a DEV_B=srt_b
@@ -223,7 +225,7 @@ netdev_addresses() {
 
 # wait_for SECONDS COMMAND... : until it succeeds
 wait_for() {
-	local end=$((SECONDS + $1))
+	local end=$((SECONDS + $1 * SLOW))
 	shift
 	until "$@" >/dev/null 2>&1; do
 		[ $SECONDS -lt $end ] || return 1
@@ -295,7 +297,7 @@ program() {
 # limit SECONDS COMMAND... : killed after that, which is a failure. A function of ours is only called:
 # what may take long in it has limits of its own.
 limit() {
-	local seconds=$1
+	local seconds=$(($1 * SLOW))
 	shift
 	[ "$1" != in_ns ] || set -- ip netns exec "${@:2}"
 	if [ "$(type -t "$1")" = function ]; then "$@"; else timeout -k 2 "$seconds" "$@"; fi
@@ -307,7 +309,7 @@ check() {
 	shift 2
 	limit "$seconds" "$@" >"$TMP/out" 2>&1
 	status=$?
-	[ $status -ne 124 ] && [ $status -ne 137 ] || note "killed after $seconds s"
+	[ $status -ne 124 ] && [ $status -ne 137 ] || note "killed after $((seconds * SLOW)) s"
 	[ $status -eq 0 ] || { note "status $status: $*"; notes <"$TMP/out"; }
 	result $status "$name"
 	return $status
@@ -381,7 +383,7 @@ run_pair_once() {
 	[ $status -eq 0 ] && [ $sstatus -eq 0 ] && return
 	# our own programs: the device does not offer this
 	[ $status -eq 5 ] && [ $sstatus -eq 5 ] && return 5
-	note "client status $status, server status $sstatus (124: killed after $seconds s)"
+	note "client status $status, server status $sstatus (124: killed after $((seconds * SLOW)) s)"
 	note "server: $server"
 	notes 6 <"$TMP/server"
 	note "client: $client"

@@ -13,12 +13,13 @@ esac
 export SET=${SET:-quick} DRIVER=${DRIVER:-sroce}
 
 # The ones that can take the machine's patience come last.
-tests=(verify stock_local stock_netns link cq qpstate transports mcast capture loss badpackets badinput death interop pyverbs)
+tests=(verify stock_local stock_netns link cq qpstate memory odp transports mcast capture loss badpackets badinput death interop pyverbs)
 [ $# -eq 0 ] || tests=("$@")
 
 # seconds that a script may take as a whole
 limit=600
 [ "$SET" = full ] && limit=3600
+limit=$((limit * ${SLOW:-1}))
 
 passed=0 failed=0 skipped=0 nr=0
 echo "KTAP version 1"

@@ -33,7 +33,7 @@ meet() {
 # as_server SECONDS COMMAND ; as_client SECONDS COMMAND : one side of a case; sets "other" to the peer's status
 as_server() {
 	local pid status
-	timeout -k 2 "$1" bash -c "exec $2" >"$TMP/out" 2>&1 &
+	timeout -k 2 $(($1 * SLOW)) bash -c "exec $2" >"$TMP/out" 2>&1 &
 	pid=$!
 	wait_for 20 eval "listening - || ! kill -0 $pid"
 	meet 0 >/dev/null || return
@@ -49,7 +49,7 @@ as_server() {
 as_client() {
 	local status
 	meet 0 >/dev/null || return
-	timeout -k 2 "$1" bash -c "exec $2" >"$TMP/out" 2>&1
+	timeout -k 2 $(($1 * SLOW)) bash -c "exec $2" >"$TMP/out" 2>&1
 	status=$?
 	meet $status >/dev/null || return
 	other=$(meet 0) || return

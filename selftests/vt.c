@@ -397,7 +397,8 @@ void vt_ctl_swap(int fd, const void *out, void *in, size_t len)
 		if (n > 0)
 			continue;
 		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-			vt_die(VT_STALLED, "the peer is silent");
+			/* whoever hangs says so itself; one whose network went cannot */
+			vt_die(VT_GONE, "the peer is silent");
 		vt_die(VT_GONE, "the peer closed the control connection");
 	}
 }

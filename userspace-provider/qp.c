@@ -256,8 +256,9 @@ int sroce_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 {
 	struct sroce_qp *qp = to_sqp(ibqp);
 	struct ibv_recv_wr *first = wr;
-	uint32_t flags;
-	int lost = 0;
+	struct sroce_posted posted;
+	uint32_t taken;
+	int lost;
 	int err;
 
 	/* With a shared receive queue there is nowhere to post to. */
@@ -266,14 +267,19 @@ int sroce_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 		return EINVAL;
 	}
 
-	err = sroce_rq_post(&qp->rq, wr, bad, &flags);
+	err = sroce_rq_post(&qp->rq, wr, bad, &posted);
+	if (!(posted.flags & SROCE_RQ_DOORBELL))
+		return err;
+	lost = sroce_doorbell(ibqp);
+	if (!lost)
+		return err;
 
-	/* A doorbell fails when the device is gone, and all is lost then. */
-	if (flags & SROCE_RQ_DOORBELL)
-		lost = sroce_doorbell(ibqp);
-	if (lost) {
-		*bad = first;
-		return lost;
-	}
-	return err;
+	/* The device is gone, and with it what was not taken before. */
+	taken = sroce_ring_taken(&qp->rq.ring, posted.begin, posted.next);
+	if (taken == posted.next - posted.begin)
+		return err;
+	while (taken--)
+		first = first->next;
+	*bad = first;
+	return lost;
 }

@@ -46,6 +46,19 @@ static inline uint32_t sroce_load_index(const __u32 *index)
 				    memory_order_acquire);
 }
 
+/*
+ * Of the entries from @from up to @next, how many the kernel has taken: they
+ * complete, even where the doorbell failed because the device is gone.
+ */
+static inline uint32_t sroce_ring_taken(const struct sroce_ring *ring,
+					uint32_t from, uint32_t next)
+{
+	uint32_t taken = sroce_load_index(&ring->hdr->cons) - from;
+
+	/* Behind @from it looks very large. */
+	return taken <= next - from ? taken : 0;
+}
+
 /* Our index: what we have written (or read) before comes first */
 static inline void sroce_store_index(__u32 *index, uint32_t value)
 {

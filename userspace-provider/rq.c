@@ -87,12 +87,13 @@ static uint32_t publish(struct sroce_rq *rq, uint32_t next)
 }
 
 int sroce_rq_post(struct sroce_rq *rq, struct ibv_recv_wr *wr,
-		  struct ibv_recv_wr **bad, uint32_t *flags)
+		  struct ibv_recv_wr **bad, struct sroce_posted *posted)
 {
 	uint32_t next;
 	int err = 0;
 
 	sroce_lock(&rq->lock);
+	posted->begin = rq->prod;
 	for (next = rq->prod; wr; wr = wr->next, next++) {
 		if (!has_room(rq, next))
 			err = ENOMEM;
@@ -104,7 +105,8 @@ int sroce_rq_post(struct sroce_rq *rq, struct ibv_recv_wr *wr,
 			break;
 		}
 	}
-	*flags = publish(rq, next);
+	posted->next = next;
+	posted->flags = publish(rq, next);
 	sroce_unlock(&rq->lock);
 	return err;
 }

@@ -93,8 +93,11 @@ bool sroce_sq_publish(struct sroce_qp *qp, uint32_t next)
 	sroce_full_barrier();
 
 	flags = sroce_load_flags(&hdr->flags);
-	if (flags & SROCE_SQ_GATHERING)
+	if (flags & SROCE_SQ_GATHERING) {
+		if ((int32_t)(next - sroce_load_flags(&hdr->until)) >= 0)
+			return true;
 		cq_note_gathering(&qp->vqp.qp);
+	}
 	return !(flags & SROCE_SQ_ACTIVE) || sroce_qp_flushes(&qp->vqp.qp);
 }
 
@@ -212,6 +215,8 @@ int sroce_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 	struct sroce_sq *sq = &qp->sq;
 	struct ibv_send_wr *first = wr;
 	bool ring_doorbell;
+	uint32_t begin;
+	uint32_t taken;
 	uint32_t next;
 	int err = 0;
 	int lost;
@@ -222,7 +227,8 @@ int sroce_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 	}
 
 	sroce_lock(&sq->lock);
-	for (next = sq->prod; wr; wr = wr->next, next++) {
+	begin = sq->prod;
+	for (next = begin; wr; wr = wr->next, next++) {
 		if (!sroce_sq_has_room(sq, next))
 			err = ENOMEM;
 		else
@@ -236,13 +242,18 @@ int sroce_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 	ring_doorbell = sroce_sq_publish(qp, next);
 	sroce_unlock(&sq->lock);
 
-	/* A doorbell fails when the device is gone, and all is lost then. */
 	lost = ring_doorbell ? sroce_doorbell(ibqp) : 0;
-	if (lost) {
-		*bad = first;
-		return lost;
-	}
-	return err;
+	if (!lost)
+		return err;
+
+	/* The device is gone, and with it what was not taken before. */
+	taken = sroce_ring_taken(&sq->ring, begin, next);
+	if (taken == next - begin)
+		return err;
+	while (taken--)
+		first = first->next;
+	*bad = first;
+	return lost;
 }
 
 /* For windows of type 1 only: libibverbs has checked that. */

@@ -202,12 +202,19 @@ void sroce_rq_fini(struct sroce_rq *rq);
 /* The kernel has emptied the queue and may have moved the indices */
 void sroce_rq_restart(struct sroce_rq *rq);
 
+/* What became of a list: the entries that it has, and the kernel's flags then */
+struct sroce_posted {
+	uint32_t begin;
+	uint32_t next;
+	uint32_t flags;
+};
+
 /*
  * Post a list. Returns an errno and names the first request that was not
- * posted in @bad; @flags are the kernel's after the last store.
+ * posted in @bad.
  */
 int sroce_rq_post(struct sroce_rq *rq, struct ibv_recv_wr *wr,
-		  struct ibv_recv_wr **bad, uint32_t *flags);
+		  struct ibv_recv_wr **bad, struct sroce_posted *posted);
 
 /* srq.c */
 

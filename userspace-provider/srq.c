@@ -154,7 +154,7 @@ int sroce_get_srq_num(struct ibv_srq *srq, uint32_t *srq_num)
 int sroce_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 			struct ibv_recv_wr **bad)
 {
-	uint32_t flags;
+	struct sroce_posted posted;
 
-	return sroce_rq_post(&to_ssrq(srq)->rq, wr, bad, &flags);
+	return sroce_rq_post(&to_ssrq(srq)->rq, wr, bad, &posted);
 }

@@ -59,14 +59,22 @@ static void sroce_wr_start(struct ibv_qp_ex *qp_ex)
 static int sroce_wr_complete(struct ibv_qp_ex *qp_ex)
 {
 	struct sroce_qp *qp = to_sqp_ex(qp_ex);
+	uint32_t begin = qp->sq.prod;
+	uint32_t next = qp->sq.next;
 	bool ring_doorbell = false;
 	int err = qp->sq.err;
 
 	if (!err)
-		ring_doorbell = sroce_sq_publish(qp, qp->sq.next);
+		ring_doorbell = sroce_sq_publish(qp, next);
 	sroce_unlock(&qp->sq.lock);
+	if (!ring_doorbell)
+		return err;
 
-	return ring_doorbell ? sroce_doorbell(&qp_ex->qp_base) : err;
+	err = sroce_doorbell(&qp_ex->qp_base);
+	/* The device is gone, but it had taken the whole batch before. */
+	if (err && sroce_ring_taken(&qp->sq.ring, begin, next) == next - begin)
+		return 0;
+	return err;
 }
 
 static void sroce_wr_abort(struct ibv_qp_ex *qp_ex)

@@ -25,6 +25,15 @@ lab_load() {
 # lab_module : path of the module that was built for this kernel
 lab_module() { find "/sroce-build/$LAB_TARGET" -name sroce.ko -print -quit | grep .; }
 
+# lab_slow : how many times slower than the plain UML kernel this guest is, for the limits of tests
+lab_slow() {
+	case $LAB_TARGET in
+	uml) echo 1 ;;
+	uml-sanitizer) echo 4 ;;
+	*) echo 3 ;;
+	esac
+}
+
 # lab_provider : make libibverbs know sroce
 lab_provider() {
 	local so=/sroce-build/provider/libsroce-rdmav34.so

@@ -65,7 +65,8 @@ struct sroce_ring_hdr {
 	__u32 reserved0[15];
 	__u32 cons;
 	__u32 flags;
-	__u32 reserved1[14];
+	__u32 until;
+	__u32 reserved1[13];
 };
 
 #define SROCE_RING_ENTRIES_OFFSET 128
@@ -83,9 +84,9 @@ struct sroce_ring_info {
  * prod the poster issues a full memory barrier and reads flags:
  * with SROCE_SQ_ACTIVE set it may leave out the doorbell, because the kernel
  * promises to look at prod again by itself. With SROCE_SQ_GATHERING set as well
- * the kernel waits some microseconds for more; a process that has nothing more
- * to post and waits (it finds its completion queue empty, say) rings to end
- * that.
+ * the kernel waits some microseconds for more; a process rings to end that when
+ * it has nothing more to post and waits (it finds its completion queue empty,
+ * say), or when its index has come to sroce_ring_hdr.until.
  */
 enum {
 	SROCE_SQ_ACTIVE = 1 << 0,

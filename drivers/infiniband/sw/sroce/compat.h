@@ -159,6 +159,21 @@ hrtimer_setup(struct hrtimer *timer,
 #include <rdma/ib_verbs.h>
 #include <rdma/uverbs_ioctl.h>
 
+/*
+ * Memory on demand: where its pages are listed, and how the right to write is
+ * asked for
+ */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 16, 0)
+#define IB_ODP_SUPPORT_FLUSH BIT(6)
+#define IB_ODP_SUPPORT_ATOMIC_WRITE BIT(7)
+#define sroce_umem_odp_pfns(umem_odp) ((umem_odp)->pfn_list)
+#define sroce_umem_odp_access(write)					\
+	(ODP_READ_ALLOWED_BIT | ((write) ? ODP_WRITE_ALLOWED_BIT : 0))
+#else
+#define sroce_umem_odp_pfns(umem_odp) ((umem_odp)->map.pfn_list)
+#define sroce_umem_odp_access(write) ((write) ? HMM_PFN_WRITE : 0)
+#endif
+
 #ifndef kvzalloc_objs
 #define kvzalloc_objs(obj, n, gfp) kvcalloc(n, sizeof(obj), gfp)
 #endif

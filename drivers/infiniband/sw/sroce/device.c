@@ -27,6 +27,18 @@
 
 /* --- end -------------------------------------------------------------------- */
 
+bool sroce_device_going(struct ib_device *ibdev)
+{
+	struct sroce_device *dev = to_sroce_device(ibdev);
+
+	/* Held from before the first object goes to the very end */
+	if (!mutex_is_locked(&ibdev->unregistration_lock))
+		return false;
+	if (!test_and_set_bit(0, &dev->abandoned))
+		sroce_port_abandon(&dev->port);
+	return true;
+}
+
 /*
  * Nothing of ib_core uses the device any more: no QP, CQ, MR or AH is left. The
  * netdev goes last, because whoever asks for the port's state looks at it.
@@ -51,8 +63,10 @@ static const struct ib_device_ops sroce_device_ops = {
 	.uverbs_abi_ver = SROCE_ABI_VERSION,
 	SROCE_OPS_ROBUST_UDATA
 
+	.advise_mr = sroce_advise_mr,
 	.alloc_hw_port_stats = sroce_alloc_hw_port_stats,
 	.alloc_mr = sroce_alloc_mr,
+	.alloc_mw = sroce_alloc_mw,
 	.alloc_pd = sroce_alloc_pd,
 	.alloc_ucontext = sroce_alloc_ucontext,
 	.alloc_xrcd = sroce_alloc_xrcd,
@@ -63,6 +77,7 @@ static const struct ib_device_ops sroce_device_ops = {
 	.create_srq = sroce_create_srq,
 	.create_user_ah = sroce_create_ah,
 	.dealloc_driver = sroce_device_free,
+	.dealloc_mw = sroce_dealloc_mw,
 	.dealloc_pd = sroce_dealloc_pd,
 	.dealloc_ucontext = sroce_dealloc_ucontext,
 	.dealloc_xrcd = sroce_dealloc_xrcd,
@@ -101,10 +116,12 @@ static const struct ib_device_ops sroce_device_ops = {
 	.query_srq = sroce_query_srq,
 	.reg_user_mr = sroce_op_reg_user_mr,
 	.req_notify_cq = sroce_req_notify_cq,
+	.rereg_user_mr = sroce_rereg_user_mr,
 	.resize_user_cq = sroce_op_resize_user_cq,
 
 	INIT_RDMA_OBJ_SIZE(ib_ah, sroce_ah, ibah),
 	INIT_RDMA_OBJ_SIZE(ib_cq, sroce_cq_obj, cq.ibcq),
+	INIT_RDMA_OBJ_SIZE(ib_mw, sroce_mw_obj, ibmw),
 	INIT_RDMA_OBJ_SIZE(ib_pd, sroce_pd, ibpd),
 	INIT_RDMA_OBJ_SIZE(ib_qp, sroce_qp_obj, ibqp),
 	INIT_RDMA_OBJ_SIZE(ib_srq, sroce_srq_obj, srq.ibsrq),

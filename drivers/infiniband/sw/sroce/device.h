@@ -26,6 +26,7 @@
  *	may be gone when the netdev has left it
  * @attached: the network layer was told of @port
  * @ahs: address handles by number
+ * @abandoned: bit 0: its processes' QPs are flushed, because it goes away
  * @link_up: the link state that was reported last
  * @link_downed: how often the link went down
  */
@@ -37,6 +38,7 @@ struct sroce_device {
 	struct net *net;
 	bool attached;
 	struct xarray ahs;
+	unsigned long abandoned;
 	bool link_up;
 	atomic_t link_downed;
 };
@@ -60,6 +62,19 @@ static inline struct sroce_device *sroce_port_device(struct sroce_port *port)
  * Return: 0 or a negative errno; nothing is left behind on failure.
  */
 int sroce_device_add(const char *name, struct net_device *ndev);
+
+/**
+ * sroce_device_going() - is ib_core taking the device from its processes?
+ * @ibdev: device
+ *
+ * To be asked when an object is destroyed. ib_core destroys them one by one and
+ * tells the driver about the whole context last; where the first one goes,
+ * all QPs are flushed, so that neither process nor peer takes what follows for
+ * an error of its own.
+ *
+ * Context: process.
+ */
+bool sroce_device_going(struct ib_device *ibdev);
 
 /* Module start and end: what follows netdevs and network namespaces */
 int sroce_device_init(void);

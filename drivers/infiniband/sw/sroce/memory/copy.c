@@ -67,6 +67,29 @@ void sroce_bvec_write(const struct bio_vec *dst, struct bvec_iter *di,
 	}
 }
 
+static unsigned int bvec_pages(const struct bio_vec *bv)
+{
+	return DIV_ROUND_UP(bv->bv_offset + bv->bv_len, PAGE_SIZE);
+}
+
+void sroce_bvec_pin(const struct bio_vec *bv, unsigned int n)
+{
+	unsigned int i;
+
+	for (; n; n--, bv++)
+		for (i = 0; i < bvec_pages(bv); i++)
+			get_page(bv->bv_page + i);
+}
+
+void sroce_bvec_unpin(const struct bio_vec *bv, unsigned int n)
+{
+	unsigned int i;
+
+	for (; n; n--, bv++)
+		for (i = 0; i < bvec_pages(bv); i++)
+			put_page(bv->bv_page + i);
+}
+
 /* An entry has 32 bits for its length */
 static unsigned int bvecs_from_linear(struct bio_vec *bv, unsigned int max,
 				      const void *ptr, size_t len)

@@ -44,6 +44,16 @@ void sroce_bvec_write(const struct bio_vec *dst, struct bvec_iter *di,
 		      const void *src, u32 len);
 
 /**
+ * sroce_bvec_pin() - keep pages, whatever becomes of what they belong to
+ * @bv: page vector
+ * @n: its entries
+ *
+ * They may be read until sroce_bvec_unpin(), and must not be written to.
+ */
+void sroce_bvec_pin(const struct bio_vec *bv, unsigned int n);
+void sroce_bvec_unpin(const struct bio_vec *bv, unsigned int n);
+
+/**
  * sroce_bvec_from_virt() - describe kernel memory as a page vector
  * @bv: filled in
  * @max: entries at @bv

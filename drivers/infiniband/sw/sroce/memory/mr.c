@@ -12,15 +12,10 @@
 #include <rdma/ib_umem.h>
 
 #include "memory/copy.h"
-#include "memory/mr.h"
+#include "memory/internal.h"
+#include "memory/mw.h"
+#include "memory/odp.h"
 
-#define KEY_BYTE 0xff		/* the part of a key that consumers choose */
-#define KEY_INDEX_SHIFT 8
-
-#define REMOTE_ACCESS (IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE | \
-		       IB_ACCESS_REMOTE_ATOMIC)
-/* Those which change memory: they need the local write right too (C10-74) */
-#define REMOTE_CHANGE (IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC)
 /* What a fast-register region may be given */
 #define REGISTER_ACCESS (IB_ACCESS_LOCAL_WRITE | REMOTE_ACCESS | \
 			 IB_ACCESS_MW_BIND | IB_ACCESS_OPTIONAL)
@@ -74,6 +69,8 @@ static struct sroce_mr *new_mr(enum sroce_mr_kind kind, u32 max_pages)
 		return mr;
 	}
 
+	if (kind == SROCE_MR_WINDOW || kind == SROCE_MR_ON_DEMAND)
+		return mr;
 	mr->max_pages = max_pages;
 	mr->pages = kvcalloc(max_pages, sizeof(*mr->pages), GFP_KERNEL_ACCOUNT);
 	if (!mr->pages) {
@@ -83,25 +80,50 @@ static struct sroce_mr *new_mr(enum sroce_mr_kind kind, u32 max_pages)
 	return mr;
 }
 
-struct sroce_mr *sroce_mr_alloc(struct sroce_mr_table *table, struct ib_pd *pd,
+static struct sroce_mr *make_mr(struct sroce_mr_table *table, struct ib_pd *pd,
 				enum sroce_mr_kind kind, u32 max_pages)
 {
 	struct sroce_mr *mr = new_mr(kind, max_pages);
 
 	if (!mr)
-		return ERR_PTR(-ENOMEM);
+		return NULL;
 
 	refcount_set(&mr->users, 1);
 	init_completion(&mr->idle);
+	spin_lock_init(&mr->lock);
 	mr->table = table;
 	mr->kind = kind;
 	mr->page_shift = PAGE_SHIFT;
 	mr->ibmr.pd = pd;
+	return mr;
+}
+
+struct sroce_mr *sroce_mr_alloc(struct sroce_mr_table *table, struct ib_pd *pd,
+				enum sroce_mr_kind kind, u32 max_pages)
+{
+	struct sroce_mr *mr = make_mr(table, pd, kind, max_pages);
+
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
 	if (insert_mr(mr)) {
 		kvfree(mr->pages);
 		kfree(mr);
 		return ERR_PTR(-ENOMEM);
 	}
+	return mr;
+}
+
+struct sroce_mr *sroce_mr_alloc_heir(const struct sroce_mr *old,
+				     struct ib_pd *pd, enum sroce_mr_kind kind,
+				     u32 max_pages)
+{
+	struct sroce_mr *mr = make_mr(old->table, pd, kind, max_pages);
+
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->key = old->key;
+	mr->ibmr.lkey = mr->key;
+	mr->ibmr.rkey = mr->key;
 	return mr;
 }
 
@@ -111,11 +133,33 @@ void sroce_mr_publish(struct sroce_mr *mr)
 	smp_store_release(&mr->valid, true);
 }
 
+/* The region stays where it is when it has handed its key on already */
+static void unregister_mr(struct sroce_mr *mr, struct sroce_mr *heir)
+{
+	xa_cmpxchg(&mr->table->xa, mr->key >> KEY_INDEX_SHIFT, mr, heir,
+		   GFP_KERNEL);
+}
+
+void sroce_mr_replace(struct sroce_mr *old, struct sroce_mr *heir)
+{
+	sroce_mr_publish(heir);
+	unregister_mr(old, heir);
+	old->replaced = true;
+	WRITE_ONCE(old->closing, true);
+	sroce_mr_put(old);
+	wait_for_completion(&old->idle);
+}
+
 void sroce_mr_free(struct sroce_mr *mr)
 {
-	xa_erase(&mr->table->xa, mr->key >> KEY_INDEX_SHIFT);
-	sroce_mr_put(mr);
-	wait_for_completion(&mr->idle);
+	if (!mr->replaced) {
+		unregister_mr(mr, NULL);
+		WRITE_ONCE(mr->closing, true);
+		sroce_mr_put(mr);
+		wait_for_completion(&mr->idle);
+	}
+	if (mr->kind == SROCE_MR_WINDOW)
+		sroce_mw_unbind(mr);
 	kvfree(mr->pages);
 	/* Look-ups that found it before xa_erase() still read @users */
 	kfree_rcu(mr, rcu);
@@ -141,31 +185,39 @@ static bool linear_memory(u64 va, u64 len)
 	       virt_addr_valid((void *)(uintptr_t)last);
 }
 
-static int check_range(const struct sroce_mr *mr, int access, u64 va, u64 len)
+static int check_special(const struct sroce_mr *mr, int access, u64 va, u64 len)
+{
+	/* A window is for peers; it has no L_Key */
+	if (mr->kind == SROCE_MR_WINDOW)
+		return access & ~IB_ACCESS_LOCAL_WRITE ? 0 : -EINVAL;
+	if (access & REMOTE_ACCESS && !linear_memory(va, len))
+		return -ERANGE;
+	return 0;
+}
+
+int sroce_mr_check_range(const struct sroce_mr *mr, int access, u64 va, u64 len)
 {
 	/* Below the first byte the difference wraps to more than any length */
 	if (len > mr->length || va - mr->iova > mr->length - len)
 		return -ERANGE;
-
-	if (unlikely(mr->kind == SROCE_MR_DMA && access & REMOTE_ACCESS &&
-		     !linear_memory(va, len)))
-		return -ERANGE;
+	if (unlikely(mr->kind <= SROCE_MR_WINDOW))
+		return check_special(mr, access, va, len);
 	return 0;
 }
 
 static int check_use(const struct sroce_mr *mr, u32 key, const struct ib_pd *pd,
 		     int access)
 {
-	if (READ_ONCE(mr->key) != key || mr->ibmr.pd != pd)
-		return -EINVAL;
 	if (!READ_ONCE(mr->valid))
 		return -EINVAL;
-	/* Pairs with sroce_mr_publish() */
+	/* Pairs with sroce_mr_publish(): the key, too, belongs to this life */
 	smp_rmb();
+	if (READ_ONCE(mr->key) != key || mr->ibmr.pd != pd)
+		return -EINVAL;
 	return access & ~mr->access ? -EACCES : 0;
 }
 
-static struct sroce_mr *find_mr(struct sroce_mr_table *table, u32 key)
+struct sroce_mr *sroce_mr_find(struct sroce_mr_table *table, u32 key)
 {
 	struct sroce_mr *mr;
 
@@ -174,13 +226,15 @@ static struct sroce_mr *find_mr(struct sroce_mr_table *table, u32 key)
 	if (mr && !refcount_inc_not_zero(&mr->users))
 		mr = NULL;
 	rcu_read_unlock();
+	/* Counted, then looked at; see sroce_mr_quiet() */
+	smp_mb__after_atomic();
 	return mr;
 }
 
 struct sroce_mr *sroce_mr_get_whole(struct sroce_mr_table *table, u32 key,
 				    const struct ib_pd *pd, int access)
 {
-	struct sroce_mr *mr = find_mr(table, key);
+	struct sroce_mr *mr = sroce_mr_find(table, key);
 	int err;
 
 	if (!mr)
@@ -202,7 +256,7 @@ struct sroce_mr *sroce_mr_get(struct sroce_mr_table *table, u32 key,
 
 	if (IS_ERR(mr))
 		return mr;
-	err = check_range(mr, access, va, len);
+	err = sroce_mr_check_range(mr, access, va, len);
 	if (unlikely(err)) {
 		sroce_mr_put(mr);
 		return ERR_PTR(err);
@@ -264,6 +318,8 @@ unsigned int sroce_mr_bvecs(const struct sroce_mr *mr, u64 va, u32 len,
 {
 	if (mr->kind == SROCE_MR_DMA)
 		return bvecs_from_kernel(va, len, bv, max, done);
+	if (unlikely(mr->kind == SROCE_MR_ON_DEMAND))
+		return sroce_odp_bvecs(mr, va, len, bv, max, done);
 	return bvecs_from_blocks(mr, va - mr->iova + mr->offset, len, bv, max,
 				 done);
 }
@@ -300,36 +356,58 @@ void sroce_mr_set_pages(struct sroce_mr *mr)
 		mr->length = 0;
 }
 
-static int check_invalidate(const struct sroce_mr *mr, u32 key,
-			    const struct ib_pd *pd, bool remote)
+static int check_invalidate(const struct sroce_mr *mr, const void *qp,
+			    bool remote)
 {
-	if (!mr || READ_ONCE(mr->key) != key || mr->ibmr.pd != pd ||
-	    mr->kind != SROCE_MR_FAST_REG)
+	switch (mr->kind) {
+	case SROCE_MR_FAST_REG:
+		return remote && !(mr->access & REMOTE_ACCESS) ? -EACCES : 0;
+	case SROCE_MR_WINDOW:
+		return mr->type2 && mr->owner == qp ? 0 : -EINVAL;
+	default:
 		return -EINVAL;
-	/* Pairs with sroce_mr_publish(): @access belongs to this life */
+	}
+}
+
+static int invalidate(struct sroce_mr *mr, u32 key, const struct ib_pd *pd,
+		      const void *qp, bool remote)
+{
+	int err;
+
+	if (READ_ONCE(mr->key) != key || mr->ibmr.pd != pd)
+		return -EINVAL;
+	/* Pairs with sroce_mr_publish(): what is looked at is of this life */
 	if (!smp_load_acquire(&mr->valid))
 		return -EINVAL;
-	return remote && !(mr->access & REMOTE_ACCESS) ? -EACCES : 0;
+	err = check_invalidate(mr, qp, remote);
+	if (err)
+		return err;
+	WRITE_ONCE(mr->valid, false);
+	/* Invalid, then the users are counted; pairs with sroce_mr_find() */
+	smp_mb();
+	return 0;
 }
 
 int sroce_mr_invalidate(struct sroce_mr_table *table, u32 key,
-			const struct ib_pd *pd, bool remote)
+			const struct ib_pd *pd, const void *qp, bool remote)
 {
 	struct sroce_mr *mr;
-	int err;
+	int err = -EINVAL;
 
 	rcu_read_lock();
 	mr = xa_load(&table->xa, key >> KEY_INDEX_SHIFT);
-	err = check_invalidate(mr, key, pd, remote);
-	if (!err)
-		WRITE_ONCE(mr->valid, false);
+	if (mr) {
+		spin_lock_bh(&mr->lock);
+		err = invalidate(mr, key, pd, qp, remote);
+		spin_unlock_bh(&mr->lock);
+	}
 	rcu_read_unlock();
 	return err;
 }
 
 bool sroce_mr_quiet(struct sroce_mr_table *table, u32 key)
 {
-	struct sroce_mr *mr = find_mr(table, key);
+	struct sroce_mr *mr = sroce_mr_find(table, key);
 	bool quiet;
 
 	if (!mr)

@@ -10,12 +10,18 @@
 #include <linux/completion.h>
 #include <linux/log2.h>
 #include <linux/refcount.h>
+#include <linux/spinlock.h>
 #include <linux/string.h>
 #include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
 
+struct sroce_odp;
+
+/* In this order: sroce_mr_get() asks of few of them more than of the others */
 enum sroce_mr_kind {
 	SROCE_MR_DMA,		/* all kernel memory, kernel users only */
+	SROCE_MR_WINDOW,	/* part of another region, see memory/mw.h */
+	SROCE_MR_ON_DEMAND,	/* user memory that is not pinned, see memory/odp.h */
 	SROCE_MR_USER,		/* pinned user pages */
 	SROCE_MR_FAST_REG,	/* pages set by ib_map_mr_sg() and REG_MR */
 };
@@ -37,11 +43,13 @@ struct sroce_mr_table {
  * @table: where the key is registered
  * @kind: how it is backed
  * @valid: a fast-register region answers only between REG_MR and invalidate
+ * @replaced: its key is that of another region now, and it has no users
+ * @closing: it waits for its users
  * @key: whole key: random index << 8, and the consumer's byte
  * @access: IB_ACCESS_* rights
  * @iova: address of the first byte as work requests name it
  * @length: bytes
- * @offset: bytes before the first one in @pages[0]
+ * @offset: bytes before the first one in @pages[0], or in @odp
  * @page_shift: log2 of the bytes behind each entry of @pages
  * @nr_pages: entries of @pages in use
  * @max_pages: entries of @pages
@@ -50,6 +58,12 @@ struct sroce_mr_table {
  *	entries; belongs to verbs/mr.c
  * @nr_staged: entries of @staged in use
  * @umem: pinned user memory, or NULL
+ * @odp: memory on demand, or NULL
+ * @windows: windows bound to it; negative: none may be any more
+ * @parent: window: region that it is bound to; its @pages are that one's
+ * @owner: window of type 2: QP it was bound through, only compared
+ * @type2: window: its type
+ * @lock: window: serialises whoever changes it; taken with bottom halves off
  *
  * Consumers call ib_map_mr_sg() for the next use of a region while the one
  * before is still registered and its invalidation only queued. What it sets is
@@ -64,6 +78,8 @@ struct sroce_mr {
 	struct sroce_mr_table *table;
 	enum sroce_mr_kind kind;
 	bool valid;
+	bool replaced;
+	bool closing;
 	u32 key;
 	int access;
 	u64 iova;
@@ -76,6 +92,12 @@ struct sroce_mr {
 	struct page **staged;
 	u32 nr_staged;
 	struct ib_umem *umem;
+	struct sroce_odp *odp;
+	atomic_t windows;
+	struct sroce_mr *parent;
+	const void *owner;
+	bool type2;
+	spinlock_t lock;
 };
 
 static inline struct sroce_mr *to_sroce_mr(struct ib_mr *ibmr)
@@ -92,7 +114,7 @@ void sroce_mr_table_destroy(struct sroce_mr_table *table);
  * @table: keys of the device
  * @pd: protection domain
  * @kind: backing
- * @max_pages: entries of the page table, 0 for SROCE_MR_DMA
+ * @max_pages: entries of the page table, 0 for a kind without
  *
  * The region is registered but not valid; the caller fills it in and calls
  * sroce_mr_publish(). One of all kernel memory has its bounds already.
@@ -102,6 +124,34 @@ void sroce_mr_table_destroy(struct sroce_mr_table *table);
  */
 struct sroce_mr *sroce_mr_alloc(struct sroce_mr_table *table, struct ib_pd *pd,
 				enum sroce_mr_kind kind, u32 max_pages);
+
+/**
+ * sroce_mr_alloc_heir() - make a region that is to take another one's key
+ * @old: region in use
+ * @pd: protection domain
+ * @kind: backing
+ * @max_pages: entries of the page table
+ *
+ * Nobody finds it before sroce_mr_replace(); it can be freed until then.
+ *
+ * Context: process.
+ * Return: the region, or ERR_PTR(-ENOMEM).
+ */
+struct sroce_mr *sroce_mr_alloc_heir(const struct sroce_mr *old,
+				     struct ib_pd *pd, enum sroce_mr_kind kind,
+				     u32 max_pages);
+
+/**
+ * sroce_mr_replace() - let a key name another region, at once
+ * @old: region that has the key
+ * @heir: filled-in region from sroce_mr_alloc_heir()
+ *
+ * Each use of the key meets the one or the other. On return nobody uses @old
+ * any more; it remains to be freed.
+ *
+ * Context: process, may sleep.
+ */
+void sroce_mr_replace(struct sroce_mr *old, struct sroce_mr *heir);
 
 /* Make a filled-in region answer: orders the fields before @valid */
 void sroce_mr_publish(struct sroce_mr *mr);
@@ -143,7 +193,22 @@ struct sroce_mr *sroce_mr_get(struct sroce_mr_table *table, u32 key,
 struct sroce_mr *sroce_mr_get_whole(struct sroce_mr_table *table, u32 key,
 				    const struct ib_pd *pd, int access);
 
+/* Hold the region of a key, whatever it allows; NULL when there is none */
+struct sroce_mr *sroce_mr_find(struct sroce_mr_table *table, u32 key);
+
 void sroce_mr_put(struct sroce_mr *mr);
+
+/**
+ * sroce_mr_serves() - may this QP use what it has found?
+ * @mr: held region
+ * @qp: QP
+ *
+ * A window of type 2 belongs to one QP (type 2B: and to the PD).
+ */
+static inline bool sroce_mr_serves(const struct sroce_mr *mr, const void *qp)
+{
+	return mr->kind != SROCE_MR_WINDOW || !mr->type2 || mr->owner == qp;
+}
 
 /**
  * sroce_mr_hold() - hold a region once more
@@ -156,7 +221,8 @@ static inline void sroce_mr_hold(struct sroce_mr *mr)
 
 /**
  * sroce_mr_bvecs() - the pages behind a range
- * @mr: held region; the range was checked by sroce_mr_get()
+ * @mr: held region; the range was checked by sroce_mr_get(), and in a region
+ *	on demand sroce_odp_begin() has found it there
  * @va: first byte
  * @len: bytes
  * @bv: filled in
@@ -183,19 +249,21 @@ unsigned int sroce_mr_bvecs(const struct sroce_mr *mr, u64 va, u32 len,
 void sroce_mr_set_pages(struct sroce_mr *mr);
 
 /**
- * sroce_mr_invalidate() - make a fast-register region's key fail
+ * sroce_mr_invalidate() - make the key of a fast-register region or of a
+ * window of type 2 fail
  * @table: keys of the device
  * @key: key to invalidate
  * @pd: protection domain of the QP
+ * @qp: the QP; a window must have been bound through it
  * @remote: asked for by the peer (SEND with invalidate), so the region must
  *	have been registered with a remote right
  *
  * Context: any.
- * Return: 0, -EINVAL when the key is unknown, foreign, not valid, or not that of a
- * fast-register region, -EACCES when the peer had no right to it.
+ * Return: 0, -EINVAL when the key is unknown, foreign, not valid, or that of
+ * something else, -EACCES when the peer had no right to it.
  */
 int sroce_mr_invalidate(struct sroce_mr_table *table, u32 key,
-			const struct ib_pd *pd, bool remote);
+			const struct ib_pd *pd, const void *qp, bool remote);
 
 /**
  * sroce_mr_take_staged() - take over what ib_map_mr_sg() has set

@@ -21,7 +21,7 @@ struct sroce_charge {
 };
 
 /* Sum over the CPUs: buffers whose destructor has not run */
-static DEFINE_PER_CPU(long, sroce_charged);
+static DEFINE_PER_CPU(atomic_long_t, sroce_charged);
 
 static void sroce_discharge(struct sk_buff *skb)
 {
@@ -29,7 +29,7 @@ static void sroce_discharge(struct sk_buff *skb)
 
 	c->txq->done(c->txq, c->bytes);
 	kfree(c);
-	this_cpu_dec(sroce_charged);
+	atomic_long_dec(raw_cpu_ptr(&sroce_charged));
 }
 
 int sroce_charge(struct sk_buff *skb, struct sroce_txq *txq)
@@ -45,7 +45,7 @@ int sroce_charge(struct sk_buff *skb, struct sroce_txq *txq)
 	c->bytes = skb->truesize;
 	txq->hold(txq);
 	atomic_add(c->bytes, &txq->bytes);
-	this_cpu_inc(sroce_charged);
+	atomic_long_inc(raw_cpu_ptr(&sroce_charged));
 	skb_shinfo(skb)->destructor_arg = c;
 	skb->destructor = sroce_discharge;
 	return 0;
@@ -58,7 +58,7 @@ static bool sroce_charge_any(void)
 	int cpu;
 
 	for_each_possible_cpu(cpu)
-		sum += READ_ONCE(per_cpu(sroce_charged, cpu));
+		sum += atomic_long_read(&per_cpu(sroce_charged, cpu));
 	return sum;
 }
 

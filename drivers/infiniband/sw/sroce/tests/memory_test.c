@@ -6,14 +6,18 @@
 #include <linux/kthread.h>
 #include <linux/limits.h>
 #include <linux/mm.h>
+#include <linux/mman.h>
 #include <linux/random.h>
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
+#include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 #include <rdma/ib_umem.h>
 
 #include "memory/copy.h"
 #include "memory/mr.h"
+#include "memory/mw.h"
+#include "memory/odp.h"
 #include "memory/ring.h"
 
 #define MAX_PAGES 16
@@ -23,6 +27,7 @@ struct world {
 	struct sroce_mr_table table;
 	struct ib_pd pd;
 	struct ib_pd other_pd;
+	struct ib_device ibdev;	/* of memory on demand */
 	struct page *pages[MAX_PAGES];
 };
 
@@ -271,6 +276,7 @@ static void keys_of_nothing(struct kunit *test)
 
 struct freeing {
 	struct sroce_mr *mr;
+	struct sroce_mr *heir;
 	struct completion done;
 };
 
@@ -304,6 +310,75 @@ static void keys_free_waits(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, wait_for_completion_timeout(&f.done, HZ / 10), 0);
 	sroce_mr_put(f.mr);
 	wait_for_completion(&f.done);
+}
+
+/* A region with the rights, address and domain of a re-registration */
+static struct sroce_mr *new_heir(struct kunit *test, struct sroce_mr *old)
+{
+	struct world *w = test->priv;
+	struct sroce_mr *mr;
+
+	mr = sroce_mr_alloc_heir(old, &w->other_pd, SROCE_MR_USER, 1);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, mr);
+	mr->pages[0] = w->pages[1];
+	mr->nr_pages = 1;
+	mr->access = IB_ACCESS_REMOTE_READ;
+	mr->iova = 0x5000;
+	mr->length = 16;
+	return mr;
+}
+
+static void keys_heir_unused(struct kunit *test)
+{
+	struct sroce_mr *old = new_user_mr(test, 0, 0, 0, 8);
+	struct sroce_mr *heir = new_heir(test, old);
+	struct world *w = test->priv;
+
+	KUNIT_EXPECT_EQ(test, heir->ibmr.rkey, old->key);
+	KUNIT_EXPECT_EQ(test, heir->ibmr.lkey, old->key);
+	KUNIT_EXPECT_EQ(test, check(test, old->key, &w->other_pd, 0, 0x5000, 1),
+			-EINVAL);
+	sroce_mr_free(heir);
+	KUNIT_EXPECT_EQ(test, check(test, old->key, &w->pd, 0, 0, 8), 0);
+}
+
+static int replace_region(void *arg)
+{
+	struct freeing *f = arg;
+
+	sroce_mr_replace(f->mr, f->heir);
+	complete(&f->done);
+	return 0;
+}
+
+/* The key means the new region at once; the old one is given up without users */
+static void keys_replace(struct kunit *test)
+{
+	struct freeing f = { .mr = new_user_mr(test, 0, 0, 0, 8) };
+	const int right = IB_ACCESS_REMOTE_READ;
+	struct world *w = test->priv;
+	u32 key = f.mr->key;
+	int tries;
+
+	f.heir = new_heir(test, f.mr);
+	KUNIT_ASSERT_PTR_EQ(test, sroce_mr_get(&w->table, key, &w->pd, 0, 0, 8),
+			    f.mr);
+	init_completion(&f.done);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(replace_region, &f, "replace")));
+	for (tries = 0; tries < 100 &&
+	     xa_load(&w->table.xa, key >> 8) != f.heir; tries++)
+		msleep(20);
+	KUNIT_EXPECT_EQ(test, check(test, key, &w->pd, 0, 0, 8), -EINVAL);
+	KUNIT_EXPECT_EQ(test, check(test, key, &w->other_pd, right, 0x5000, 16),
+			0);
+	KUNIT_EXPECT_EQ(test, check(test, key, &w->other_pd, right, 0x5000, 17),
+			-ERANGE);
+	KUNIT_EXPECT_EQ(test, wait_for_completion_timeout(&f.done, HZ / 10), 0);
+	sroce_mr_put(f.mr);
+	wait_for_completion(&f.done);
+	sroce_mr_free(f.mr);
+	KUNIT_EXPECT_EQ(test, check(test, key, &w->other_pd, right, 0x5000, 16),
+			0);
 }
 
 /* --- from ranges to pages ------------------------------------------------ */
@@ -877,7 +952,7 @@ static void fast_register(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, check(test, old, &w->pd, 0, 0, 8), -EINVAL);
 	/* not valid yet: nothing to invalidate */
-	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, old, &w->pd, false),
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, old, &w->pd, w, false),
 			-EINVAL);
 
 	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, &w->other_pd, key, access),
@@ -915,26 +990,26 @@ static void fast_invalidate(struct kunit *test)
 	u32 key = mr->key;
 
 	KUNIT_ASSERT_EQ(test, sroce_mr_register(mr, &w->pd, key, access), 0);
-	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 1, &w->pd, false),
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 1, &w->pd, w, false),
 			-EINVAL);
-	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 0x100, &w->pd, false),
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 0x100, &w->pd, w, false),
 			-EINVAL);
-	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key, &w->other_pd, false),
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key, &w->other_pd, w, false),
 			-EINVAL);
 	KUNIT_EXPECT_EQ(test, check(test, key, &w->pd, access, 0, 8), 0);
 
-	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key, &w->pd, true),
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key, &w->pd, w, true),
 			0);
 	KUNIT_EXPECT_EQ(test, check(test, key, &w->pd, access, 0, 8), -EINVAL);
-	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key, &w->pd, true),
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key, &w->pd, w, true),
 			-EINVAL);
 
 	/* again, without a right for the peer */
 	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, &w->pd, key ^ 0xff, 0), 0);
-	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 0xff, &w->pd, true),
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 0xff, &w->pd, w, true),
 			-EACCES);
 	KUNIT_EXPECT_EQ(test, check(test, key ^ 0xff, &w->pd, 0, 0, 8), 0);
-	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 0xff, &w->pd, false),
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 0xff, &w->pd, w, false),
 			0);
 	KUNIT_EXPECT_EQ(test, check(test, key ^ 0xff, &w->pd, 0, 0, 8), -EINVAL);
 }
@@ -947,13 +1022,387 @@ static void fast_other_kinds(struct kunit *test)
 	struct sroce_mr *fresh = new_mr(test, SROCE_MR_USER, 0, 0, 8);
 	struct sroce_mr *dma = new_dma_mr(test, IB_ACCESS_REMOTE_READ);
 
-	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, user->key, &w->pd, true),
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, user->key, &w->pd, w, true),
 			-EINVAL);
-	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, dma->key, &w->pd, false),
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, dma->key, &w->pd, w, false),
 			-EINVAL);
 	KUNIT_EXPECT_EQ(test, sroce_mr_register(fresh, &w->pd, fresh->key, 0),
 			-EINVAL);
 	KUNIT_EXPECT_EQ(test, check(test, user->key, &w->pd, 0, 0, 8), 0);
+}
+
+/* --- windows --------------------------------------------------------------- */
+
+#define WINDOW_MR_ACCESS (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_MW_BIND)
+
+static struct sroce_mr *new_window(struct kunit *test, bool type2)
+{
+	struct world *w = test->priv;
+	struct sroce_mr *mw = sroce_mw_alloc(&w->table, &w->pd, type2);
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, mw);
+	return mw;
+}
+
+/* A bind that is allowed, of bytes 100 to 4099 of @mr; @test is the QP */
+static struct sroce_mw_bind good_bind(struct kunit *test,
+				      const struct sroce_mr *mw,
+				      const struct sroce_mr *mr)
+{
+	struct world *w = test->priv;
+
+	return (struct sroce_mw_bind){
+		.key = mw->key,
+		.new_key = (mw->key & ~0xff) | ((mw->key + 1) & 0xff),
+		.lkey = mr->key,
+		.addr = mr->iova + 100,
+		.length = 4000,
+		.access = IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE,
+		.pd = &w->pd,
+		.qp = test,
+	};
+}
+
+static int bind(struct kunit *test, struct sroce_mw_bind b)
+{
+	struct world *w = test->priv;
+
+	return sroce_mw_bind(&w->table, &b);
+}
+
+static void window_bounds(struct kunit *test)
+{
+	struct sroce_mr *mr = new_user_mr(test, WINDOW_MR_ACCESS, 0x12345000,
+					  7, 3 * PAGE_SIZE);
+	struct sroce_mr *mw = new_window(test, false);
+	struct sroce_mw_bind b = good_bind(test, mw, mr);
+	const int read = IB_ACCESS_REMOTE_READ;
+	struct world *w = test->priv;
+
+	KUNIT_EXPECT_EQ(test, check(test, mw->key, &w->pd, read, b.addr, 1),
+			-EINVAL);
+	KUNIT_ASSERT_EQ(test, bind(test, b), 0);
+	KUNIT_EXPECT_EQ(test, mw->key, b.new_key);
+	KUNIT_EXPECT_EQ(test, check(test, b.key, &w->pd, read, b.addr, 1),
+			-EINVAL);
+	KUNIT_EXPECT_EQ(test, check(test, mw->key, &w->other_pd, read, b.addr, 1),
+			-EINVAL);
+	KUNIT_EXPECT_EQ(test, check(test, mw->key, &w->pd, read, b.addr, 4000), 0);
+	KUNIT_EXPECT_EQ(test, check(test, mw->key, &w->pd, read, b.addr - 1, 1),
+			-ERANGE);
+	KUNIT_EXPECT_EQ(test, check(test, mw->key, &w->pd, read, b.addr, 4001),
+			-ERANGE);
+	KUNIT_EXPECT_EQ(test, check(test, mw->key, &w->pd, read,
+				    b.addr, U64_MAX), -ERANGE);
+	KUNIT_EXPECT_EQ(test, check(test, mw->key, &w->pd,
+				    IB_ACCESS_REMOTE_ATOMIC, b.addr, 8), -EACCES);
+	/* the region itself grants none of this, and a window has no L_Key */
+	KUNIT_EXPECT_EQ(test, check(test, mr->key, &w->pd, read, b.addr, 1),
+			-EACCES);
+	KUNIT_EXPECT_EQ(test, check(test, mw->key, &w->pd, 0, b.addr, 1), -EINVAL);
+	b.access |= IB_ACCESS_LOCAL_WRITE;
+	KUNIT_ASSERT_EQ(test, bind(test, b), 0);
+	KUNIT_EXPECT_NE(test, check(test, mw->key, &w->pd, IB_ACCESS_LOCAL_WRITE,
+				    b.addr, 1), 0);
+	KUNIT_EXPECT_EQ(test, byte_at(mw, b.addr) == byte_at(mr, b.addr), true);
+	expect_ranges(test, mw);
+	/* the whole of it, and then nothing */
+	b.addr = mr->iova;
+	b.length = mr->length;
+	KUNIT_ASSERT_EQ(test, bind(test, b), 0);
+	expect_ranges(test, mw);
+	b.length = 0;
+	b.lkey = 0;
+	KUNIT_ASSERT_EQ(test, bind(test, b), 0);
+	KUNIT_EXPECT_EQ(test, check(test, b.new_key, &w->pd, read, b.addr, 1),
+			-EINVAL);
+	sroce_mr_free(mw);
+}
+
+static void window_zero_based(struct kunit *test)
+{
+	struct sroce_mr *mr = new_user_mr(test, WINDOW_MR_ACCESS, 0x12345000,
+					  0, 3 * PAGE_SIZE);
+	struct sroce_mr *mw = new_window(test, true);
+	struct sroce_mw_bind b = good_bind(test, mw, mr);
+	const int read = IB_ACCESS_REMOTE_READ;
+	struct world *w = test->priv;
+
+	b.access |= IB_ZERO_BASED;
+	KUNIT_ASSERT_EQ(test, bind(test, b), 0);
+	KUNIT_EXPECT_EQ(test, check(test, mw->key, &w->pd, read, 0, 4000), 0);
+	KUNIT_EXPECT_EQ(test, check(test, mw->key, &w->pd, read, 0, 4001), -ERANGE);
+	KUNIT_EXPECT_EQ(test, check(test, mw->key, &w->pd, read, b.addr, 1),
+			-ERANGE);
+	KUNIT_EXPECT_PTR_EQ(test, byte_at(mw, 0), byte_at(mr, b.addr));
+	expect_ranges(test, mw);
+	sroce_mr_free(mw);
+}
+
+static void window_rules(struct kunit *test)
+{
+	struct sroce_mr *mr = new_user_mr(test, WINDOW_MR_ACCESS, 0x12345000,
+					  0, 3 * PAGE_SIZE);
+	struct sroce_mr *closed = new_user_mr(test, IB_ACCESS_LOCAL_WRITE, 0, 0,
+					      8192);
+	struct sroce_mr *read_only = new_user_mr(test, IB_ACCESS_MW_BIND, 0, 0,
+						 8192);
+	struct sroce_mr *zero = new_user_mr(test, WINDOW_MR_ACCESS |
+					    IB_ZERO_BASED, 0, 0, 8192);
+	struct sroce_mr *one = new_window(test, false);
+	struct sroce_mr *two = new_window(test, true);
+	struct world *w = test->priv;
+	const struct sroce_mw_bind good = good_bind(test, two, mr);
+	struct sroce_mw_bind b = good;
+
+#define REFUSED(change)							\
+	do {								\
+		b = good;						\
+		change;							\
+		KUNIT_EXPECT_EQ_MSG(test, bind(test, b), -EINVAL, #change); \
+	} while (0)
+
+	REFUSED(b.key = mr->key);
+	REFUSED(b.key ^= 0x100);
+	REFUSED(b.new_key ^= 0x100);
+	REFUSED(b.pd = &w->other_pd);
+	REFUSED(b.lkey ^= 1);
+	REFUSED(b.lkey = two->key);
+	REFUSED(b.lkey = closed->key; b.addr = 0);
+	REFUSED(b.lkey = read_only->key; b.addr = 0);
+	REFUSED(b.lkey = zero->key; b.addr = 0);
+	REFUSED(b.length = 0);
+	REFUSED(b.addr = mr->iova - 1);
+	REFUSED(b.length = 3 * PAGE_SIZE - 99);
+	REFUSED(b.length = U64_MAX);
+	REFUSED(b.access |= IB_ACCESS_MW_BIND);
+	REFUSED(b.access |= IB_ACCESS_ON_DEMAND);
+	REFUSED(b.access |= IB_ACCESS_FLUSH_GLOBAL);
+	REFUSED(b = good_bind(test, one, mr); b.access |= IB_ZERO_BASED);
+#undef REFUSED
+	KUNIT_EXPECT_EQ(test, atomic_read(&mr->windows), 0);
+
+	/* reading needs no local write right */
+	b = good;
+	b.lkey = read_only->key;
+	b.addr = 0;
+	b.access = IB_ACCESS_REMOTE_READ;
+	KUNIT_EXPECT_EQ(test, bind(test, b), 0);
+	/* type 2 is to be free first, type 1 may be bound again */
+	KUNIT_EXPECT_EQ(test, bind(test, b), -EINVAL);
+	b.key = one->key;
+	b.new_key = one->key;
+	KUNIT_EXPECT_EQ(test, bind(test, b), 0);
+	KUNIT_EXPECT_EQ(test, bind(test, b), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&read_only->windows), 2);
+	sroce_mr_free(one);
+	sroce_mr_free(two);
+	KUNIT_EXPECT_EQ(test, atomic_read(&read_only->windows), 0);
+}
+
+static int invalidate(struct kunit *test, u32 key, const void *qp)
+{
+	struct world *w = test->priv;
+
+	return sroce_mr_invalidate(&w->table, key, &w->pd, qp, true);
+}
+
+static void window_owner(struct kunit *test)
+{
+	struct sroce_mr *mr = new_user_mr(test, WINDOW_MR_ACCESS, 0, 0, 8192);
+	struct sroce_mr *one = new_window(test, false);
+	struct sroce_mr *two = new_window(test, true);
+	struct world *w = test->priv;
+
+	KUNIT_EXPECT_EQ(test, invalidate(test, two->key, test), -EINVAL);
+	KUNIT_ASSERT_EQ(test, bind(test, good_bind(test, one, mr)), 0);
+	KUNIT_ASSERT_EQ(test, bind(test, good_bind(test, two, mr)), 0);
+	KUNIT_EXPECT_TRUE(test, sroce_mr_serves(one, w));
+	KUNIT_EXPECT_TRUE(test, sroce_mr_serves(two, test));
+	KUNIT_EXPECT_FALSE(test, sroce_mr_serves(two, w));
+
+	KUNIT_EXPECT_EQ(test, invalidate(test, one->key, test), -EINVAL);
+	KUNIT_EXPECT_EQ(test, invalidate(test, two->key, w), -EINVAL);
+	KUNIT_EXPECT_EQ(test, invalidate(test, two->key ^ 1, test), -EINVAL);
+	KUNIT_EXPECT_EQ(test, invalidate(test, two->key, test), 0);
+	KUNIT_EXPECT_EQ(test, invalidate(test, two->key, test), -EINVAL);
+
+	KUNIT_ASSERT_EQ(test, bind(test, good_bind(test, two, mr)), 0);
+	sroce_mw_disown(&w->table, w);
+	KUNIT_EXPECT_TRUE(test, two->valid);
+	sroce_mw_disown(&w->table, test);
+	KUNIT_EXPECT_FALSE(test, two->valid);
+	KUNIT_EXPECT_TRUE(test, one->valid);
+	sroce_mr_free(one);
+	sroce_mr_free(two);
+}
+
+/* A key that somebody copies with is not given to other memory */
+static void window_in_use(struct kunit *test)
+{
+	struct sroce_mr *mr = new_user_mr(test, WINDOW_MR_ACCESS, 0, 0, 8192);
+	struct sroce_mr *mw = new_window(test, false);
+	struct sroce_mw_bind b = good_bind(test, mw, mr);
+	struct world *w = test->priv;
+	struct sroce_mr *held;
+
+	KUNIT_ASSERT_EQ(test, bind(test, b), 0);
+	held = sroce_mr_get(&w->table, mw->key, &w->pd, IB_ACCESS_REMOTE_READ,
+			    b.addr, 1);
+	KUNIT_ASSERT_PTR_EQ(test, held, mw);
+	b.addr += 8;
+	KUNIT_EXPECT_EQ(test, bind(test, b), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, check(test, mw->key, &w->pd, IB_ACCESS_REMOTE_READ,
+				    b.addr, 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, atomic_read(&mr->windows), 1);
+	sroce_mr_put(held);
+	KUNIT_EXPECT_EQ(test, bind(test, b), 0);
+	KUNIT_EXPECT_EQ(test, mw->iova, b.addr);
+	KUNIT_EXPECT_EQ(test, atomic_read(&mr->windows), 1);
+	sroce_mr_free(mw);
+}
+
+/* A region with a window must not go; an invalid window is in nobody's way */
+static void window_seals(struct kunit *test)
+{
+	struct sroce_mr *mr = new_user_mr(test, WINDOW_MR_ACCESS, 0, 0, 8192);
+	struct sroce_mr *mw = new_window(test, true);
+	struct sroce_mw_bind b = good_bind(test, mw, mr);
+
+	KUNIT_ASSERT_EQ(test, bind(test, b), 0);
+	KUNIT_EXPECT_FALSE(test, sroce_mr_seal(mr));
+	KUNIT_EXPECT_EQ(test, invalidate(test, mw->key, test), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&mr->windows), 1);
+	KUNIT_EXPECT_TRUE(test, sroce_mr_seal(mr));
+	KUNIT_EXPECT_PTR_EQ(test, mw->parent, NULL);
+	KUNIT_EXPECT_EQ(test, bind(test, b), -EINVAL);
+	sroce_mr_unseal(mr);
+	KUNIT_EXPECT_EQ(test, bind(test, b), 0);
+	sroce_mr_free(mw);
+	KUNIT_EXPECT_TRUE(test, sroce_mr_seal(mr));
+}
+
+/* --- on demand ------------------------------------------------------------------ */
+
+#define DEMAND_PAGES 8
+#define DEMAND_IOVA 0x5000000123
+
+struct demand {
+	struct sroce_mr *mr;
+	unsigned long start;	/* of the mapping; the region begins 0x123 later */
+};
+
+/* Memory of a process of the test's own, and a region on demand in it */
+static void demand_init(struct kunit *test, struct demand *d, int access)
+{
+	struct world *w = test->priv;
+
+	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
+		kunit_skip(test, "no memory on demand in this kernel");
+	if (!current->mm)
+		KUNIT_ASSERT_EQ(test, kunit_attach_mm(), 0);
+	d->start = kunit_vm_mmap(test, NULL, 0, DEMAND_PAGES * PAGE_SIZE,
+				 PROT_READ | PROT_WRITE,
+				 MAP_ANONYMOUS | MAP_PRIVATE, 0);
+	KUNIT_ASSERT_NE(test, d->start, 0);
+	d->mr = sroce_mr_alloc(&w->table, &w->pd, SROCE_MR_ON_DEMAND, 0);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, d->mr);
+	d->mr->odp = sroce_odp_create(&w->ibdev, d->start + 0x123,
+				      DEMAND_PAGES * PAGE_SIZE - 0x123,
+				      access | IB_ACCESS_ON_DEMAND);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, d->mr->odp);
+	d->mr->offset = sroce_odp_offset(d->mr->odp);
+	d->mr->iova = DEMAND_IOVA;
+	d->mr->length = DEMAND_PAGES * PAGE_SIZE - 0x123;
+	d->mr->access = access;
+	sroce_mr_publish(d->mr);
+}
+
+static void demand_exit(struct demand *d)
+{
+	struct sroce_odp *odp = d->mr->odp;
+
+	sroce_mr_free(d->mr);
+	sroce_odp_destroy(odp);
+}
+
+/* Is a range there? By page numbers of the mapping. */
+static bool there(const struct demand *d, u64 first, u64 n, bool write)
+{
+	u64 va = DEMAND_IOVA + first * PAGE_SIZE - (first ? 0x123 : 0);
+	u64 end = DEMAND_IOVA + (first + n) * PAGE_SIZE - 0x123;
+	int err;
+
+	local_bh_disable();
+	err = sroce_odp_begin(d->mr, va, end - va, write);
+	if (!err)
+		sroce_odp_end(d->mr);
+	local_bh_enable();
+	return !err;
+}
+
+static void demand_faults(struct kunit *test)
+{
+	struct demand d;
+
+	demand_init(test, &d, IB_ACCESS_LOCAL_WRITE);
+	KUNIT_EXPECT_EQ(test, d.mr->offset, 0x123);
+	KUNIT_EXPECT_EQ(test, sroce_odp_start(d.mr->odp), d.start + 0x123);
+	KUNIT_EXPECT_TRUE(test, sroce_odp_is_ours(d.mr->odp));
+	KUNIT_EXPECT_FALSE(test, there(&d, 0, 1, false));
+	/* one byte: its page, and no other */
+	KUNIT_EXPECT_EQ(test, sroce_odp_fault(d.mr, DEMAND_IOVA + PAGE_SIZE, 1,
+					      SROCE_ODP_WRITE), 0);
+	KUNIT_EXPECT_FALSE(test, there(&d, 0, 1, false));
+	KUNIT_EXPECT_TRUE(test, there(&d, 1, 1, true));
+	KUNIT_EXPECT_FALSE(test, there(&d, 1, 2, true));
+	/* for reading is not for writing */
+	KUNIT_EXPECT_EQ(test, sroce_odp_fault(d.mr, DEMAND_IOVA + 2 * PAGE_SIZE,
+					      PAGE_SIZE, SROCE_ODP_READ), 0);
+	KUNIT_EXPECT_TRUE(test, there(&d, 1, 3, false));
+	KUNIT_EXPECT_FALSE(test, there(&d, 2, 1, true));
+	KUNIT_EXPECT_TRUE(test, there(&d, 1, 1, true));
+	/* all of it and more */
+	KUNIT_EXPECT_EQ(test, sroce_odp_fault(d.mr, DEMAND_IOVA, U64_MAX,
+					      SROCE_ODP_WRITE), 0);
+	KUNIT_EXPECT_TRUE(test, there(&d, 0, DEMAND_PAGES, true));
+	demand_exit(&d);
+}
+
+static void demand_loses(struct kunit *test)
+{
+	struct bio_vec bv[DEMAND_PAGES];
+	char byte = 0;
+	struct demand d;
+	u32 done;
+
+	demand_init(test, &d, IB_ACCESS_LOCAL_WRITE);
+	KUNIT_EXPECT_EQ(test, sroce_odp_fault(d.mr, DEMAND_IOVA, U64_MAX,
+					      SROCE_ODP_WRITE), 0);
+	/* what is copied there is what the process sees */
+	local_bh_disable();
+	KUNIT_EXPECT_EQ(test, sroce_odp_begin(d.mr, DEMAND_IOVA + 5000, 9000, true),
+			0);
+	sroce_mr_bvecs(d.mr, DEMAND_IOVA + 5000, 9000, bv, ARRAY_SIZE(bv), &done);
+	KUNIT_EXPECT_EQ(test, done, 9000);
+	memset(page_address(bv[0].bv_page) + bv[0].bv_offset, 0x5a, 1);
+	sroce_odp_end(d.mr);
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, copy_from_user(&byte, (void __user *)d.start + 0x123 +
+					     5000, 1), 0);
+	KUNIT_EXPECT_EQ(test, byte, 0x5a);
+
+	/* the middle goes, the rest stays */
+	KUNIT_EXPECT_EQ(test, vm_munmap(d.start + 3 * PAGE_SIZE, 2 * PAGE_SIZE), 0);
+	KUNIT_EXPECT_TRUE(test, there(&d, 0, 3, true));
+	KUNIT_EXPECT_FALSE(test, there(&d, 3, 1, false));
+	KUNIT_EXPECT_FALSE(test, there(&d, 4, 1, false));
+	KUNIT_EXPECT_TRUE(test, there(&d, 5, 3, true));
+	KUNIT_EXPECT_LT(test, sroce_odp_fault(d.mr, DEMAND_IOVA, U64_MAX,
+					      SROCE_ODP_WRITE), 0);
+	KUNIT_EXPECT_EQ(test, sroce_odp_fault(d.mr, DEMAND_IOVA, U64_MAX,
+					      SROCE_ODP_SNAPSHOT), 0);
+	demand_exit(&d);
 }
 
 /* --- rings --------------------------------------------------------------- */
@@ -1077,6 +1526,8 @@ static struct kunit_case memory_cases[] = {
 	KUNIT_CASE(keys_bounds),
 	KUNIT_CASE(keys_of_nothing),
 	KUNIT_CASE(keys_free_waits),
+	KUNIT_CASE(keys_heir_unused),
+	KUNIT_CASE(keys_replace),
 	KUNIT_CASE(bvecs_pages),
 	KUNIT_CASE(bvecs_neighbours),
 	KUNIT_CASE(bvecs_big_blocks),
@@ -1093,6 +1544,14 @@ static struct kunit_case memory_cases[] = {
 	KUNIT_CASE(fast_register),
 	KUNIT_CASE(fast_invalidate),
 	KUNIT_CASE(fast_other_kinds),
+	KUNIT_CASE(window_bounds),
+	KUNIT_CASE(window_zero_based),
+	KUNIT_CASE(window_rules),
+	KUNIT_CASE(window_owner),
+	KUNIT_CASE(window_in_use),
+	KUNIT_CASE(window_seals),
+	KUNIT_CASE(demand_faults),
+	KUNIT_CASE(demand_loses),
 	KUNIT_CASE(ring_sizes),
 	KUNIT_CASE(ring_too_big),
 	KUNIT_CASE(ring_indices),

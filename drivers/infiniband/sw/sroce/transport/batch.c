@@ -3,10 +3,12 @@
  * Doorbells of processes, and when not to hurry.
  *
  * A message that somebody waits for is sent at once. A process that posts one
- * small message after the other without looking at its completion queues is
- * not waiting: its doorbell only starts a timer of some microseconds, and until
- * that fires it need not ring again (SROCE_SQ_ACTIVE). What gathers meanwhile
- * leaves as one train; a process that starts to wait rings to say so
+ * message after the other without looking at its completion queues is not
+ * waiting: its doorbell only starts a timer of some microseconds, and until
+ * that fires it need not ring again (SROCE_SQ_ACTIVE). Small messages that gather
+ * meanwhile leave as one train, and of large ones several share a system call;
+ * but not so many that their data leaves the cache before it is sent. A process
+ * that has posted so much, or starts to wait, rings to say so
  * (SROCE_SQ_GATHERING). Ping-pong never gets there, because each round consumes
  * a completion.
  */
@@ -16,8 +18,14 @@
 /* Posts between two looks at the completion queues that make a stream */
 #define SROCE_STREAM_POSTS 8
 
-/* Larger messages are trains by themselves */
-#define SROCE_BATCH_LEN 1024
+/* ... or bytes, if they are more than one */
+#define SROCE_STREAM_BYTES (256 * 1024)
+
+/* For larger messages the doorbell is a small part of the cost */
+#define SROCE_BATCH_LEN (64 * 1024)
+
+/* Bytes that may gather */
+#define SROCE_BATCH_BYTES (512 * 1024)
 
 /* The longest that a stream is held back, should its process not ring first */
 #define SROCE_BATCH_NS (50 * NSEC_PER_USEC)
@@ -46,7 +54,9 @@ static bool sroce_is_stream(struct sroce_qp *qp)
 		b->mark = prod;
 		posts = 0;
 	}
-	return max(posts, b->average) >= SROCE_STREAM_POSTS;
+	posts = max(posts, b->average);
+	return posts >= SROCE_STREAM_POSTS ||
+	       (posts > 1 && (u64)posts * b->last_len >= SROCE_STREAM_BYTES);
 }
 
 static bool sroce_may_batch(struct sroce_qp *qp)
@@ -56,60 +66,93 @@ static bool sroce_may_batch(struct sroce_qp *qp)
 	       sroce_is_stream(qp);
 }
 
-static void sroce_batch_begin(struct sroce_requester *req)
+/* The next ones will be as long as the last one was */
+static u32 sroce_batch_until(const struct sroce_requester *req)
 {
-	WRITE_ONCE(req->ring.hdr->flags, SROCE_SQ_ACTIVE | SROCE_SQ_GATHERING);
-	req->batch.waiting = true;
-	if (!hrtimer_active(&req->batch.timer))
-		hrtimer_start(&req->batch.timer, SROCE_BATCH_NS,
-			      HRTIMER_MODE_REL_SOFT);
+	u32 n = SROCE_BATCH_BYTES / max(req->batch.last_len, 1U);
+
+	return READ_ONCE(req->ring.hdr->prod) +
+	       min(n, sroce_ring_entries(&req->ring)) - 1;
 }
 
-/* The process rang: it has nothing more to post. The timer finds nothing */
+static void sroce_batch_begin(struct sroce_requester *req)
+{
+	WRITE_ONCE(req->ring.hdr->until, sroce_batch_until(req));
+	WRITE_ONCE(req->ring.hdr->flags, SROCE_SQ_ACTIVE | SROCE_SQ_GATHERING);
+	req->batch.waiting = true;
+	hrtimer_start(&req->batch.timer, SROCE_BATCH_NS, HRTIMER_MODE_REL_SOFT);
+}
+
+/* The process rang: it has nothing more to post, or has posted enough */
 static void sroce_batch_end(struct sroce_requester *req)
 {
 	u32 ahead = req->fetched - req->ring.index;
 
 	req->batch.waiting = false;
+	/* What cannot be stopped any more finds that nothing waits */
+	hrtimer_try_to_cancel(&req->batch.timer);
 	if (sroce_ring_pending(&req->ring) - ahead < SROCE_BATCH_MIN)
 		req->batch.average /= 2;
 }
 
-/* True when the doorbell has been answered by waiting for more */
-static bool sroce_batch(struct sroce_qp *qp)
+/* True when a batch was waiting, which the doorbell ends */
+static bool sroce_batch_stop(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
-	bool batch = false;
+	bool waiting;
 
 	spin_lock_bh(&req->half.lock);
-	if (req->batch.waiting)
+	waiting = req->batch.waiting;
+	if (waiting)
 		sroce_batch_end(req);
-	else
-		batch = sroce_may_batch(qp);
+	spin_unlock_bh(&req->half.lock);
+	return waiting;
+}
+
+/* True when the process may go on and need not ring for the next ones */
+static bool sroce_batch_start(struct sroce_qp *qp)
+{
+	struct sroce_requester *req = &qp->req;
+	bool batch;
+
+	spin_lock_bh(&req->half.lock);
+	batch = !req->batch.waiting && sroce_may_batch(qp);
 	if (batch)
 		sroce_batch_begin(req);
 	spin_unlock_bh(&req->half.lock);
 	return batch;
 }
 
-void sroce_qp_doorbell(struct sroce_qp *qp)
+static void sroce_doorbell_now(struct sroce_qp *qp)
 {
-	if (sroce_batch(qp))
-		return;
 	sroce_half_run(&qp->req.half);
 	if (sroce_qp_state(qp) == IB_QPS_ERR)
 		sroce_half_run(&qp->resp.half);
+}
+
+void sroce_qp_doorbell(struct sroce_qp *qp)
+{
+	if (sroce_batch_stop(qp)) {
+		sroce_doorbell_now(qp);
+		/* The next batch of a stream need not begin with a doorbell */
+		sroce_batch_start(qp);
+	} else if (!sroce_batch_start(qp)) {
+		sroce_doorbell_now(qp);
+	}
 }
 
 static enum hrtimer_restart sroce_batch_over(struct hrtimer *timer)
 {
 	struct sroce_requester *req =
 		container_of(timer, struct sroce_requester, batch.timer);
+	bool waiting;
 
 	spin_lock_bh(&req->half.lock);
+	waiting = req->batch.waiting;
 	req->batch.waiting = false;
 	spin_unlock_bh(&req->half.lock);
-	sroce_half_run(&req->half);
+	if (waiting)
+		sroce_half_run(&req->half);
 	return HRTIMER_NORESTART;
 }
 

@@ -19,6 +19,7 @@
 	X(OUT_OF_BUFFER, "out_of_buffer")				\
 	X(OUT_OF_SEQUENCE, "out_of_sequence")				\
 	X(DUPLICATE_REQUEST, "duplicate_request")			\
+	X(PAGE_FAULTS, "odp_page_faults")				\
 	X(RESP_LOCAL_LENGTH_ERROR, "resp_local_length_error")		\
 	X(RESP_CQE_ERROR, "resp_cqe_error")				\
 	X(RESP_CQE_FLUSH_ERROR, "resp_cqe_flush_error")			\
@@ -79,11 +80,15 @@ struct sroce_counters {
 /* Names in the order of enum sroce_counter */
 extern const char *const sroce_counter_names[SROCE_CNT_NUM];
 
-/* Any context; every CPU has its own sum, so nothing is locked */
+/*
+ * Bottom halves off. Every CPU has its own sum, and no interrupt handler counts,
+ * so nothing is locked: an operation that is safe against interrupts would turn
+ * them off where there is no instruction for it.
+ */
 static inline void sroce_count(struct sroce_counters __percpu *c,
 			       enum sroce_counter id, u64 n)
 {
-	this_cpu_add(c->v[id], n);
+	__this_cpu_add(c->v[id], n);
 }
 
 /* Sum over the CPUs */

@@ -26,6 +26,8 @@ static u32 sroce_send_qkey(const struct sroce_qp *qp, u32 qkey)
 static int sroce_gather_datagram(struct sroce_gather *g, struct sroce_qp *qp,
 				 struct sroce_swqe *slot)
 {
+	int err;
+
 	if (slot->wqe.flags & SROCE_SEND_INLINE) {
 		g->nbv = sroce_bvec_from_virt(g->bv, ARRAY_SIZE(g->bv),
 					      sroce_swqe_data(slot),
@@ -33,8 +35,9 @@ static int sroce_gather_datagram(struct sroce_gather *g, struct sroce_qp *qp,
 		g->len = slot->length;
 		return 0;
 	}
-	return sroce_gather_sges(g, qp, sroce_swqe_data(slot),
-				 slot->wqe.num_sge, 0, 0, slot->length);
+	err = sroce_gather_sges(g, qp, sroce_swqe_data(slot),
+				slot->wqe.num_sge, 0, 0, slot->length);
+	return err == -EAGAIN ? sroce_fault_gather(&qp->req.half, g, 0) : err;
 }
 
 static void sroce_datagram_train(struct sroce_qp *qp, struct sroce_train *t,
@@ -60,21 +63,26 @@ static void sroce_datagram_train(struct sroce_qp *qp, struct sroce_train *t,
 		t->flags |= SROCE_SOLICITED;
 }
 
-void sroce_datagram_send(struct sroce_qp *qp, struct sroce_tx *tx,
+bool sroce_datagram_send(struct sroce_qp *qp, struct sroce_tx *tx,
 			 struct sroce_swqe *slot)
 {
 	struct sroce_gather *g;
 	struct sroce_path *path;
 	struct sroce_train t;
+	int err = 0;
 
 	slot->state = SROCE_SWQE_DONE;
 	path = sroce_ah_path(qp->port, slot->wqe.ud.ahn, qp->pd);
 	if (!path) {
 		slot->status = IB_WC_LOC_QP_OP_ERR;
-		return;
+		return true;
 	}
 	g = sroce_gather_begin();
-	if (slot->length && sroce_gather_datagram(g, qp, slot)) {
+	if (slot->length)
+		err = sroce_gather_datagram(g, qp, slot);
+	if (err == -EAGAIN) {
+		slot->state = SROCE_SWQE_READY;
+	} else if (err) {
 		slot->status = IB_WC_LOC_PROT_ERR;
 	} else {
 		sroce_datagram_train(qp, &t, slot);
@@ -87,6 +95,7 @@ void sroce_datagram_send(struct sroce_qp *qp, struct sroce_tx *tx,
 	}
 	sroce_gather_end(g);
 	sroce_path_put(path);
+	return slot->state == SROCE_SWQE_DONE;
 }
 
 static int sroce_place_datagram(struct sroce_qp *qp, struct sroce_train *t,
@@ -101,6 +110,8 @@ static int sroce_place_datagram(struct sroce_qp *qp, struct sroce_train *t,
 	err = sroce_gather_sges(g, qp, (struct sroce_sge *)(resp->wqe + 1),
 				resp->wqe->num_sge, IB_ACCESS_LOCAL_WRITE, 0,
 				SROCE_GRH_BYTES + len);
+	if (err == -EAGAIN)
+		err = sroce_fault_gather(&resp->half, g, 0);
 	if (!err) {
 		sroce_bvec_write(g->bv, &di, info->grh, SROCE_GRH_BYTES);
 		if (len)
@@ -164,12 +175,16 @@ void sroce_datagram_receive(struct sroce_qp *qp, struct sroce_train *t,
 	enum ib_wc_status status = IB_WC_SUCCESS;
 	struct sroce_responder *resp = &qp->resp;
 	u32 len = t->bi.bi_size;
+	int placed = 0;
 	int err;
 
 	if (!sroce_datagram_wanted(qp, t))
 		return;
-	err = sroce_recv_take(qp);
-	if (err == -ENOENT) {
+	/* The one before may have been dropped because pages were missing */
+	err = resp->have_wqe ? 0 : sroce_recv_take(qp);
+	if (!err && SROCE_GRH_BYTES + len <= resp->recv_len)
+		placed = sroce_place_datagram(qp, t, info);
+	if (err == -ENOENT || placed == -EAGAIN) {
 		sroce_qp_count(qp, SROCE_CNT_OUT_OF_BUFFER, 1);
 		return;
 	}
@@ -177,7 +192,7 @@ void sroce_datagram_receive(struct sroce_qp *qp, struct sroce_train *t,
 		status = IB_WC_LOC_QP_OP_ERR;
 	else if (SROCE_GRH_BYTES + len > resp->recv_len)
 		status = IB_WC_LOC_LEN_ERR;
-	else if (sroce_place_datagram(qp, t, info))
+	else if (placed)
 		status = IB_WC_LOC_PROT_ERR;
 	if (status == IB_WC_LOC_LEN_ERR)
 		sroce_qp_count(qp, SROCE_CNT_RESP_LOCAL_LENGTH_ERROR, 1);

@@ -21,6 +21,7 @@ struct sroce_parcel {
 	struct sroce_path *path;
 	struct sroce_train t;
 	struct bio_vec copy;
+	u32 npinned;
 	u32 nmrs;
 	struct sroce_mr **mrs;
 	struct bio_vec bv[];
@@ -38,6 +39,8 @@ struct sroce_path *sroce_parcel_path(struct sroce_parcel *p)
 
 void sroce_parcel_free(struct sroce_parcel *p)
 {
+	if (unlikely(p->npinned))
+		sroce_bvec_unpin(p->bv, p->npinned);
 	while (p->nmrs)
 		sroce_mr_put(p->mrs[--p->nmrs]);
 	sroce_path_put(p->path);
@@ -54,6 +57,7 @@ static struct sroce_parcel *sroce_parcel_copy(const struct sroce_train *t)
 	if (!p)
 		return NULL;
 	p->t = *t;
+	p->npinned = 0;
 	p->nmrs = 0;
 	if (len) {
 		sroce_bvec_read(p->bv, t->bv, &si, len);
@@ -77,6 +81,10 @@ static struct sroce_parcel *sroce_parcel_refer(const struct sroce_train *t,
 	p->t = *t;
 	memcpy(p->bv, g->bv, g->nbv * sizeof(g->bv[0]));
 	p->t.bv = p->bv;
+	/* Memory on demand stays in place only while it is being gathered */
+	p->npinned = g->on_demand ? g->nbv : 0;
+	if (unlikely(p->npinned))
+		sroce_bvec_pin(p->bv, p->npinned);
 	p->mrs = (struct sroce_mr **)&p->bv[g->nbv];
 	p->nmrs = g->nmrs;
 	for (i = 0; i < g->nmrs; i++) {

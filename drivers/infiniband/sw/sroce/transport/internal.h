@@ -26,6 +26,9 @@
 /* Trains that one half sends before it lets others run */
 #define SROCE_SEND_BUDGET 16
 
+/* Work requests that one half flushes before it lets others run */
+#define SROCE_FLUSH_BUDGET 256
+
 /* Bytes of one half in the stack's queues; more where the window is larger */
 #define SROCE_TXQ_BYTES (2 * 1024 * 1024)
 
@@ -39,6 +42,8 @@
  * @mrs: regions they belong to, held
  * @nmrs: entries of @mrs
  * @len: bytes in @bv
+ * @on_demand: some of @mrs are on demand, their pages kept in place
+ * @miss: what was not there, after -EAGAIN; its region is held
  */
 struct sroce_gather {
 	struct bio_vec bv[SROCE_TRAIN_BVECS];
@@ -46,6 +51,8 @@ struct sroce_gather {
 	unsigned int nbv;
 	unsigned int nmrs;
 	u32 len;
+	bool on_demand;
+	struct sroce_miss miss;
 };
 
 /* How many packets the network may bring a packet forward or back */
@@ -126,8 +133,9 @@ void sroce_gather_end(struct sroce_gather *g);
  * @va: first byte
  * @len: bytes, not 0
  *
- * Return: 0; -ENOSPC when @g is full (@g->len tells how far it came); an errno
- * of sroce_mr_get() when the key must not be used.
+ * Return: 0; -ENOSPC when @g is full (@g->len tells how far it came); -EAGAIN
+ * when pages are to be brought in first (sroce_fault_gather()); an errno of
+ * sroce_mr_get() when the key must not be used.
  */
 int sroce_gather_key(struct sroce_gather *g, struct sroce_qp *qp, u32 key,
 		     int access, u64 va, u32 len);
@@ -148,12 +156,83 @@ int sroce_gather_sges(struct sroce_gather *g, struct sroce_qp *qp,
 		      const struct sroce_sge *sge, u32 n, int access, u32 off,
 		      u32 len);
 
+/* Whatever a key was found to be, may this QP use it? */
+static inline struct sroce_mr *sroce_rkey_check(const struct sroce_qp *qp,
+						struct sroce_mr *mr)
+{
+	if (IS_ERR(mr) || likely(sroce_mr_serves(mr, qp)))
+		return mr;
+	sroce_mr_put(mr);
+	return ERR_PTR(-EINVAL);
+}
+
+/**
+ * sroce_rkey_get() - hold the region of a key that the peer has named
+ * @qp: QP it was sent to
+ * @rkey: key
+ * @access: remote rights needed
+ * @va: first byte
+ * @len: bytes, not 0
+ *
+ * Return: as sroce_mr_get().
+ */
+static inline struct sroce_mr *sroce_rkey_get(struct sroce_qp *qp, u32 rkey,
+					      int access, u64 va, u64 len)
+{
+	return sroce_rkey_check(qp, sroce_mr_get(&qp->port->mrs, rkey, qp->pd,
+						 access, va, len));
+}
+
 /* Let a train carry the first @len gathered bytes */
 static inline void sroce_gather_train(const struct sroce_gather *g,
 				      struct sroce_train *t, u32 len)
 {
 	t->bv = g->bv;
 	t->bi = (struct bvec_iter){ .bi_size = len };
+}
+
+/* --- fault.c -------------------------------------------------------------- */
+
+/**
+ * sroce_fault_gather() - bring in the pages that a gather has missed
+ * @half: whose gather
+ * @g: buffer, after -EAGAIN; to be ended after this
+ * @ahead: bytes that will be wanted from there on, as far as is known
+ *
+ * The half runs again when that is done or has failed, and finds the answer
+ * when it gathers once more.
+ *
+ * Context: @half's lock held.
+ * Return: -EAGAIN, or -EFAULT when the pages could not be brought in: the
+ * access is an error.
+ */
+int sroce_fault_gather(struct sroce_half *half, struct sroce_gather *g,
+		       u32 ahead);
+
+/**
+ * sroce_fault_enter() - keep 8 bytes of a region in place
+ * @half: who wants to change them
+ * @mr: held region
+ * @va: address, in bounds
+ *
+ * Until sroce_fault_leave(); a region that is not on demand needs nothing.
+ *
+ * Return: 0, or as sroce_fault_gather() with nothing to leave.
+ */
+int sroce_fault_enter(struct sroce_half *half, struct sroce_mr *mr, u64 va);
+void sroce_fault_leave(struct sroce_mr *mr);
+
+/* A QP is reset: nothing waits for what may be under way */
+void sroce_fault_reset(struct sroce_half *half);
+
+void sroce_fault_init(struct sroce_half *half);
+int sroce_faults_start(void);
+/* Waits for all that are under way */
+void sroce_faults_stop(void);
+
+static inline bool sroce_faulting(const struct sroce_half *half)
+{
+	return half->fault.state == SROCE_FAULT_RUNNING;
 }
 
 /* --- direct.c ------------------------------------------------------------- */
@@ -243,6 +322,12 @@ static inline void sroce_qp_count(struct sroce_qp *qp, enum sroce_counter id,
 const struct sroce_qp_kind *sroce_qp_kind(enum ib_qp_type type);
 
 /* --- requester.c ----------------------------------------------------------- */
+
+/* Packets sent and not acknowledged */
+static inline u32 sroce_requester_outstanding(const struct sroce_requester *req)
+{
+	return (req->send_psn - req->una_psn) & SROCE_PSN_MASK;
+}
 
 static inline struct sroce_swqe *sroce_slot(const struct sroce_requester *req,
 					    u32 index)
@@ -479,8 +564,11 @@ void sroce_xrc_flush(struct sroce_qp *qp);
 
 /* --- datagram.c -------------------------------------------------------------- */
 
-/* Send one UD work request; sets its state and status */
-void sroce_datagram_send(struct sroce_qp *qp, struct sroce_tx *tx,
+/*
+ * Send one UD work request; sets its state and status. False when it has to
+ * wait for the pages of its data.
+ */
+bool sroce_datagram_send(struct sroce_qp *qp, struct sroce_tx *tx,
 			 struct sroce_swqe *slot);
 
 /* Take one UD packet. Context: responder lock held. */

@@ -133,6 +133,7 @@ static void sroce_qp_reset(struct sroce_qp *qp, struct sroce_modify *m)
 	req->send = 0;
 	req->rd_outstanding = 0;
 	req->rnr_wait = false;
+	sroce_fault_reset(&req->half);
 	req->rnr_naks = 0;
 	req->recovering = false;
 	req->retried = 0;
@@ -222,7 +223,7 @@ int sroce_qp_modify(struct sroce_qp *qp, const struct ib_qp_attr *attr,
 
 	spin_lock_bh(&qp->req.half.lock);
 	spin_lock(&qp->resp.half.lock);
-	if (sroce_still_legal(qp, attr, mask))
+	if (!qp->dead && sroce_still_legal(qp, attr, mask))
 		sroce_modify_apply(qp, attr, mask, &m);
 	else
 		err = -EINVAL;

@@ -12,6 +12,7 @@
 #include <linux/slab.h>
 #include <linux/xarray.h>
 
+#include "memory/mw.h"
 #include "net/net.h"
 #include "transport/internal.h"
 
@@ -114,6 +115,7 @@ static void sroce_half_init(struct sroce_half *half, struct sroce_qp *qp,
 	spin_lock_init(&half->inbox_lock);
 	half->run = run;
 	half->qp = qp;
+	sroce_fault_init(half);
 	half->txq.limit = SROCE_TXQ_BYTES;
 	half->txq.hold = sroce_txq_hold;
 	half->txq.done = sroce_txq_done;
@@ -263,6 +265,61 @@ void sroce_qp_forget_completions(struct sroce_qp *qp)
 		sroce_cq_forget(qp->rcq, qp->ibqp);
 }
 
+static bool sroce_half_flushed(struct sroce_half *half,
+			       const struct sroce_ring *ring)
+{
+	bool flushed;
+
+	spin_lock_bh(&half->lock);
+	/* The ring goes when the QP is dead */
+	flushed = half->qp->dead || !sroce_ring_pending(ring);
+	spin_unlock_bh(&half->lock);
+	return flushed;
+}
+
+/* Each run flushes a part; whoever goes on posting meanwhile is not waited for */
+static void sroce_flush_half(struct sroce_half *half,
+			     const struct sroce_ring *ring)
+{
+	u32 done = 0;
+
+	/* An XRC target has no send queue, an initiator no receive queue */
+	if (!ring->hdr)
+		return;
+	do {
+		sroce_half_run(half);
+		done += SROCE_FLUSH_BUDGET;
+	} while (done < sroce_ring_entries(ring) &&
+		 !sroce_half_flushed(half, ring));
+}
+
+void sroce_qp_flush(struct sroce_qp *qp)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+
+	if (sroce_qp_modify(qp, &attr, IB_QP_STATE, NULL))
+		return;
+	sroce_flush_half(&qp->req.half, &qp->req.ring);
+	if (!qp->srq)
+		sroce_flush_half(&qp->resp.half, &qp->resp.ring);
+}
+
+void sroce_port_abandon(struct sroce_port *port)
+{
+	struct sroce_qp *entry, *qp;
+	unsigned long qpn;
+
+	xa_for_each(&sroce_qps, qpn, entry) {
+		/* Looked up once more, because nothing holds the entry */
+		qp = sroce_qp_find(qpn);
+		if (!qp)
+			continue;
+		if (qp->user && qp->port == port)
+			sroce_qp_flush(qp);
+		sroce_qp_put(qp);
+	}
+}
+
 void sroce_qp_destroy(struct sroce_qp *qp)
 {
 	struct sroce_path *path;
@@ -283,6 +340,8 @@ void sroce_qp_destroy(struct sroce_qp *qp)
 	sroce_half_purge(&qp->req.half);
 	sroce_half_purge(&qp->resp.half);
 	sroce_qp_forget_completions(qp);
+	if (qp->has_windows)
+		sroce_mw_disown(&qp->port->mrs, qp);
 	sroce_path_put(path);
 	sroce_qp_free_queues(qp);
 	sroce_qp_put(qp);

@@ -14,6 +14,7 @@
 #include <linux/list.h>
 #include <linux/refcount.h>
 #include <linux/spinlock.h>
+#include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/sroce-abi.h>
 
@@ -30,6 +31,47 @@
 #define SROCE_MAX_GROUP_QPS 1024
 
 struct sroce_qp;
+
+/**
+ * struct sroce_miss - pages of memory on demand that were not there
+ * @mr: region, held; or NULL
+ * @va: first byte
+ * @len: bytes that are needed at once
+ * @write: to be written to
+ */
+struct sroce_miss {
+	struct sroce_mr *mr;
+	u64 va;
+	u32 len;
+	bool write;
+};
+
+enum sroce_fault_state {
+	SROCE_FAULT_NONE,
+	SROCE_FAULT_RUNNING,	/* process context is at it */
+	SROCE_FAULT_FAILED,	/* the next access there is an error */
+};
+
+/**
+ * struct sroce_fault - pages being brought in for a half of a QP
+ * @work: does it
+ * @state: how far it is
+ * @waiting: the half has something to do when it has ended: send the READ
+ *	again whose response found no page, or ask the peer for its request
+ * @met: the responder: a request has met it already
+ * @miss: which pages
+ * @key: of their region
+ * @ahead: bytes from @miss.va on that will be wanted
+ */
+struct sroce_fault {
+	struct work_struct work;
+	u8 state;
+	bool waiting;
+	bool met;
+	struct sroce_miss miss;
+	u32 key;
+	u32 ahead;
+};
 
 /**
  * struct sroce_qp_kind - what a type of QP is
@@ -62,6 +104,7 @@ struct sroce_qp_kind {
  * @txq: how much is in the stack
  * @starved: waits for @txq to fall
  * @qp: the QP
+ * @fault: pages that it waits for
  */
 struct sroce_half {
 	spinlock_t lock;
@@ -74,6 +117,7 @@ struct sroce_half {
 	struct sroce_txq txq;
 	bool starved;
 	struct sroce_qp *qp;
+	struct sroce_fault fault;
 };
 
 /**
@@ -345,6 +389,7 @@ struct sroce_responder {
  * @kind: what that means
  * @user: a process posts to it
  * @sig_all: every work request completes
+ * @has_windows: it has tried to bind one, under the requester's lock
  * @dead: destroyed: written under both locks, nobody starts anything any more
  * @state: IB_QPS_*, written under @state_lock
  * @state_lock: innermost
@@ -376,6 +421,7 @@ struct sroce_qp {
 	const struct sroce_qp_kind *kind;
 	bool user;
 	bool sig_all;
+	bool has_windows;
 	bool dead;
 	enum ib_qp_state state;
 	spinlock_t state_lock;
@@ -414,6 +460,28 @@ struct sroce_qp {
  */
 struct sroce_qp *sroce_qp_create(struct sroce_port *port, struct ib_qp *ibqp,
 				 struct ib_qp_init_attr *init, void *owner);
+
+/**
+ * sroce_qp_flush() - move a QP to ERR and complete what its rings hold
+ * @qp: QP
+ *
+ * The caller holds it; it may be destroyed meanwhile.
+ *
+ * Context: process.
+ */
+void sroce_qp_flush(struct sroce_qp *qp);
+
+/**
+ * sroce_port_abandon() - flush all QPs of processes
+ * @port: port that goes away
+ *
+ * For the time in which objects are destroyed in no order that a peer, or the
+ * process, could make sense of: a region that is gone before the QP that uses
+ * it is nobody's error.
+ *
+ * Context: process.
+ */
+void sroce_port_abandon(struct sroce_port *port);
 
 /**
  * sroce_qp_destroy() - end a QP and drop the creator's reference
@@ -498,6 +566,9 @@ void sroce_qp_doorbell(struct sroce_qp *qp);
  */
 struct sroce_path *sroce_ah_path(struct sroce_port *port, u32 ahn,
 				 const struct ib_pd *pd);
+
+/* Run something that waits for memory on demand; done before the module ends */
+void sroce_faults_queue(struct work_struct *work);
 
 /* Module start and end */
 int sroce_transport_init(void);

@@ -95,8 +95,9 @@ static void sroce_reply_single(struct sroce_qp *qp, struct sroce_tx *tx,
 	sroce_send_train(&qp->resp.half, tx, qp->path, &t, NULL);
 }
 
-static bool sroce_reply_read_data(struct sroce_qp *qp, struct sroce_tx *tx,
-				  struct sroce_rd_job *job)
+/* 0, -EAGAIN when pages are being brought in, or another errno */
+static int sroce_reply_read_data(struct sroce_qp *qp, struct sroce_tx *tx,
+				 struct sroce_rd_job *job)
 {
 	const struct sroce_rd_res *res = &job->res;
 	u32 n = min3(res->npsn - job->sent, (u32)SROCE_TRAIN_PACKETS,
@@ -110,6 +111,8 @@ static bool sroce_reply_read_data(struct sroce_qp *qp, struct sroce_tx *tx,
 	if (len)
 		err = sroce_gather_key(g, qp, res->rkey, IB_ACCESS_REMOTE_READ,
 				       res->va + off, len);
+	if (err == -EAGAIN)
+		err = sroce_fault_gather(&qp->resp.half, g, res->len - off);
 	if (!err) {
 		sroce_reply_init(qp, &t, SROCE_OP_READ_RESP,
 				 sroce_psn_add(res->psn, job->sent));
@@ -123,25 +126,25 @@ static bool sroce_reply_read_data(struct sroce_qp *qp, struct sroce_tx *tx,
 		job->sent += n;
 	}
 	sroce_gather_end(g);
-	return !err;
+	return err;
 }
 
 /*
  * One train of a READ. The key is checked again for each: the region may be
  * gone since the request was taken.
  */
-static bool sroce_reply_read(struct sroce_qp *qp, struct sroce_tx *tx,
-			     struct sroce_rd_job *job)
+static int sroce_reply_read(struct sroce_qp *qp, struct sroce_tx *tx,
+			    struct sroce_rd_job *job)
 {
-	bool ok;
+	int err;
 
 	if (!qp->xrcd)
 		return sroce_reply_read_data(qp, tx, job);
 	if (!sroce_xrc_borrow(qp, job->res.srqn))
-		return false;
-	ok = sroce_reply_read_data(qp, tx, job);
+		return -EINVAL;
+	err = sroce_reply_read_data(qp, tx, job);
 	sroce_xrc_return(qp);
-	return ok;
+	return err;
 }
 
 /*
@@ -169,19 +172,26 @@ static void sroce_read_broken(struct sroce_qp *qp,
 	resp->fatal = true;
 }
 
-static void sroce_reply_job(struct sroce_qp *qp, struct sroce_tx *tx)
+/* False: nothing can be sent before pages are there */
+static bool sroce_reply_job(struct sroce_qp *qp, struct sroce_tx *tx)
 {
 	struct sroce_responder *resp = &qp->resp;
 	struct sroce_rd_job *job = sroce_job(resp, resp->job_head);
+	int err;
 
 	if (job->res.op != SROCE_OP_READ) {
 		sroce_reply_single(qp, tx, &job->res);
 		resp->job_head++;
-	} else if (!sroce_reply_read(qp, tx, job)) {
-		sroce_read_broken(qp, job);
-	} else if (job->sent == job->res.npsn) {
-		resp->job_head++;
+		return true;
 	}
+	err = sroce_reply_read(qp, tx, job);
+	if (err == -EAGAIN)
+		return false;
+	if (err)
+		sroce_read_broken(qp, job);
+	else if (job->sent == job->res.npsn)
+		resp->job_head++;
+	return true;
 }
 
 static void sroce_reply_ack(struct sroce_qp *qp, struct sroce_tx *tx)
@@ -203,18 +213,19 @@ bool sroce_responder_reply(struct sroce_qp *qp)
 	struct sroce_responder *resp = &qp->resp;
 	int budget = SROCE_SEND_BUDGET;
 	struct sroce_tx tx = {};
+	bool paged = true;
 	bool idle;
 
 	if (!qp->kind->acked)
 		return false;
 	while (resp->job_head != resp->job_tail && !resp->half.starved &&
-	       budget--)
-		sroce_reply_job(qp, &tx);
+	       paged && budget--)
+		paged = sroce_reply_job(qp, &tx);
 	idle = resp->job_head == resp->job_tail;
 	if (idle && resp->ack != SROCE_ACK_NONE)
 		sroce_reply_ack(qp, &tx);
 	qp->port->xmit->flush(&tx);
 	if (idle && resp->fatal)
 		sroce_qp_error(qp);
-	return !idle && !resp->half.starved;
+	return !idle && !resp->half.starved && paged;
 }

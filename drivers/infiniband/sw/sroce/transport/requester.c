@@ -9,6 +9,7 @@
  */
 #include "compat.h"
 #include "memory/copy.h"
+#include "memory/mw.h"
 #include "transport/internal.h"
 
 static const struct {
@@ -25,6 +26,7 @@ static const struct {
 	[SROCE_WR_CMP_SWAP] = { SROCE_OP_CMP_SWAP, IB_WC_COMP_SWAP },
 	[SROCE_WR_FETCH_ADD] = { SROCE_OP_FETCH_ADD, IB_WC_FETCH_ADD },
 	[SROCE_WR_LOCAL_INV] = { SROCE_OP_NONE, IB_WC_LOCAL_INV },
+	[SROCE_WR_BIND_MW] = { SROCE_OP_NONE, IB_WC_BIND_MW },
 	[SROCE_WR_SEND_INV] = { SROCE_OP_SEND, IB_WC_SEND, SROCE_INV },
 	[SROCE_WR_FLUSH] = { SROCE_OP_FLUSH, IB_WC_FLUSH },
 	[SROCE_WR_ATOMIC_WRITE] = { SROCE_OP_ATOMIC_WRITE,
@@ -221,7 +223,7 @@ static bool sroce_requester_flush(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
 	struct sroce_swqe *slot;
-	int budget = 256;
+	int budget = SROCE_FLUSH_BUDGET;
 
 	req->deadline = 0;
 	req->rnr_wait = false;
@@ -249,11 +251,6 @@ enum sroce_step {
 	SROCE_STEP_IDLE,	/* nothing is posted */
 };
 
-static u32 sroce_outstanding(const struct sroce_requester *req)
-{
-	return (req->send_psn - req->una_psn) & SROCE_PSN_MASK;
-}
-
 /* It fails as soon as everything before it is complete; nothing is sent after it */
 static enum sroce_step sroce_step_fail(struct sroce_qp *qp,
 				       struct sroce_swqe *slot,
@@ -264,43 +261,86 @@ static enum sroce_step sroce_step_fail(struct sroce_qp *qp,
 	return SROCE_STEP_WAIT;
 }
 
-static u8 sroce_local_op(struct sroce_qp *qp, const struct sroce_swqe *slot)
+/* Its data cannot be read: not yet, or never */
+static enum sroce_step sroce_step_no_data(struct sroce_qp *qp,
+					  struct sroce_swqe *slot, int err)
 {
-	struct sroce_mr *mr;
-	int err;
+	if (err == -EAGAIN)
+		return SROCE_STEP_WAIT;
+	return sroce_step_fail(qp, slot, IB_WC_LOC_PROT_ERR);
+}
 
-	if (slot->wqe.opcode == SROCE_WR_REG_MR) {
-		mr = (struct sroce_mr *)(uintptr_t)slot->wqe.reg.mr;
-		err = sroce_mr_register(mr, qp->pd, slot->wqe.reg.key,
-					slot->wqe.reg.access);
-	} else {
-		err = sroce_mr_invalidate(&qp->port->mrs,
-					  slot->wqe.invalidate_rkey, qp->pd,
-					  false);
+static int sroce_bind(struct sroce_qp *qp, const struct sroce_send_wqe *wqe)
+{
+	struct sroce_mw_bind bind = {
+		.key = wqe->bind.mw_rkey,
+		.new_key = wqe->bind.new_rkey,
+		.lkey = wqe->bind.lkey,
+		.addr = wqe->bind.addr,
+		.length = wqe->bind.length,
+		.access = wqe->bind.access,
+		.pd = qp->pd,
+		.qp = qp,
+	};
+
+	qp->has_windows = true;
+	return sroce_mw_bind(&qp->port->mrs, &bind);
+}
+
+static int sroce_local_op(struct sroce_qp *qp, const struct sroce_swqe *slot)
+{
+	const struct sroce_send_wqe *wqe = &slot->wqe;
+
+	switch (wqe->opcode) {
+	case SROCE_WR_REG_MR:
+		return sroce_mr_register((void *)(uintptr_t)wqe->reg.mr, qp->pd,
+					 wqe->reg.key, wqe->reg.access);
+	case SROCE_WR_BIND_MW:
+		return sroce_bind(qp, wqe);
+	default:
+		return sroce_mr_invalidate(&qp->port->mrs, wqe->invalidate_rkey,
+					   qp->pd, qp, false);
 	}
-	return err ? IB_WC_LOC_QP_OP_ERR : IB_WC_SUCCESS;
+}
+
+static bool sroce_local_waits(const struct sroce_requester *req,
+			      const struct sroce_swqe *slot)
+{
+	/* A key must not vanish under a request that may be sent again */
+	if (slot->wqe.opcode == SROCE_WR_LOCAL_INV)
+		return req->ring.index != req->send;
+	return slot->wqe.flags & SROCE_SEND_FENCE && req->rd_outstanding;
+}
+
+/* Copies with a key that is going are under way: look again soon */
+static enum sroce_step sroce_step_later(struct sroce_qp *qp)
+{
+	sroce_half_kick(&qp->req.half);
+	return SROCE_STEP_WAIT;
 }
 
 static enum sroce_step sroce_step_local(struct sroce_qp *qp,
 					struct sroce_swqe *slot)
 {
-	u8 status;
+	u8 opcode = slot->wqe.opcode;
+	int err;
 
-	/* A key must not vanish under a request that may be sent again */
-	if (slot->wqe.opcode == SROCE_WR_LOCAL_INV &&
-	    qp->req.ring.index != qp->req.send)
+	if (sroce_local_waits(&qp->req, slot))
 		return SROCE_STEP_WAIT;
 	if (slot->state == SROCE_SWQE_READY) {
-		status = sroce_local_op(qp, slot);
-		if (status != IB_WC_SUCCESS)
-			return sroce_step_fail(qp, slot, status);
+		err = sroce_local_op(qp, slot);
+		if (err == -EAGAIN)
+			return sroce_step_later(qp);
+		if (err)
+			return sroce_step_fail(qp, slot,
+					       opcode == SROCE_WR_BIND_MW ?
+					       IB_WC_MW_BIND_ERR :
+					       IB_WC_LOC_QP_OP_ERR);
 		slot->state = SROCE_SWQE_QUIET;
 	}
-	if (slot->wqe.opcode == SROCE_WR_LOCAL_INV &&
-	    !sroce_mr_quiet(&qp->port->mrs, slot->wqe.invalidate_rkey)) {
-		sroce_half_kick(&qp->req.half);
-		return SROCE_STEP_WAIT;
-	}
+	if (opcode == SROCE_WR_LOCAL_INV &&
+	    !sroce_mr_quiet(&qp->port->mrs, slot->wqe.invalidate_rkey))
+		return sroce_step_later(qp);
 	slot->state = SROCE_SWQE_DONE;
 	qp->req.send++;
 	sroce_requester_retire(qp);
@@ -394,6 +434,8 @@ static int sroce_gather_packets(struct sroce_qp *qp, struct sroce_gather *g,
 	}
 	err = sroce_gather_sges(g, qp, sroce_swqe_data(slot),
 				slot->wqe.num_sge, 0, off, len);
+	if (err == -EAGAIN)
+		return sroce_fault_gather(&qp->req.half, g, slot->length - off);
 	if (err != -ENOSPC)
 		return err;
 	*n = g->len / qp->mtu;
@@ -406,7 +448,7 @@ static int sroce_gather_packets(struct sroce_qp *qp, struct sroce_gather *g,
  */
 static u32 sroce_train_room(struct sroce_requester *req, u32 wanted)
 {
-	u32 out = sroce_outstanding(req);
+	u32 out = sroce_requester_outstanding(req);
 	u32 room = req->window - min(req->window, out);
 
 	if (room >= wanted || room >= SROCE_TRAIN_STUMP || !out)
@@ -422,7 +464,7 @@ static bool sroce_request_room(struct sroce_qp *qp)
 
 	if (req->rd_outstanding >= qp->attr.max_rd_atomic)
 		return false;
-	if (sroce_outstanding(req) < req->window)
+	if (sroce_requester_outstanding(req) < req->window)
 		return true;
 	sroce_window_full(req);
 	return false;
@@ -439,14 +481,17 @@ static enum sroce_step sroce_step_data(struct sroce_qp *qp,
 					    SROCE_TRAIN_PACKETS));
 	struct sroce_gather *g;
 	struct sroce_train t;
+	int err = 0;
 
 	if (!n)
 		return SROCE_STEP_WAIT;
 	g = sroce_gather_begin();
 	n = min_t(u32, n, SROCE_TRAIN_BYTES / qp->mtu);
-	if (slot->length && sroce_gather_packets(qp, g, slot, k, &n)) {
+	if (slot->length)
+		err = sroce_gather_packets(qp, g, slot, k, &n);
+	if (err) {
 		sroce_gather_end(g);
-		return sroce_step_fail(qp, slot, IB_WC_LOC_PROT_ERR);
+		return sroce_step_no_data(qp, slot, err);
 	}
 
 	sroce_train_init(qp, &t, slot);
@@ -539,13 +584,16 @@ static enum sroce_step sroce_step_single(struct sroce_qp *qp,
 	struct sroce_gather *g;
 	struct sroce_train t;
 	u32 one = 1;
+	int err = 0;
 
 	if (!sroce_request_room(qp))
 		return SROCE_STEP_WAIT;
 	g = sroce_gather_begin();
-	if (len && sroce_gather_packets(qp, g, slot, 0, &one)) {
+	if (len)
+		err = sroce_gather_packets(qp, g, slot, 0, &one);
+	if (err) {
 		sroce_gather_end(g);
-		return sroce_step_fail(qp, slot, IB_WC_LOC_PROT_ERR);
+		return sroce_step_no_data(qp, slot, err);
 	}
 	sroce_train_init(qp, &t, slot);
 	t.flags = SROCE_START | SROCE_END | SROCE_ACKREQ;
@@ -598,7 +646,8 @@ static enum sroce_step sroce_step_datagram(struct sroce_qp *qp,
 					   struct sroce_tx *tx,
 					   struct sroce_swqe *slot)
 {
-	sroce_datagram_send(qp, tx, slot);
+	if (!sroce_datagram_send(qp, tx, slot))
+		return SROCE_STEP_WAIT;
 	qp->req.send++;
 	sroce_requester_retire(qp);
 	return SROCE_STEP_ON;
@@ -708,12 +757,24 @@ static void sroce_requester_inbox(struct sroce_qp *qp)
 	}
 }
 
+/* The pages of a READ's sink are there, or will be an error: ask once more */
+static void sroce_read_again(struct sroce_qp *qp)
+{
+	struct sroce_requester *req = &qp->req;
+
+	req->half.fault.waiting = false;
+	req->rnr_wait = false;
+	sroce_requester_rewind(qp);
+}
+
 bool sroce_requester_run(struct sroce_half *half)
 {
 	struct sroce_qp *qp = half->qp;
 	bool more = false;
 
 	sroce_half_unstarve(half);
+	if (unlikely(half->fault.waiting) && !sroce_faulting(half))
+		sroce_read_again(qp);
 	sroce_requester_inbox(qp);
 	if (sroce_may_send(qp))
 		more = sroce_requester_send(qp);

@@ -91,7 +91,7 @@ void sroce_recv_fail(struct sroce_qp *qp, enum ib_wc_status status)
 static bool sroce_responder_flush(struct sroce_qp *qp)
 {
 	struct sroce_responder *resp = &qp->resp;
-	int budget = 256;
+	int budget = SROCE_FLUSH_BUDGET;
 
 	resp->job_head = resp->job_tail;
 	resp->ack = SROCE_ACK_NONE;
@@ -165,6 +165,33 @@ static void sroce_not_ready(struct sroce_qp *qp, const struct sroce_train *t)
 	sroce_gap_begin(&resp->gap, t->psn);
 }
 
+/*
+ * The pages that a request is about are being brought in. It is dropped, as is
+ * what comes behind it, and the peer is asked for it when they are there. A
+ * peer that sends it again before gets told to wait.
+ */
+static void sroce_paging(struct sroce_qp *qp, const struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+	struct sroce_fault *f = &resp->half.fault;
+
+	resp->rnr_sent = true;
+	sroce_gap_begin(&resp->gap, t->psn);
+	f->waiting = !f->met;
+	if (f->met)
+		sroce_owe_nak(resp, SROCE_AETH_RNR |
+			      (qp->attr.min_rnr_timer & 0x1f));
+	f->met = true;
+}
+
+/* They are there, or will be an error. Context: responder lock held. */
+static void sroce_paged(struct sroce_responder *resp)
+{
+	resp->half.fault.waiting = false;
+	if (!resp->fatal)
+		sroce_owe_nak(resp, SROCE_NAK_PSN_SEQ);
+}
+
 /* The request was carried out */
 static void sroce_accepted(struct sroce_qp *qp, const struct sroce_train *t,
 			   u32 npsn)
@@ -204,10 +231,14 @@ int sroce_place_sges(struct sroce_qp *qp, struct sroce_train *t)
 	err = sroce_gather_sges(g, qp, (struct sroce_sge *)(resp->wqe + 1),
 				resp->wqe->num_sge, IB_ACCESS_LOCAL_WRITE,
 				resp->recv_off, len);
-	if (!err)
+	if (err == -EAGAIN)
+		err = sroce_fault_gather(&resp->half, g,
+					 resp->recv_len - resp->recv_off);
+	if (!err) {
 		sroce_bvec_copy(g->bv, &di, t->bv, &t->bi, len);
+		resp->recv_off += len;
+	}
 	sroce_gather_end(g);
-	resp->recv_off += len;
 	return err;
 }
 
@@ -221,11 +252,14 @@ int sroce_place_rkey(struct sroce_qp *qp, struct sroce_train *t)
 
 	err = sroce_gather_key(g, qp, resp->rkey, IB_ACCESS_REMOTE_WRITE,
 			       resp->va, len);
-	if (!err)
+	if (err == -EAGAIN)
+		err = sroce_fault_gather(&resp->half, g, resp->left);
+	if (!err) {
 		sroce_bvec_copy(g->bv, &di, t->bv, &t->bi, len);
+		resp->va += len;
+		resp->left -= len;
+	}
 	sroce_gather_end(g);
-	resp->va += len;
-	resp->left -= len;
 	return err;
 }
 
@@ -272,7 +306,8 @@ static bool sroce_invalidated_quiet(struct sroce_qp *qp,
 static bool sroce_invalidate_asked(struct sroce_qp *qp,
 				   const struct sroce_train *t)
 {
-	if (sroce_mr_invalidate(&qp->port->mrs, t->inv_rkey, qp->pd, true)) {
+	if (sroce_mr_invalidate(&qp->port->mrs, t->inv_rkey, qp->pd, qp,
+				true)) {
 		sroce_refuse_access(qp);
 		return false;
 	}
@@ -299,7 +334,8 @@ static void sroce_send_request(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_refuse_request(qp);
 		return;
 	}
-	if (t->flags & SROCE_START) {
+	/* It is taken already when its pages were missing the first time */
+	if ((t->flags & SROCE_START) && !resp->have_wqe) {
 		err = sroce_recv_take(qp);
 		if (err == -ENOENT) {
 			sroce_not_ready(qp, t);
@@ -315,7 +351,12 @@ static void sroce_send_request(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_refuse(qp, SROCE_NAK_INV_REQ, IB_WC_LOC_LEN_ERR);
 		return;
 	}
-	if (t->bi.bi_size && sroce_place_sges(qp, t)) {
+	err = t->bi.bi_size ? sroce_place_sges(qp, t) : 0;
+	if (err == -EAGAIN) {
+		sroce_paging(qp, t);
+		return;
+	}
+	if (err) {
 		sroce_refuse(qp, SROCE_NAK_REM_OP, IB_WC_LOC_PROT_ERR);
 		return;
 	}
@@ -335,8 +376,8 @@ int sroce_write_begin(struct sroce_qp *qp, const struct sroce_train *t)
 	    t->dma_len > 1U << 31)
 		return -EBADMSG;
 	if (t->dma_len) {
-		mr = sroce_mr_get(&qp->port->mrs, t->rkey, qp->pd,
-				  IB_ACCESS_REMOTE_WRITE, t->va, t->dma_len);
+		mr = sroce_rkey_get(qp, t->rkey, IB_ACCESS_REMOTE_WRITE,
+				    t->va, t->dma_len);
 		if (IS_ERR(mr))
 			return PTR_ERR(mr);
 		sroce_mr_put(mr);
@@ -369,7 +410,7 @@ static void sroce_write_request(struct sroce_qp *qp, struct sroce_train *t)
 		return;
 	}
 	/* Nothing is placed before the receive work request is there */
-	if (t->flags & SROCE_IMM)
+	if (t->flags & SROCE_IMM && !resp->have_wqe)
 		err = sroce_recv_take(qp);
 	if (err == -ENOENT) {
 		sroce_not_ready(qp, t);
@@ -385,7 +426,13 @@ static void sroce_write_request(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_refuse_request(qp);
 		return;
 	}
-	if (err || (t->bi.bi_size && sroce_place_rkey(qp, t))) {
+	if (!err && t->bi.bi_size)
+		err = sroce_place_rkey(qp, t);
+	if (err == -EAGAIN) {
+		sroce_paging(qp, t);
+		return;
+	}
+	if (err) {
 		sroce_refuse_access(qp);
 		return;
 	}
@@ -430,8 +477,8 @@ static void sroce_read_request(struct sroce_qp *qp, struct sroce_train *t)
 		return;
 	}
 	if (t->dma_len) {
-		mr = sroce_mr_get(&qp->port->mrs, t->rkey, qp->pd,
-				  IB_ACCESS_REMOTE_READ, t->va, t->dma_len);
+		mr = sroce_rkey_get(qp, t->rkey, IB_ACCESS_REMOTE_READ,
+				    t->va, t->dma_len);
 		if (IS_ERR(mr)) {
 			sroce_refuse_access(qp);
 			return;
@@ -444,6 +491,19 @@ static void sroce_read_request(struct sroce_qp *qp, struct sroce_train *t)
 	sroce_qp_count(qp, SROCE_CNT_RX_READ_REQUESTS, 1);
 	sroce_accepted(qp, t, res.npsn);
 	resp->ack = SROCE_ACK_NONE;
+}
+
+/* Keep the 8 bytes in place; false when they are not there, which is dealt with */
+static bool sroce_atomic_enter(struct sroce_qp *qp, const struct sroce_train *t,
+			       struct sroce_mr *mr)
+{
+	int err = sroce_fault_enter(&qp->resp.half, mr, t->va);
+
+	if (err == -EAGAIN)
+		sroce_paging(qp, t);
+	else if (err)
+		sroce_refuse_access(qp);
+	return !err;
 }
 
 static void sroce_atomic_request(struct sroce_qp *qp, struct sroce_train *t)
@@ -461,18 +521,19 @@ static void sroce_atomic_request(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_refuse_request(qp);
 		return;
 	}
-	mr = sroce_mr_get(&qp->port->mrs, t->rkey, qp->pd,
-			  IB_ACCESS_REMOTE_ATOMIC, t->va, sizeof(u64));
+	mr = sroce_rkey_get(qp, t->rkey, IB_ACCESS_REMOTE_ATOMIC,
+			    t->va, sizeof(u64));
 	if (IS_ERR(mr)) {
 		sroce_refuse_access(qp);
 		return;
 	}
-	if (!sroce_job_room(resp)) {
+	if (!sroce_job_room(resp) || !sroce_atomic_enter(qp, t, mr)) {
 		sroce_mr_put(mr);
 		return;
 	}
 	res.orig = sroce_atomic(mr, t->va, t->op == SROCE_OP_CMP_SWAP,
 				t->compare, t->swap_add);
+	sroce_fault_leave(mr);
 	sroce_mr_put(mr);
 	sroce_answer(resp, &res);
 	sroce_qp_count(qp, SROCE_CNT_RX_ATOMIC_REQUESTS, 1);
@@ -498,15 +559,16 @@ static void sroce_atomic_write_request(struct sroce_qp *qp,
 		sroce_refuse_request(qp);
 		return;
 	}
-	mr = sroce_mr_get(&qp->port->mrs, t->rkey, qp->pd,
-			  IB_ACCESS_REMOTE_WRITE, t->va, sizeof(value));
+	mr = sroce_rkey_get(qp, t->rkey, IB_ACCESS_REMOTE_WRITE,
+			    t->va, sizeof(value));
 	if (IS_ERR(mr)) {
 		sroce_refuse_access(qp);
 		return;
 	}
-	if (sroce_job_room(resp)) {
+	if (sroce_job_room(resp) && sroce_atomic_enter(qp, t, mr)) {
 		sroce_bvec_read(&value, t->bv, &t->bi, sizeof(value));
 		sroce_atomic_write(mr, t->va, value);
+		sroce_fault_leave(mr);
 		sroce_answer(resp, &res);
 		sroce_qp_count(qp, SROCE_CNT_RX_ATOMIC_REQUESTS, 1);
 		sroce_accepted(qp, t, 1);
@@ -553,11 +615,11 @@ static void sroce_flush_request(struct sroce_qp *qp, struct sroce_train *t)
 		return;
 	}
 	if (t->feth & SROCE_FETH_WHOLE_MR)
-		mr = sroce_mr_get_whole(&qp->port->mrs, t->rkey, qp->pd,
-					rights);
+		mr = sroce_rkey_check(qp, sroce_mr_get_whole(&qp->port->mrs,
+							     t->rkey, qp->pd,
+							     rights));
 	else
-		mr = sroce_mr_get(&qp->port->mrs, t->rkey, qp->pd, rights,
-				  t->va, t->dma_len);
+		mr = sroce_rkey_get(qp, t->rkey, rights, t->va, t->dma_len);
 	if (IS_ERR(mr)) {
 		sroce_refuse_access(qp);
 		return;
@@ -673,6 +735,7 @@ void sroce_execute(struct sroce_qp *qp, struct sroce_train *t)
 
 	resp->nak_sent = false;
 	resp->rnr_sent = false;
+	resp->half.fault.waiting = false;
 	if (resp->ack == SROCE_ACK_NAK)
 		resp->ack = SROCE_ACK_NONE;
 	if (resp->inv_wait) {
@@ -743,6 +806,7 @@ void sroce_responder_request(struct sroce_qp *qp, struct sroce_train *t)
 
 void sroce_responder_reset(struct sroce_responder *resp)
 {
+	sroce_fault_reset(&resp->half);
 	resp->state = SROCE_RESP_IDLE;
 	resp->ack = SROCE_ACK_NONE;
 	resp->fatal = false;
@@ -777,6 +841,8 @@ bool sroce_responder_run(struct sroce_half *half)
 
 	sroce_half_unstarve(half);
 	sroce_responder_inbox(qp);
+	if (unlikely(half->fault.waiting) && !sroce_faulting(half))
+		sroce_paged(&qp->resp);
 	if (sroce_takes_requests(qp))
 		more = sroce_responder_reply(qp);
 	if (sroce_qp_state(qp) == IB_QPS_ERR)

@@ -169,9 +169,27 @@ static int sroce_gather_sink(struct sroce_gather *g, struct sroce_qp *qp,
 				 len);
 }
 
-static enum ib_wc_status sroce_got_read(struct sroce_qp *qp,
-					struct sroce_swqe *slot,
-					struct sroce_train *t)
+/*
+ * A response has nowhere to go yet. It counts as lost: until the pages are
+ * there nothing is sent or taken, and then the request is sent again.
+ */
+static int sroce_sink_missing(struct sroce_qp *qp, struct sroce_gather *g,
+			      u32 ahead)
+{
+	struct sroce_requester *req = &qp->req;
+	int err = sroce_fault_gather(&req->half, g, ahead);
+
+	if (err != -EAGAIN)
+		return IB_WC_LOC_PROT_ERR;
+	req->half.fault.waiting = true;
+	req->rnr_wait = true;
+	req->deadline = 0;
+	return err;
+}
+
+/* An ib_wc_status, or -EAGAIN when the sink's pages are not there */
+static int sroce_got_read(struct sroce_qp *qp, struct sroce_swqe *slot,
+			  struct sroce_train *t)
 {
 	u32 k = (t->psn - slot->first_psn) & SROCE_PSN_MASK;
 	u32 len = t->bi.bi_size;
@@ -188,13 +206,16 @@ static enum ib_wc_status sroce_got_read(struct sroce_qp *qp,
 	err = sroce_gather_sink(g, qp, slot, k * qp->mtu, len);
 	if (!err)
 		sroce_bvec_copy(g->bv, &di, t->bv, &t->bi, len);
+	else if (err == -EAGAIN)
+		err = sroce_sink_missing(qp, g, slot->length - k * qp->mtu);
+	else
+		err = IB_WC_LOC_PROT_ERR;
 	sroce_gather_end(g);
-	return err ? IB_WC_LOC_PROT_ERR : IB_WC_SUCCESS;
+	return err;
 }
 
-static enum ib_wc_status sroce_got_atomic(struct sroce_qp *qp,
-					  struct sroce_swqe *slot,
-					  const struct sroce_train *t)
+static int sroce_got_atomic(struct sroce_qp *qp, struct sroce_swqe *slot,
+			    const struct sroce_train *t)
 {
 	struct bvec_iter di = { .bi_size = sizeof(u64) };
 	struct sroce_gather *g = sroce_gather_begin();
@@ -204,8 +225,12 @@ static enum ib_wc_status sroce_got_atomic(struct sroce_qp *qp,
 	err = sroce_gather_sink(g, qp, slot, 0, sizeof(orig));
 	if (!err)
 		sroce_bvec_write(g->bv, &di, &orig, sizeof(orig));
+	else if (err == -EAGAIN)
+		err = sroce_sink_missing(qp, g, 0);
+	else
+		err = IB_WC_LOC_PROT_ERR;
 	sroce_gather_end(g);
-	return err ? IB_WC_LOC_PROT_ERR : IB_WC_SUCCESS;
+	return err;
 }
 
 static bool sroce_response_fits(const struct sroce_swqe *slot, u8 op)
@@ -216,9 +241,8 @@ static bool sroce_response_fits(const struct sroce_swqe *slot, u8 op)
 	return op == SROCE_OP_READ_RESP;
 }
 
-static enum ib_wc_status sroce_got_response(struct sroce_qp *qp,
-					    struct sroce_swqe *slot,
-					    struct sroce_train *t)
+static int sroce_got_response(struct sroce_qp *qp, struct sroce_swqe *slot,
+			      struct sroce_train *t)
 {
 	if (!sroce_response_fits(slot, t->op))
 		return IB_WC_BAD_RESP_ERR;
@@ -237,8 +261,8 @@ static void sroce_got_data(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_requester *req = &qp->req;
 	struct sroce_swqe *slot = sroce_oldest_read(req, t->psn);
-	enum ib_wc_status status;
 	u32 expected, end;
+	int status;
 
 	if (!slot || sroce_psn_diff(t->psn, req->next_psn) >= 0)
 		return;
@@ -258,6 +282,8 @@ static void sroce_got_data(struct sroce_qp *qp, struct sroce_train *t)
 	if (sroce_qp_state(qp) == IB_QPS_ERR)
 		return;
 	status = sroce_got_response(qp, slot, t);
+	if (status == -EAGAIN)
+		return;
 	if (status != IB_WC_SUCCESS) {
 		sroce_requester_fail(qp, status);
 		return;
@@ -280,7 +306,8 @@ static bool sroce_takes_responses(const struct sroce_qp *qp)
 
 void sroce_requester_response(struct sroce_qp *qp, struct sroce_train *t)
 {
-	if (!sroce_takes_responses(qp)) {
+	/* What comes while the sink's pages are awaited comes again */
+	if (!sroce_takes_responses(qp) || qp->req.half.fault.waiting) {
 		sroce_qp_count(qp, SROCE_CNT_RX_DISCARDS, 1);
 		return;
 	}

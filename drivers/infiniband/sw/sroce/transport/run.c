@@ -13,6 +13,7 @@
 #include <linux/interrupt.h>
 
 #include "lock.h"
+#include "memory/odp.h"
 #include "transport/internal.h"
 
 #define SROCE_RUN_BUDGET 64
@@ -185,13 +186,47 @@ struct sroce_gather *sroce_gather_begin(void)
 	g->nbv = 0;
 	g->nmrs = 0;
 	g->len = 0;
+	g->on_demand = false;
 	return g;
+}
+
+static void sroce_gather_end_on_demand(struct sroce_gather *g)
+{
+	unsigned int i;
+
+	for (i = 0; i < g->nmrs; i++)
+		if (g->mrs[i]->kind == SROCE_MR_ON_DEMAND)
+			sroce_odp_end(g->mrs[i]);
+	if (g->miss.mr)
+		sroce_mr_put(g->miss.mr);
+	g->miss.mr = NULL;
 }
 
 void sroce_gather_end(struct sroce_gather *g)
 {
+	if (unlikely(g->on_demand))
+		sroce_gather_end_on_demand(g);
 	while (g->nmrs)
 		sroce_mr_put(g->mrs[--g->nmrs]);
+}
+
+/* The hold on a region that is not there passes to @g->miss */
+static int sroce_gather_begin_on_demand(struct sroce_gather *g,
+					struct sroce_mr *mr, int access,
+					u64 va, u32 len)
+{
+	bool write = access & (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
+
+	g->on_demand = true;
+	if (!sroce_odp_begin(mr, va, len, write))
+		return 0;
+	g->miss = (struct sroce_miss){
+		.mr = mr,
+		.va = va,
+		.len = len,
+		.write = write,
+	};
+	return -EAGAIN;
 }
 
 int sroce_gather_key(struct sroce_gather *g, struct sroce_qp *qp, u32 key,
@@ -202,9 +237,12 @@ int sroce_gather_key(struct sroce_gather *g, struct sroce_qp *qp, u32 key,
 
 	if (g->nmrs == ARRAY_SIZE(g->mrs))
 		return -ENOSPC;
-	mr = sroce_mr_get(&qp->port->mrs, key, qp->pd, access, va, len);
+	mr = sroce_rkey_get(qp, key, access, va, len);
 	if (IS_ERR(mr))
 		return PTR_ERR(mr);
+	if (unlikely(mr->kind == SROCE_MR_ON_DEMAND) &&
+	    sroce_gather_begin_on_demand(g, mr, access, va, len))
+		return -EAGAIN;
 	g->mrs[g->nmrs++] = mr;
 	g->nbv += sroce_mr_bvecs(mr, va, len, g->bv + g->nbv,
 				 ARRAY_SIZE(g->bv) - g->nbv, &done);
@@ -247,13 +285,17 @@ int sroce_transport_init(void)
 		INIT_LIST_HEAD(&rq->cqs);
 		tasklet_setup(&rq->tasklet, sroce_run_tasklet);
 	}
-	return 0;
+	return sroce_faults_start();
 }
 
 void sroce_transport_exit(void)
 {
 	int cpu;
 
+	/* A fault that has ended may start a tasklet, but not the reverse: no
+	 * QP is left that could want something
+	 */
+	sroce_faults_stop();
 	for_each_possible_cpu(cpu)
 		tasklet_kill(&per_cpu_ptr(&sroce_runqs, cpu)->tasklet);
 	/* QPs are freed after a grace period, by code of this module */

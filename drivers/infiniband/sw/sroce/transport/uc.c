@@ -51,9 +51,17 @@ static bool sroce_uc_take(struct sroce_qp *qp)
 	return !err;
 }
 
+/* Memory on demand that is not there yet: the message is lost */
+static void sroce_uc_no_pages(struct sroce_qp *qp)
+{
+	sroce_qp_count(qp, SROCE_CNT_OUT_OF_BUFFER, 1);
+	sroce_uc_abandon(qp, IB_WC_REM_INV_REQ_ERR);
+}
+
 static void sroce_uc_send(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
+	int err;
 
 	if (!sroce_length_ok(qp, t)) {
 		sroce_uc_abandon(qp, IB_WC_REM_INV_REQ_ERR);
@@ -66,7 +74,12 @@ static void sroce_uc_send(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_uc_abandon(qp, IB_WC_LOC_LEN_ERR);
 		return;
 	}
-	if (t->bi.bi_size && sroce_place_sges(qp, t)) {
+	err = t->bi.bi_size ? sroce_place_sges(qp, t) : 0;
+	if (err == -EAGAIN) {
+		sroce_uc_no_pages(qp);
+		return;
+	}
+	if (err) {
 		sroce_uc_fail(qp, IB_WC_LOC_PROT_ERR);
 		return;
 	}
@@ -85,6 +98,7 @@ static bool sroce_uc_write_ok(struct sroce_qp *qp, struct sroce_train *t)
 static void sroce_uc_write(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
+	int err;
 
 	if (!sroce_uc_write_ok(qp, t)) {
 		sroce_uc_abandon(qp, IB_WC_REM_INV_REQ_ERR);
@@ -92,7 +106,12 @@ static void sroce_uc_write(struct sroce_qp *qp, struct sroce_train *t)
 	}
 	if ((t->flags & SROCE_IMM) && !sroce_uc_take(qp))
 		return;
-	if (t->bi.bi_size && sroce_place_rkey(qp, t)) {
+	err = t->bi.bi_size ? sroce_place_rkey(qp, t) : 0;
+	if (err == -EAGAIN) {
+		sroce_uc_no_pages(qp);
+		return;
+	}
+	if (err) {
 		sroce_uc_abandon(qp, IB_WC_LOC_ACCESS_ERR);
 		return;
 	}

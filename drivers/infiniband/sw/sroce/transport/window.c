@@ -35,7 +35,8 @@ void sroce_window_init(struct sroce_qp *qp)
 
 void sroce_window_sent(struct sroce_requester *req)
 {
-	if (req->rtt.at)
+	/* While little is under way the window is not what holds it back */
+	if (req->rtt.at || sroce_requester_outstanding(req) < req->window / 2)
 		return;
 	req->rtt.at = ktime_get_ns();
 	req->rtt.psn = req->send_psn;

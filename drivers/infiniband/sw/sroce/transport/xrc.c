@@ -50,7 +50,8 @@ static void sroce_xrc_fail(struct sroce_qp *qp, enum ib_wc_status status)
 void sroce_xrc_execute(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
-	bool begun = resp->state != SROCE_RESP_IDLE || resp->inv_wait;
+	bool begun = resp->state != SROCE_RESP_IDLE || resp->inv_wait ||
+		     resp->have_wqe;
 
 	/* One queue for a message, and one of this QP's domain */
 	if ((begun && t->srqn != resp->srqn) ||

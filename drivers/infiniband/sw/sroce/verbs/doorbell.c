@@ -43,8 +43,11 @@ static long sroce_doorbell_ring(struct sroce_doorbell *db, unsigned long qpn)
 	if (qpn > SROCE_QPN_MASK)
 		return -ENOENT;
 	qp = sroce_qp_find(qpn);
-	if (!qp)
-		return -ENOENT;
+	if (!qp) {
+		/* Pairs with sroce_doorbell_shut(): it may have gone since */
+		smp_rmb();
+		return READ_ONCE(db->shut) ? -EIO : -ENOENT;
+	}
 	if (qp->owner == db) {
 		sroce_qp_doorbell(qp);
 		ret = 0;
@@ -100,6 +103,8 @@ struct file *sroce_doorbell_file(struct sroce_doorbell *db)
 void sroce_doorbell_shut(struct sroce_doorbell *db)
 {
 	WRITE_ONCE(db->shut, true);
+	/* Whoever misses a QP that goes after this knows why */
+	smp_wmb();
 }
 
 void sroce_doorbell_close(struct sroce_doorbell *db)

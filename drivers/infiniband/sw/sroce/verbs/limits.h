@@ -20,6 +20,7 @@
 #define SROCE_MAX_QP_GROUPS 1024
 /* keys have 24 bits of index */
 #define SROCE_MAX_MR SZ_8M
+#define SROCE_MAX_MW SZ_4M
 
 /* --- sizes of one object ----------------------------------------------------- */
 

@@ -9,14 +9,20 @@
 #include <rdma/ib_umem.h>
 
 #include "memory/mr.h"
+#include "memory/mw.h"
+#include "memory/odp.h"
 #include "verbs/limits.h"
 #include "verbs/verbs.h"
+
+#define SROCE_ACCESS_ON_DEMAND						\
+	(IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING) ? IB_ACCESS_ON_DEMAND : 0)
 
 #define SROCE_MR_ACCESS							\
 	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |		\
 	 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC |		\
 	 IB_ACCESS_MW_BIND | IB_ZERO_BASED | IB_ACCESS_HUGETLB |	\
-	 IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_OPTIONAL)
+	 IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_OPTIONAL |			\
+	 SROCE_ACCESS_ON_DEMAND)
 
 static struct sroce_mr_table *sroce_pd_mrs(struct ib_pd *ibpd)
 {
@@ -37,23 +43,6 @@ struct ib_mr *sroce_get_dma_mr(struct ib_pd *ibpd, int access)
 	return &mr->ibmr;
 }
 
-static int sroce_check_reg(struct ib_device *ibdev, u64 length, u64 iova,
-			   int access, struct ib_dmah *dmah)
-{
-	u64 last;
-
-	if (dmah || access & ~SROCE_MR_ACCESS) {
-		ibdev_dbg(ibdev, "reg_mr: access %#x\n", access);
-		return -EOPNOTSUPP;
-	}
-	if (!length || check_add_overflow(iova, length - 1, &last)) {
-		ibdev_dbg(ibdev, "reg_mr: %#llx bytes at %#llx\n", length,
-			  iova);
-		return -EINVAL;
-	}
-	return 0;
-}
-
 /*
  * The largest block that both the memory and the addresses are made of. With
  * zero-based addresses, or where the two are not alike, it is a page.
@@ -65,62 +54,242 @@ static unsigned long sroce_mr_block(struct ib_umem *umem, u64 virt)
 				      SROCE_MAX_MR_BLOCK, virt);
 }
 
-/* @virt has the same offset in a page as the memory; it decides on the blocks */
-static struct sroce_mr *sroce_mr_from_umem(struct ib_pd *ibpd,
-					   struct ib_umem *umem, u64 virt)
+/**
+ * struct sroce_reg - what a process registers
+ * @ibpd: protection domain
+ * @start: address in the process
+ * @length: bytes
+ * @virt: address as it asks work requests to name it
+ * @access: IB_ACCESS_* rights
+ * @old: region whose key the new one takes over, or NULL
+ */
+struct sroce_reg {
+	struct ib_pd *ibpd;
+	u64 start;
+	u64 length;
+	u64 virt;
+	int access;
+	const struct sroce_mr *old;
+};
+
+static u64 sroce_reg_iova(const struct sroce_reg *reg)
 {
+	return reg->access & IB_ZERO_BASED ? 0 : reg->virt;
+}
+
+static int sroce_check_reg(const struct sroce_reg *reg, struct ib_dmah *dmah)
+{
+	u64 last;
+
+	if (dmah || reg->access & ~SROCE_MR_ACCESS) {
+		ibdev_dbg(reg->ibpd->device, "reg_mr: access %#x\n",
+			  reg->access);
+		return -EOPNOTSUPP;
+	}
+	if (!reg->length || check_add_overflow(sroce_reg_iova(reg),
+					       reg->length - 1, &last)) {
+		ibdev_dbg(reg->ibpd->device, "reg_mr: %#llx bytes at %#llx\n",
+			  reg->length, reg->virt);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static struct sroce_mr *sroce_reg_alloc(const struct sroce_reg *reg,
+					enum sroce_mr_kind kind, size_t n)
+{
+	if (n > SROCE_MAX_MR_BLOCKS) {
+		ibdev_dbg(reg->ibpd->device, "reg_mr: %zu blocks\n", n);
+		return ERR_PTR(-ENOMEM);
+	}
+	if (reg->old)
+		return sroce_mr_alloc_heir(reg->old, reg->ibpd, kind, n);
+	return sroce_mr_alloc(sroce_pd_mrs(reg->ibpd), reg->ibpd, kind, n);
+}
+
+static void sroce_reg_describe(const struct sroce_reg *reg,
+			       struct sroce_mr *mr)
+{
+	mr->access = reg->access;
+	mr->iova = sroce_reg_iova(reg);
+	mr->length = reg->length;
+	/* ib_core does so for a new region, but not for one re-registered */
+	mr->ibmr.iova = reg->virt;
+	mr->ibmr.length = reg->length;
+}
+
+/* A region of pages that are pinned; the umem becomes its own on success */
+static struct sroce_mr *sroce_reg_umem(const struct sroce_reg *reg,
+				       struct ib_umem *umem)
+{
+	/* both have the same offset in a page as the memory */
+	u64 virt = reg->access & IB_ZERO_BASED ? reg->start : reg->virt;
 	unsigned long block = sroce_mr_block(umem, virt);
 	struct sroce_mr *mr;
-	size_t n;
 
 	if (!block) {
-		ibdev_dbg(ibpd->device, "reg_mr: no page size for %#llx\n",
+		ibdev_dbg(reg->ibpd->device, "reg_mr: no page size for %#llx\n",
 			  virt);
 		return ERR_PTR(-EINVAL);
 	}
-	n = ib_umem_num_dma_blocks(umem, block);
-	if (n > SROCE_MAX_MR_BLOCKS) {
-		ibdev_dbg(ibpd->device, "reg_mr: %zu blocks\n", n);
-		return ERR_PTR(-ENOMEM);
-	}
-	mr = sroce_mr_alloc(sroce_pd_mrs(ibpd), ibpd, SROCE_MR_USER, n);
+	mr = sroce_reg_alloc(reg, SROCE_MR_USER,
+			     ib_umem_num_dma_blocks(umem, block));
 	if (IS_ERR(mr))
 		return mr;
 	mr->umem = umem;
 	mr->page_shift = ilog2(block);
+	sroce_reg_describe(reg, mr);
+	sroce_mr_set_pages(mr);
 	return mr;
+}
+
+static struct sroce_mr *sroce_reg_pinned(const struct sroce_reg *reg)
+{
+	struct ib_umem *umem;
+	struct sroce_mr *mr;
+
+	umem = ib_umem_get_va(reg->ibpd->device, reg->start, reg->length,
+			      reg->access);
+	if (IS_ERR(umem))
+		return ERR_CAST(umem);
+	mr = sroce_reg_umem(reg, umem);
+	if (IS_ERR(mr))
+		ib_umem_release(umem);
+	return mr;
+}
+
+static struct sroce_mr *sroce_reg_on_demand(const struct sroce_reg *reg)
+{
+	struct sroce_odp *odp;
+	struct sroce_mr *mr;
+
+	/* One table has a limit that registration of pinned memory has as well */
+	if (reg->length >> PAGE_SHIFT > SROCE_MAX_MR_BLOCKS)
+		return ERR_PTR(-ENOMEM);
+	odp = sroce_odp_create(reg->ibpd->device, reg->start, reg->length,
+			       reg->access);
+	if (IS_ERR(odp))
+		return ERR_CAST(odp);
+	mr = sroce_reg_alloc(reg, SROCE_MR_ON_DEMAND, 0);
+	if (IS_ERR(mr)) {
+		sroce_odp_destroy(odp);
+		return mr;
+	}
+	mr->odp = odp;
+	mr->offset = sroce_odp_offset(odp);
+	sroce_reg_describe(reg, mr);
+	return mr;
+}
+
+static struct sroce_mr *sroce_reg_new(const struct sroce_reg *reg)
+{
+	return reg->access & IB_ACCESS_ON_DEMAND ? sroce_reg_on_demand(reg) :
+						   sroce_reg_pinned(reg);
 }
 
 struct ib_mr *sroce_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 				u64 virt_addr, int access,
 				struct ib_dmah *dmah, struct ib_udata *udata)
 {
-	u64 iova = access & IB_ZERO_BASED ? 0 : virt_addr;
-	u64 virt = access & IB_ZERO_BASED ? start : virt_addr;
-	struct ib_umem *umem;
+	struct sroce_reg reg = {
+		.ibpd = ibpd,
+		.start = start,
+		.length = length,
+		.virt = virt_addr,
+		.access = access,
+	};
 	struct sroce_mr *mr;
 	int err;
 
 	err = ib_no_udata_io(udata);
 	if (!err)
-		err = sroce_check_reg(ibpd->device, length, iova, access, dmah);
+		err = sroce_check_reg(&reg, dmah);
 	if (err)
 		return ERR_PTR(err);
-	umem = ib_umem_get_va(ibpd->device, start, length, access);
-	if (IS_ERR(umem))
-		return ERR_CAST(umem);
-	mr = sroce_mr_from_umem(ibpd, umem, virt);
-	if (IS_ERR(mr)) {
-		ib_umem_release(umem);
+	mr = sroce_reg_new(&reg);
+	if (IS_ERR(mr))
 		return ERR_CAST(mr);
-	}
-	mr->access = access;
-	mr->iova = iova;
-	mr->length = length;
-	sroce_mr_set_pages(mr);
 	sroce_mr_publish(mr);
 	return &mr->ibmr;
 }
+
+/* --- re-registration ---------------------------------------------------------- */
+
+/* What the process does not change stays as it was */
+static void sroce_rereg_merge(struct sroce_reg *reg, const struct sroce_mr *old,
+			      int flags)
+{
+	if (!(flags & IB_MR_REREG_TRANS)) {
+		reg->start = old->odp ? sroce_odp_start(old->odp) :
+					old->umem->address;
+		reg->length = old->length;
+		reg->virt = old->ibmr.iova;
+	}
+	if (!(flags & IB_MR_REREG_ACCESS))
+		reg->access = old->access;
+	reg->old = old;
+}
+
+/* May pages stay pinned as they are? */
+static bool sroce_rereg_same_pages(const struct sroce_reg *reg,
+				   const struct sroce_mr *old, int flags)
+{
+	return old->umem && !(flags & IB_MR_REREG_TRANS) &&
+	       !(reg->access & IB_ACCESS_ON_DEMAND) &&
+	       (old->umem->writable || !ib_access_writable(reg->access));
+}
+
+/*
+ * A region with the new properties takes the place of the old one under its
+ * key, between two uses of it. Whatever fails before that leaves the old one
+ * as it is. The old one is then ib_core's to deregister.
+ */
+struct ib_mr *sroce_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
+				  u64 length, u64 virt_addr, int access,
+				  struct ib_pd *ibpd, struct ib_udata *udata)
+{
+	struct sroce_mr *old = to_sroce_mr(ibmr);
+	struct sroce_reg reg = {
+		.ibpd = ibpd,
+		.start = start,
+		.length = length,
+		.virt = virt_addr,
+		.access = access,
+	};
+	struct sroce_mr *mr;
+	bool same;
+	int err;
+
+	err = ib_no_udata_io(udata);
+	if (err)
+		return ERR_PTR(err);
+	if (!old->umem && !old->odp)
+		return ERR_PTR(-EINVAL);
+	/* Memory that is looked up anew must be that of the same process */
+	if (old->odp && !(flags & IB_MR_REREG_TRANS) &&
+	    !sroce_odp_is_ours(old->odp))
+		return ERR_PTR(-EINVAL);
+	sroce_rereg_merge(&reg, old, flags);
+	err = sroce_check_reg(&reg, NULL);
+	if (err)
+		return ERR_PTR(err);
+
+	if (!sroce_mr_seal(old))
+		return ERR_PTR(-EBUSY);
+
+	same = sroce_rereg_same_pages(&reg, old, flags);
+	mr = same ? sroce_reg_umem(&reg, old->umem) : sroce_reg_new(&reg);
+	if (IS_ERR(mr)) {
+		sroce_mr_unseal(old);
+		return ERR_CAST(mr);
+	}
+	sroce_mr_replace(old, mr);
+	if (same)
+		old->umem = NULL;
+	return &mr->ibmr;
+}
+
+/* --- fast registration ---------------------------------------------------------- */
 
 struct ib_mr *sroce_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
 			     u32 max_num_sg)
@@ -183,14 +352,20 @@ int sroce_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	struct sroce_mr *mr = to_sroce_mr(ibmr);
 	struct page **staged = mr->staged;
 	struct ib_umem *umem = mr->umem;
+	struct sroce_odp *odp = mr->odp;
 	int err;
 
 	err = ib_no_udata_io(udata);
 	if (err)
 		return err;
+	sroce_device_going(ibmr->device);
+	if (!mr->replaced && !sroce_mr_seal(mr))
+		return -EBUSY;
 	/* nobody touches the memory after this */
 	sroce_mr_free(mr);
 	kvfree(staged);
 	ib_umem_release(umem);
+	if (odp)
+		sroce_odp_destroy(odp);
 	return 0;
 }

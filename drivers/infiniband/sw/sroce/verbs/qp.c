@@ -6,6 +6,7 @@
 #include <rdma/ib_addr.h>
 
 #include "net/net.h"
+#include "verbs/doorbell.h"
 #include "verbs/limits.h"
 #include "verbs/mmap.h"
 #include "verbs/verbs.h"
@@ -204,6 +205,11 @@ int sroce_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	qp = obj->qp;
 	obj->qp = NULL;
 	mutex_unlock(&obj->lock);
+	if (sroce_device_going(ibqp->device) && qp->user) {
+		sroce_qp_flush(qp);
+		/* What is posted from now on is refused, not forgotten */
+		sroce_doorbell_shut(qp->owner);
+	}
 	sroce_qp_destroy(qp);
 	return 0;
 }
@@ -308,8 +314,9 @@ static int sroce_check_path_mtu(struct sroce_device *dev,
 #define SROCE_QP_ACCESS							\
 	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |		\
 	 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC |		\
-	 IB_ACCESS_MW_BIND | IB_ACCESS_FLUSH_GLOBAL |			\
-	 IB_ACCESS_FLUSH_PERSISTENT | IB_ACCESS_OPTIONAL)
+	 IB_ACCESS_MW_BIND | IB_ACCESS_ON_DEMAND |			\
+	 IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_FLUSH_PERSISTENT |		\
+	 IB_ACCESS_OPTIONAL)
 
 static int sroce_check_qp_access(struct ib_device *ibdev,
 				 const struct ib_qp_attr *attr, int mask)

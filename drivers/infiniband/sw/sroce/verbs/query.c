@@ -23,6 +23,7 @@ static void sroce_query_objects(struct ib_device_attr *attr)
 	attr->max_pd = SROCE_MAX_PD;
 	attr->max_ah = SROCE_MAX_AH;
 	attr->max_mr = SROCE_MAX_MR;
+	attr->max_mw = SROCE_MAX_MW;
 	attr->max_mcast_grp = SROCE_MAX_GROUPS;
 	attr->max_mcast_qp_attach = SROCE_MAX_GROUP_QPS;
 	attr->max_total_mcast_qp_attach =
@@ -58,6 +59,8 @@ static void sroce_query_abilities(struct ib_device_attr *attr)
 				 IB_DEVICE_XRC |
 				 IB_DEVICE_FLUSH_GLOBAL |
 				 IB_DEVICE_ATOMIC_WRITE |
+				 IB_DEVICE_MEM_WINDOW |
+				 IB_DEVICE_MEM_WINDOW_TYPE_2B |
 				 IB_DEVICE_MEM_MGT_EXTENSIONS;
 	attr->kernel_cap_flags = IBK_ALLOW_USER_UNREG |
 				 IBK_BLOCK_MULTICAST_LOOPBACK;
@@ -71,6 +74,28 @@ static void sroce_query_abilities(struct ib_device_attr *attr)
 	/* completions are stamped with nanoseconds of CLOCK_MONOTONIC */
 	attr->timestamp_mask = U64_MAX;
 	attr->hca_core_clock = NSEC_PER_MSEC;
+}
+
+/*
+ * Without acknowledgments messages are received into memory on demand as well,
+ * but what comes before the pages do is lost.
+ */
+static void sroce_query_on_demand(struct ib_device_attr *attr)
+{
+	const u32 acked = IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_SRQ_RECV |
+			  IB_ODP_SUPPORT_WRITE | IB_ODP_SUPPORT_READ |
+			  IB_ODP_SUPPORT_ATOMIC | IB_ODP_SUPPORT_FLUSH |
+			  IB_ODP_SUPPORT_ATOMIC_WRITE;
+
+	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
+		return;
+	attr->kernel_cap_flags |= IBK_ON_DEMAND_PAGING;
+	attr->odp_caps.general_caps = IB_ODP_SUPPORT;
+	attr->odp_caps.per_transport_caps.rc_odp_caps = acked |
+							IB_ODP_SUPPORT_RECV;
+	attr->odp_caps.per_transport_caps.xrc_odp_caps = acked;
+	attr->odp_caps.per_transport_caps.uc_odp_caps = IB_ODP_SUPPORT_SEND;
+	attr->odp_caps.per_transport_caps.ud_odp_caps = IB_ODP_SUPPORT_SEND;
 }
 
 int sroce_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
@@ -87,6 +112,7 @@ int sroce_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	sroce_query_objects(attr);
 	sroce_query_sizes(attr);
 	sroce_query_abilities(attr);
+	sroce_query_on_demand(attr);
 	return 0;
 }
 

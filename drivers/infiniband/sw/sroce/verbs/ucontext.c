@@ -70,6 +70,8 @@ int sroce_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 	if (udata->outlen < offsetofend(struct sroce_alloc_ucontext_resp,
 					doorbell_fd))
 		return -EINVAL;
+	/* it has come to another network namespace, and goes on there */
+	clear_bit(0, &to_sroce_device(ibuc->device)->abandoned);
 	uctx->doorbell = sroce_doorbell_create();
 	if (!uctx->doorbell)
 		return -ENOMEM;

@@ -18,6 +18,7 @@ struct ib_dmah;
 struct sroce_doorbell;
 struct sroce_mmap;
 struct sroce_ah_entry;
+struct sroce_mr;
 
 /**
  * struct sroce_ucontext - one open of the device by a process
@@ -49,6 +50,16 @@ struct sroce_ah {
 	struct ib_ah ibah;
 	struct sroce_ah_entry *entry;
 	struct rdma_ah_attr attr;
+};
+
+/**
+ * struct sroce_mw_obj - memory window
+ * @ibmw: what ib_core knows
+ * @mw: what its key finds; outlives this struct by a grace period
+ */
+struct sroce_mw_obj {
+	struct ib_mw ibmw;
+	struct sroce_mr *mw;
 };
 
 /**
@@ -106,6 +117,11 @@ static inline struct sroce_ucontext *to_sroce_ucontext(struct ib_ucontext *ibuc)
 static inline struct sroce_ah *to_sroce_ah(struct ib_ah *ibah)
 {
 	return container_of(ibah, struct sroce_ah, ibah);
+}
+
+static inline struct sroce_mw_obj *to_sroce_mw_obj(struct ib_mw *ibmw)
+{
+	return container_of(ibmw, struct sroce_mw_obj, ibmw);
 }
 
 static inline struct sroce_cq_obj *to_sroce_cq_obj(struct ib_cq *ibcq)
@@ -184,11 +200,23 @@ struct ib_mr *sroce_get_dma_mr(struct ib_pd *ibpd, int access);
 struct ib_mr *sroce_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 				u64 virt_addr, int access,
 				struct ib_dmah *dmah, struct ib_udata *udata);
+struct ib_mr *sroce_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
+				  u64 length, u64 virt_addr, int access,
+				  struct ib_pd *ibpd, struct ib_udata *udata);
 struct ib_mr *sroce_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
 			     u32 max_num_sg);
 int sroce_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 		    unsigned int *sg_offset);
 int sroce_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+
+/* advise.c */
+int sroce_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice,
+		    u32 flags, struct ib_sge *sg_list, u32 num_sge,
+		    struct uverbs_attr_bundle *attrs);
+
+/* mw.c */
+int sroce_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
+int sroce_dealloc_mw(struct ib_mw *ibmw);
 
 /* cq.c */
 int sroce_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,

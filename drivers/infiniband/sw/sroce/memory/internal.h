@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What the files of this directory share about keys and rights.
+ */
+#ifndef SROCE_MEMORY_INTERNAL_H
+#define SROCE_MEMORY_INTERNAL_H
+
+#include "compat.h"
+#include "memory/mr.h"
+
+#define KEY_BYTE 0xff		/* the part of a key that consumers choose */
+#define KEY_INDEX_SHIFT 8
+
+#define REMOTE_ACCESS (IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE | \
+		       IB_ACCESS_REMOTE_ATOMIC)
+/* Those which change memory: they need the local write right too (C10-74) */
+#define REMOTE_CHANGE (IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC)
+
+/* The bounds of a region, without wrapping near 2^64; 0, -ERANGE or -EINVAL */
+int sroce_mr_check_range(const struct sroce_mr *mr, int access, u64 va,
+			 u64 len);
+
+#endif

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "ends.h"
+
+struct end a, b;
+struct vt_conn ends_how = {
+	.mtu = IBV_MTU_1024,
+	.rd_atomic = 4,
+	.timeout = 12,
+	.retry_cnt = 7,
+	.rnr_retry = 7,
+	.min_rnr_timer = 1,
+};
+bool ends_short;
+
+static struct vt_dev devs[2];
+
+static void make_end(struct end *e, struct vt_dev *dev)
+{
+	e->dev = dev;
+	e->send_cq = ibv_create_cq(dev->ctx, 4 * ENDS_DEPTH, NULL, NULL, 0);
+	e->recv_cq = ibv_create_cq(dev->ctx, 4 * ENDS_DEPTH, NULL, NULL, 0);
+	if (!e->send_cq || !e->recv_cq)
+		vt_die(VT_SETUP, "create cq: %s", strerror(errno));
+}
+
+void ends_open(int argc, char **argv)
+{
+	const char *device[2] = {}, *ip[2] = {};
+	int c;
+
+	while ((c = getopt(argc, argv, "d:i:D:I:s")) != -1) {
+		switch (c) {
+		case 'd': device[0] = optarg; break;
+		case 'i': ip[0] = optarg; break;
+		case 'D': device[1] = optarg; break;
+		case 'I': ip[1] = optarg; break;
+		case 's': ends_short = true; break;
+		default: vt_die(VT_SETUP, "arguments: -d DEVICE -i IP [-D DEVICE_OF_PEER -I IP_OF_PEER] [-s]");
+		}
+	}
+	for (c = 0; c < (device[1] ? 2 : 1); c++) {
+		vt_open(&devs[c], device[c], ip[c], -1);
+		fcntl(devs[c].ctx->async_fd, F_SETFL, O_NONBLOCK);
+	}
+	make_end(&a, &devs[0]);
+	make_end(&b, &devs[device[1] ? 1 : 0]);
+}
+
+static void forget(struct end *e)
+{
+	struct ibv_async_event event;
+	struct ibv_wc wc;
+
+	if (e->qp && ibv_destroy_qp(e->qp))
+		vt_die(VT_WRONG, "WRONG: destroy qp: %s", strerror(errno));
+	e->qp = NULL;
+	while (ibv_poll_cq(e->send_cq, 1, &wc) > 0)
+		;
+	while (ibv_poll_cq(e->recv_cq, 1, &wc) > 0)
+		;
+	while (!ibv_get_async_event(e->dev->ctx, &event))
+		ibv_ack_async_event(&event);
+}
+
+void ends_stop(void)
+{
+	struct ibv_async_event event;
+
+	/* events of a queue pair must be fetched before it can be destroyed */
+	while (!ibv_get_async_event(a.dev->ctx, &event))
+		ibv_ack_async_event(&event);
+	while (b.dev != a.dev && !ibv_get_async_event(b.dev->ctx, &event))
+		ibv_ack_async_event(&event);
+	forget(&a);
+	forget(&b);
+}
+
+static void make_qp(struct end *e, enum ibv_qp_type type)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = e->send_cq,
+		.recv_cq = e->recv_cq,
+		.srq = e->srq,
+		.qp_type = type,
+		.cap = { .max_send_wr = ENDS_DEPTH, .max_recv_wr = ENDS_DEPTH, .max_send_sge = 4,
+			 .max_recv_sge = 4, .max_inline_data = 64 },
+	};
+
+	e->qp = ibv_create_qp(e->dev->pd, &init);
+	if (!e->qp)
+		vt_die(VT_SETUP, "create qp: %s", strerror(errno));
+}
+
+static void connect_to(struct end *e, const struct end *peer)
+{
+	struct vt_conn c = ends_how;
+
+	c.peer = (struct vt_addr){ .qpn = peer->qp->qp_num, .psn = 0xfffffe, .gid = peer->dev->gid };
+	c.sq_psn = 0xfffffe;
+	if (vt_to_init(e->qp, VT_REMOTE_ACCESS) || vt_to_rtr(e->qp, e->dev, &c) || vt_to_rts(e->qp, &c))
+		vt_die(VT_SETUP, "connect qp: %s", strerror(errno));
+}
+
+void ends_fresh(enum ibv_qp_type type)
+{
+	ends_stop();
+	make_qp(&a, type);
+	make_qp(&b, type);
+	connect_to(&a, &b);
+	connect_to(&b, &a);
+}
+
+int post_wr(struct end *e, struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *bad;
+
+	return ibv_post_send(e->qp, wr, &bad);
+}
+
+int post_op(struct end *e, uint64_t id, enum ibv_wr_opcode opcode, struct place from, uint32_t len,
+	    struct place to)
+{
+	struct ibv_sge sge = { from.addr, len, from.key };
+	struct ibv_send_wr wr = {
+		.wr_id = id,
+		.sg_list = &sge,
+		.num_sge = opcode != IBV_WR_LOCAL_INV,
+		.opcode = opcode,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+
+	switch (opcode) {
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+		wr.wr.atomic.remote_addr = to.addr;
+		wr.wr.atomic.rkey = to.key;
+		wr.wr.atomic.compare_add = 1;
+		break;
+	case IBV_WR_SEND_WITH_INV:
+	case IBV_WR_LOCAL_INV:
+		wr.invalidate_rkey = to.key;
+		break;
+	default:
+		wr.wr.rdma.remote_addr = to.addr;
+		wr.wr.rdma.rkey = to.key;
+	}
+	return post_wr(e, &wr);
+}
+
+int post_recv(struct end *e, uint64_t id, struct place to, uint32_t len)
+{
+	struct ibv_sge sge = { to.addr, len, to.key };
+	struct ibv_recv_wr *bad, wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1 };
+
+	if (e->srq)
+		return ibv_post_srq_recv(e->srq, &wr, &bad);
+	return ibv_post_recv(e->qp, &wr, &bad);
+}
+
+bool poll_one(struct ibv_cq *cq, struct ibv_wc *wc, double seconds)
+{
+	double end = vt_now() + seconds;
+
+	do
+		if (ibv_poll_cq(cq, 1, wc) == 1)
+			return true;
+	while (vt_now() < end);
+	return false;
+}
+
+bool expect_wc(const char *what, struct ibv_cq *cq, uint64_t id, enum ibv_wc_status status)
+{
+	struct ibv_wc wc;
+	bool ok;
+
+	if (!poll_one(cq, &wc, 10)) {
+		vt_check(false, "%s: no completion", what);
+		return false;
+	}
+	ok = wc.wr_id == id && wc.status == status;
+	vt_check(ok, "%s: %lu: %s (wanted %lu: %s)", what, (unsigned long)wc.wr_id,
+		 ibv_wc_status_str(wc.status), (unsigned long)id, ibv_wc_status_str(status));
+	return ok;
+}
+
+bool expect_op(const char *what, struct end *e, enum ibv_wr_opcode opcode, struct place from, uint32_t len,
+	       struct place to, enum ibv_wc_status status)
+{
+	static uint64_t id = 1000;
+	int rc = post_op(e, ++id, opcode, from, len, to);
+
+	if (rc) {
+		vt_check(false, "%s: post: %s", what, strerror(rc));
+		return false;
+	}
+	return expect_wc(what, e->send_cq, id, status);
+}

@@ -1,0 +1,659 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * memory: registration, re-registration and windows; what a key allows and what it does not.
+ *
+ *	memory -d DEVICE -i IP [-D DEVICE_OF_PEER -I IP_OF_PEER]
+ *
+ * @a asks, @b owns the memory that is asked for.
+ */
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "ends.h"
+
+#define ROOM (64 * 1024)
+
+#define ALL (IBV_ACCESS_LOCAL_WRITE | VT_REMOTE_ACCESS)
+
+/* memory of the requester, which is always good, and two pieces of the responder */
+static struct ibv_mr *mine;
+static char *one, *two;
+
+static char *room(size_t size)
+{
+	char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		vt_die(VT_SETUP, "mmap: %s", strerror(errno));
+	return p;
+}
+
+static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	struct ibv_mr *mr = ibv_reg_mr(pd, addr, length, access);
+
+	if (!mr)
+		vt_die(VT_SETUP, "reg mr: %s", strerror(errno));
+	return mr;
+}
+
+static void dereg(struct ibv_mr *mr)
+{
+	int rc = ibv_dereg_mr(mr);
+
+	if (rc)
+		vt_die(VT_WRONG, "WRONG: dereg mr: %s", strerror(rc));
+}
+
+/* --- registration ---------------------------------------------------------------------- */
+
+static void refused(const char *what, void *addr, size_t length, int access, int wanted)
+{
+	struct ibv_mr *mr;
+
+	errno = 0;
+	mr = ibv_reg_mr(b.dev->pd, addr, length, access);
+	vt_check(!mr && errno == wanted, "%s is refused: %s", what, mr ? "done" : strerror(errno));
+	if (mr)
+		ibv_dereg_mr(mr);
+}
+
+static void registration(void)
+{
+	char *read_only = room(ROOM);
+	struct ibv_mr *mr;
+
+	mprotect(read_only, ROOM, PROT_READ);
+	refused("a region of no bytes", one, 0, ALL, EINVAL);
+	refused("remote write without local write", one, ROOM, IBV_ACCESS_REMOTE_WRITE, EINVAL);
+	refused("remote atomic without local write", one, ROOM, IBV_ACCESS_REMOTE_ATOMIC, EINVAL);
+	refused("a region that wraps", one, SIZE_MAX - 100, ALL, EINVAL);
+	refused("memory that is not there", (void *)4096, 4096, ALL, EFAULT);
+	refused("writing to memory that is read-only", read_only, ROOM, ALL, EFAULT);
+	mr = ibv_reg_mr(b.dev->pd, read_only, ROOM, IBV_ACCESS_REMOTE_READ);
+	vt_check(mr, "reading from memory that is read-only");
+	if (mr) {
+		ends_fresh(IBV_QPT_RC);
+		expect_op("a READ of it", &a, IBV_WR_RDMA_READ, local(mine), ROOM, remote(mr), IBV_WC_SUCCESS);
+		dereg(mr);
+	}
+	mr = ibv_reg_mr(b.dev->pd, one + 1, 1, ALL | IBV_ACCESS_RELAXED_ORDERING);
+	vt_check(mr, "one byte, relaxed ordering");
+	if (mr) {
+		ends_fresh(IBV_QPT_RC);
+		*(char *)mine->addr = 'x';
+		expect_op("a WRITE of it", &a, IBV_WR_RDMA_WRITE, local(mine), 1, remote(mr), IBV_WC_SUCCESS);
+		vt_check(!one[0] && one[1] == 'x' && !one[2], "one byte: that one, no other");
+		expect_op("a WRITE of two", &a, IBV_WR_RDMA_WRITE, local(mine), 2, remote(mr),
+			  IBV_WC_REM_ACCESS_ERR);
+		dereg(mr);
+	}
+	ends_stop();
+	munmap(read_only, ROOM);
+	memset(one, 0, ROOM);
+}
+
+/* work requests name the memory by an address of their own */
+static void own_address(uint64_t iova, const char *what)
+{
+	struct ibv_mr *mr = ibv_reg_mr_iova(b.dev->pd, one, ROOM, iova, ALL);
+	struct place at;
+	char name[80];
+
+	snprintf(name, sizeof(name), "iova %s", what);
+	vt_check(mr, "%s: %s", name, mr ? "registered" : strerror(errno));
+	if (!mr)
+		return;
+	ends_fresh(IBV_QPT_RC);
+	at = (struct place){ iova + 5000, mr->rkey };
+	vt_pattern(mine->addr, iova, 0, 10000);
+	expect_op(name, &a, IBV_WR_RDMA_WRITE, local(mine), 10000, at, IBV_WC_SUCCESS);
+	vt_check(!memcmp(one + 5000, mine->addr, 10000) && !one[4999] && !one[15000], "%s: the right bytes", name);
+	at.addr = iova + ROOM - 8;
+	expect_op(name, &a, IBV_WR_RDMA_WRITE, local(mine), 8, at, IBV_WC_SUCCESS);
+	post_recv(&b, 1, (struct place){ iova, mr->lkey }, ROOM);
+	expect_op(name, &a, IBV_WR_SEND, local(mine), 9999, at, IBV_WC_SUCCESS);
+	expect_wc("a receive there", b.recv_cq, 1, IBV_WC_SUCCESS);
+	expect_op("its real address", &a, IBV_WR_RDMA_WRITE, local(mine), 8,
+		  (struct place){ (uintptr_t)one, mr->rkey }, IBV_WC_REM_ACCESS_ERR);
+	ends_stop();
+	dereg(mr);
+	memset(one, 0, ROOM);
+}
+
+/* --- re-registration -------------------------------------------------------------------- */
+
+static bool rereg(const char *what, struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+		  int access)
+{
+	int rc = ibv_rereg_mr(mr, flags, pd, addr, length, access);
+
+	vt_check(!rc, "%s: %d", what, rc);
+	return !rc;
+}
+
+/* the library's code for "the kernel said no" */
+static void not_rereg(const char *what, struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr,
+		      size_t length, int access, int wanted)
+{
+	int rc = ibv_rereg_mr(mr, flags, pd, addr, length, access);
+
+	vt_check(rc == wanted, "%s is refused: %d (wanted %d)", what, rc, wanted);
+}
+
+static void write_works(const char *what, struct ibv_mr *mr, char *memory, size_t length)
+{
+	ends_fresh(IBV_QPT_RC);
+	memset(one, 0, ROOM);
+	memset(two, 0, ROOM);
+	vt_pattern(mine->addr, length, 0, length);
+	if (expect_op(what, &a, IBV_WR_RDMA_WRITE, local(mine), length, remote(mr), IBV_WC_SUCCESS))
+		vt_check(!memcmp(memory, mine->addr, length), "%s: the right bytes", what);
+}
+
+static void op_fails(const char *what, enum ibv_wr_opcode opcode, struct ibv_mr *mr, uint32_t length)
+{
+	ends_fresh(IBV_QPT_RC);
+	expect_op(what, &a, opcode, local(mine), length, remote(mr), IBV_WC_REM_ACCESS_ERR);
+}
+
+static void rereg_access(void)
+{
+	const int flag = IBV_REREG_MR_CHANGE_ACCESS;
+	struct ibv_mr *mr = reg(b.dev->pd, one, ROOM, ALL);
+	uint32_t rkey = mr->rkey, lkey = mr->lkey;
+
+	write_works("before", mr, one, ROOM);
+	rereg("access: read only", mr, flag, NULL, NULL, 0, IBV_ACCESS_REMOTE_READ);
+	vt_check(mr->rkey == rkey && mr->lkey == lkey, "access: the keys stay");
+	op_fails("a WRITE, read only", IBV_WR_RDMA_WRITE, mr, 8);
+	op_fails("an atomic, read only", IBV_WR_ATOMIC_FETCH_AND_ADD, mr, 8);
+	ends_fresh(IBV_QPT_RC);
+	expect_op("a READ, read only", &a, IBV_WR_RDMA_READ, local(mine), ROOM, remote(mr), IBV_WC_SUCCESS);
+	rereg("access: all", mr, flag, NULL, NULL, 0, ALL);
+	write_works("access: all", mr, one, ROOM);
+	not_rereg("access without local write", mr, flag, NULL, NULL, 0, IBV_ACCESS_REMOTE_WRITE,
+		  IBV_REREG_MR_ERR_CMD);
+	write_works("after a refused one", mr, one, ROOM);
+	dereg(mr);
+
+	/* from memory that was pinned for reading to memory that is written to */
+	mr = reg(b.dev->pd, one, ROOM, IBV_ACCESS_REMOTE_READ);
+	rereg("access: pinned for reading, then all", mr, flag, NULL, NULL, 0, ALL);
+	write_works("access: pinned for reading, then all", mr, one, ROOM);
+	dereg(mr);
+}
+
+static void rereg_pd(void)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(b.dev->ctx);
+	struct ibv_mr *mr = reg(b.dev->pd, one, ROOM, ALL);
+
+	rereg("PD", mr, IBV_REREG_MR_CHANGE_PD, pd, NULL, 0, 0);
+	op_fails("a WRITE, foreign PD", IBV_WR_RDMA_WRITE, mr, 8);
+	vt_check(ibv_dealloc_pd(pd) == EBUSY, "PD: in use by the region");
+	rereg("PD: the same again", mr, IBV_REREG_MR_CHANGE_PD, pd, NULL, 0, 0);
+	rereg("PD: back", mr, IBV_REREG_MR_CHANGE_PD, b.dev->pd, NULL, 0, 0);
+	write_works("PD: back", mr, one, ROOM);
+	vt_check(!ibv_dealloc_pd(pd), "PD: not in use any more");
+	dereg(mr);
+}
+
+static void rereg_translation(void)
+{
+	const int flag = IBV_REREG_MR_CHANGE_TRANSLATION;
+	struct ibv_mr *mr = reg(b.dev->pd, one, ROOM, ALL);
+	char *gone = room(ROOM);
+
+	munmap(gone, ROOM);
+	rereg("translation", mr, flag, NULL, two, ROOM / 2, 0);
+	vt_check(mr->addr == two && mr->length == ROOM / 2, "translation: what the library says");
+	write_works("translation", mr, two, ROOM / 2);
+	op_fails("a byte too many", IBV_WR_RDMA_WRITE, mr, ROOM / 2 + 1);
+	ends_fresh(IBV_QPT_RC);
+	expect_op("the old address", &a, IBV_WR_RDMA_WRITE, local(mine), 8,
+		  (struct place){ (uintptr_t)one, mr->rkey }, IBV_WC_REM_ACCESS_ERR);
+	rereg("translation: inside a page", mr, flag, NULL, two + 100, 5000, 0);
+	write_works("translation: inside a page", mr, two + 100, 5000);
+	not_rereg("a translation to nothing", mr, flag, NULL, gone, ROOM, 0, IBV_REREG_MR_ERR_CMD);
+	not_rereg("a translation of no bytes", mr, flag, NULL, one, 0, 0, IBV_REREG_MR_ERR_INPUT);
+	/* The region is as it was, although the manual promises less */
+	mr->addr = two + 100;
+	write_works("after a refused translation", mr, two + 100, 5000);
+	dereg(mr);
+}
+
+static void rereg_together(void)
+{
+	const int all = IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
+	struct ibv_pd *pd = ibv_alloc_pd(b.dev->ctx);
+	struct ibv_mr *mr = reg(pd, one, ROOM, 0);
+
+	not_rereg("no flag", mr, 0, NULL, NULL, 0, 0, IBV_REREG_MR_ERR_CMD);
+	not_rereg("an unknown flag", mr, 8, NULL, NULL, 0, 0, IBV_REREG_MR_ERR_INPUT);
+	rereg("all together", mr, all, b.dev->pd, two + 8, ROOM - 8, ALL);
+	write_works("all together", mr, two + 8, ROOM - 8);
+	rereg("zero-based", mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ALL | IBV_ACCESS_ZERO_BASED);
+	ends_fresh(IBV_QPT_RC);
+	memset(two, 0, ROOM);
+	*(char *)mine->addr = 'z';
+	expect_op("zero-based", &a, IBV_WR_RDMA_WRITE, local(mine), 1, (struct place){ 3, mr->rkey },
+		  IBV_WC_SUCCESS);
+	vt_check(two[11] == 'z', "zero-based: the right byte");
+	rereg("by address again", mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ALL);
+	write_works("by address again", mr, two + 8, ROOM - 8);
+	vt_check(!ibv_dealloc_pd(pd), "all together: the old PD is free");
+	dereg(mr);
+}
+
+/* Traffic never meets a key that is not there: 200 changes under READs and WRITEs */
+static void rereg_traffic(void)
+{
+	struct ibv_mr *mr = reg(b.dev->pd, one, ROOM, ALL);
+	int i, n, errors = 0, done = 0, posted = 0;
+	struct ibv_wc wc[ENDS_DEPTH];
+
+	ends_fresh(IBV_QPT_RC);
+	for (i = 0; i < 200; i++) {
+		for (; posted - done < ENDS_DEPTH; posted++)
+			if (post_op(&a, posted, posted % 2 ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, local(mine),
+				    30000, remote(mr)))
+				break;
+		if (ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+				 ALL | (i % 2 ? IBV_ACCESS_MW_BIND : 0)))
+			errors++;
+		for (n = ibv_poll_cq(a.send_cq, ENDS_DEPTH, wc); n > 0; done++)
+			errors += wc[--n].status != IBV_WC_SUCCESS;
+	}
+	while (done < posted && poll_one(a.send_cq, wc, 5)) {
+		errors += wc->status != IBV_WC_SUCCESS;
+		done++;
+	}
+	vt_check(!errors && done == posted, "re-registered under traffic: %d errors, %d of %d done", errors, done,
+		 posted);
+	ends_stop();
+	dereg(mr);
+}
+
+/* --- windows -------------------------------------------------------------------------------- */
+
+#define BINDABLE (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND)
+#define MW_ALL VT_REMOTE_ACCESS
+
+static struct ibv_mw *window(enum ibv_mw_type type)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(b.dev->pd, type);
+
+	if (!mw)
+		vt_die(VT_WRONG, "WRONG: alloc mw: %s", strerror(errno));
+	return mw;
+}
+
+static void free_window(struct ibv_mw *mw)
+{
+	int rc = ibv_dealloc_mw(mw);
+
+	if (rc)
+		vt_die(VT_WRONG, "WRONG: dealloc mw: %s", strerror(rc));
+}
+
+/* a bind by the responder, of either type; the status it completes with */
+static enum ibv_wc_status bind(struct ibv_mw *mw, struct ibv_mr *mr, char *addr, uint64_t length, unsigned int access)
+{
+	struct ibv_mw_bind_info info = {
+		.mr = mr, .addr = (uintptr_t)addr, .length = length, .mw_access_flags = access,
+	};
+	struct ibv_mw_bind one_bind = { .wr_id = 77, .send_flags = IBV_SEND_SIGNALED, .bind_info = info };
+	struct ibv_send_wr wr = {
+		.wr_id = 77, .opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED,
+		.bind_mw = { .mw = mw, .rkey = ibv_inc_rkey(mw->rkey), .bind_info = info },
+	};
+	struct ibv_wc wc;
+	int rc = EINVAL;
+
+	/* what the library refuses by itself is for the kernel to refuse as well */
+	if (mw->type == IBV_MW_TYPE_1)
+		rc = ibv_bind_mw(b.qp, mw, &one_bind);
+	if (rc)
+		rc = post_wr(&b, &wr);
+	if (rc)
+		vt_die(VT_WRONG, "WRONG: post a bind: %s", strerror(rc));
+	if (mw->type == IBV_MW_TYPE_2)
+		mw->rkey = wr.bind_mw.rkey;
+	if (!poll_one(b.send_cq, &wc, 5) || wc.wr_id != 77)
+		vt_die(VT_WRONG, "WRONG: a bind does not complete");
+	if (wc.status == IBV_WC_SUCCESS && wc.opcode != IBV_WC_BIND_MW)
+		vt_check(false, "the opcode of a bind's completion: %d", wc.opcode);
+	return wc.status;
+}
+
+static void bound(const char *what, struct ibv_mw *mw, struct ibv_mr *mr, char *addr, uint64_t length,
+		  unsigned int access)
+{
+	enum ibv_wc_status status = bind(mw, mr, addr, length, access);
+
+	vt_check(status == IBV_WC_SUCCESS, "%s: bound: %s", what, ibv_wc_status_str(status));
+}
+
+static void not_bound(const char *what, struct ibv_mw *mw, struct ibv_mr *mr, char *addr, uint64_t length,
+		      unsigned int access)
+{
+	enum ibv_wc_status status;
+
+	ends_fresh(IBV_QPT_RC);
+	status = bind(mw, mr, addr, length, access);
+	vt_check(status == IBV_WC_MW_BIND_ERR && vt_state(b.qp) == IBV_QPS_ERR, "%s: %s, %s", what,
+		 ibv_wc_status_str(status), vt_state_name(vt_state(b.qp)));
+	ends_fresh(IBV_QPT_RC);
+}
+
+static struct place in_window(const struct ibv_mw *mw, const char *addr)
+{
+	return (struct place){ (uintptr_t)addr, mw->rkey };
+}
+
+static void window_bind_rules(enum ibv_mw_type type)
+{
+	struct ibv_mr *mr = reg(b.dev->pd, one, ROOM, BINDABLE);
+	struct ibv_mr *closed = reg(b.dev->pd, two, ROOM, ALL);
+	struct ibv_mr *unwritable = reg(b.dev->pd, two, ROOM, IBV_ACCESS_MW_BIND);
+	struct ibv_pd *pd = ibv_alloc_pd(b.dev->ctx);
+	struct ibv_mr *foreign = reg(pd, two, ROOM, BINDABLE);
+	struct ibv_mw *foreign_mw = ibv_alloc_mw(pd, type);
+	struct ibv_mr *zero = reg(b.dev->pd, two, ROOM, BINDABLE | IBV_ACCESS_ZERO_BASED);
+	struct ibv_mw *mw = window(type);
+
+	not_bound("to a region without the bind right", mw, closed, two, 8, IBV_ACCESS_REMOTE_READ);
+	not_bound("writable, to a region without local write", mw, unwritable, two, 8, IBV_ACCESS_REMOTE_WRITE);
+	not_bound("atomic, to a region without local write", mw, unwritable, two, 8, IBV_ACCESS_REMOTE_ATOMIC);
+	not_bound("to a region of another PD", mw, foreign, two, 8, IBV_ACCESS_REMOTE_READ);
+	not_bound("a window of another PD", foreign_mw, mr, one, 8, IBV_ACCESS_REMOTE_READ);
+	not_bound("to a zero-based region", mw, zero, NULL, 8, IBV_ACCESS_REMOTE_READ);
+	not_bound("a byte too far", mw, mr, one, ROOM + 1, MW_ALL);
+	not_bound("a byte too early", mw, mr, one - 1, 8, MW_ALL);
+	not_bound("around the end of all addresses", mw, mr, one + 8, -16, MW_ALL);
+	not_bound("with a local right that there is none", mw, mr, one, 8, IBV_ACCESS_MW_BIND);
+	if (type == IBV_MW_TYPE_1)
+		not_bound("zero-based, type 1", mw, mr, one, 8, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED);
+	else
+		not_bound("of no bytes, type 2", mw, mr, one, 0, 0);
+	bound("read only, to a region without local write", mw, unwritable, two, 8, IBV_ACCESS_REMOTE_READ);
+	free_window(mw);
+	free_window(foreign_mw);
+	dereg(mr);
+	dereg(closed);
+	dereg(unwritable);
+	dereg(zero);
+	dereg(foreign);
+	ibv_dealloc_pd(pd);
+}
+
+static void in_window_fails(const char *what, enum ibv_wr_opcode opcode, struct place at, uint32_t length)
+{
+	expect_op(what, &a, opcode, local(mine), length, at, IBV_WC_REM_ACCESS_ERR);
+}
+
+/* Rights and bounds are its own, neither more nor less than those of the region */
+static void window_access(enum ibv_mw_type type)
+{
+	struct ibv_mr *mr = reg(b.dev->pd, one, ROOM, BINDABLE);
+	struct ibv_mw *mw = window(type);
+	char *start = one + 5000;
+
+	ends_fresh(IBV_QPT_RC);
+	in_window_fails("a window never bound", IBV_WR_RDMA_READ, in_window(mw, start), 8);
+
+	ends_fresh(IBV_QPT_RC);
+	bound("all rights", mw, mr, start, 20000, MW_ALL);
+	memset(one, 0, ROOM);
+	vt_pattern(mine->addr, type, 0, 20000);
+	expect_op("a WRITE to all of it", &a, IBV_WR_RDMA_WRITE, local(mine), 20000, in_window(mw, start),
+		  IBV_WC_SUCCESS);
+	vt_check(!memcmp(start, mine->addr, 20000) && !start[-1] && !start[20000], "the right bytes");
+	memset(mine->addr, 0, ROOM);
+	expect_op("a READ from inside", &a, IBV_WR_RDMA_READ, local(mine), 9000, in_window(mw, start + 1000),
+		  IBV_WC_SUCCESS);
+	vt_check(!memcmp(mine->addr, start + 1000, 9000), "the right bytes");
+	expect_op("an atomic", &a, IBV_WR_ATOMIC_FETCH_AND_ADD, local(mine), 8, in_window(mw, start + 8),
+		  IBV_WC_SUCCESS);
+	in_window_fails("a byte before it", IBV_WR_RDMA_WRITE, in_window(mw, start - 1), 8);
+
+	ends_fresh(IBV_QPT_RC);
+	if (type == IBV_MW_TYPE_2)
+		bound("again, of a QP that is gone", mw, mr, start, 20000, MW_ALL);
+	in_window_fails("a byte behind it", IBV_WR_RDMA_WRITE, in_window(mw, start), 20001);
+	vt_check(!start[20000], "nothing was written there");
+	ends_fresh(IBV_QPT_RC);
+	in_window_fails("the region's own key gives nothing", IBV_WR_RDMA_READ,
+			(struct place){ (uintptr_t)start, mr->rkey }, 8);
+	ends_fresh(IBV_QPT_RC);
+	bound("to read", mw, mr, start, 20000, IBV_ACCESS_REMOTE_READ);
+	expect_op("a READ", &a, IBV_WR_RDMA_READ, local(mine), 8, in_window(mw, start), IBV_WC_SUCCESS);
+	in_window_fails("a WRITE without the right", IBV_WR_RDMA_WRITE, in_window(mw, start), 8);
+
+	/* only peers use it */
+	ends_fresh(IBV_QPT_RC);
+	if (type == IBV_MW_TYPE_2)
+		bound("for use as L_Key", mw, mr, start, 20000, MW_ALL);
+	expect_op("a window's key as L_Key", &b, IBV_WR_RDMA_WRITE, in_window(mw, start), 8, remote(mine),
+		  IBV_WC_LOC_PROT_ERR);
+	ends_fresh(IBV_QPT_RC);
+	if (type == IBV_MW_TYPE_2)
+		bound("for a receive", mw, mr, start, 20000, MW_ALL);
+	post_recv(&b, 5, in_window(mw, start), 100);
+	expect_op("a SEND into it", &a, IBV_WR_SEND, local(mine), 8, in_window(mw, start), IBV_WC_REM_OP_ERR);
+	expect_wc("a receive into it", b.recv_cq, 5, IBV_WC_LOC_PROT_ERR);
+	ends_stop();
+	free_window(mw);
+	dereg(mr);
+}
+
+static void window_type1(void)
+{
+	struct ibv_mr *mr = reg(b.dev->pd, one, ROOM, BINDABLE);
+	struct ibv_mw *mw = window(IBV_MW_TYPE_1);
+	struct place old;
+	uint32_t rkey;
+
+	ends_fresh(IBV_QPT_RC);
+	bound("type 1", mw, mr, one, 100, MW_ALL);
+	old = in_window(mw, one);
+	rkey = mw->rkey;
+	bound("type 1, bound again", mw, mr, one + 100, 100, MW_ALL);
+	vt_check(mw->rkey != rkey && mw->rkey >> 8 == rkey >> 8, "type 1: another key each time");
+	expect_op("the new key", &a, IBV_WR_RDMA_WRITE, local(mine), 100, in_window(mw, one + 100), IBV_WC_SUCCESS);
+	in_window_fails("the key before it", IBV_WR_RDMA_WRITE, old, 8);
+	vt_check(ibv_dereg_mr(mr) == EBUSY, "a region with a window stays");
+	vt_check(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, BINDABLE) == IBV_REREG_MR_ERR_CMD,
+		 "and is not re-registered");
+
+	/* any QP of the PD may use it, also one made later */
+	ends_fresh(IBV_QPT_RC);
+	expect_op("type 1, another QP", &a, IBV_WR_RDMA_READ, local(mine), 100, in_window(mw, one + 100),
+		  IBV_WC_SUCCESS);
+	expect_op("type 1, LOCAL_INV", &b, IBV_WR_LOCAL_INV, local(mine), 0, in_window(mw, one + 100),
+		  IBV_WC_LOC_QP_OP_ERR);
+	ends_fresh(IBV_QPT_RC);
+	post_recv(&b, 6, local(mr), ROOM);
+	expect_op("type 1, remote invalidate", &a, IBV_WR_SEND_WITH_INV, local(mine), 8, in_window(mw, one + 100),
+		  IBV_WC_REM_ACCESS_ERR);
+	ends_fresh(IBV_QPT_RC);
+	bound("type 1, to nothing", mw, NULL, NULL, 0, 0);
+	in_window_fails("type 1, bound to nothing", IBV_WR_RDMA_READ, in_window(mw, one + 100), 8);
+	dereg(mr);
+	free_window(mw);
+}
+
+static void window_type2(void)
+{
+	struct ibv_mr *mr = reg(b.dev->pd, one, ROOM, BINDABLE);
+	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
+	struct ibv_wc wc;
+
+	ends_fresh(IBV_QPT_RC);
+	bound("type 2", mw, mr, one, 100, MW_ALL | IBV_ACCESS_ZERO_BASED);
+	expect_op("zero-based", &a, IBV_WR_RDMA_WRITE, local(mine), 100, (struct place){ 0, mw->rkey },
+		  IBV_WC_SUCCESS);
+	vt_check(bind(mw, mr, one, 100, MW_ALL) == IBV_WC_MW_BIND_ERR, "type 2, not bound twice");
+
+	/* bound through a QP that is gone: free again, and no longer in the region's way */
+	ends_fresh(IBV_QPT_RC);
+	bound("type 2, through a new QP", mw, mr, one, 100, MW_ALL);
+	expect_op("type 2, LOCAL_INV", &b, IBV_WR_LOCAL_INV, local(mine), 0, in_window(mw, one), IBV_WC_SUCCESS);
+	expect_op("type 2, LOCAL_INV of a free one", &b, IBV_WR_LOCAL_INV, local(mine), 0, in_window(mw, one),
+		  IBV_WC_LOC_QP_OP_ERR);
+	ends_fresh(IBV_QPT_RC);
+	in_window_fails("type 2, invalidated", IBV_WR_RDMA_READ, in_window(mw, one), 8);
+
+	ends_fresh(IBV_QPT_RC);
+	bound("type 2, for the peer to invalidate", mw, mr, one, 100, MW_ALL);
+	post_recv(&b, 9, local(mr), ROOM);
+	expect_op("type 2, remote invalidate", &a, IBV_WR_SEND_WITH_INV, local(mine), 8, in_window(mw, one),
+		  IBV_WC_SUCCESS);
+	vt_check(poll_one(b.recv_cq, &wc, 5) && wc.status == IBV_WC_SUCCESS && wc.wc_flags & IBV_WC_WITH_INV &&
+		 wc.invalidated_rkey == mw->rkey, "type 2: the receive tells the key");
+	in_window_fails("type 2, invalidated by the peer", IBV_WR_RDMA_READ, in_window(mw, one), 8);
+
+	/* the window of one QP is not that of another, on the same PD */
+	ends_fresh(IBV_QPT_RC);
+	vt_check(bind(mw, mr, one, 100, MW_ALL) == IBV_WC_SUCCESS, "type 2, bound through the responder");
+	if (a.dev == b.dev)
+		expect_op("type 2, LOCAL_INV through the other QP", &a, IBV_WR_LOCAL_INV, local(mine), 0,
+			  in_window(mw, one), IBV_WC_LOC_QP_OP_ERR);
+	ends_fresh(IBV_QPT_RC);
+	in_window_fails("type 2, bound through a QP that is gone", IBV_WR_RDMA_READ, in_window(mw, one), 8);
+	dereg(mr);
+	free_window(mw);
+}
+
+/* The owner of a window is another QP of the same PD */
+static void window_other_qp(void)
+{
+	struct ibv_mr *mr = reg(b.dev->pd, one, ROOM, BINDABLE);
+	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
+	struct ibv_qp *first[2];
+
+	ends_fresh(IBV_QPT_RC);
+	bound("type 2, first QP", mw, mr, one, 100, MW_ALL);
+	first[0] = a.qp;
+	first[1] = b.qp;
+	a.qp = b.qp = NULL;
+	ends_fresh(IBV_QPT_RC);
+	in_window_fails("type 2, used through another QP", IBV_WR_RDMA_READ, in_window(mw, one), 8);
+	ends_fresh(IBV_QPT_RC);
+	post_recv(&b, 9, local(mr), ROOM);
+	in_window_fails("type 2, invalidated through another QP", IBV_WR_SEND_WITH_INV, in_window(mw, one), 8);
+	ends_stop();
+	a.qp = first[0];
+	b.qp = first[1];
+	expect_op("type 2, used through its own", &a, IBV_WR_RDMA_READ, local(mine), 8, in_window(mw, one),
+		  IBV_WC_SUCCESS);
+	ends_stop();
+	free_window(mw);
+	dereg(mr);
+}
+
+/* A bind waits for READs before it with a fence; what comes after it finds it done */
+static void window_order(void)
+{
+	struct ibv_mr *mr = reg(b.dev->pd, one, ROOM, BINDABLE);
+	struct ibv_mr *all = reg(b.dev->pd, one, ROOM, ALL);
+	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
+	struct ibv_send_wr wr = {
+		.wr_id = 2, .opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED | IBV_SEND_FENCE,
+		.bind_mw = { .mw = mw, .rkey = ibv_inc_rkey(mw->rkey),
+			     .bind_info = { .mr = mr, .addr = (uintptr_t)one, .length = ROOM,
+					    .mw_access_flags = MW_ALL } },
+	};
+
+	ends_fresh(IBV_QPT_RC);
+	post_recv(&a, 7, local(mine), ROOM);
+	post_op(&b, 1, IBV_WR_RDMA_READ, local(all), ROOM, remote(mine));
+	post_wr(&b, &wr);
+	post_op(&b, 3, IBV_WR_SEND, local(all), 8, remote(mine));
+	expect_wc("the READ before a bind", b.send_cq, 1, IBV_WC_SUCCESS);
+	expect_wc("the bind, fenced", b.send_cq, 2, IBV_WC_SUCCESS);
+	expect_wc("the SEND behind it", b.send_cq, 3, IBV_WC_SUCCESS);
+	expect_wc("which brings the key", a.recv_cq, 7, IBV_WC_SUCCESS);
+	expect_op("and it is good", &a, IBV_WR_RDMA_WRITE, local(mine), ROOM,
+		  (struct place){ (uintptr_t)one, wr.bind_mw.rkey }, IBV_WC_SUCCESS);
+	ends_stop();
+	free_window(mw);
+	dereg(mr);
+	dereg(all);
+}
+
+/* Bound and unbound under a peer's hands: its WRITEs reach the window's memory or nothing */
+static void window_traffic(void)
+{
+	struct ibv_mr *mr = reg(b.dev->pd, one, ROOM, BINDABLE);
+	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
+	struct place key;
+	struct ibv_wc wc;
+	int i, n, refused = 0, wrong = 0;
+
+	memset(mine->addr, 0xff, ROOM);
+	for (i = 0; i < 60; i++) {
+		ends_fresh(IBV_QPT_RC);
+		memset(one, 0, ROOM);
+		wrong += bind(mw, mr, one, ROOM, MW_ALL) != IBV_WC_SUCCESS;
+		key = in_window(mw, one);
+		for (n = 0; n < 8; n++)
+			post_op(&a, n, IBV_WR_RDMA_WRITE, local(mine), ROOM, key);
+		/* LOCAL_INV is complete when nobody writes any more */
+		post_op(&b, 99, IBV_WR_LOCAL_INV, local(mine), 0, key);
+		wrong += !poll_one(b.send_cq, &wc, 5) || wc.status != IBV_WC_SUCCESS;
+		memset(one, 0, ROOM);
+		for (n = 0; n < 8; n++) {
+			wrong += !poll_one(a.send_cq, &wc, 5);
+			refused += wc.status == IBV_WC_REM_ACCESS_ERR;
+			wrong += wc.status != IBV_WC_SUCCESS && wc.status != IBV_WC_REM_ACCESS_ERR &&
+				 wc.status != IBV_WC_WR_FLUSH_ERR;
+		}
+		for (n = 0; n < ROOM; n++)
+			wrong += one[n] != 0;
+	}
+	vt_check(!wrong, "invalidated under traffic: %d wrong, %d of 60 refused", wrong, refused);
+	ends_stop();
+	free_window(mw);
+	dereg(mr);
+}
+
+static void windows(void)
+{
+	if (!(b.dev->attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B)) {
+		printf("skip: windows [not offered]\n");
+		return;
+	}
+	window_bind_rules(IBV_MW_TYPE_1);
+	window_bind_rules(IBV_MW_TYPE_2);
+	window_access(IBV_MW_TYPE_1);
+	window_access(IBV_MW_TYPE_2);
+	window_type1();
+	window_type2();
+	window_other_qp();
+	window_order();
+	window_traffic();
+}
+
+int main(int argc, char **argv)
+{
+	ends_open(argc, argv);
+	mine = vt_mr(a.dev, ROOM, ALL);
+	one = room(ROOM);
+	two = room(ROOM);
+	registration();
+	own_address(0x123456789000, "elsewhere");
+	own_address(0, "0");
+	rereg_access();
+	rereg_pd();
+	rereg_translation();
+	rereg_together();
+	rereg_traffic();
+	windows();
+	ends_stop();
+	printf("%d wrong\n", vt_failures);
+	return vt_failures ? VT_WRONG : VT_OK;
+}

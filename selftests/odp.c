@@ -1,0 +1,610 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * odp: memory on demand. Every operation from and to pages that are not there, at any offset and length; memory
+ * that goes away, comes back, is forked, dropped and swapped out under traffic; and advice on it.
+ *
+ *	odp -d DEVICE -i IP [-D DEVICE_OF_PEER -I IP_OF_PEER] [-s]
+ *
+ * @a asks, @b answers; each has a region on demand and a pinned one.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ends.h"
+
+#define PAGE 4096
+#define ROOM (1024 * 1024)
+
+#ifndef MADV_PAGEOUT
+#define MADV_PAGEOUT 21
+#endif
+
+#define ALL (IBV_ACCESS_LOCAL_WRITE | VT_REMOTE_ACCESS)
+#define DEMAND (ALL | IBV_ACCESS_ON_DEMAND)
+
+/* on demand, and pinned */
+struct side {
+	char *memory;
+	struct ibv_mr *mr, *pinned;
+};
+
+static struct side mine, theirs;
+
+static void *map_at(void *addr, size_t size)
+{
+	void *p = mmap(addr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | (addr ? MAP_FIXED : 0),
+		       -1, 0);
+
+	if (p == MAP_FAILED)
+		vt_die(VT_SETUP, "mmap: %s", strerror(errno));
+	return p;
+}
+
+static void make_side(struct side *s, struct end *e)
+{
+	s->memory = map_at(NULL, ROOM);
+	s->mr = ibv_reg_mr(e->dev->pd, s->memory, ROOM, DEMAND);
+	if (!s->mr)
+		vt_die(VT_WRONG, "WRONG: reg mr on demand: %s", strerror(errno));
+	s->pinned = vt_mr(e->dev, ROOM, ALL);
+}
+
+static struct place at(struct ibv_mr *mr, size_t offset)
+{
+	return (struct place){ (uintptr_t)mr->addr + offset, mr->rkey };
+}
+
+/* the pages go; what is read next is zeros */
+static void drop(struct side *s)
+{
+	if (madvise(s->memory, ROOM, MADV_DONTNEED))
+		vt_die(VT_SETUP, "madvise: %s", strerror(errno));
+}
+
+static void fresh(void)
+{
+	ends_fresh(IBV_QPT_RC);
+}
+
+/* --- every operation, cold -------------------------------------------------------------- */
+
+static const struct {
+	size_t offset, len;
+} ranges[] = {
+	{ 0, 1 }, { 0, PAGE }, { 4095, 1 }, { 4095, 2 }, { 1, PAGE }, { 7, 3 * PAGE }, { PAGE, 65536 },
+	{ 123, 300000 }, { 0, ROOM }, { ROOM - 1, 1 },
+};
+
+/*
+ * On UML what another processor changes in this process's page tables takes effect with its next system call; who
+ * only polls would go on seeing the page that the device's write has replaced.
+ */
+static bool same(const char *p, const char *q, size_t len, size_t offset, const char *name)
+{
+	size_t i;
+
+	sched_yield();
+	for (i = 0; i < len && p[i] == q[i]; i++)
+		;
+	if (i < len)
+		printf("# %s: %zu bytes at %zu differ from byte %zu on\n", name, len, offset, i);
+	return i == len;
+}
+
+/* WRITE or READ of one range, from @from to @to, one of which is the peer's */
+static bool moves(enum ibv_wr_opcode opcode, struct ibv_mr *local_mr, struct ibv_mr *remote_mr, size_t offset,
+		  size_t len)
+{
+	char *from = opcode == IBV_WR_RDMA_READ ? remote_mr->addr : local_mr->addr;
+	char *to = opcode == IBV_WR_RDMA_READ ? local_mr->addr : remote_mr->addr;
+	struct ibv_wc wc;
+
+	vt_pattern(from + offset, len + offset, offset, len);
+	if (post_op(&a, 1, opcode, at(local_mr, offset), len, at(remote_mr, offset)) ||
+	    !poll_one(a.send_cq, &wc, 10) || wc.status != IBV_WC_SUCCESS) {
+		printf("# %zu bytes at %zu: %s\n", len, offset, ibv_wc_status_str(wc.status));
+		return false;
+	}
+	return same(from + offset, to + offset, len, offset, "it");
+}
+
+static void rdma(const char *what, enum ibv_wr_opcode opcode, struct ibv_mr *local_mr, struct ibv_mr *remote_mr)
+{
+	size_t i;
+	int bad = 0;
+
+	fresh();
+	for (i = 0; i < ARRAY_SIZE(ranges); i++) {
+		drop(&mine);
+		drop(&theirs);
+		bad += !moves(opcode, local_mr, remote_mr, ranges[i].offset, ranges[i].len);
+	}
+	vt_check(!bad, "%s (%d of %zu ranges wrong)", what, bad, i);
+}
+
+static void send_recv(const char *what, struct ibv_mr *from, struct ibv_mr *to)
+{
+	struct ibv_wc wc;
+	int bad = 0;
+	size_t i;
+
+	fresh();
+	for (i = 0; i < ARRAY_SIZE(ranges); i++) {
+		size_t offset = ranges[i].offset, len = ranges[i].len;
+
+		drop(&mine);
+		drop(&theirs);
+		vt_pattern((char *)from->addr + offset, len, offset, len);
+		post_recv(&b, 2, at(to, offset), len);
+		if (post_op(&a, 1, IBV_WR_SEND, at(from, offset), len, at(to, offset)) ||
+		    !poll_one(a.send_cq, &wc, 10) || wc.status != IBV_WC_SUCCESS ||
+		    !poll_one(b.recv_cq, &wc, 10) || wc.status != IBV_WC_SUCCESS || wc.byte_len != len ||
+		    !same((char *)from->addr + offset, (char *)to->addr + offset, len, offset, what)) {
+			printf("# %s, %zu bytes at %zu: %s\n", what, len, offset, ibv_wc_status_str(wc.status));
+			bad++;
+		}
+	}
+	vt_check(!bad, "%s (%d of %zu ranges wrong)", what, bad, i);
+}
+
+static void atomics(void)
+{
+	uint64_t *there = (uint64_t *)(theirs.memory + PAGE - 8), *here = (uint64_t *)(mine.memory + 2 * PAGE);
+	struct place from = at(mine.mr, 2 * PAGE), to = at(theirs.mr, PAGE - 8);
+
+	fresh();
+	drop(&mine);
+	drop(&theirs);
+	expect_op("FETCH_ADD, all cold", &a, IBV_WR_ATOMIC_FETCH_AND_ADD, from, 8, to, IBV_WC_SUCCESS);
+	vt_check(*there == 1 && *here == 0, "FETCH_ADD: %lu, was %lu", (unsigned long)*there, (unsigned long)*here);
+	*there = 41;
+	drop(&mine);
+	expect_op("FETCH_ADD, its sink cold", &a, IBV_WR_ATOMIC_FETCH_AND_ADD, from, 8, to, IBV_WC_SUCCESS);
+	vt_check(*there == 42 && *here == 41, "FETCH_ADD, done once: %lu, was %lu", (unsigned long)*there,
+		 (unsigned long)*here);
+	drop(&mine);
+	*here = 0x1122334455667788;
+	drop(&theirs);
+	expect_op("ATOMIC WRITE, cold", &a, IBV_WR_ATOMIC_WRITE, from, 8, to, IBV_WC_SUCCESS);
+	vt_check(*there == 0x1122334455667788, "ATOMIC WRITE: %lx", (unsigned long)*there);
+}
+
+static void shared_receives(void)
+{
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = ENDS_DEPTH, .max_sge = 4 } };
+
+	a.srq = ibv_create_srq(a.dev->pd, &init);
+	b.srq = ibv_create_srq(b.dev->pd, &init);
+	if (!a.srq || !b.srq)
+		vt_die(VT_SETUP, "create srq: %s", strerror(errno));
+	send_recv("SEND to a shared receive queue", mine.mr, theirs.mr);
+	ends_stop();
+	ibv_destroy_srq(a.srq);
+	ibv_destroy_srq(b.srq);
+	a.srq = b.srq = NULL;
+}
+
+static void datagrams(void)
+{
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_UD,
+		.cap = { .max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+	struct vt_conn c = { .sq_psn = 1 };
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_wc wc;
+	int i, bad = 0;
+
+	ends_stop();
+	init.send_cq = a.send_cq;
+	init.recv_cq = a.recv_cq;
+	a.qp = ibv_create_qp(a.dev->pd, &init);
+	init.send_cq = b.send_cq;
+	init.recv_cq = b.recv_cq;
+	b.qp = ibv_create_qp(b.dev->pd, &init);
+	if (!a.qp || !b.qp || vt_to_init(a.qp, 0) || vt_to_rtr(a.qp, a.dev, &c) || vt_to_rts(a.qp, &c) ||
+	    vt_to_init(b.qp, 0) || vt_to_rtr(b.qp, b.dev, &c) || vt_to_rts(b.qp, &c))
+		vt_die(VT_SETUP, "UD: %s", strerror(errno));
+	wr.wr.ud.ah = vt_ah(a.dev, &b.dev->gid);
+	wr.wr.ud.remote_qpn = b.qp->qp_num;
+	wr.wr.ud.remote_qkey = VT_QKEY;
+	for (i = 0; i < 20; i++) {
+		drop(&mine);
+		vt_pattern(mine.memory + 4000, i, 0, 500);
+		sge = (struct ibv_sge){ (uintptr_t)mine.memory + 4000, 500, mine.mr->lkey };
+		post_recv(&b, 2, local(theirs.pinned), 600);
+		if (post_wr(&a, &wr) || !poll_one(a.send_cq, &wc, 5) || wc.status != IBV_WC_SUCCESS ||
+		    !poll_one(b.recv_cq, &wc, 5) || wc.status != IBV_WC_SUCCESS ||
+		    memcmp((char *)theirs.pinned->addr + 40, mine.memory + 4000, 500))
+			bad++;
+	}
+	vt_check(!bad, "UD: sent from cold pages (%d of %d wrong)", bad, i);
+	/* into cold pages: the first may be lost, but not the receive */
+	drop(&theirs);
+	post_recv(&b, 3, at(theirs.mr, 100), 600);
+	for (i = 0; i < 10; i++) {
+		post_wr(&a, &wr);
+		poll_one(a.send_cq, &wc, 5);
+		if (poll_one(b.recv_cq, &wc, 0.2))
+			break;
+	}
+	vt_check(i < 10 && wc.status == IBV_WC_SUCCESS && wc.wr_id == 3 &&
+		 !memcmp(theirs.memory + 140, mine.memory + 4000, 500), "UD: received into cold pages, after %d lost", i);
+	ibv_destroy_ah(wr.wr.ud.ah);
+	ends_stop();
+}
+
+/* --- memory that is not there, or is not ours to write -------------------------------------- */
+
+static void gone(void)
+{
+	fresh();
+	munmap(theirs.memory + 8 * PAGE, 2 * PAGE);
+	expect_op("WRITE up to unmapped memory", &a, IBV_WR_RDMA_WRITE, at(mine.mr, 0), PAGE, at(theirs.mr, 7 * PAGE),
+		  IBV_WC_SUCCESS);
+	expect_op("WRITE into it", &a, IBV_WR_RDMA_WRITE, at(mine.mr, 0), PAGE + 1, at(theirs.mr, 7 * PAGE),
+		  IBV_WC_REM_ACCESS_ERR);
+	/* before something of ours is mapped there */
+	mprotect(map_at(theirs.memory + 8 * PAGE, 2 * PAGE), 2 * PAGE, PROT_NONE);
+	fresh();
+	expect_op("READ of it", &a, IBV_WR_RDMA_READ, at(mine.mr, 0), 8, at(theirs.mr, 9 * PAGE), IBV_WC_REM_ACCESS_ERR);
+	fresh();
+	expect_op("atomic on it", &a, IBV_WR_ATOMIC_FETCH_AND_ADD, at(mine.mr, 0), 8, at(theirs.mr, 9 * PAGE),
+		  IBV_WC_REM_ACCESS_ERR);
+	fresh();
+	post_recv(&b, 2, at(theirs.mr, 7 * PAGE), 3 * PAGE);
+	expect_op("SEND to it", &a, IBV_WR_SEND, at(mine.mr, 0), 3 * PAGE, at(theirs.mr, 0), IBV_WC_REM_OP_ERR);
+	expect_wc("the receive there", b.recv_cq, 2, IBV_WC_LOC_PROT_ERR);
+	fresh();
+	expect_op("WRITE from it", &b, IBV_WR_RDMA_WRITE, at(theirs.mr, 8 * PAGE), 8, at(mine.mr, 0),
+		  IBV_WC_LOC_PROT_ERR);
+	fresh();
+	expect_op("READ into it", &b, IBV_WR_RDMA_READ, at(theirs.mr, 8 * PAGE), 8, at(mine.mr, 0),
+		  IBV_WC_LOC_PROT_ERR);
+	fresh();
+	expect_op("atomic answered into it", &b, IBV_WR_ATOMIC_FETCH_AND_ADD, at(theirs.mr, 8 * PAGE), 8,
+		  at(mine.mr, 0), IBV_WC_LOC_PROT_ERR);
+	map_at(theirs.memory + 8 * PAGE, 2 * PAGE);
+	fresh();
+	vt_check(moves(IBV_WR_RDMA_WRITE, mine.mr, theirs.mr, 7 * PAGE, 3 * PAGE), "mapped again: WRITE");
+	vt_check(moves(IBV_WR_RDMA_READ, mine.mr, theirs.mr, 7 * PAGE, 3 * PAGE), "mapped again: READ");
+
+	mprotect(theirs.memory, 4 * PAGE, PROT_READ);
+	expect_op("READ of memory that is read-only", &a, IBV_WR_RDMA_READ, at(mine.mr, 0), PAGE, at(theirs.mr, 0),
+		  IBV_WC_SUCCESS);
+	expect_op("WRITE to it", &a, IBV_WR_RDMA_WRITE, at(mine.mr, 0), PAGE, at(theirs.mr, 0), IBV_WC_REM_ACCESS_ERR);
+	mprotect(theirs.memory, 4 * PAGE, PROT_READ | PROT_WRITE);
+	fresh();
+	vt_check(moves(IBV_WR_RDMA_WRITE, mine.mr, theirs.mr, 0, 4 * PAGE), "and writable again");
+}
+
+/* After a fork the pages are the child's as well: the parent's are what counts */
+static void forked(void)
+{
+	int i, status, bad = 0;
+	int go[2];
+	pid_t child;
+	char c;
+
+	fresh();
+	vt_check(moves(IBV_WR_RDMA_WRITE, mine.mr, theirs.mr, 0, ROOM), "before a fork");
+	if (pipe(go))
+		vt_die(VT_SETUP, "pipe: %s", strerror(errno));
+	child = fork();
+	if (!child) {
+		/* what was there at the fork stays for the child */
+		unsigned char sum[2] = {};
+
+		for (i = 0; i < ROOM; i++)
+			sum[0] += theirs.memory[i];
+		if (read(go[0], &c, 1) != 1)
+			_exit(2);
+		for (i = 0; i < ROOM; i++)
+			sum[1] += theirs.memory[i];
+		_exit(sum[0] != sum[1]);
+	}
+	for (i = 0; i < 5; i++) {
+		/* our own store breaks the sharing, or the peer's WRITE does */
+		bad += !moves(IBV_WR_RDMA_READ, mine.mr, theirs.mr, i * 1000, 100000);
+		bad += !moves(IBV_WR_RDMA_WRITE, mine.mr, theirs.mr, i * 1000 + 500000, 100000);
+	}
+	if (write(go[1], "x", 1) != 1 || waitpid(child, &status, 0) != child)
+		vt_die(VT_SETUP, "child: %s", strerror(errno));
+	vt_check(!bad, "after a fork: the parent's memory (%d of %d wrong)", bad, 2 * i);
+	vt_check(WIFEXITED(status) && !WEXITSTATUS(status), "after a fork: not the child's (%d)", status);
+	close(go[0]);
+	close(go[1]);
+}
+
+/* --- under traffic ------------------------------------------------------------------------------- */
+
+static atomic_bool stop;
+static atomic_ulong turns;
+static int advice;
+
+static void *disturb(void *arg)
+{
+	struct vt_rng rng = { 7 };
+	char *memory = arg;
+
+	while (!stop) {
+		size_t first = vt_below(&rng, ROOM / PAGE), n = 1 + vt_below(&rng, 64);
+
+		n = min(n, ROOM / PAGE - first);
+		if (advice >= 0)
+			madvise(memory + first * PAGE, n * PAGE, advice);
+		else
+			map_at(memory + first * PAGE, n * PAGE);
+		turns++;
+		if (advice != MADV_PAGEOUT)
+			sched_yield();
+	}
+	return NULL;
+}
+
+/*
+ * WRITEs and READs of all of it while somebody takes pages away. With @keeps what is there stays, so it has to be
+ * right afterwards; without it nothing may fail all the same.
+ */
+static void traffic(const char *what, int how, bool keeps)
+{
+	int i, bad = 0, wrong = 0, rounds = ends_short ? 40 : 400;
+	struct ibv_wc wc;
+	pthread_t thread;
+
+	fresh();
+	stop = false;
+	turns = 0;
+	advice = how;
+	drop(&theirs);
+	if (pthread_create(&thread, NULL, disturb, theirs.memory))
+		vt_die(VT_SETUP, "no thread");
+	for (i = 0; i < rounds; i++) {
+		size_t offset = i * 97 % 5000, len = ROOM - offset - i * 31 % 5000;
+
+		vt_pattern((char *)mine.pinned->addr + offset, i, 0, len);
+		post_op(&a, 1, IBV_WR_RDMA_WRITE, at(mine.pinned, offset), len, at(theirs.mr, offset));
+		memset(mine.memory, 0, ROOM);
+		post_op(&a, 2, IBV_WR_RDMA_READ, at(mine.mr, offset), len, at(theirs.mr, offset));
+		bad += !poll_one(a.send_cq, &wc, 20) || wc.status != IBV_WC_SUCCESS;
+		bad += !poll_one(a.send_cq, &wc, 20) || wc.status != IBV_WC_SUCCESS;
+		if (bad) {
+			printf("# round %d: %s\n", i, ibv_wc_status_str(wc.status));
+			break;
+		}
+		if (keeps)
+			wrong += memcmp(mine.memory + offset, (char *)mine.pinned->addr + offset, len) ||
+				 memcmp(theirs.memory + offset, (char *)mine.pinned->addr + offset, len);
+	}
+	stop = true;
+	pthread_join(thread, NULL);
+	vt_check(!bad && !wrong, "%s (%lu times): %d failed, %d of %d rounds wrong", what, (unsigned long)turns, bad,
+		 wrong, i);
+}
+
+/* A region that is deregistered while its pages are being asked for */
+static void deregistered(void)
+{
+	struct ibv_mr *mr;
+	struct ibv_wc wc;
+	int i, n, bad = 0;
+
+	for (i = 0; i < 20; i++) {
+		drop(&theirs);
+		mr = ibv_reg_mr(b.dev->pd, theirs.memory, ROOM, DEMAND);
+		fresh();
+		for (n = 0; n < 4; n++)
+			post_op(&a, n, n % 2 ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, local(mine.pinned), ROOM, at(mr, 0));
+		usleep(i * 50);
+		bad += ibv_dereg_mr(mr) != 0;
+		for (n = 0; n < 4; n++)
+			bad += !poll_one(a.send_cq, &wc, 10) ||
+			       (wc.status != IBV_WC_SUCCESS && wc.status != IBV_WC_REM_ACCESS_ERR &&
+				wc.status != IBV_WC_WR_FLUSH_ERR);
+	}
+	vt_check(!bad, "deregistered under traffic (%d wrong)", bad);
+	ends_stop();
+}
+
+/* queue pairs that are destroyed while they wait for pages */
+static void destroyed(void)
+{
+	int i, n;
+
+	for (i = 0; i < 20; i++) {
+		drop(&mine);
+		drop(&theirs);
+		fresh();
+		for (n = 0; n < 4; n++)
+			post_op(&a, n, n % 2 ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, at(mine.mr, 0), ROOM, at(theirs.mr, 0));
+		usleep(i * 20);
+	}
+	ends_stop();
+	fresh();
+	vt_check(moves(IBV_WR_RDMA_WRITE, mine.mr, theirs.mr, 0, ROOM), "queue pairs destroyed while they waited");
+	ends_stop();
+}
+
+/* --- registration and advice ------------------------------------------------------------------------ */
+
+static void registered(void)
+{
+	struct ibv_mr *mr;
+
+	fresh();
+	mr = ibv_reg_mr_iova(b.dev->pd, theirs.memory + 100, ROOM - 100, 0x7000000064, DEMAND);
+	vt_check(mr, "an address of its own");
+	if (mr) {
+		drop(&theirs);
+		memset(mine.pinned->addr, 7, 5000);
+		expect_op("WRITE there", &a, IBV_WR_RDMA_WRITE, local(mine.pinned), 5000,
+			  (struct place){ 0x7000000064 + 4000, mr->rkey }, IBV_WC_SUCCESS);
+		vt_check(theirs.memory[4100] == 7 && theirs.memory[9099] == 7 && !theirs.memory[4099] &&
+			 !theirs.memory[9100], "the right bytes");
+		expect_op("a byte too far", &a, IBV_WR_RDMA_WRITE, local(mine.pinned), 2,
+			  (struct place){ 0x7000000064 + ROOM - 101, mr->rkey }, IBV_WC_REM_ACCESS_ERR);
+		ibv_dereg_mr(mr);
+	}
+	fresh();
+	mr = ibv_reg_mr(b.dev->pd, theirs.memory, ROOM, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND);
+	expect_op("WRITE without the right", &a, IBV_WR_RDMA_WRITE, local(mine.pinned), 8, at(mr, 0),
+		  IBV_WC_REM_ACCESS_ERR);
+	vt_check(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, DEMAND), "re-registered: access");
+	fresh();
+	drop(&theirs);
+	vt_check(moves(IBV_WR_RDMA_WRITE, mine.pinned, mr, 10, 50000), "and then it works");
+	vt_check(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ALL), "re-registered: pinned");
+	vt_check(moves(IBV_WR_RDMA_WRITE, mine.pinned, mr, 10, 50000), "pinned now");
+	vt_check(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, DEMAND), "re-registered: on demand again");
+	drop(&theirs);
+	vt_check(moves(IBV_WR_RDMA_WRITE, mine.pinned, mr, 10, 50000), "on demand again");
+	ibv_dereg_mr(mr);
+	mr = ibv_reg_mr(b.dev->pd, NULL, SIZE_MAX, DEMAND);
+	vt_check(!mr, "all memory at once (implicit) is refused: %s", mr ? "done" : strerror(errno));
+	mr = ibv_reg_mr(b.dev->pd, theirs.memory, 0, DEMAND);
+	vt_check(!mr, "no memory at all is refused: %s", mr ? "done" : strerror(errno));
+	mr = ibv_reg_mr(b.dev->pd, theirs.memory, 1UL << 46, DEMAND);
+	vt_check(!mr, "too much of it is refused: %s", mr ? "done" : strerror(errno));
+}
+
+static void advised(const char *what, enum ib_uverbs_advise_mr_advice how, uint32_t flags, struct ibv_mr *mr,
+		    struct ibv_pd *pd, uint64_t addr, uint32_t len, int wanted)
+{
+	struct ibv_sge sge = { addr, len, mr->lkey };
+	int rc = ibv_advise_mr(pd, how, flags, &sge, 1);
+
+	vt_check(rc == wanted, "advice: %s: %s", what, rc ? strerror(rc) : "done");
+}
+
+static unsigned long faults(struct end *e)
+{
+	unsigned long n = 0;
+	char path[200];
+	FILE *f;
+
+	/* the counters are read at most every 10 ms */
+	usleep(20000);
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/odp_page_faults",
+		 ibv_get_device_name(e->dev->ctx->device));
+	f = fopen(path, "r");
+	if (!f || fscanf(f, "%lu", &n) != 1)
+		n = 0;
+	if (f)
+		fclose(f);
+	return n;
+}
+
+static void advice_rules(void)
+{
+	const int read_only = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND, sync = IBV_ADVISE_MR_FLAG_FLUSH;
+	uint64_t start = (uintptr_t)theirs.memory;
+	struct ibv_mr *mr = ibv_reg_mr(b.dev->pd, theirs.memory, ROOM, read_only);
+	struct ibv_pd *pd = ibv_alloc_pd(b.dev->ctx);
+	struct ibv_mr unknown = { .lkey = theirs.mr->lkey ^ 0x80 };
+	unsigned long before;
+	int i;
+
+	drop(&theirs);
+	advised("to read, now", IBV_ADVISE_MR_ADVICE_PREFETCH, sync, theirs.mr, b.dev->pd, start, ROOM, 0);
+	advised("to write, now", IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, sync, theirs.mr, b.dev->pd, start + 1, ROOM - 1, 0);
+	before = faults(&b);
+	fresh();
+	/* nothing has taken the pages away since, unless the machine is short of memory */
+	vt_check(moves(IBV_WR_RDMA_WRITE, mine.pinned, theirs.mr, 0, ROOM) && faults(&b) == before,
+		 "advice: pages are there without a fault");
+	drop(&theirs);
+	memset(theirs.memory, 1, ROOM);
+	advised("what is there, now", IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT, sync, theirs.mr, b.dev->pd, start, ROOM, 0);
+	before = faults(&b);
+	vt_check(moves(IBV_WR_RDMA_WRITE, mine.pinned, theirs.mr, 0, ROOM) && faults(&b) == before,
+		 "advice: and those that were there without a fault");
+	for (i = 0; i < 3; i++) {
+		drop(&theirs);
+		advised("some time", i, 0, theirs.mr, b.dev->pd, start, ROOM, 0);
+		vt_check(moves(IBV_WR_RDMA_WRITE, mine.pinned, theirs.mr, 0, ROOM), "advice: and used at once");
+	}
+	advised("of no bytes", IBV_ADVISE_MR_ADVICE_PREFETCH, sync, theirs.mr, b.dev->pd, start, 0, 0);
+	advised("an unknown one", 9, sync, theirs.mr, b.dev->pd, start, 8, EOPNOTSUPP);
+	advised("an unknown key", IBV_ADVISE_MR_ADVICE_PREFETCH, sync, &unknown, b.dev->pd, start, 8, ENOENT);
+	advised("pinned memory", IBV_ADVISE_MR_ADVICE_PREFETCH, sync, theirs.pinned, b.dev->pd,
+		(uintptr_t)theirs.pinned->addr, 8, EINVAL);
+	advised("another PD", IBV_ADVISE_MR_ADVICE_PREFETCH, 0, theirs.mr, pd, start, 8, EPERM);
+	advised("to write what is for reading", IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0, mr, b.dev->pd, start, 8, EPERM);
+	advised("out of bounds", IBV_ADVISE_MR_ADVICE_PREFETCH, 0, theirs.mr, b.dev->pd, start + 1, ROOM, EFAULT);
+	munmap(theirs.memory + PAGE, PAGE);
+	advised("memory that is gone", IBV_ADVISE_MR_ADVICE_PREFETCH, sync, theirs.mr, b.dev->pd, start, ROOM, EFAULT);
+	advised("the same, without bringing it in", IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT, sync, theirs.mr, b.dev->pd,
+		start, PAGE, 0);
+	map_at(theirs.memory + PAGE, PAGE);
+	ibv_dereg_mr(mr);
+	ibv_dealloc_pd(pd);
+}
+
+/* a process that ends with everything under way leaves nothing behind */
+static void killed(int argc, char **argv)
+{
+	int i, status;
+	pid_t child;
+
+	for (i = 0; i < 3; i++) {
+		child = fork();
+		if (!child) {
+			optind = 1;
+			ends_open(argc, argv);
+			if (!freopen("/dev/null", "w", stdout))
+				_exit(1);
+			make_side(&mine, &a);
+			make_side(&theirs, &b);
+			alarm(0);
+			traffic("a process that is to be killed", MADV_DONTNEED, false);
+			traffic("a process that is to be killed", MADV_DONTNEED, false);
+			pause();
+		}
+		usleep(300000 + i * 50000);
+		kill(child, SIGKILL);
+		waitpid(child, &status, 0);
+	}
+	vt_check(WIFSIGNALED(status), "killed under traffic");
+}
+
+int main(int argc, char **argv)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	killed(argc, argv);
+	optind = 1;
+	ends_open(argc, argv);
+	make_side(&mine, &a);
+	make_side(&theirs, &b);
+	rdma("WRITE", IBV_WR_RDMA_WRITE, mine.mr, theirs.mr);
+	rdma("WRITE from pinned memory", IBV_WR_RDMA_WRITE, mine.pinned, theirs.mr);
+	rdma("WRITE to pinned memory", IBV_WR_RDMA_WRITE, mine.mr, theirs.pinned);
+	rdma("READ", IBV_WR_RDMA_READ, mine.mr, theirs.mr);
+	rdma("READ to pinned memory", IBV_WR_RDMA_READ, mine.pinned, theirs.mr);
+	rdma("READ from pinned memory", IBV_WR_RDMA_READ, mine.mr, theirs.pinned);
+	send_recv("SEND", mine.mr, theirs.mr);
+	send_recv("SEND from pinned memory", mine.pinned, theirs.mr);
+	send_recv("SEND to pinned memory", mine.mr, theirs.pinned);
+	atomics();
+	shared_receives();
+	datagrams();
+	gone();
+	forked();
+	registered();
+	advice_rules();
+	traffic("pages dropped under traffic", MADV_DONTNEED, false);
+	traffic("memory mapped anew under traffic", -1, false);
+	traffic("pages sent to swap under traffic", MADV_PAGEOUT, true);
+	deregistered();
+	destroyed();
+	ends_stop();
+	printf("%d wrong\n", vt_failures);
+	return vt_failures ? VT_WRONG : VT_OK;
+}
