@@ -50,14 +50,20 @@ static void club_join(struct club *c, int i)
 	club_ready(c->qp[i]);
 }
 
-static void club_open(struct club *c, struct kunit *test)
+/* Too large for the stack, and there is one at a time */
+static struct club the_club;
+
+static struct club *club_open(struct kunit *test)
 {
 	struct pair_config config = {};
+	struct club *c = &the_club;
 	int i;
 
+	memset(c, 0, sizeof(*c));
 	c->p = pair_create(test, &config);
 	for (i = 0; i < MEMBERS; i++)
 		club_join(c, i);
+	return c;
 }
 
 static void club_close(struct club *c)
@@ -161,56 +167,54 @@ static void club_recv_all(struct club *c)
 
 static void group_members(struct kunit *test)
 {
-	struct club c = {};
+	struct club *c = club_open(test);
 	struct sroce_train t;
 	struct bio_vec bv;
 
-	club_open(&c, test);
-	t = club_train(&c, &bv);
-	KUNIT_EXPECT_EQ(test, 0, sroce_group_attach(c.qp[0], &group_a));
-	KUNIT_EXPECT_EQ(test, 0, sroce_group_attach(c.qp[1], &group_a));
-	KUNIT_EXPECT_EQ(test, 0, sroce_group_attach(c.qp[1], &group_b));
-	KUNIT_EXPECT_EQ(test, 0, sroce_group_attach(c.qp[2], &group_b));
-	KUNIT_EXPECT_EQ(test, -EEXIST, sroce_group_attach(c.qp[2], &group_b));
-	KUNIT_EXPECT_EQ(test, 2, c.p->side[0].port.ngroups);
-	club_recv_all(&c);
-	club_receive(&c, &t, &group_a);
-	club_expect(&c, BIT(0) | BIT(1));
-	club_recv_all(&c);
-	club_receive(&c, &t, &group_b);
-	club_expect(&c, BIT(1) | BIT(2));
-	KUNIT_EXPECT_EQ(test, 0, sroce_group_detach(c.qp[1], &group_a));
-	KUNIT_EXPECT_EQ(test, -EINVAL, sroce_group_detach(c.qp[1], &group_a));
-	club_recv_all(&c);
-	club_receive(&c, &t, &group_a);
-	club_expect(&c, BIT(0));
-	KUNIT_EXPECT_EQ(test, 0, sroce_group_detach(c.qp[0], &group_a));
-	club_receive(&c, &t, &group_a);
-	club_expect(&c, 0);
-	KUNIT_EXPECT_EQ(test, 1, side_count(&c.p->side[0], SROCE_CNT_RX_NO_QP));
-	club_close(&c);
+	t = club_train(c, &bv);
+	KUNIT_EXPECT_EQ(test, 0, sroce_group_attach(c->qp[0], &group_a));
+	KUNIT_EXPECT_EQ(test, 0, sroce_group_attach(c->qp[1], &group_a));
+	KUNIT_EXPECT_EQ(test, 0, sroce_group_attach(c->qp[1], &group_b));
+	KUNIT_EXPECT_EQ(test, 0, sroce_group_attach(c->qp[2], &group_b));
+	KUNIT_EXPECT_EQ(test, -EEXIST, sroce_group_attach(c->qp[2], &group_b));
+	KUNIT_EXPECT_EQ(test, 2, c->p->side[0].port.ngroups);
+	club_recv_all(c);
+	club_receive(c, &t, &group_a);
+	club_expect(c, BIT(0) | BIT(1));
+	club_recv_all(c);
+	club_receive(c, &t, &group_b);
+	club_expect(c, BIT(1) | BIT(2));
+	KUNIT_EXPECT_EQ(test, 0, sroce_group_detach(c->qp[1], &group_a));
+	KUNIT_EXPECT_EQ(test, -EINVAL, sroce_group_detach(c->qp[1], &group_a));
+	club_recv_all(c);
+	club_receive(c, &t, &group_a);
+	club_expect(c, BIT(0));
+	KUNIT_EXPECT_EQ(test, 0, sroce_group_detach(c->qp[0], &group_a));
+	club_receive(c, &t, &group_a);
+	club_expect(c, 0);
+	KUNIT_EXPECT_EQ(test, 1, side_count(&c->p->side[0], SROCE_CNT_RX_NO_QP));
+	club_close(c);
 }
 
 /* A QP that ends is in no group any more */
 static void group_of_destroyed(struct kunit *test)
 {
-	struct club c = {};
+	struct club *c = club_open(test);
 	struct sroce_train t;
 	struct bio_vec bv;
 
-	club_open(&c, test);
-	t = club_train(&c, &bv);
-	sroce_group_attach(c.qp[0], &group_a);
-	sroce_group_attach(c.qp[0], &group_b);
-	sroce_group_attach(c.qp[1], &group_a);
-	sroce_qp_destroy(c.qp[0]);
-	c.qp[0] = NULL;
-	KUNIT_EXPECT_EQ(test, 1, c.p->side[0].port.ngroups);
-	club_recv_all(&c);
-	club_receive(&c, &t, &group_a);
-	club_receive(&c, &t, &group_b);
-	club_expect(&c, BIT(1));
-	club_close(&c);
+	t = club_train(c, &bv);
+	sroce_group_attach(c->qp[0], &group_a);
+	sroce_group_attach(c->qp[0], &group_b);
+	sroce_group_attach(c->qp[1], &group_a);
+	sroce_qp_destroy(c->qp[0]);
+	c->qp[0] = NULL;
+	KUNIT_EXPECT_EQ(test, 1, c->p->side[0].port.ngroups);
+	club_recv_all(c);
+	club_receive(c, &t, &group_a);
+	club_receive(c, &t, &group_b);
+	club_expect(c, BIT(1));
+	club_close(c);
 }
 
 /* --- what one member lacks, the others have ---------------------------------- */
@@ -218,112 +222,108 @@ static void group_of_destroyed(struct kunit *test)
 static void group_unequal(struct kunit *test)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_RTS, .qkey = QKEY + 1 };
-	struct club c = {};
+	struct club *c = club_open(test);
 	struct sroce_train t;
 	struct bio_vec bv;
 	struct side *s;
 	int i;
 
-	club_open(&c, test);
-	s = &c.p->side[0];
-	t = club_train(&c, &bv);
+	s = &c->p->side[0];
+	t = club_train(c, &bv);
 	for (i = 0; i < MEMBERS; i++)
-		sroce_group_attach(c.qp[i], &group_a);
+		sroce_group_attach(c->qp[i], &group_a);
 	/* No receive, another Q_Key, in error */
-	club_recv(&c, 1, GRH + LEN);
-	sroce_qp_modify(c.qp[1], &attr, IB_QP_STATE | IB_QP_QKEY, NULL);
+	club_recv(c, 1, GRH + LEN);
+	sroce_qp_modify(c->qp[1], &attr, IB_QP_STATE | IB_QP_QKEY, NULL);
 	attr.qp_state = IB_QPS_ERR;
-	sroce_qp_modify(c.qp[2], &attr, IB_QP_STATE, NULL);
-	club_recv(&c, 3, GRH + LEN);
-	club_receive(&c, &t, &group_a);
-	club_expect(&c, BIT(3));
+	sroce_qp_modify(c->qp[2], &attr, IB_QP_STATE, NULL);
+	club_recv(c, 3, GRH + LEN);
+	club_receive(c, &t, &group_a);
+	club_expect(c, BIT(3));
 	KUNIT_EXPECT_EQ(test, 1, side_count(s, SROCE_CNT_OUT_OF_BUFFER));
 	KUNIT_EXPECT_EQ(test, 1, side_count(s, SROCE_CNT_RX_BAD_QKEY));
 	KUNIT_EXPECT_EQ(test, 1, side_count(s, SROCE_CNT_RX_DISCARDS));
-	club_close(&c);
+	club_close(c);
 }
 
 static void group_too_short(struct kunit *test)
 {
-	struct club c = {};
+	struct club *c = club_open(test);
 	struct sroce_train t;
 	struct bio_vec bv;
 	struct ib_wc wc;
 
-	club_open(&c, test);
-	t = club_train(&c, &bv);
-	sroce_group_attach(c.qp[0], &group_a);
-	sroce_group_attach(c.qp[1], &group_a);
-	club_recv(&c, 0, GRH + LEN - 1);
-	club_receive(&c, &t, &group_a);
-	KUNIT_ASSERT_TRUE(test, side_poll(&c.p->side[0].rcq, &wc));
+	t = club_train(c, &bv);
+	sroce_group_attach(c->qp[0], &group_a);
+	sroce_group_attach(c->qp[1], &group_a);
+	club_recv(c, 0, GRH + LEN - 1);
+	club_receive(c, &t, &group_a);
+	KUNIT_ASSERT_TRUE(test, side_poll(&c->p->side[0].rcq, &wc));
 	KUNIT_EXPECT_EQ(test, IB_WC_LOC_LEN_ERR, wc.status);
-	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, sroce_qp_state(c.qp[0]));
-	club_recv(&c, 1, GRH + LEN);
-	club_receive(&c, &t, &group_a);
-	club_expect(&c, BIT(1));
-	club_close(&c);
+	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, sroce_qp_state(c->qp[0]));
+	club_recv(c, 1, GRH + LEN);
+	club_receive(c, &t, &group_a);
+	club_expect(c, BIT(1));
+	club_close(c);
 }
 
 /* What it has sent itself, not what another host's QP of that number sends */
 static void group_block_self(struct kunit *test)
 {
-	struct club c = {};
+	struct club *c = club_open(test);
 	struct sroce_train t;
 	struct bio_vec bv;
 
-	club_open(&c, test);
-	t = club_train(&c, &bv);
-	sroce_group_attach(c.qp[0], &group_a);
-	sroce_group_attach(c.qp[1], &group_a);
-	t.sqpn = c.qp[0]->qpn;
-	club_recv_all(&c);
-	club_receive_from(&c, &t, &group_a, true);
-	club_expect(&c, BIT(0) | BIT(1));
-	c.qp[0]->block_self = true;
-	club_recv_all(&c);
-	club_receive_from(&c, &t, &group_a, true);
-	club_expect(&c, BIT(1));
-	club_recv(&c, 1, GRH + LEN);
-	club_receive_from(&c, &t, &group_a, false);
-	club_expect(&c, BIT(0) | BIT(1));
-	t.sqpn = c.qp[1]->qpn;
-	club_recv_all(&c);
-	club_receive_from(&c, &t, &group_a, true);
-	club_expect(&c, BIT(0) | BIT(1));
-	club_close(&c);
+	t = club_train(c, &bv);
+	sroce_group_attach(c->qp[0], &group_a);
+	sroce_group_attach(c->qp[1], &group_a);
+	t.sqpn = c->qp[0]->qpn;
+	club_recv_all(c);
+	club_receive_from(c, &t, &group_a, true);
+	club_expect(c, BIT(0) | BIT(1));
+	c->qp[0]->block_self = true;
+	club_recv_all(c);
+	club_receive_from(c, &t, &group_a, true);
+	club_expect(c, BIT(1));
+	club_recv(c, 1, GRH + LEN);
+	club_receive_from(c, &t, &group_a, false);
+	club_expect(c, BIT(0) | BIT(1));
+	t.sqpn = c->qp[1]->qpn;
+	club_recv_all(c);
+	club_receive_from(c, &t, &group_a, true);
+	club_expect(c, BIT(0) | BIT(1));
+	club_close(c);
 }
 
 /* --- packets that are for no group ------------------------------------------- */
 
 static void group_odd_packets(struct kunit *test)
 {
-	struct club c = {};
+	struct club *c = club_open(test);
 	struct sroce_train t;
 	struct bio_vec bv;
 	struct side *s;
 
-	club_open(&c, test);
-	s = &c.p->side[0];
-	t = club_train(&c, &bv);
-	sroce_group_attach(c.qp[0], &group_a);
-	club_recv(&c, 0, GRH + LEN);
-	t.dqpn = c.qp[0]->qpn;
-	club_receive(&c, &t, &group_a);
+	s = &c->p->side[0];
+	t = club_train(c, &bv);
+	sroce_group_attach(c->qp[0], &group_a);
+	club_recv(c, 0, GRH + LEN);
+	t.dqpn = c->qp[0]->qpn;
+	club_receive(c, &t, &group_a);
 	t.dqpn = SROCE_QPN_MULTICAST;
 	t.service = SROCE_RC;
-	club_receive(&c, &t, &group_a);
-	club_expect(&c, 0);
+	club_receive(c, &t, &group_a);
+	club_expect(c, 0);
 	KUNIT_EXPECT_EQ(test, 2, side_count(s, SROCE_CNT_RX_DISCARDS));
 	t.service = SROCE_UD;
 	t.pkey = 0x8001;
-	club_receive(&c, &t, &group_a);
-	club_expect(&c, 0);
+	club_receive(c, &t, &group_a);
+	club_expect(c, 0);
 	KUNIT_EXPECT_EQ(test, 1, side_count(s, SROCE_CNT_RX_BAD_PKEY));
 	t.pkey = 0xffff;
-	club_receive(&c, &t, &group_a);
-	club_expect(&c, BIT(0));
-	club_close(&c);
+	club_receive(c, &t, &group_a);
+	club_expect(c, BIT(0));
+	club_close(c);
 }
 
 static struct kunit_case group_cases[] = {

@@ -26,22 +26,26 @@ static struct pair *xrc_pair(struct kunit *test)
 }
 
 /* Another queue of the target's host: of this domain, these keys */
-static void xrc_srq(struct side *s, struct sroce_srq *srq, struct ib_pd *pd,
-		    struct ib_xrcd *xrcd)
+static struct sroce_srq *xrc_srq(struct side *s, struct ib_pd *pd,
+				 struct ib_xrcd *xrcd)
 {
-	memset(srq, 0, sizeof(*srq));
+	struct kunit *test = s->pair->test;
+	struct sroce_srq *srq = kunit_kzalloc(test, sizeof(*srq), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, srq);
 	srq->port = &s->port;
 	srq->ibsrq.pd = pd;
 	srq->xrcd = xrcd;
 	srq->cq = &s->scq;
 	srq->max_sge = SROCE_MAX_SGE;
 	spin_lock_init(&srq->lock);
-	KUNIT_ASSERT_EQ(s->pair->test, 0,
+	KUNIT_ASSERT_EQ(test, 0,
 			sroce_ring_alloc(&srq->ring, 16,
 					 sizeof(struct sroce_recv_wqe) +
 					 SROCE_MAX_SGE *
 					 sizeof(struct sroce_sge)));
-	KUNIT_ASSERT_EQ(s->pair->test, 0, sroce_srq_publish(srq));
+	KUNIT_ASSERT_EQ(test, 0, sroce_srq_publish(srq));
+	return srq;
 }
 
 static void xrc_srq_end(struct sroce_srq *srq)
@@ -162,16 +166,16 @@ static void xrc_two_queues(struct kunit *test)
 {
 	struct pair *p = xrc_pair(test);
 	struct side *a = &p->side[0], *b = &p->side[1];
-	struct sroce_srq other;
+	struct sroce_srq *other;
 	struct work w;
 	u32 i;
 
-	xrc_srq(b, &other, &b->pd, &b->xrcd);
+	other = xrc_srq(b, &b->pd, &b->xrcd);
 	for (i = 0; i < 10; i++) {
 		side_recv(b, i, DST, 3 * MTU);
-		xrc_srq_recv(b, &other, 100 + i, DST, 3 * MTU);
+		xrc_srq_recv(b, other, 100 + i, DST, 3 * MTU);
 		work_send(a, &w, i, SRC, 3 * MTU);
-		w.wqe.remote_srqn = i % 3 ? 0 : other.srqn;
+		w.wqe.remote_srqn = i % 3 ? 0 : other->srqn;
 		side_post(a, &w);
 		side_expect_send(a, i, IB_WC_SUCCESS);
 	}
@@ -181,7 +185,7 @@ static void xrc_two_queues(struct kunit *test)
 	for (i = 0; i < 4; i++)
 		side_expect_send(b, 100 + i, IB_WC_SUCCESS);
 	side_expect_none(b);
-	xrc_srq_end(&other);
+	xrc_srq_end(other);
 }
 
 static void xrc_not_ready(struct kunit *test)
@@ -213,8 +217,8 @@ static void xrc_refused(struct pair *p, u64 wr_id, enum ib_wc_status status,
 /* A number of no queue, and that of one in another domain */
 static void xrc_wrong_queue(struct kunit *test)
 {
-	struct ib_xrcd elsewhere = {};
-	struct sroce_srq other;
+	static struct ib_xrcd elsewhere;
+	struct sroce_srq *other;
 	struct pair *p;
 	struct side *a;
 	struct work w;
@@ -229,21 +233,21 @@ static void xrc_wrong_queue(struct kunit *test)
 
 	p = xrc_pair(test);
 	a = &p->side[0];
-	xrc_srq(&p->side[1], &other, &p->side[1].pd, &elsewhere);
-	xrc_srq_recv(&p->side[1], &other, 5, DST, 100);
+	other = xrc_srq(&p->side[1], &p->side[1].pd, &elsewhere);
+	xrc_srq_recv(&p->side[1], other, 5, DST, 100);
 	work_send(a, &w, 1, SRC, 10);
-	w.wqe.remote_srqn = other.srqn;
+	w.wqe.remote_srqn = other->srqn;
 	side_post(a, &w);
 	xrc_refused(p, 1, IB_WC_REM_INV_REQ_ERR, IB_EVENT_QP_REQ_ERR);
-	KUNIT_EXPECT_EQ(test, 1, sroce_ring_pending(&other.ring));
-	xrc_srq_end(&other);
+	KUNIT_EXPECT_EQ(test, 1, sroce_ring_pending(&other->ring));
+	xrc_srq_end(other);
 }
 
 /* Its domain is the one that keys are checked against */
 static void xrc_keys(struct kunit *test)
 {
 	static const u8 ops[] = { SROCE_WR_RDMA_WRITE, SROCE_WR_RDMA_READ };
-	struct sroce_srq other;
+	struct sroce_srq *other;
 	struct pair *p;
 	struct side *a;
 	struct work w;
@@ -252,15 +256,15 @@ static void xrc_keys(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(ops); i++) {
 		p = xrc_pair(test);
 		a = &p->side[0];
-		xrc_srq(&p->side[1], &other, &p->side[1].other_pd,
-			&p->side[1].xrcd);
+		other = xrc_srq(&p->side[1], &p->side[1].other_pd,
+				&p->side[1].xrcd);
 		side_post(a, work_rdma(a, &w, ops[i], 1, SRC, DST, 1000));
 		side_expect_send(a, 1, IB_WC_SUCCESS);
 		work_rdma(a, &w, ops[i], 2, SRC, DST, 1000);
-		w.wqe.remote_srqn = other.srqn;
+		w.wqe.remote_srqn = other->srqn;
 		side_post(a, &w);
 		xrc_refused(p, 2, IB_WC_REM_ACCESS_ERR, IB_EVENT_QP_ACCESS_ERR);
-		xrc_srq_end(&other);
+		xrc_srq_end(other);
 		pair_exit(test);
 	}
 }
@@ -272,19 +276,19 @@ static void xrc_queue_gone(struct kunit *test)
 {
 	struct pair *p = xrc_pair(test);
 	struct side *a = &p->side[0], *b = &p->side[1];
-	struct sroce_srq other;
+	struct sroce_srq *other;
 	struct work w;
 
 	p->net.batch = 1;
-	xrc_srq(b, &other, &b->pd, &b->xrcd);
-	xrc_srq_recv(b, &other, 5, DST, 4 * MTU);
+	other = xrc_srq(b, &b->pd, &b->xrcd);
+	xrc_srq_recv(b, other, 5, DST, 4 * MTU);
 	work_send(a, &w, 1, SRC, 4 * MTU);
-	w.wqe.remote_srqn = other.srqn;
+	w.wqe.remote_srqn = other->srqn;
 	side_post(a, &w);
 	fake_net_deliver(&p->net);
 	fake_net_deliver(&p->net);
 	KUNIT_EXPECT_TRUE(test, b->qp->resp.have_wqe);
-	xrc_srq_end(&other);
+	xrc_srq_end(other);
 	xrc_refused(p, 1, IB_WC_REM_INV_REQ_ERR, IB_EVENT_QP_REQ_ERR);
 }
 
@@ -297,16 +301,16 @@ static void xrc_queue_gone_while_read(struct kunit *test)
 		  .verdict = FAKE_DROP },
 		{}
 	};
-	struct sroce_srq other;
+	struct sroce_srq *other;
 	struct work w;
 
 	pair_rules(p, rules);
-	xrc_srq(b, &other, &b->pd, &b->xrcd);
+	other = xrc_srq(b, &b->pd, &b->xrcd);
 	work_rdma(a, &w, SROCE_WR_RDMA_READ, 1, DST, SRC, 4 * MTU);
-	w.wqe.remote_srqn = other.srqn;
+	w.wqe.remote_srqn = other->srqn;
 	side_post(a, &w);
 	fake_net_deliver(&p->net);
-	xrc_srq_end(&other);
+	xrc_srq_end(other);
 	/* The repeated READ is not answered, like one of a region that is gone */
 	KUNIT_EXPECT_TRUE(test, pair_wait(p, &a->scq, 1));
 	side_expect_send(a, 1, IB_WC_RETRY_EXC_ERR);
@@ -319,12 +323,12 @@ static void xrc_queue_changed(struct kunit *test)
 	struct pair *p = xrc_pair(test);
 	struct side *a = &p->side[0], *b = &p->side[1];
 	struct sroce_train t = side_train(a, SROCE_OP_SEND, side_first_psn(a));
-	struct sroce_srq other;
+	struct sroce_srq *other;
 	struct bio_vec bv;
 
-	xrc_srq(b, &other, &b->pd, &b->xrcd);
+	other = xrc_srq(b, &b->pd, &b->xrcd);
 	side_recv(b, 1, DST, 4 * MTU);
-	xrc_srq_recv(b, &other, 5, DST, 4 * MTU);
+	xrc_srq_recv(b, other, 5, DST, 4 * MTU);
 	bvec_set_virt(&bv, a->mem, MTU);
 	t.bv = &bv;
 	t.bi.bi_size = MTU;
@@ -332,14 +336,14 @@ static void xrc_queue_changed(struct kunit *test)
 	side_inject(a, &t);
 	t.flags = SROCE_END;
 	t.psn++;
-	t.srqn = other.srqn;
+	t.srqn = other->srqn;
 	side_inject(a, &t);
 	fake_net_settle(&p->net);
 	side_expect_recv(b, 1, IB_WC_REM_INV_REQ_ERR);
 	KUNIT_EXPECT_EQ(test, 1, side_sent(b, SROCE_OP_ACK, SROCE_NAK_INV_REQ));
 	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, side_state(b));
-	KUNIT_EXPECT_EQ(test, 1, sroce_ring_pending(&other.ring));
-	xrc_srq_end(&other);
+	KUNIT_EXPECT_EQ(test, 1, sroce_ring_pending(&other->ring));
+	xrc_srq_end(other);
 }
 
 static void xrc_flush(struct kunit *test)
