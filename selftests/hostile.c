@@ -430,7 +430,10 @@ struct target {
 };
 
 static struct context ctx;
-static struct target qps[4];
+/* pairs: RC, UD, UC */
+#define NQPS 6
+static const uint8_t types[NQPS / 2] = { IB_UVERBS_QPT_RC, IB_UVERBS_QPT_UD, IB_UVERBS_QPT_UC };
+static struct target qps[NQPS];
 static struct ring cq_ring;
 /* guard, registered, guard */
 static uint8_t *memory;
@@ -481,20 +484,21 @@ static int modify(const struct target *t, uint8_t state, uint32_t mask, uint32_t
 		IB_USER_VERBS_CMD_MODIFY_QP, &cmd, sizeof(cmd), NULL, 0, NULL, 0, NULL, 0 });
 }
 
-/* pairs 0-1 are connected RC queue pairs, 2-3 UD ones */
+/* 0-1 are connected to each other, and so on */
 static int revive(int i)
 {
 	struct target *t = &qps[i];
-	bool ud = i >= 2;
+	bool ud = types[i / 2] == IB_UVERBS_QPT_UD, rel = types[i / 2] == IB_UVERBS_QPT_RC;
 	int rc;
 
 	rc = modify(t, IBV_QPS_RESET, IBV_QP_STATE, 0, ud);
 	rc = rc ? rc : modify(t, IBV_QPS_INIT, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 			      (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS), 0, ud);
 	rc = rc ? rc : modify(t, IBV_QPS_RTR, IBV_QP_STATE | (ud ? 0 : IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-			      IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), qps[i ^ 1].qpn, ud);
-	return rc ? rc : modify(t, IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_SQ_PSN | (ud ? 0 : IBV_QP_TIMEOUT |
-			      IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC), 0, ud);
+			      IBV_QP_RQ_PSN) | (rel ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0),
+			      qps[i ^ 1].qpn, ud);
+	return rc ? rc : modify(t, IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_SQ_PSN | (rel ? IBV_QP_TIMEOUT |
+			      IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0), 0, ud);
 }
 
 static void build_targets(void)
@@ -515,18 +519,18 @@ static void build_targets(void)
 	lkey = mr.lkey;
 	rkey = mr.rkey;
 	cq_ring = map_ring(&cq_out.ring);
-	for (i = 0; i < 4; i++) {
+	for (i = 0; i < NQPS; i++) {
 		struct ib_uverbs_create_qp cmd;
 		struct ib_uverbs_create_qp_resp resp;
 		struct sroce_create_qp_resp out;
 
-		qp_command(&cmd, ctx.pd, cq, i < 2 ? IB_UVERBS_QPT_RC : IB_UVERBS_QPT_UD);
+		qp_command(&cmd, ctx.pd, cq, types[i / 2]);
 		rc = create_qp(ctx.fd, &cmd, &qp_in, sizeof(qp_in), &resp, &out, sizeof(out));
 		if (rc)
 			vt_die(VT_SETUP, "create qp: %s", strerror(rc));
 		qps[i] = (struct target){ resp.qp_handle, resp.qpn, map_ring(&out.sq), map_ring(&out.rq) };
 	}
-	for (i = 0; i < 4; i++) {
+	for (i = 0; i < NQPS; i++) {
 		rc = revive(i);
 		if (rc)
 			vt_die(VT_SETUP, "qp %d to RTS: %s", i, strerror(rc));
@@ -615,7 +619,7 @@ static void *poster(void *arg)
 	struct vt_rng rng = { vt_mix(seed + (uintptr_t)arg) };
 
 	while (!stop) {
-		struct target *t = &qps[vt_below(&rng, 4)];
+		struct target *t = &qps[vt_below(&rng, NQPS)];
 		struct ring *r = vt_below(&rng, 3) ? &t->sq : &t->rq;
 		uint32_t n = 1 + vt_below(&rng, 8), prod = __atomic_load_n(&r->hdr->prod, __ATOMIC_ACQUIRE);
 
@@ -640,7 +644,7 @@ static void *scribbler(void *arg)
 	uint32_t i;
 
 	while (!stop) {
-		struct target *t = &qps[vt_below(&rng, 4)];
+		struct target *t = &qps[vt_below(&rng, NQPS)];
 		struct ring *r = vt_below(&rng, 2) ? &t->sq : vt_below(&rng, 2) ? &t->rq : &cq_ring;
 
 		switch (vt_below(&rng, 12)) {
@@ -671,7 +675,7 @@ static void *reviver(void *unused)
 	struct vt_rng rng = { vt_mix(seed + 200) };
 
 	while (!stop) {
-		int i = vt_below(&rng, 4);
+		int i = vt_below(&rng, NQPS);
 
 		/* the rings' private indices begin at 0 again */
 		if (!vt_below(&rng, 4)) {
@@ -681,7 +685,7 @@ static void *reviver(void *unused)
 		if (!revive(i))
 			revived++;
 		if (!vt_below(&rng, 8))
-			modify(&qps[i], vt_below(&rng, 7), IBV_QP_STATE, 0, i >= 2);
+			modify(&qps[i], vt_below(&rng, 7), IBV_QP_STATE, 0, types[i / 2] == IB_UVERBS_QPT_UD);
 		usleep(vt_below(&rng, 3000));
 	}
 	return NULL;
@@ -704,7 +708,7 @@ static void *churner(void *unused)
 		create_cq(c.fd, 1 + vt_below(&rng, 5000), &in, sizeof(in), &cq, &out, sizeof(out));
 		if (n_others)
 			ioctl(c.doorbell, SROCE_IOC_DOORBELL, others[vt_below(&rng, n_others)]);
-		ioctl(c.doorbell, SROCE_IOC_DOORBELL, qps[vt_below(&rng, 4)].qpn);
+		ioctl(c.doorbell, SROCE_IOC_DOORBELL, qps[vt_below(&rng, NQPS)].qpn);
 		close_context(&c);
 	}
 	return NULL;
