@@ -99,15 +99,6 @@ static inline bool sroce_gap_again(struct sroce_gap *gap, u32 psn)
  */
 void sroce_half_queue(struct sroce_half *half);
 
-/**
- * sroce_half_later() - have a half run on this CPU behind the packets at hand
- * @half: requester or responder of a QP the caller holds
- *
- * In a tasklet, which comes when the netdevs' softirq has nothing more.
- * Context: bottom halves off.
- */
-void sroce_half_later(struct sroce_half *half);
-
 /* The same from anywhere: a tasklet runs it. Context: any. */
 void sroce_half_kick(struct sroce_half *half);
 
@@ -514,9 +505,6 @@ int sroce_place_rkey(struct sroce_qp *qp, struct sroce_train *t);
 /* The message that ends with @t is complete, and has a receive work request */
 void sroce_message_received(struct sroce_qp *qp, const struct sroce_train *t,
 			    u8 opcode, u32 len);
-
-/* Is an ACK all that it owes? Context: responder lock held */
-bool sroce_responder_may_wait(const struct sroce_qp *qp);
 
 /* Forget the message in progress and every queued answer */
 void sroce_responder_reset(struct sroce_responder *resp);

@@ -73,31 +73,20 @@ static void sroce_packet(struct sroce_qp *qp, struct sroce_rx *rx)
 		sroce_request(qp, t, info);
 }
 
-/*
- * Behind so much the next train of a stream is likely to follow, and one ACK
- * will do for both. Less may be all there is, with somebody waiting for it.
- */
-#define SROCE_STREAM_TRAIN (16 * 1024)
-
 /* Everything for one half that comes in a row */
 static bool sroce_receive_half(struct sroce_qp *qp, struct sroce_half *half,
 			       struct sroce_rx *rx, bool responses)
 {
 	bool again = false;
-	u32 bytes = 0;
 	bool more;
 
 	spin_lock(&half->lock);
 	do {
-		bytes += rx->t.bi.bi_size;
 		sroce_packet(qp, rx);
 		more = rx->next(rx);
 	} while (more && rx->t.dqpn == qp->qpn &&
 		 sroce_op_is_response(rx->t.op) == responses);
-	if (!responses && bytes >= SROCE_STREAM_TRAIN &&
-	    sroce_responder_may_wait(qp))
-		sroce_half_later(half);
-	else if (!qp->dead)
+	if (!qp->dead)
 		again = half->run(half);
 	spin_unlock(&half->lock);
 	if (again)

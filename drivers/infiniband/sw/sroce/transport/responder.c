@@ -824,14 +824,6 @@ void sroce_responder_reset(struct sroce_responder *resp)
 		memset(resp->res, 0, resp->nres * sizeof(*resp->res));
 }
 
-bool sroce_responder_may_wait(const struct sroce_qp *qp)
-{
-	const struct sroce_responder *resp = &qp->resp;
-
-	return resp->ack == SROCE_ACK_OWED && !resp->fatal && !qp->dead &&
-	       resp->job_head == resp->job_tail;
-}
-
 static void sroce_responder_inbox(struct sroce_qp *qp)
 {
 	struct sroce_parcel *p;

@@ -21,7 +21,6 @@
 struct sroce_runq {
 	spinlock_t lock;
 	struct list_head halves;
-	struct list_head later;		/* for the tasklet */
 	struct list_head cqs;
 	bool running;
 	struct tasklet_struct tasklet;
@@ -30,38 +29,27 @@ struct sroce_runq {
 
 static DEFINE_PER_CPU(struct sroce_runq, sroce_runqs);
 
-static bool sroce_half_enqueue(struct sroce_runq *rq, struct list_head *list,
-			       struct sroce_half *half)
+static bool sroce_half_enqueue(struct sroce_runq *rq, struct sroce_half *half)
 {
 	if (test_and_set_bit(0, &half->queued))
 		return false;
 	sroce_qp_hold(half->qp);
 	sroce_lock(&rq->lock);
-	list_add_tail(&half->node, list);
+	list_add_tail(&half->node, &rq->halves);
 	sroce_unlock(&rq->lock);
 	return true;
 }
 
 void sroce_half_queue(struct sroce_half *half)
 {
-	struct sroce_runq *rq = this_cpu_ptr(&sroce_runqs);
-
-	sroce_half_enqueue(rq, &rq->halves, half);
-}
-
-void sroce_half_later(struct sroce_half *half)
-{
-	struct sroce_runq *rq = this_cpu_ptr(&sroce_runqs);
-
-	if (sroce_half_enqueue(rq, &rq->later, half))
-		tasklet_schedule(&rq->tasklet);
+	sroce_half_enqueue(this_cpu_ptr(&sroce_runqs), half);
 }
 
 void sroce_half_kick(struct sroce_half *half)
 {
 	struct sroce_runq *rq = get_cpu_ptr(&sroce_runqs);
 
-	if (sroce_half_enqueue(rq, &rq->halves, half))
+	if (sroce_half_enqueue(rq, half))
 		tasklet_schedule(&rq->tasklet);
 	put_cpu_ptr(&sroce_runqs);
 }
@@ -180,12 +168,7 @@ void sroce_run_pending(void)
 
 static void sroce_run_tasklet(struct tasklet_struct *t)
 {
-	struct sroce_runq *rq = container_of(t, struct sroce_runq, tasklet);
-
-	spin_lock(&rq->lock);
-	list_splice_tail_init(&rq->later, &rq->halves);
-	spin_unlock(&rq->lock);
-	sroce_runq_run(rq);
+	sroce_runq_run(container_of(t, struct sroce_runq, tasklet));
 }
 
 void sroce_half_run(struct sroce_half *half)
@@ -299,7 +282,6 @@ int sroce_transport_init(void)
 		rq = per_cpu_ptr(&sroce_runqs, cpu);
 		spin_lock_init(&rq->lock);
 		INIT_LIST_HEAD(&rq->halves);
-		INIT_LIST_HEAD(&rq->later);
 		INIT_LIST_HEAD(&rq->cqs);
 		tasklet_setup(&rq->tasklet, sroce_run_tasklet);
 	}
