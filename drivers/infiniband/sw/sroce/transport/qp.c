@@ -283,9 +283,6 @@ static void sroce_flush_half(struct sroce_half *half,
 {
 	u32 done = 0;
 
-	/* An XRC target has no send queue, an initiator no receive queue */
-	if (!ring->hdr)
-		return;
 	do {
 		sroce_half_run(half);
 		done += SROCE_FLUSH_BUDGET;
