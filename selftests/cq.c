@@ -6,7 +6,6 @@
  *	cq -d DEVICE -i IP [-D DEVICE_OF_PEER -I IP_OF_PEER]
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -434,22 +433,7 @@ static const char *const rxe_deviates[] = { "a completion in error: an event", N
 
 int main(int argc, char **argv)
 {
-	const char *device[2] = {}, *ip[2] = {};
-	int c;
-
-	while ((c = getopt(argc, argv, "d:i:D:I:")) != -1) {
-		switch (c) {
-		case 'd': device[0] = optarg; break;
-		case 'i': ip[0] = optarg; break;
-		case 'D': device[1] = optarg; break;
-		case 'I': ip[1] = optarg; break;
-		default: vt_die(VT_SETUP, "see the top of cq.c");
-		}
-	}
-	for (c = 0; c < (device[1] ? 2 : 1); c++)
-		vt_open(&devs[c], device[c], ip[c], -1);
-	peer_dev = &devs[device[1] ? 1 : 0];
-	fcntl(peer_dev->ctx->async_fd, F_SETFL, O_NONBLOCK);
+	peer_dev = &devs[vt_open_hosts(argc, argv, devs, NULL) - 1];
 	vt_rxe_deviates = rxe_deviates;
 	mr[0] = vt_mr(&devs[0], 4096, IBV_ACCESS_LOCAL_WRITE);
 	mr[1] = vt_mr(peer_dev, 4096, IBV_ACCESS_LOCAL_WRITE);

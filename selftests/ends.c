@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include <errno.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "ends.h"
@@ -29,25 +28,10 @@ static void make_end(struct end *e, struct vt_dev *dev)
 
 void ends_open(int argc, char **argv)
 {
-	const char *device[2] = {}, *ip[2] = {};
-	int c;
+	int hosts = vt_open_hosts(argc, argv, devs, &ends_short);
 
-	while ((c = getopt(argc, argv, "d:i:D:I:s")) != -1) {
-		switch (c) {
-		case 'd': device[0] = optarg; break;
-		case 'i': ip[0] = optarg; break;
-		case 'D': device[1] = optarg; break;
-		case 'I': ip[1] = optarg; break;
-		case 's': ends_short = true; break;
-		default: vt_die(VT_SETUP, "arguments: -d DEVICE -i IP [-D DEVICE_OF_PEER -I IP_OF_PEER] [-s]");
-		}
-	}
-	for (c = 0; c < (device[1] ? 2 : 1); c++) {
-		vt_open(&devs[c], device[c], ip[c], -1);
-		fcntl(devs[c].ctx->async_fd, F_SETFL, O_NONBLOCK);
-	}
 	make_end(&a, &devs[0]);
-	make_end(&b, &devs[device[1] ? 1 : 0]);
+	make_end(&b, &devs[hosts - 1]);
 }
 
 static void forget(struct end *e)

@@ -914,25 +914,11 @@ static void datagram_errors(void)
 
 int main(int argc, char **argv)
 {
-	const char *device[2] = {}, *ip[2] = {};
-	int c;
+	int hosts = vt_open_hosts(argc, argv, devs, NULL);
 
-	while ((c = getopt(argc, argv, "d:i:D:I:")) != -1) {
-		switch (c) {
-		case 'd': device[0] = optarg; break;
-		case 'i': ip[0] = optarg; break;
-		case 'D': device[1] = optarg; break;
-		case 'I': ip[1] = optarg; break;
-		default: vt_die(VT_SETUP, "see the top of qpstate.c");
-		}
-	}
-	for (c = 0; c < (device[1] ? 2 : 1); c++) {
-		vt_open(&devs[c], device[c], ip[c], -1);
-		fcntl(devs[c].ctx->async_fd, F_SETFL, O_NONBLOCK);
-	}
 	vt_rxe_deviates = rxe_deviates;
 	make_end(&a, &devs[0]);
-	make_end(&b, &devs[device[1] ? 1 : 0]);
+	make_end(&b, &devs[hosts - 1]);
 	transitions(IBV_QPT_RC, "RC");
 	transitions(IBV_QPT_UD, "UD");
 	attributes(IBV_QPT_RC, "RC");

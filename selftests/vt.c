@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -192,6 +193,30 @@ void vt_open(struct vt_dev *dev, const char *name, const char *ip, int gid_index
 	if (!dev->pd)
 		vt_die(VT_SETUP, "alloc pd: %s", strerror(errno));
 	choose_gid(dev, ip, gid_index);
+}
+
+int vt_open_hosts(int argc, char **argv, struct vt_dev devs[2], bool *less)
+{
+	const char *device[2] = {}, *ip[2] = {};
+	int c, n;
+
+	while ((c = getopt(argc, argv, less ? "d:i:D:I:s" : "d:i:D:I:")) != -1) {
+		switch (c) {
+		case 'd': device[0] = optarg; break;
+		case 'i': ip[0] = optarg; break;
+		case 'D': device[1] = optarg; break;
+		case 'I': ip[1] = optarg; break;
+		case 's': *less = true; break;
+		default: vt_die(VT_SETUP, "arguments: -d DEVICE -i IP [-D DEVICE_OF_PEER -I IP_OF_PEER]%s",
+				less ? " [-s]" : "");
+		}
+	}
+	n = device[1] ? 2 : 1;
+	for (c = 0; c < n; c++) {
+		vt_open(&devs[c], device[c], ip[c], -1);
+		fcntl(devs[c].ctx->async_fd, F_SETFL, O_NONBLOCK);
+	}
+	return n;
 }
 
 void vt_close(struct vt_dev *dev)

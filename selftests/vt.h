@@ -78,6 +78,11 @@ struct vt_dev {
  * the one of address @ip, or (when NULL) an IPv4 one, or any global one.
  */
 void vt_open(struct vt_dev *dev, const char *name, const char *ip, int gid_index);
+/*
+ * Open what -d DEVICE -i IP [-D DEVICE_OF_PEER -I IP_OF_PEER] names, with asynchronous events that do not block, and
+ * return how many devices that is. With @less there is an option -s, which sets it.
+ */
+int vt_open_hosts(int argc, char **argv, struct vt_dev devs[2], bool *less);
 void vt_close(struct vt_dev *dev);
 union ibv_gid vt_gid_of_ip(const char *ip);
 
