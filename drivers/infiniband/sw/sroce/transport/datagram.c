@@ -30,13 +30,13 @@ static int sroce_gather_datagram(struct sroce_gather *g, struct sroce_qp *qp,
 
 	if (slot->wqe.flags & SROCE_SEND_INLINE) {
 		g->nbv = sroce_bvec_from_virt(g->bv, ARRAY_SIZE(g->bv),
-					      sroce_swqe_data(slot),
+					      slot->inline_data,
 					      slot->length);
 		g->len = slot->length;
 		return 0;
 	}
-	err = sroce_gather_sges(g, qp, sroce_swqe_data(slot),
-				slot->wqe.num_sge, 0, 0, slot->length);
+	err = sroce_gather_sges(g, qp, slot->sge, slot->wqe.num_sge, 0, 0,
+				slot->length);
 	return err == -EAGAIN ? sroce_fault_gather(&qp->req.half, g, 0) : err;
 }
 

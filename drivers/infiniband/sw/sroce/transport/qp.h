@@ -148,8 +148,9 @@ enum sroce_swqe_state {
  * @chunk: READ: PSNs that one request asks for
  * @status: why it cannot be sent, an ib_wc_status; the QP fails when all
  *	earlier ones are complete
+ * @inline_data: in the ring, of SROCE_SEND_INLINE
  * @wqe: validated copy of the header
- * @data: elements or inline data
+ * @sge: copy of the elements, as many as the QP may have
  */
 struct sroce_swqe {
 	u8 state;
@@ -159,8 +160,9 @@ struct sroce_swqe {
 	u32 npsn;
 	u32 length;
 	u32 chunk;
+	const void *inline_data;
 	struct sroce_send_wqe wqe;
-	u8 data[];
+	struct sroce_sge sge[];
 };
 
 /**

@@ -273,7 +273,7 @@ int sroce_gather_sges(struct sroce_gather *g, struct sroce_qp *qp,
 	return 0;
 }
 
-int sroce_transport_init(void)
+static void sroce_runqs_init(void)
 {
 	struct sroce_runq *rq;
 	int cpu;
@@ -285,7 +285,29 @@ int sroce_transport_init(void)
 		INIT_LIST_HEAD(&rq->cqs);
 		tasklet_setup(&rq->tasklet, sroce_run_tasklet);
 	}
-	return sroce_faults_start();
+}
+
+int __init sroce_transport_init(void)
+{
+	int err;
+
+	sroce_runqs_init();
+	err = sroce_numbers_start();
+	if (err)
+		return err;
+	err = sroce_qps_start();
+	if (err)
+		goto err_numbers;
+	err = sroce_faults_start();
+	if (err)
+		goto err_qps;
+	return 0;
+
+err_qps:
+	sroce_qps_stop();
+err_numbers:
+	sroce_numbers_stop();
+	return err;
 }
 
 void sroce_transport_exit(void)
@@ -300,4 +322,6 @@ void sroce_transport_exit(void)
 		tasklet_kill(&per_cpu_ptr(&sroce_runqs, cpu)->tasklet);
 	/* QPs are freed after a grace period, by code of this module */
 	rcu_barrier();
+	sroce_qps_stop();
+	sroce_numbers_stop();
 }
