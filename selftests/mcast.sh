@@ -54,6 +54,18 @@ groups() {
 
 is_in() { echo "ip -n $B maddr show dev veth0 | grep -qw $1"; }
 
+# cable NAME few|all : what of 200 datagrams between hosts A and B comes down the cable to host C
+cable() {
+	local name=$1 packets
+	packets=$(in_ns $C cat /sys/class/net/veth0/statistics/rx_packets)
+	run_pair 40 $A "mckey -b $IP_A -m $GROUP4 -C 200 -S 500" $B "mckey -s -b $IP_B -m $GROUP4 -C 200 -S 500"
+	result $? "$name: mckey between hosts A and B"
+	packets=$(($(in_ns $C cat /sys/class/net/veth0/statistics/rx_packets) - packets))
+	note "$packets packets came to host C"
+	if [ "$2" = few ]; then [ $packets -lt 100 ]; else [ $packets -ge 200 ]; fi
+	result $? "$name: $2 of them come to host C, which is not a member"
+}
+
 # mckey prints how many it has sent or got, and succeeds whatever that is
 mckey_case() {
 	run_pair 40 $A "mckey -b $IP_A -m $GROUP4 -C 20 -S 500" $B "mckey -s -b $IP_B -m $GROUP4 -C 20 -S 500"
@@ -69,11 +81,13 @@ if ! three_up 0; then
 fi
 groups "IPv4" $GROUP4 "$(is_in $GROUP4)" $IP_A $IP_B $IP_C
 groups "IPv6" $GROUP6 "$(is_in $GROUP6)" $IP6_A $IP6_B $IP6_C
+cable "without snooping" all
 if three_up 1 && in_ns $SWITCH [ -e /sys/class/net/br0/bridge/multicast_snooping ]; then
 	# the switch has asked, and nobody has answered
 	sleep 2
 	groups "IPv4, snooping" $GROUP4 "$(is_in $GROUP4)" $IP_A $IP_B $IP_C
 	groups "IPv6, snooping" $GROUP6 "$(is_in $GROUP6)" $IP6_A $IP6_B $IP6_C
+	cable "snooping" few
 else
 	ktap_skip "snooping" "the bridge of this kernel does not snoop"
 fi

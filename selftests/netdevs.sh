@@ -86,8 +86,10 @@ team_mode() {
 		    body = struct.pack("BBH", cmd, 1, 0) + attrs
 		    s.send(struct.pack("IHHII", len(body) + 16, family, 1 if family == 16 else 5, 1, 0) + body)
 		    answer = s.recv(65536)
-		    if struct.unpack_from("H", answer, 4)[0] == 2 and struct.unpack_from("i", answer, 16)[0]:
-		        sys.exit("netlink error %d" % struct.unpack_from("i", answer, 16)[0])
+		    error = struct.unpack_from("i", answer, 16)[0] if struct.unpack_from("H", answer, 4)[0] == 2 else 0
+		    # ESRCH: done, and nobody listens to the news
+		    if error not in (0, -3):
+		        sys.exit("netlink error %d" % error)
 		    return answer
 		answer = ask(16, 3, attr(2, b"team\0"))
 		at, family = 20, None
