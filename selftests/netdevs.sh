@@ -108,8 +108,9 @@ team_mode() {
 		    option(b"activeport\0", 3, struct.pack("I", socket.if_nametoindex(sys.argv[1])))
 	END
 }
+# Nor does anything but teamd see to the addresses
 make_team() {
-	ip -n "$1" link add t0 type team && team_mode "$1" mode && enslave "$1" veth0 && team_mode "$1" veth0 &&
+	ip -n "$1" link add t0 address "$(in_ns "$1" cat /sys/class/net/veth0/address)" type team && team_mode "$1" mode && enslave "$1" veth0 && team_mode "$1" veth0 &&
 		ip -n "$1" link set t0 mtu 9000
 }
 
@@ -294,10 +295,12 @@ if both make_bond 2>/dev/null && second_cable; then
 	both top_addresses
 	link_add $A $DEV_A t0 && link_add $B $DEV_B t0
 	number=$(dev_number $A $DEV_A)
-	traffic_start 8 $TOP_A $TOP_B
+	traffic_start $((5 + 3 * SLOW)) $TOP_A $TOP_B
 	for netdev in "$(active_slave $A)" veth1 veth0; do
 		is_active "$netdev" && fail_over "$netdev"
 	done
+	kill -0 "${traffic[1]}" 2>/dev/null
+	result $? "bond: there was traffic all the time"
 	traffic_end "bond: connections outlive the fail-overs" 0
 	[ "$(dev_number $A $DEV_A)" = "$number" ]
 	result $? "bond: it is still the same device"
@@ -315,7 +318,7 @@ if both make_bond 2>/dev/null && second_cable; then
 	lacks_gid $A ${DEV_A}1 $TOP_A
 	result $? "slaves: the GID is with the device of the active one"
 	cm "slaves: rdma_cm" $TOP_A $TOP_B
-	traffic_start 5 $TOP_A $TOP_B
+	traffic_start $((5 + 3 * SLOW)) $TOP_A $TOP_B
 	fail_over veth0
 	eventually "slaves: the GID moves" eval "has_gid $A ${DEV_A}1 $TOP_A && lacks_gid $A $DEV_A $TOP_A && has_gid $B ${DEV_B}1 $TOP_B"
 	cm "slaves, after a fail-over: rdma_cm" $TOP_A $TOP_B
@@ -332,7 +335,7 @@ if both make_vlan; then
 	link_add $A $DEV_A && link_add $B $DEV_B && wait_gids $A $DEV_A t0 && wait_gids $B $DEV_B t0
 	number=$(dev_number $A $DEV_A)
 	for way in "VLAN deleted" "VLAN down and up" "VLAN renamed"; do
-		traffic_start 5 $TOP_A $TOP_B
+		traffic_start $((3 + 2 * SLOW)) $TOP_A $TOP_B
 		sleep 1
 		case $way in
 		*deleted)
