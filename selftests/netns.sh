@@ -6,6 +6,7 @@
 . "$(dirname "$0")/traffic.sh"
 
 third_down() {
+	ip netns del srtest_d 2>/dev/null
 	ip netns list 2>/dev/null | grep -qw $C || return 0
 	ip -n $C link del veth0 2>/dev/null
 	ip netns del $C
@@ -216,5 +217,40 @@ else
 	ktap_skip "a GID of another namespace is refused" "no VLANs in this kernel"
 fi
 third_down
+
+# storm SECONDS : netdev, device and processes come and go, none waiting for the other
+storm() {
+	local end=$((SECONDS + $1))
+	while [ $SECONDS -lt $end ]; do
+		move_netdev $A $C
+		move_netdev $C $A
+	done &
+	while [ $SECONDS -lt $end ]; do
+		in_ns $A rdma link add $DEV_A type "$DRIVER" netdev veth0 || in_ns $C rdma link add $DEV_A type "$DRIVER" netdev veth0
+		sleep "0.$((RANDOM % 5))"
+		in_ns $A rdma link del $DEV_A
+	done &
+	while [ $SECONDS -lt $end ]; do
+		timeout "0.$((1 + RANDOM % 5))" ip netns exec $A "$STRAY" -d $DEV_A -i $IP_A
+	done &
+	while [ $SECONDS -lt $end ]; do
+		timeout 2 ip netns exec $B ping -q -c 3 -i 0.2 $IP_A
+		host_ns srtest_d && ip netns del srtest_d
+	done &
+	wait
+}
+
+devices_up 9000
+host_ns $C
+short_orphans
+storm $((6 * SLOW)) >"$TMP/out" 2>&1
+in_ns $A rdma link del $DEV_A 2>/dev/null
+in_ns $A test -e /sys/class/net/veth0
+result $? "a storm of moves: the netdev is where it was"
+expect "a storm of moves: a device is made again" link_add $A $DEV_A
+verify "a storm of moves: it works" $IP_A $IP_B
+third_down
 hosts_down
+! rdma link show | grep -q srt_
+result $? "a storm of moves: no device is left over"
 ktap_end
