@@ -22,12 +22,13 @@ top_addresses() {
 
 sent_bytes() { in_ns "$1" cat "/sys/class/net/$2/statistics/tx_bytes"; }
 
-# talk NAME : everything over t0, and it does go through t0
+# talk NAME [OPTIONS] : everything over t0, and it does go through t0
 talk() {
 	local name=$1 before
+	shift
 	before=$(sent_bytes $A t0)
-	verify "$name: IPv4" $TOP_A $TOP_B
-	verify "$name: IPv6" $TOP6_A $TOP6_B
+	verify "$name: IPv4" $TOP_A $TOP_B "$@"
+	verify "$name: IPv6" $TOP6_A $TOP6_B "$@"
 	datagrams "$name: datagrams" $TOP_A $TOP_B
 	[ "$(($(sent_bytes $A t0) - before))" -gt 100000 ]
 	result $? "$name: what host A sent went through it"
@@ -197,7 +198,8 @@ if wait_for 3 ip -n $B link show t0; then
 	guid=$(in_ns $A cat /sys/class/infiniband/$DEV_A/node_guid)
 	[ "$guid" != 0000:0000:0000:0000 ] && [ "$guid" != 0200:00ff:fe00:0000 ]
 	result $? "tun: a GUID of its own ($guid)"
-	talk "tun"
+	# each packet goes through a process, and its queue is short
+	talk "tun" -T 18 -q 2 -m 65536
 else
 	ktap_skip "tun" "$(tail -n 1 "$TMP/out")"
 fi
