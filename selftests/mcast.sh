@@ -30,10 +30,12 @@ plug() {
 # A switch asks who is there before it believes that somebody is not.
 switch_up() {
 	host_ns $SWITCH || return
-	ip -n $SWITCH link add br0 mtu 9000 type bridge mcast_snooping "$1" mcast_querier "$1" \
+	ip -n $SWITCH link add br0 mtu 9000 type bridge mcast_snooping "$1" \
 		mcast_query_response_interval 10 mcast_startup_query_interval 20 mcast_last_member_interval 10 || return
 	ip -n $SWITCH addr add 10.98.0.254/24 dev br0
 	ip -n $SWITCH link set br0 up
+	# by itself: it sends everything everywhere for as long as the interval of before says, 10 s
+	ip -n $SWITCH link set br0 type bridge mcast_querier "$1"
 }
 
 three_up() {
@@ -62,6 +64,7 @@ cable() {
 	result $? "$name: mckey between hosts A and B"
 	bytes=$(($(in_ns $C cat /sys/class/net/veth0/statistics/rx_bytes) - bytes))
 	note "$bytes bytes came to host C"
+	in_ns $SWITCH bridge mdb show | notes
 	if [ "$2" = few ]; then [ $bytes -lt 20000 ]; else [ $bytes -ge 100000 ]; fi
 	result $? "$name: $2 of them come to host C, which is not a member"
 }
