@@ -316,21 +316,29 @@ static u32 sroce_rx_stride(const struct sroce_skb_rx *r)
 	return r->left;
 }
 
-static void sroce_rx_link(struct sroce_skb_rx *r)
+/* What comes over lo is for an address of another netdev, which has the VLAN */
+static struct net_device *sroce_rx_netdev(const struct sroce_skb_rx *r,
+					  struct net *net)
+{
+	struct net_device *dev = r->skb->dev;
+	struct net_device *owner = NULL;
+
+	if (dev->flags & IFF_LOOPBACK)
+		owner = sroce_address_netdev(net, (struct in6_addr *)
+					     r->info.dgid.raw, NULL);
+	return owner ?: dev;
+}
+
+static void sroce_rx_link(struct sroce_skb_rx *r, struct net *net)
 {
 	const struct sk_buff *skb = r->skb;
 	struct sroce_rx_info *info = &r->info;
 
 	info->looped = skb->pkt_type == PACKET_LOOPBACK;
-	info->vlan_id = 0xffff;
-	if (skb_vlan_tag_present(skb)) {
-		info->vlan_id = skb_vlan_tag_get_id(skb);
-		info->sl = skb_vlan_tag_get_prio(skb);
-	} else if (is_vlan_dev(skb->dev)) {
-		/* The netdev took the tag off and left its priority, mapped */
-		info->vlan_id = vlan_dev_vlan_id(skb->dev);
+	info->vlan_id = sroce_netdev_vlan_id(sroce_rx_netdev(r, net));
+	/* The netdev took the tag off and left its priority, mapped */
+	if (is_vlan_dev(skb->dev))
 		info->sl = skb->priority & 7;
-	}
 	if (skb->dev->type != ARPHRD_ETHER || !skb_mac_header_was_set(skb) ||
 	    skb_mac_header_len(skb) < ETH_HLEN)
 		return;
@@ -356,7 +364,7 @@ static bool sroce_rx_start(struct sroce_skb_rx *r, struct net *net)
 	r->train = r->stride < r->left;
 	r->info.net_cookie = net->net_cookie;
 	r->info.ifindex = r->port->ifindex;
-	sroce_rx_link(r);
+	sroce_rx_link(r, net);
 	r->rx.info = &r->info;
 	r->rx.next = sroce_rx_next;
 	return true;
