@@ -100,6 +100,7 @@ static const struct ib_device_ops sroce_device_ops = {
 	.mmap = sroce_mmap,
 	.mmap_free = sroce_mmap_free,
 	.modify_ah = sroce_modify_ah,
+	.modify_cq = sroce_modify_cq,
 	.modify_device = sroce_modify_device,
 	.modify_qp = sroce_modify_qp,
 	.modify_srq = sroce_modify_srq,
@@ -172,7 +173,8 @@ static void sroce_ibdev_setup(struct sroce_device *dev)
 
 	ibdev->node_type = RDMA_NODE_IB_CA;
 	ibdev->phys_port_cnt = 1;
-	ibdev->num_comp_vectors = num_possible_cpus();
+	/* CPUs by number, see struct sroce_cq */
+	ibdev->num_comp_vectors = nr_cpu_ids;
 	ibdev->node_guid = sroce_make_guid(dev->ndev);
 	strscpy(ibdev->node_desc, "sroce", sizeof(ibdev->node_desc));
 	ib_set_device_ops(ibdev, &sroce_device_ops);

@@ -45,6 +45,8 @@ static void sroce_query_sizes(struct ib_device_attr *attr)
 	attr->max_srq_sge = SROCE_MAX_SGE;
 	attr->max_sgl_rd = SROCE_MAX_SGE;
 	attr->max_fast_reg_page_list_len = SROCE_MAX_FRWR_PAGES;
+	attr->cq_caps.max_cq_moderation_count = U16_MAX;
+	attr->cq_caps.max_cq_moderation_period = U16_MAX;
 }
 
 static void sroce_query_abilities(struct ib_device_attr *attr)

@@ -80,7 +80,12 @@ static int sroce_put_cq(struct sk_buff *msg, const struct sroce_cq *cq)
 	return sroce_put_ring(msg, "entries", "produced", &cq->ring) ?:
 	       rdma_nl_put_driver_u32(msg, "user", cq->user) ?:
 	       rdma_nl_put_driver_u32(msg, "timestamps", cq->timestamp) ?:
-	       rdma_nl_put_driver_u32(msg, "overrun", cq->overrun);
+	       rdma_nl_put_driver_u32(msg, "overrun", cq->overrun) ?:
+	       rdma_nl_put_driver_u32(msg, "comp_vector", cq->vector) ?:
+	       rdma_nl_put_driver_u32(msg, "moderation_count",
+				      cq->mod_count) ?:
+	       rdma_nl_put_driver_u32(msg, "moderation_us",
+				      cq->mod_count ? cq->mod_period : 0);
 }
 
 int sroce_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
