@@ -51,6 +51,7 @@ static void sroce_device_free(struct ib_device *ibdev)
 		sroce_net_detach(dev->net, &dev->port);
 	sroce_ah_table_destroy(dev);
 	sroce_mr_table_destroy(&dev->port.mrs);
+	sroce_bound_destroy(dev);
 	free_percpu(dev->port.counters);
 	netdev_put(dev->ndev, &dev->ndev_tracker);
 }
@@ -71,6 +72,12 @@ static const struct ib_device_ops sroce_device_ops = {
 	.alloc_ucontext = sroce_alloc_ucontext,
 	.alloc_xrcd = sroce_alloc_xrcd,
 	.attach_mcast = sroce_attach_mcast,
+	SROCE_OPS_COUNTER
+	.counter_alloc_stats = sroce_counter_alloc_stats,
+	.counter_bind_qp = sroce_op_counter_bind_qp,
+	.counter_dealloc = sroce_counter_dealloc,
+	.counter_unbind_qp = sroce_op_counter_unbind_qp,
+	.counter_update_stats = sroce_counter_update_stats,
 	.create_ah = sroce_create_ah,
 	.create_cq = sroce_op_create_cq,
 	.create_qp = sroce_create_qp,
@@ -91,6 +98,7 @@ static const struct ib_device_ops sroce_device_ops = {
 	.fill_res_cq_entry = sroce_fill_res_cq_entry,
 	.fill_res_mr_entry = sroce_fill_res_mr_entry,
 	.fill_res_qp_entry = sroce_fill_res_qp_entry,
+	SROCE_OPS_FILL_SRQ
 	.get_dev_fw_str = sroce_get_dev_fw_str,
 	.get_dma_mr = sroce_get_dma_mr,
 	.get_hw_stats = sroce_get_hw_stats,
@@ -105,6 +113,7 @@ static const struct ib_device_ops sroce_device_ops = {
 	.modify_qp = sroce_modify_qp,
 	.modify_srq = sroce_modify_srq,
 	.poll_cq = sroce_poll_cq,
+	.port_groups = sroce_port_groups,
 	.post_recv = sroce_post_recv,
 	.post_send = sroce_post_send,
 	.post_srq_recv = sroce_post_srq_recv,
@@ -163,7 +172,7 @@ static void sroce_port_setup(struct sroce_device *dev)
 	port->net_cookie = dev->net->net_cookie;
 	port->ifindex = dev->ndev->ifindex;
 	port->mtu = sroce_active_mtu(dev->ndev);
-	port->pkey = SROCE_DEFAULT_PKEY;
+	port->pkeys[0] = SROCE_DEFAULT_PKEY;
 	sroce_mr_table_init(&port->mrs);
 }
 
@@ -191,7 +200,7 @@ static struct sroce_device *sroce_device_alloc(struct net_device *ndev)
 	dev = ib_alloc_device_with_net(sroce_device, ibdev, dev_net(ndev));
 	if (!dev)
 		return ERR_PTR(-ENOMEM);
-	dev->port.counters = alloc_percpu(struct sroce_counters);
+	dev->port.counters = sroce_counters_alloc();
 	if (!dev->port.counters) {
 		ib_dealloc_device(&dev->ibdev);
 		return ERR_PTR(-ENOMEM);
@@ -200,6 +209,8 @@ static struct sroce_device *sroce_device_alloc(struct net_device *ndev)
 	netdev_hold(ndev, &dev->ndev_tracker, GFP_KERNEL);
 	dev->net = dev_net(ndev);
 	dev->link_up = sroce_link_up(ndev);
+	mutex_init(&dev->pkey_lock);
+	sroce_bound_init(dev);
 	sroce_ah_table_init(dev);
 	sroce_port_setup(dev);
 	sroce_ibdev_setup(dev);

@@ -5,6 +5,7 @@
 #ifndef SROCE_DEVICE_H
 #define SROCE_DEVICE_H
 
+#include <linux/mutex.h>
 #include <linux/netdevice.h>
 #include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
@@ -26,6 +27,10 @@
  *	may be gone when the netdev has left it
  * @attached: the network layer was told of @port
  * @ahs: address handles by number
+ * @pkey_lock: serialises those who change the P_Key table
+ * @bound: counters that QPs were bound to, by the number of the rdma_counter
+ * @bound_lock: their lives against who adds them up; protects @bound_past
+ * @bound_past: sums of those that are gone
  * @abandoned: bit 0: its processes' QPs are flushed, because it goes away
  * @link_up: the link state that was reported last
  * @link_downed: how often the link went down
@@ -38,6 +43,10 @@ struct sroce_device {
 	struct net *net;
 	bool attached;
 	struct xarray ahs;
+	struct mutex pkey_lock; /* see above */
+	struct xarray bound;
+	struct mutex bound_lock; /* see above */
+	u64 bound_past[SROCE_CNT_NUM];
 	unsigned long abandoned;
 	bool link_up;
 	atomic_t link_downed;
