@@ -40,4 +40,24 @@ pair "ibv_rc_pingpong, new post send API" 30 "ibv_rc_pingpong -d $DEV_A -g $gid_
 in_ns $A ibv_devinfo -v -d $DEV_A >"$TMP/devinfo"
 grep -q 'hca_core_clock:.*1000000' "$TMP/devinfo" && grep -q 'max_pkeys:.*16' "$TMP/devinfo"
 result $? "ibv_devinfo: clock and P_Keys"
+
+# saw EVENT : ibv_asyncwatch has shown it
+saw() {
+	wait_for 10 grep -q "$1" "$TMP/asyncwatch"
+	result $? "ibv_asyncwatch: $1"
+}
+
+stdbuf -oL ibv_asyncwatch -d $DEV_A >"$TMP/asyncwatch" 2>&1 &
+wait_for 10 grep -q 'async event FD' "$TMP/asyncwatch"
+echo 0xffff >/sys/class/infiniband/$DEV_A/ports/1/pkey_table
+saw IBV_EVENT_PKEY_CHANGE
+ip -n $A link set veth0 down
+saw IBV_EVENT_PORT_ERR
+ip -n $A link set veth0 up
+saw IBV_EVENT_PORT_ACTIVE
+saw IBV_EVENT_GID_CHANGE
+link_del $A $DEV_A
+result $? "the device goes while it is watched"
+saw IBV_EVENT_DEVICE_FATAL
+notes <"$TMP/asyncwatch"
 ktap_end
