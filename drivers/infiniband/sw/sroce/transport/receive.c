@@ -109,7 +109,8 @@ static bool sroce_receive_half(struct sroce_qp *qp, struct sroce_half *half,
 	bool more, own;
 
 	spin_lock(&half->lock);
-	own = qp->counters != qp->port->counters;
+	/* The port of a dead one may be gone */
+	own = !qp->dead && qp->counters != qp->port->counters;
 	if (unlikely(own))
 		sroce_qp_count(qp, SROCE_CNT_RX_TRAINS, 1);
 	do {
