@@ -13,7 +13,7 @@ esac
 export SET=${SET:-quick} DRIVER=${DRIVER:-sroce}
 
 # The ones that can take the machine's patience come last.
-tests=(verify stock_local stock_netns link netdevs netns cq qpstate memory odp transports mcast capture loss badpackets badinput death interop pyverbs)
+tests=(verify stock_local stock_netns link netdevs netns cq verbs qpstate memory odp transports mcast capture loss badpackets badinput death interop pyverbs)
 [ $# -eq 0 ] || tests=("$@")
 
 # seconds that a script may take as a whole

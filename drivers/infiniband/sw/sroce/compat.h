@@ -204,6 +204,47 @@ static inline int sroce_op_create_cq(struct ib_cq *ibcq,
 #define sroce_op_create_cq sroce_create_cq
 #endif
 
+/* Details of shared receive queues in "rdma resource" */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
+#define SROCE_OPS_FILL_SRQ
+#else
+#define SROCE_OPS_FILL_SRQ .fill_res_srq_entry = sroce_fill_res_srq_entry,
+#endif
+
+/* A QP's counters: no port yet, and no room for the driver in a counter */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 15, 0)
+int sroce_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp,
+			  u32 port);
+int sroce_counter_unbind_qp(struct ib_qp *ibqp, u32 port);
+
+static inline int sroce_op_counter_bind_qp(struct rdma_counter *counter,
+					   struct ib_qp *ibqp)
+{
+	return sroce_counter_bind_qp(counter, ibqp, ibqp->port);
+}
+
+static inline int sroce_op_counter_unbind_qp(struct ib_qp *ibqp)
+{
+	return sroce_counter_unbind_qp(ibqp, ibqp->port);
+}
+
+#define SROCE_OPS_COUNTER
+#else
+struct sroce_rdma_counter {
+	struct rdma_counter counter;
+};
+
+static inline void sroce_counter_init(struct rdma_counter *counter)
+{
+}
+
+#define sroce_op_counter_bind_qp sroce_counter_bind_qp
+#define sroce_op_counter_unbind_qp sroce_counter_unbind_qp
+#define SROCE_OPS_COUNTER						\
+	.counter_init = sroce_counter_init,				\
+	INIT_RDMA_OBJ_SIZE(rdma_counter, sroce_rdma_counter, counter),
+#endif
+
 /* The events for netdev up, down and carrier come from the core */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 14, 0)
 static inline bool sroce_core_reports_port_state(struct net_device *ndev)

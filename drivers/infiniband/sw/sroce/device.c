@@ -58,6 +58,7 @@ static void sroce_device_free(struct ib_device *ibdev)
 		sroce_net_detach(dev->net, &dev->port);
 	sroce_ah_table_destroy(dev);
 	sroce_mr_table_destroy(&dev->port.mrs);
+	sroce_bound_destroy(dev);
 	free_percpu(dev->port.counters);
 	netdev_put(dev->ndev, &dev->ndev_tracker);
 }
@@ -78,6 +79,12 @@ static const struct ib_device_ops sroce_device_ops = {
 	.alloc_ucontext = sroce_alloc_ucontext,
 	.alloc_xrcd = sroce_alloc_xrcd,
 	.attach_mcast = sroce_attach_mcast,
+	SROCE_OPS_COUNTER
+	.counter_alloc_stats = sroce_counter_alloc_stats,
+	.counter_bind_qp = sroce_op_counter_bind_qp,
+	.counter_dealloc = sroce_counter_dealloc,
+	.counter_unbind_qp = sroce_op_counter_unbind_qp,
+	.counter_update_stats = sroce_counter_update_stats,
 	.create_ah = sroce_create_ah,
 	.create_cq = sroce_op_create_cq,
 	.create_qp = sroce_create_qp,
@@ -98,6 +105,7 @@ static const struct ib_device_ops sroce_device_ops = {
 	.fill_res_cq_entry = sroce_fill_res_cq_entry,
 	.fill_res_mr_entry = sroce_fill_res_mr_entry,
 	.fill_res_qp_entry = sroce_fill_res_qp_entry,
+	SROCE_OPS_FILL_SRQ
 	.get_dev_fw_str = sroce_get_dev_fw_str,
 	.get_dma_mr = sroce_get_dma_mr,
 	.get_hw_stats = sroce_get_hw_stats,
@@ -107,10 +115,12 @@ static const struct ib_device_ops sroce_device_ops = {
 	.mmap = sroce_mmap,
 	.mmap_free = sroce_mmap_free,
 	.modify_ah = sroce_modify_ah,
+	.modify_cq = sroce_modify_cq,
 	.modify_device = sroce_modify_device,
 	.modify_qp = sroce_modify_qp,
 	.modify_srq = sroce_modify_srq,
 	.poll_cq = sroce_poll_cq,
+	.port_groups = sroce_port_groups,
 	.post_recv = sroce_post_recv,
 	.post_send = sroce_post_send,
 	.post_srq_recv = sroce_post_srq_recv,
@@ -175,7 +185,7 @@ static void sroce_port_setup(struct sroce_device *dev)
 	port->xmit = &sroce_net_xmit_ops;
 	port->ibdev = &dev->ibdev;
 	port->mtu = sroce_active_mtu(dev->ndev);
-	port->pkey = SROCE_DEFAULT_PKEY;
+	port->pkeys[0] = SROCE_DEFAULT_PKEY;
 	sroce_mr_table_init(&port->mrs);
 }
 
@@ -185,7 +195,8 @@ static void sroce_ibdev_setup(struct sroce_device *dev)
 
 	ibdev->node_type = RDMA_NODE_IB_CA;
 	ibdev->phys_port_cnt = 1;
-	ibdev->num_comp_vectors = num_possible_cpus();
+	/* CPUs by number, see struct sroce_cq */
+	ibdev->num_comp_vectors = nr_cpu_ids;
 	ibdev->node_guid = sroce_make_guid(dev->ndev);
 	strscpy(ibdev->node_desc, "sroce", sizeof(ibdev->node_desc));
 	ib_set_device_ops(ibdev, &sroce_device_ops);
@@ -202,7 +213,7 @@ static struct sroce_device *sroce_device_alloc(struct net_device *ndev)
 	dev = ib_alloc_device_with_net(sroce_device, ibdev, dev_net(ndev));
 	if (!dev)
 		return ERR_PTR(-ENOMEM);
-	dev->port.counters = alloc_percpu(struct sroce_counters);
+	dev->port.counters = sroce_counters_alloc();
 	if (!dev->port.counters) {
 		ib_dealloc_device(&dev->ibdev);
 		return ERR_PTR(-ENOMEM);
@@ -212,6 +223,8 @@ static struct sroce_device *sroce_device_alloc(struct net_device *ndev)
 	sroce_device_locate(dev);
 	dev->link_up = sroce_link_up(ndev);
 	sroce_addresses_setup(dev);
+	mutex_init(&dev->pkey_lock);
+	sroce_bound_init(dev);
 	sroce_ah_table_init(dev);
 	sroce_port_setup(dev);
 	sroce_ibdev_setup(dev);

@@ -5,6 +5,7 @@
 #ifndef SROCE_DEVICE_H
 #define SROCE_DEVICE_H
 
+#include <linux/mutex.h>
 #include <linux/netdevice.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
@@ -30,6 +31,10 @@
  * @gid_work: has the core look at the netdev's addresses again
  * @address_gone: bit 0: an address was removed since
  * @ahs: address handles by number
+ * @pkey_lock: serialises those who change the P_Key table
+ * @bound: counters that QPs were bound to, by the number of the rdma_counter
+ * @bound_lock: their lives against who adds them up; protects @bound_past
+ * @bound_past: sums of those that are gone
  * @abandoned: bit 0: its processes' QPs are flushed, because it goes away
  * @link_up: the link state that was reported last
  * @link_downed: how often the link went down
@@ -44,6 +49,10 @@ struct sroce_device {
 	struct work_struct gid_work;
 	unsigned long address_gone;
 	struct xarray ahs;
+	struct mutex pkey_lock; /* see above */
+	struct xarray bound;
+	struct mutex bound_lock; /* see above */
+	u64 bound_past[SROCE_CNT_NUM];
 	unsigned long abandoned;
 	bool link_up;
 	atomic_t link_downed;

@@ -179,7 +179,7 @@ struct dst_entry *sroce_path_route(struct sroce_path *path, struct net **net);
 /**
  * sroce_pack_open() - make an empty packet buffer
  * @path: where it will go
- * @txq: who will be charged, may be NULL
+ * @txq: who will be charged
  * @size: bytes of the first packet, BTH to ICRC
  * @linear: bytes to make room for behind the headers; 0: packets go into page
  *	fragments
@@ -223,7 +223,7 @@ void sroce_pack_exit(void);
 /**
  * sroce_charge() - charge a buffer until it is freed
  * @skb: complete buffer without owner
- * @txq: who pays, may be NULL
+ * @txq: who pays
  *
  * Return: 0 or -ENOMEM.
  */

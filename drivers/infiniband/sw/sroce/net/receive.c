@@ -46,8 +46,6 @@
  * @ip4: header of the current packet
  * @ip6: header of the current packet
  * @udp: header of the current packet
- * @packets: good packets so far
- * @bytes: their bytes
  * @hdr: BTH and extended headers, when they are not in one piece
  * @bv: the current packet
  */
@@ -72,8 +70,6 @@ struct sroce_skb_rx {
 		struct ipv6hdr ip6;
 	};
 	struct udphdr udp;
-	u32 packets;
-	u32 bytes;
 	u8 hdr[SROCE_MAX_HDR_LEN];
 	struct bio_vec bv[SROCE_RX_BVECS];
 };
@@ -193,8 +189,9 @@ static bool sroce_rx_decode(struct sroce_skb_rx *r, const u8 *hdr, u32 hlen,
 		t->flags |= SROCE_CE;
 	if (t->service == SROCE_UD)
 		sroce_rx_grh(r);
-	r->packets++;
-	r->bytes += len;
+	r->rx.len = len;
+	r->rx.packets++;
+	r->rx.bytes += len;
 	return true;
 }
 
@@ -410,11 +407,11 @@ static void sroce_rx_all(struct sroce_skb_rx *r)
 	while (more)
 		more = r->group ? sroce_rx_deliver_group(r) :
 				  sroce_rx_deliver(r);
-	if (!r->packets)
+	if (!r->rx.packets)
 		return;
 	sroce_count(c, SROCE_CNT_RX_TRAINS, 1);
-	sroce_count(c, SROCE_CNT_RX_PACKETS, r->packets);
-	sroce_count(c, SROCE_CNT_RX_BYTES, r->bytes);
+	sroce_count(c, SROCE_CNT_RX_PACKETS, r->rx.packets);
+	sroce_count(c, SROCE_CNT_RX_BYTES, r->rx.bytes);
 }
 
 static bool sroce_rx_is_group(const struct sk_buff *skb)

@@ -151,7 +151,7 @@ static void side_make_port(struct side *s, int number)
 	s->port.net_cookie = FAKE_NET_COOKIE;
 	s->port.ifindex = 1000 + number;
 	s->port.mtu = 4096;
-	s->port.pkey = 0xffff;
+	s->port.pkeys[0] = 0xffff;
 }
 
 static void side_make_memory(struct side *s)

@@ -300,6 +300,9 @@ void sroce_numbers_stop(void);
 /* Take one train of a QP of this host. Context: the half's lock held. */
 void sroce_receive_parcel(struct sroce_qp *qp, struct sroce_parcel *p);
 
+/* Index of the first P_Key of the table that matches, or -1 */
+int sroce_pkey_index(const struct sroce_port *port, u16 pkey);
+
 /* --- qp.c ----------------------------------------------------------------- */
 
 /* Where QPs are allocated; module start. Return: 0 or -ENOMEM. */
@@ -345,10 +348,11 @@ static inline bool sroce_qp_is_datagram(const struct sroce_qp *qp)
 	return qp->type == IB_QPT_UD || qp->type == IB_QPT_GSI;
 }
 
+/* Context: the lock of one of its halves held */
 static inline void sroce_qp_count(struct sroce_qp *qp, enum sroce_counter id,
 				  u64 n)
 {
-	sroce_count(qp->port->counters, id, n);
+	sroce_count(qp->counters, id, n);
 }
 
 /* --- kind.c ------------------------------------------------------------------ */

@@ -100,6 +100,7 @@ static void sroce_half_init(struct sroce_half *half, struct sroce_qp *qp,
 	half->qp = qp;
 	sroce_fault_init(half);
 	half->txq.limit = SROCE_TXQ_BYTES;
+	half->txq.counters = qp->counters;
 	half->txq.hold = sroce_txq_hold;
 	half->txq.done = sroce_txq_done;
 }
@@ -184,6 +185,7 @@ static struct sroce_qp *sroce_qp_alloc(struct sroce_port *port,
 	refcount_set(&qp->refs, 1);
 	qp->ibqp = ibqp;
 	qp->port = port;
+	qp->counters = port->counters;
 	qp->pd = ibqp->pd;
 	qp->type = init->qp_type;
 	qp->kind = sroce_qp_kind(init->qp_type);
@@ -236,6 +238,18 @@ struct sroce_qp *sroce_qp_create(struct sroce_port *port, struct ib_qp *ibqp,
 		return ERR_PTR(err);
 	}
 	return qp;
+}
+
+void sroce_qp_count_in(struct sroce_qp *qp,
+		       struct sroce_counters __percpu *counters)
+{
+	spin_lock_bh(&qp->req.half.lock);
+	spin_lock(&qp->resp.half.lock);
+	qp->counters = counters;
+	qp->req.half.txq.counters = counters;
+	qp->resp.half.txq.counters = counters;
+	spin_unlock(&qp->resp.half.lock);
+	spin_unlock_bh(&qp->req.half.lock);
 }
 
 /* --- ending ------------------------------------------------------------------------ */

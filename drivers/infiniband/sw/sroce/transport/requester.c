@@ -385,7 +385,7 @@ static void sroce_train_init(struct sroce_qp *qp, struct sroce_train *t,
 	*t = (struct sroce_train){
 		.op = slot->op,
 		.service = qp->kind->service,
-		.pkey = qp->port->pkey,
+		.pkey = sroce_qp_pkey(qp),
 		.mtu = qp->mtu,
 		.dqpn = qp->attr.dest_qp_num,
 		.psn = qp->req.send_psn,

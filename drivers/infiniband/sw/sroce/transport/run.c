@@ -9,8 +9,12 @@
  * handler may call any verb, and a long exchange between two local QPs is a
  * loop, not a recursion. What is left when the budget runs out goes on in a
  * tasklet, behind the network's softirqs.
+ *
+ * The handler of a completion queue may be wanted on another CPU. It is put on that
+ * one's list, and an interrupt starts the tasklet there.
  */
 #include <linux/interrupt.h>
+#include <linux/smp.h>
 
 #include "lock.h"
 #include "memory/odp.h"
@@ -24,6 +28,7 @@ struct sroce_runq {
 	struct list_head cqs;
 	bool running;
 	struct tasklet_struct tasklet;
+	call_single_data_t call;
 	struct sroce_gather gather;
 };
 
@@ -54,13 +59,50 @@ void sroce_half_kick(struct sroce_half *half)
 	put_cpu_ptr(&sroce_runqs);
 }
 
+static void sroce_cq_enqueue(struct sroce_runq *rq, struct sroce_cq *cq)
+{
+	spin_lock(&rq->lock);
+	list_add_tail(&cq->notify, &rq->cqs);
+	spin_unlock(&rq->lock);
+}
+
+static bool sroce_cq_is_for(const struct sroce_cq *cq, u32 cpu)
+{
+	return !cq->vector || cq->vector == cpu || !cpu_online(cq->vector);
+}
+
 void sroce_cq_queue(struct sroce_cq *cq)
 {
 	struct sroce_runq *rq = this_cpu_ptr(&sroce_runqs);
 
-	spin_lock(&rq->lock);
-	list_add_tail(&cq->notify, &rq->cqs);
-	spin_unlock(&rq->lock);
+	if (likely(sroce_cq_is_for(cq, smp_processor_id()))) {
+		sroce_cq_enqueue(rq, cq);
+		return;
+	}
+	rq = per_cpu_ptr(&sroce_runqs, cq->vector);
+	sroce_cq_enqueue(rq, cq);
+	/* A call that is still to be answered will do for this one, too */
+	smp_call_function_single_async(cq->vector, &rq->call);
+}
+
+static void sroce_run_called(void *rq)
+{
+	tasklet_schedule(&((struct sroce_runq *)rq)->tasklet);
+}
+
+/*
+ * A call that was overtaken by the tasklet may not be answered yet, though nothing
+ * is left to do. It unlocks @call first and then runs our code.
+ */
+static void sroce_calls_end(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		while (READ_ONCE(per_cpu(sroce_runqs, cpu).call.node.u_flags) &
+		       CSD_FLAG_LOCK)
+			cpu_relax();
+	kick_all_cpus_sync();
 }
 
 static struct sroce_half *sroce_next_half(struct sroce_runq *rq)
@@ -284,6 +326,7 @@ static void sroce_runqs_init(void)
 		INIT_LIST_HEAD(&rq->halves);
 		INIT_LIST_HEAD(&rq->cqs);
 		tasklet_setup(&rq->tasklet, sroce_run_tasklet);
+		INIT_CSD(&rq->call, sroce_run_called, rq);
 	}
 }
 
@@ -318,6 +361,7 @@ void sroce_transport_exit(void)
 	 * QP is left that could want something
 	 */
 	sroce_faults_stop();
+	sroce_calls_end();
 	for_each_possible_cpu(cpu)
 		tasklet_kill(&per_cpu_ptr(&sroce_runqs, cpu)->tasklet);
 	/* QPs are freed after a grace period, by code of this module */
