@@ -21,7 +21,7 @@ struct sroce_port;
  * struct sroce_cq - completion queue
  * @ibcq: what ib_core knows; its cqe field is the usable size
  * @port: device
- * @lock: protects all below; taken by sroce_lock(), innermost
+ * @lock: protects all below; taken by sroce_lock() with @user, innermost
  * @ring: completions, in the form of the user ABI for kernel users too
  * @user: a process owns the consumer index and the arm word in @ring
  * @timestamp: completions carry the time

@@ -8,7 +8,8 @@
  * is run afterwards with no lock held. So no two QPs' locks nest, a completion
  * handler may call any verb, and a long exchange between two local QPs is a
  * loop, not a recursion. What is left when the budget runs out goes on in a
- * tasklet, behind the network's softirqs.
+ * tasklet, behind the network's softirqs. So do completion handlers that a call
+ * of a kernel user has made necessary: it may hold locks that they want.
  */
 #include <linux/interrupt.h>
 
@@ -18,8 +19,19 @@
 
 #define SROCE_RUN_BUDGET 64
 
+/**
+ * struct sroce_runq - work of one CPU
+ * @lock: protects the lists; taken with bottom halves off
+ * @kicked: halves that were queued from any context, until the tasklet runs
+ * @halves: halves to run
+ * @cqs: completion queues whose handler is to be called
+ * @running: somebody is going through the lists
+ * @tasklet: goes through them when nobody else does
+ * @gather: see sroce_gather_begin()
+ */
 struct sroce_runq {
-	spinlock_t lock;
+	spinlock_t lock; /* see above */
+	struct llist_head kicked;
 	struct list_head halves;
 	struct list_head cqs;
 	bool running;
@@ -29,29 +41,44 @@ struct sroce_runq {
 
 static DEFINE_PER_CPU(struct sroce_runq, sroce_runqs);
 
-static bool sroce_half_enqueue(struct sroce_runq *rq, struct sroce_half *half)
-{
-	if (test_and_set_bit(0, &half->queued))
-		return false;
-	sroce_qp_hold(half->qp);
-	sroce_lock(&rq->lock);
-	list_add_tail(&half->node, &rq->halves);
-	sroce_unlock(&rq->lock);
-	return true;
-}
-
 void sroce_half_queue(struct sroce_half *half)
 {
-	sroce_half_enqueue(this_cpu_ptr(&sroce_runqs), half);
+	struct sroce_runq *rq = this_cpu_ptr(&sroce_runqs);
+
+	if (test_and_set_bit(0, &half->queued))
+		return;
+	sroce_qp_hold(half->qp);
+	spin_lock(&rq->lock);
+	list_add_tail(&half->node, &rq->halves);
+	spin_unlock(&rq->lock);
 }
 
+/* An interrupt may come while the lock is held: it uses a list without */
 void sroce_half_kick(struct sroce_half *half)
 {
-	struct sroce_runq *rq = get_cpu_ptr(&sroce_runqs);
+	struct sroce_runq *rq;
 
-	if (sroce_half_enqueue(rq, half))
-		tasklet_schedule(&rq->tasklet);
+	if (test_and_set_bit(0, &half->queued))
+		return;
+	sroce_qp_hold(half->qp);
+	rq = get_cpu_ptr(&sroce_runqs);
+	llist_add(&half->kicked, &rq->kicked);
+	tasklet_schedule(&rq->tasklet);
 	put_cpu_ptr(&sroce_runqs);
+}
+
+static void sroce_take_kicked(struct sroce_runq *rq)
+{
+	struct llist_node *first = llist_del_all(&rq->kicked);
+	struct sroce_half *half, *next;
+
+	if (!first)
+		return;
+	spin_lock(&rq->lock);
+	llist_for_each_entry_safe(half, next, llist_reverse_order(first),
+				  kicked)
+		list_add_tail(&half->node, &rq->halves);
+	spin_unlock(&rq->lock);
 }
 
 void sroce_cq_queue(struct sroce_cq *cq)
@@ -120,9 +147,10 @@ static void sroce_half_dequeued(struct sroce_half *half)
 
 static void sroce_cq_dequeued(struct sroce_cq *cq)
 {
-	spin_lock(&cq->lock);
+	unsigned long irq = sroce_lock(&cq->lock, cq->user);
+
 	cq->notify_queued = false;
-	spin_unlock(&cq->lock);
+	sroce_unlock(&cq->lock, cq->user, irq);
 	if (cq->ibcq.comp_handler)
 		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 	if (refcount_dec_and_test(&cq->users))
@@ -168,14 +196,37 @@ void sroce_run_pending(void)
 
 static void sroce_run_tasklet(struct tasklet_struct *t)
 {
-	sroce_runq_run(container_of(t, struct sroce_runq, tasklet));
+	struct sroce_runq *rq = container_of(t, struct sroce_runq, tasklet);
+
+	sroce_take_kicked(rq);
+	sroce_runq_run(rq);
+}
+
+/* What a call of a kernel user leads to, but for the completion handlers */
+static void sroce_run_halves(void)
+{
+	struct sroce_runq *rq = this_cpu_ptr(&sroce_runqs);
+	int budget = SROCE_RUN_BUDGET;
+	struct sroce_half *half;
+
+	if (rq->running)
+		return;
+	rq->running = true;
+	while (budget-- && (half = sroce_next_half(rq)))
+		sroce_half_dequeued(half);
+	rq->running = false;
+	if (!list_empty(&rq->halves) || !list_empty(&rq->cqs))
+		tasklet_schedule(&rq->tasklet);
 }
 
 void sroce_half_run(struct sroce_half *half)
 {
 	local_bh_disable();
 	sroce_half_work(half);
-	sroce_run_pending();
+	if (half->qp->user)
+		sroce_run_pending();
+	else
+		sroce_run_halves();
 	local_bh_enable();
 }
 
@@ -281,6 +332,7 @@ int sroce_transport_init(void)
 	for_each_possible_cpu(cpu) {
 		rq = per_cpu_ptr(&sroce_runqs, cpu);
 		spin_lock_init(&rq->lock);
+		init_llist_head(&rq->kicked);
 		INIT_LIST_HEAD(&rq->halves);
 		INIT_LIST_HEAD(&rq->cqs);
 		tasklet_setup(&rq->tasklet, sroce_run_tasklet);
