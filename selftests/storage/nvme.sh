@@ -192,7 +192,7 @@ reset_some() {
 # longer than the keep-alive time: the controller gives the connection up, and comes back
 long_flap() {
 	link_flap 0 $((6 * SLOW)) &
-	wait_for 20 states connecting || echo "the connection was not given up"
+	wait_for 20 states connecting || { echo "the connection was not given up"; return 1; }
 	wait $!
 	wait_for 40 states live
 }
