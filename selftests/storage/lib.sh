@@ -99,6 +99,17 @@ link_flap() {
 	ip route replace 10.97.$1.2 dev si"$1" src 10.97.$1.1 table $((100 + $1))
 }
 
+# link_silent NUMBER SECONDS : nothing arrives for so long, and no device or neighbour is seen to go
+link_silent() {
+	local n=$1
+	ip neigh replace 10.97."$n".2 lladdr "$(cat /sys/class/net/st"$n"/address)" dev si"$n" nud permanent
+	ip neigh replace 10.97."$n".1 lladdr "$(cat /sys/class/net/si"$n"/address)" dev st"$n" nud permanent
+	tc qdisc replace dev si"$n" root netem loss 100% && tc qdisc replace dev st"$n" root netem loss 100% || return
+	sleep "$2"
+	tc qdisc del dev si"$n" root
+	tc qdisc del dev st"$n" root
+}
+
 # sent DEVICE : packets that it has sent
 sent() { cat "/sys/class/infiniband/$1/ports/1/hw_counters/"{rdma_tx_packets,sent_pkts} 2>/dev/null | head -n 1; }
 
@@ -245,4 +256,10 @@ under_io() {
 	status=$?
 	notes <"$TMP/under"
 	result $status "$name: no data lost"
+}
+
+# retransmissions_here : what says that something was sent again, or had to be asked for again
+retransmissions_here() {
+	cat /sys/class/infiniband/rs[it]*/ports/1/hw_counters/{local_ack_timeout_err,packet_seq_err,implied_nak_seq_err} 2>/dev/null |
+		awk '{ n += $1 } END { print n + 0 }'
 }

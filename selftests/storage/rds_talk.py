@@ -13,9 +13,8 @@ import sys
 
 AF_RDS, SOL_RDS = 21, 276
 SO_RDS_TRANSPORT, RDS_TRANS_IB = 8, 0
-RDS_GET_MR_FOR_DEST, RDS_FREE_MR = 7, 3
-RDS_CMSG_RDMA_ARGS, RDS_CMSG_RDMA_DEST, RDS_CMSG_RDMA_STATUS = 1, 2, 4
-READWRITE, FENCE, INVALIDATE, USE_ONCE, DONTWAIT, NOTIFY_ME = 1, 2, 4, 8, 16, 32
+RDS_CMSG_RDMA_ARGS, RDS_CMSG_RDMA_DEST, RDS_CMSG_RDMA_MAP, RDS_CMSG_RDMA_STATUS = 1, 2, 3, 4
+READWRITE, USE_ONCE, NOTIFY_ME = 1, 8, 32
 
 
 def rds(address, port):
@@ -86,14 +85,19 @@ def address_of(buffer):
     return ctypes.addressof(ctypes.c_char.from_buffer(buffer))
 
 
-def get_mr(s, buffer, length, peer):
-    """The cookie that gives a peer access to memory"""
+def offer(s, buffer, length, to):
+    """A message to somebody who may then read and write memory, once"""
     cookie = ctypes.c_uint64()
-    destination = struct.pack("=H", 2) + struct.pack("!H", peer[1]) + socket.inet_aton(peer[0])
-    # struct rds_get_mr_for_dest_args
-    s.setsockopt(SOL_RDS, RDS_GET_MR_FOR_DEST, destination.ljust(128, b"\0") + struct.pack(
-        "QQQQ", address_of(buffer), length, ctypes.addressof(cookie), READWRITE))
-    return cookie.value
+    # struct rds_get_mr_args
+    args = struct.pack("QQQQ", address_of(buffer), length, ctypes.addressof(cookie), READWRITE | USE_ONCE)
+    s.sendmsg([b"offer"], [(SOL_RDS, RDS_CMSG_RDMA_MAP, args)], 0, to)
+
+
+def offered(s):
+    """The cookie that came with the message"""
+    data, control, _, _ = s.recvmsg(100, 1000)
+    assert data == b"offer"
+    return [struct.unpack("Q", d)[0] for level, kind, d in control if (level, kind) == (SOL_RDS, RDS_CMSG_RDMA_DEST)][0]
 
 
 def rdma_message(s, to, cookie, buffer, length, write, token):
@@ -122,12 +126,12 @@ def rdma(a, b, peer):
             source, sink = (here, there) if write else (there, here)
             source[:] = os.urandom(n)
             sink[:] = bytes(n)
-            cookie = get_mr(b, there, n, a.getsockname())
+            offer(b, there, n, a.getsockname())
+            cookie = offered(a)
             rdma_message(a, (peer, b.getsockname()[1]), cookie, here, n, write, n + write)
             b.recv(100)
             status_of(a, n + write)
             assert source[:] == sink[:], f"RDMA {'WRITE' if write else 'READ'} of {n} bytes differs"
-            b.setsockopt(SOL_RDS, RDS_FREE_MR, struct.pack("QQ", cookie, INVALIDATE))
 
 
 def main():

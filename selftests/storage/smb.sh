@@ -85,6 +85,7 @@ check "umount" 60 umount "$MNT"
 [ $(($(sent rsi0) - before)) -gt 1000 ]
 result $? "it went over the device ($(($(sent rsi0) - before)) packets)"
 check "server ends" 60 server_down
-check "client module unloads" 30 rmmod cifs
+wait_for 30 rmmod cifs
+result $? "client module unloads"
 check "server module unloads" 30 rmmod ksmbd
 ktap_end
