@@ -69,6 +69,11 @@ portal_again() {
 	wait_for 60 session_up
 }
 
+initiator_device_again() {
+	device_again rsi0 si0 $INI || return
+	wait_for 60 session_up
+}
+
 # Not by taking the link down: since rdma_cm tells of neighbours that cannot be reached, ib_iser of Linux 7.2
 # takes that for a connection that never came up, leaves its queue pair alive, and crashes.
 silence() {
@@ -92,6 +97,7 @@ disk_checks "iSER" "$d"
 under_io "short link failure" 6 "$d" link_flap 0 1
 under_io "silence on the link" 20 "$d" silence
 under_io "target restarted" 15 "$d" portal_again
+under_io "the initiator's device removed" 15 "$d" initiator_device_again
 check "fio with verify, 4 KiB to 1 MiB, once more" 120 fio_mixed "$d"
 check "logout" 60 node --logout
 iscsiadm -k 0

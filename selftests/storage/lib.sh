@@ -110,6 +110,13 @@ link_silent() {
 	tc qdisc del dev st"$n" root
 }
 
+# device_again DEVICE NETDEV ADDRESS : remove it, whoever uses it, and make it again
+device_again() {
+	limit 30 rdma link del "$1" || return
+	sleep 2
+	device_up "$@"
+}
+
 # sent DEVICE : packets that it has sent
 sent() { cat "/sys/class/infiniband/$1/ports/1/hw_counters/"{rdma_tx_packets,sent_pkts} 2>/dev/null | head -n 1; }
 

@@ -73,10 +73,12 @@ mounted() { # NAME OPTIONS PATH
 	check "$name: fio with verify, fsync after each 8th" 180 fio_verify "$MNT/fio" --direct=0 --bsrange=4k-64k \
 		--blockalign=4k --size=16m --fsync=8
 	under_io "$name: link failure" 8 "$MNT/fio" flap
-	rm -f "$MNT/fio"
-	check "$name: umount" 60 umount "$MNT"
 	[ $(($(sent rsi0) - before)) -gt 1000 ]
 	result $? "$name: it went over the device ($(($(sent rsi0) - before)) packets)"
+	under_io "$name: the client's device removed" 10 "$MNT/fio" device_again rsi0 si0 $INI
+	under_io "$name: the server's device removed" 10 "$MNT/fio" device_again rst0 st0 $TGT
+	rm -f "$MNT/fio"
+	check "$name: umount" 60 umount "$MNT"
 }
 
 links_up 1

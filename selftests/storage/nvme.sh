@@ -102,9 +102,7 @@ module_again() {
 }
 
 target_device_again() {
-	limit 30 rdma link del rst0 || return
-	sleep 2
-	device_up rst0 st0 $TGT || return
+	device_again rst0 st0 $TGT || return
 	# its listener went with the device
 	port_del 1
 	port 1 $TGT $NQN || return

@@ -16,6 +16,9 @@ check "RDMA WRITE and READ of the peer's memory" 60 talk rdma
 link_flap 0 2 &
 check "a stream while the link fails" 60 talk stream 20000
 wait
+check "a device removed and made again" 60 device_again rsi0 si0 $INI
+before=$(sent rsi0)
+check "a stream after that" 60 talk stream 4000
 [ $(($(sent rsi0) - before)) -gt 1000 ]
 result $? "it went over the device ($(($(sent rsi0) - before)) packets)"
 check "the module unloads" 60 rmmod rds_rdma

@@ -60,6 +60,9 @@ result $? "two paths are connected"
 echo round-robin >$CLT/mpath_policy
 check "two paths: fio with verify, 4 KiB to 1 MiB" 120 fio_mixed "$d"
 under_io "two paths, a link taken down" 20 "$d" link_again
+under_io "two paths, a device of the client removed" 15 "$d" device_again rsi1 si1 10.97.1.1
+wait_for 90 paths_are 2
+result $? "both paths are connected again"
 check "two paths: unmap" 30 unmap
 check "client modules unload" 60 rmmod rnbd-client rtrs-client
 check "server modules unload" 60 rmmod rnbd-server rtrs-server

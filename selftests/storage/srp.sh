@@ -70,6 +70,12 @@ done
 check "login" 60 login "queue_size=64"
 d=$(wait_disk disk) || bail "no disk"
 under_io "link failure" 20 "$d" flap
+check "the initiator's device removed" 60 device_again rsi0 si0 $INI
+wait_for 20 no_host
+result $? "its disks went with it"
+check "login again" 60 login "queue_size=64"
+d=$(wait_disk disk) || bail "no disk"
+check "fio with verify, 4 KiB to 1 MiB" 120 fio_mixed "$d"
 check "logout" 60 logout
 check "target goes" 30 target_down
 check "initiator module unloads" 30 rmmod ib_srp
