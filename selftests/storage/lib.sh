@@ -169,6 +169,9 @@ ram_disk_del() {
 	rmdir "$CONFIGFS/nullb/$1"
 }
 
+# mb MEGABYTES : less where everything is slow
+mb() { echo "$(($1 / (SLOW > 1 ? 4 : 1)))m"; }
+
 # fio_verify FILE [OPTION...] : write, read back, compare each block
 fio_verify() {
 	local file=$1
@@ -181,14 +184,14 @@ fio_verify() {
 fio_mixed() {
 	local file=$1
 	shift
-	fio_verify "$file" --bsrange=4k-1m --blockalign=4k --size=96m --io_size=64m --iodepth=8 "$@"
+	fio_verify "$file" --bsrange=4k-1m --blockalign=4k --size="$(mb 96)" --io_size="$(mb 64)" --iodepth=8 "$@"
 }
 
 # fio_until SECONDS FILE : one run with verification after the other; says how many
 fio_until() {
 	local end=$((SECONDS + $1)) n=0
 	while [ $SECONDS -lt $end ]; do
-		fio_mixed "$2" --size=48m --io_size=32m >"$TMP/fio.$n" 2>&1 || { cat "$TMP/fio.$n"; return 1; }
+		fio_mixed "$2" --size="$(mb 48)" --io_size="$(mb 32)" >"$TMP/fio.$n" 2>&1 || { cat "$TMP/fio.$n"; return 1; }
 		rm -f "$TMP/fio.$n"
 		n=$((n + 1))
 		echo $n >"$TMP/fio.runs"
@@ -203,7 +206,7 @@ tree() {
 	for ((i = 0; i < 40; i++)); do
 		head -c $((i * i * 317 + i)) /dev/urandom >"$1/a/b/f$i"
 	done
-	head -c 20000000 /dev/urandom >"$1/c/large"
+	head -c $((20000000 / SLOW)) /dev/urandom >"$1/c/large"
 	ln -s ../a/b/f7 "$1/c/link"
 	(cd "$1" && find a c -type f -print0 | sort -z | xargs -0 sha256sum >SUMS)
 }
@@ -228,7 +231,7 @@ disk_checks() {
 		check "$name: umount" 30 umount "$MNT"
 		check "$name: fsck" 60 fsck.ext4 -fn "$disk"
 	}
-	check "$name: fio with verify, 4 KiB" 120 fio_verify "$disk" --bs=4k --size=24m
+	check "$name: fio with verify, 4 KiB" 120 fio_verify "$disk" --bs=4k --size="$(mb 24)"
 	check "$name: fio with verify, 4 KiB to 1 MiB" 120 fio_mixed "$disk"
 	[ $(($(sent rsi0) - before)) -gt 1000 ]
 	result $? "$name: it went over the device ($(($(sent rsi0) - before)) packets)"

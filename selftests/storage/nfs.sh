@@ -71,7 +71,7 @@ mounted() { # NAME OPTIONS PATH
 	check "$name: a tree of files, checksums" 120 copy_tree "$MNT"
 	check "$name: fio with verify, 4 KiB to 1 MiB, direct" 180 fio_mixed "$MNT/fio"
 	check "$name: fio with verify, fsync after each 8th" 180 fio_verify "$MNT/fio" --direct=0 --bsrange=4k-64k \
-		--blockalign=4k --size=16m --fsync=8
+		--blockalign=4k --size="$(mb 16)" --fsync=8
 	under_io "$name: link failure" 8 "$MNT/fio" flap
 	[ $(($(sent rsi0) - before)) -gt 1000 ]
 	result $? "$name: it went over the device ($(($(sent rsi0) - before)) packets)"

@@ -11,7 +11,7 @@ basic() {
 	check "$name: connect" 30 connect $TGT "$@" || return
 	d=$(wait_disk disk) || { ktap_fail "$name: there is no disk"; return 1; }
 	disk_checks "$name" "$d"
-	check "$name: fio with verify, four jobs" 120 fio_verify "$d" --bs=16k --size=8m --numjobs=4 --offset_increment=16m
+	check "$name: fio with verify, four jobs" 120 fio_verify "$d" --bs=16k --size="$(mb 8)" --numjobs=4 --offset_increment=16m
 	check "$name: disconnect" 30 disconnect
 }
 

@@ -79,7 +79,7 @@ grep -q RDMA /proc/fs/cifs/DebugData
 result $? "it is mounted over RDMA"
 check "file operations" 120 file_operations
 check "a tree of files, checksums" 120 copy_files
-check "fio with verify, 4 KiB to 1 MiB" 180 fio_mixed "$MNT/fio" --direct=0 --size=48m --io_size=32m
+check "fio with verify, 4 KiB to 1 MiB" 180 fio_mixed "$MNT/fio" --direct=0 --size="$(mb 48)" --io_size="$(mb 32)"
 rm -f "$MNT/fio"
 check "umount" 60 umount "$MNT"
 [ $(($(sent rsi0) - before)) -gt 1000 ]
