@@ -29,6 +29,9 @@ target_down() {
 
 login() { echo "id_ext=$GUID,ioc_guid=$GUID,dest=$TGT:$PORT,$1" >/sys/class/infiniband_srp/srp-rsi0-1/add_target; }
 
+# The old host may still be on its way
+login_again() { wait_for 20 login "$1"; }
+
 no_host() { ! grep -qs ib_srp /sys/class/scsi_host/host*/proc_name; }
 
 logout() {
@@ -67,13 +70,13 @@ for options in "queue_size=64" "queue_size=64,cmd_sg_entries=255,allow_ext_sg=1"
 	check "$options: logout" 60 logout
 	[ "$SET" = full ] || break
 done
-check "login" 60 login "queue_size=64"
+check "login" 60 login_again "queue_size=64"
 d=$(wait_disk disk) || bail "no disk"
 under_io "link failure" 20 "$d" flap
 check "the initiator's device removed" 60 device_again rsi0 si0 $INI
 wait_for 20 no_host
 result $? "its disks went with it"
-check "login again" 60 login "queue_size=64"
+check "login again" 60 login_again "queue_size=64"
 d=$(wait_disk disk) || bail "no disk"
 check "fio with verify, 4 KiB to 1 MiB" 120 fio_mixed "$d"
 check "logout" 60 logout
