@@ -31,7 +31,19 @@ nvme_link() {
 	ip route add $a dev "nt$net" src $b table "$net"
 	ip rule add pref 2 to $b lookup "$net"
 	ip rule add pref 2 to $a from $b lookup "$net"
-	[ "$name" = tcp ] || { lab_link "$name" "nvme_i$net" "ni$net" && lab_link "$name" "nvme_t$net" "nt$net"; }
+}
+
+# sroce and rdma_rxe take the same UDP port: one after the other
+nvme_devices() { # NAME
+	local net
+	net=$(nvme_net "$1")
+	[ "$1" = tcp ] || { lab_link "$1" "nvme_i$net" "ni$net" && lab_link "$1" "nvme_t$net" "nt$net"; }
+}
+
+nvme_devices_del() {
+	local net
+	net=$(nvme_net "$1")
+	[ "$1" = tcp ] || { rdma link del "nvme_i$net"; rdma link del "nvme_t$net"; }
 }
 
 # nvme_target NAME : a port of the one subsystem
@@ -45,6 +57,13 @@ nvme_target() {
 	ln -s $NVMET/subsystems/bench "$dir/subsystems/bench"
 }
 
+nvme_target_del() {
+	local dir
+	dir=$NVMET/ports/$(nvme_net "$1")
+	rm "$dir/subsystems/bench"
+	rmdir "$dir"
+}
+
 nvme_setup() {
 	local name
 	modprobe -a nvme_rdma nvme_tcp nvmet_rdma nvmet_tcp || return
@@ -56,8 +75,7 @@ nvme_setup() {
 	mkdir $NVMET/subsystems/bench && echo 1 >$NVMET/subsystems/bench/attr_allow_any_host || return
 	mkdir $NVMET/subsystems/bench/namespaces/1 || return
 	echo -n /dev/nullb0 >$NVMET/subsystems/bench/namespaces/1/device_path
-	echo 1 >$NVMET/subsystems/bench/namespaces/1/enable || return
-	for name in sroce rxe tcp; do nvme_target $name || return; done
+	echo 1 >$NVMET/subsystems/bench/namespaces/1/enable
 }
 
 nvme_disk() {
@@ -93,6 +111,7 @@ nvme_fio() {
 measure_nvme() {
 	local name=$1 type=rdma disk direct=/sys/module/sroce/parameters/direct
 	[ "$name" = tcp ] && type=tcp
+	nvme_devices "$name" && nvme_target "$name" || lost "nvme $name: no target"
 	# over the veth, as the others
 	echo N >$direct
 	nvme connect -t $type -a "10.$(nvme_net "$name").0.2" -s 4420 -n bench >/tmp/client.log 2>&1
@@ -107,5 +126,7 @@ measure_nvme() {
 		lost "nvme $name: no disk"
 	fi
 	nvme disconnect -n bench >/dev/null
-	sleep 0.5
+	nvme_target_del "$name"
+	sleep 1
+	nvme_devices_del "$name"
 }
