@@ -69,7 +69,15 @@ links_up() {
 	LINKS=$1
 	ip rule add pref 3 lookup local
 	ip rule del pref 0 2>/dev/null
-	return 0
+	for ((n = 0; n < $1; n++)); do
+		meet $n || bail "link $n does not work"
+	done
+}
+
+# meet NUMBER : let both ends know each other's MAC address. rdma_cm asks, and then begins to wait for the answer,
+# which over a veth is there before that: it would wait for seconds, or half a minute, for nothing.
+meet() {
+	ping -q -c 1 -W 2 -I si"$1" 10.97."$1".2 >/dev/null && ping -q -c 1 -W 2 -I st"$1" 10.97."$1".1 >/dev/null
 }
 
 links_down() {
@@ -97,6 +105,7 @@ link_flap() {
 	# neither survives that the netdev is down
 	ip route replace 10.97.$1.1 dev st"$1" src 10.97.$1.2 table $((100 + $1))
 	ip route replace 10.97.$1.2 dev si"$1" src 10.97.$1.1 table $((100 + $1))
+	meet "$1" || true
 }
 
 # link_silent NUMBER SECONDS : nothing arrives for so long, and no device or neighbour is seen to go

@@ -18,6 +18,8 @@ check "ten connections at once" 120 talk run $INI $TGT 1000000 10
 check "a device removed and made again" 60 device_again rsi0 si0 $INI
 before=$(sent rsi0)
 check "its physical network" 20 talk setup si0 rsi0 st0 rst0
+# The link groups first get their links back
+sleep 3
 check "20 MB to and fro after that" 90 talk run $INI $TGT 20000000
 fallback=$(talk fallbacks)
 [ "$fallback" = 0 ]
