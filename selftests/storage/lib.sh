@@ -77,7 +77,7 @@ links_up() {
 # meet NUMBER : let both ends know each other's MAC address. rdma_cm asks, and then begins to wait for the answer,
 # which over a veth is there before that: it would wait for seconds, or half a minute, for nothing.
 meet() {
-	ping -q -c 1 -W 2 -I si"$1" 10.97."$1".2 >/dev/null && ping -q -c 1 -W 2 -I st"$1" 10.97."$1".1 >/dev/null
+	ping -q -c 1 -W 2 -I 10.97."$1".1 10.97."$1".2 >/dev/null && ping -q -c 1 -W 2 -I 10.97."$1".2 10.97."$1".1 >/dev/null
 }
 
 links_down() {

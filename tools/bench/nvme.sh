@@ -112,7 +112,7 @@ measure_nvme() {
 	local name=$1 type=rdma disk direct=/sys/module/sroce/parameters/direct
 	[ "$name" = tcp ] && type=tcp
 	# rdma_cm may miss the answer of a neighbour that it does not know yet
-	ping -q -c 1 -I "ni$(nvme_net "$name")" "10.$(nvme_net "$name").0.2" >/dev/null
+	ping -q -c 1 -I "10.$(nvme_net "$name").0.1" "10.$(nvme_net "$name").0.2" >/dev/null
 	nvme_devices "$name" && nvme_target "$name" || lost "nvme $name: no target"
 	# over the veth, as the others
 	echo N >$direct
