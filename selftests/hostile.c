@@ -420,6 +420,7 @@ static void doorbells(struct context *c)
 #define MEMORY (1 << 20)
 
 struct ring {
+	void *base; /* of the mapping, which the other ring of a QP is in, too */
 	struct sroce_ring_hdr *hdr;
 	struct sroce_ring_info info;
 };
@@ -446,9 +447,10 @@ static struct ring map_ring(const struct sroce_ring_info *info)
 {
 	struct ring r = { .info = *info };
 
-	r.hdr = mmap(NULL, info->mmap_len, PROT_READ | PROT_WRITE, MAP_SHARED, ctx.fd, info->mmap_offset);
-	if (r.hdr == MAP_FAILED)
+	r.base = mmap(NULL, info->mmap_len, PROT_READ | PROT_WRITE, MAP_SHARED, ctx.fd, info->mmap_offset);
+	if (r.base == MAP_FAILED)
 		vt_die(VT_WRONG, "WRONG: mmap of a ring: %s", strerror(errno));
+	r.hdr = r.base + info->start;
 	return r;
 }
 
@@ -659,9 +661,9 @@ static void *scribbler(void *arg)
 		default: /* one byte or word anywhere */
 			i = vt_below(&rng, r->info.mmap_len / 8);
 			if (vt_below(&rng, 2))
-				((uint64_t *)r->hdr)[i] = vt_rand(&rng);
+				((uint64_t *)r->base)[i] = vt_rand(&rng);
 			else
-				((uint8_t *)r->hdr)[i * 8 + vt_below(&rng, 8)] = vt_rand(&rng);
+				((uint8_t *)r->base)[i * 8 + vt_below(&rng, 8)] = vt_rand(&rng);
 		}
 		if (!vt_below(&rng, 64))
 			usleep(10);

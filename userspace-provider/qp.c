@@ -49,13 +49,15 @@ static int init_queues(struct sroce_qp *qp, struct ibv_context *ctx,
 		       const struct sroce_create_qp_resp *resp)
 {
 	bool needs_locks = sroce_pd_needs_locks(pd_of(attr));
+	struct sroce_ring ring;
 	int err;
 
 	err = sroce_sq_init(&qp->sq, ctx, &resp->sq, attr, needs_locks);
 	if (err)
 		return err;
 
-	err = sroce_rq_init(&qp->rq, ctx, &resp->rq, attr->cap.max_recv_sge,
+	sroce_ring_share(&ring, &qp->sq.ring, &resp->rq);
+	err = sroce_rq_init(&qp->rq, &ring, attr->cap.max_recv_sge,
 			    needs_locks);
 	if (err)
 		sroce_sq_fini(&qp->sq);
@@ -245,8 +247,8 @@ int sroce_destroy_qp(struct ibv_qp *ibqp)
 
 	/* From here on the kernel adds none. */
 	forget_completions(ibqp);
-	sroce_sq_fini(&qp->sq);
 	sroce_rq_fini(&qp->rq);
+	sroce_sq_fini(&qp->sq);
 	free(qp);
 	return 0;
 }

@@ -9,6 +9,17 @@
 
 #include "ring.h"
 
+static void place(struct sroce_ring *ring, void *base,
+		  const struct sroce_ring_info *info)
+{
+	uint8_t *hdr = (uint8_t *)base + info->start;
+
+	ring->hdr = (struct sroce_ring_hdr *)hdr;
+	ring->entries = hdr + SROCE_RING_ENTRIES_OFFSET;
+	ring->nr_entries = info->entries;
+	ring->stride = info->stride;
+}
+
 int sroce_ring_map(struct sroce_ring *ring, struct ibv_context *ctx,
 		   const struct sroce_ring_info *info)
 {
@@ -31,17 +42,22 @@ int sroce_ring_map(struct sroce_ring *ring, struct ibv_context *ctx,
 		return err;
 	}
 
-	ring->hdr = base;
-	ring->entries = (uint8_t *)base + SROCE_RING_ENTRIES_OFFSET;
+	place(ring, base, info);
 	ring->map_len = info->mmap_len;
-	ring->nr_entries = info->entries;
-	ring->stride = info->stride;
 	return 0;
+}
+
+void sroce_ring_share(struct sroce_ring *ring, const struct sroce_ring *first,
+		      const struct sroce_ring_info *info)
+{
+	*ring = (struct sroce_ring){};
+	if (info->entries)
+		place(ring, first->hdr, info);
 }
 
 void sroce_ring_unmap(struct sroce_ring *ring)
 {
-	if (!ring->hdr)
+	if (!ring->map_len)
 		return;
 
 	ibv_dofork_range(ring->hdr, ring->map_len);

@@ -21,14 +21,17 @@ struct ibv_context;
 struct sroce_ring {
 	struct sroce_ring_hdr *hdr;
 	uint8_t *entries;
-	size_t map_len;
+	size_t map_len;		/* 0: in another ring's mapping */
 	uint32_t nr_entries;	/* 0: this queue does not exist */
 	uint32_t stride;
 };
 
-/* Both return an errno. A ring of no entries is mapped to nothing. */
+/* Returns an errno. A ring of no entries is mapped to nothing. */
 int sroce_ring_map(struct sroce_ring *ring, struct ibv_context *ctx,
 		   const struct sroce_ring_info *info);
+/* A ring in the mapping of another one, which has to stay longer */
+void sroce_ring_share(struct sroce_ring *ring, const struct sroce_ring *first,
+		      const struct sroce_ring_info *info);
 void sroce_ring_unmap(struct sroce_ring *ring);
 
 static inline void *sroce_ring_entry(const struct sroce_ring *ring,

@@ -8,9 +8,8 @@
 
 #include "sroce.h"
 
-int sroce_rq_init(struct sroce_rq *rq, struct ibv_context *ctx,
-		  const struct sroce_ring_info *info, uint32_t max_sge,
-		  bool needs_lock)
+int sroce_rq_init(struct sroce_rq *rq, const struct sroce_ring *ring,
+		  uint32_t max_sge, bool needs_lock)
 {
 	int err;
 
@@ -18,12 +17,7 @@ int sroce_rq_init(struct sroce_rq *rq, struct ibv_context *ctx,
 	if (err)
 		return err;
 
-	err = sroce_ring_map(&rq->ring, ctx, info);
-	if (err) {
-		sroce_lock_destroy(&rq->lock);
-		return err;
-	}
-
+	rq->ring = *ring;
 	rq->max_sge = max_sge;
 	sroce_rq_restart(rq);
 	return 0;

@@ -194,9 +194,9 @@ void sroce_cq_ex_init(struct ibv_cq_ex *cq, uint64_t wc_flags);
 
 /* rq.c: receive queues, of a QP or shared */
 
-int sroce_rq_init(struct sroce_rq *rq, struct ibv_context *ctx,
-		  const struct sroce_ring_info *info, uint32_t max_sge,
-		  bool needs_lock);
+/* The ring passes to the queue on success. */
+int sroce_rq_init(struct sroce_rq *rq, const struct sroce_ring *ring,
+		  uint32_t max_sge, bool needs_lock);
 void sroce_rq_fini(struct sroce_rq *rq);
 
 /* The kernel has emptied the queue and may have moved the indices */

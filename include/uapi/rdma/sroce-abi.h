@@ -16,7 +16,7 @@
 #include <linux/ioctl.h>
 #endif
 
-#define SROCE_ABI_VERSION 1
+#define SROCE_ABI_VERSION 2
 
 /* ib_device_ops.driver_id: not in the kernel's list, "sroc" in ASCII */
 #define SROCE_DRIVER_ID 0x73726f63
@@ -54,8 +54,8 @@ struct sroce_alloc_ucontext_resp {
 /* --- rings --------------------------------------------------------------- */
 
 /*
- * Every queue is one mapping: this header, then the entries, each of a stride
- * that is a multiple of 16 bytes. The number of entries is a power of two.
+ * Every queue is this header, then the entries, each of a stride that is a
+ * multiple of 16 bytes. The number of entries is a power of two.
  * @prod and @cons run freely through all 32 bits; entry number = index &
  * (entries - 1). The side that owns an index stores it with release
  * semantics after it has written (or read) the entry.
@@ -71,12 +71,18 @@ struct sroce_ring_hdr {
 
 #define SROCE_RING_ENTRIES_OFFSET 128
 
-/* Where a ring is: mmap() it on the command fd with this offset and length */
+/*
+ * Where a ring is: mmap() it on the command fd with this offset and length; the
+ * header is @start bytes from the beginning, a multiple of 64. The two queues
+ * of a QP are in one mapping.
+ */
 struct sroce_ring_info {
 	__aligned_u64 mmap_offset;
 	__aligned_u64 mmap_len;
 	__u32 entries;
 	__u32 stride;
+	__u32 start;
+	__u32 reserved;
 };
 
 /*
@@ -286,7 +292,10 @@ struct sroce_create_qp_req {
 
 struct sroce_create_qp_resp {
 	struct sroce_ring_info sq;
-	/* entries 0 when the QP uses a shared receive queue */
+	/*
+	 * In the same mapping as the send queue; entries 0 when the QP does not
+	 * receive or uses a shared receive queue
+	 */
 	struct sroce_ring_info rq;
 	__u32 max_inline;
 	__u32 reserved;

@@ -8,6 +8,7 @@
 #include "memory/ring.h"
 
 #define STRIDE_ALIGN 16U
+#define RING_ALIGN 64U
 
 static void free_pages_array(struct page **pages, size_t n)
 {
@@ -52,7 +53,29 @@ static void *alloc_accounted(size_t len)
 	return addr;
 }
 
-/* Bytes of the mapping, 0 when that does not fit into an int */
+/* A single page needs no mapping of the kernel's */
+static void *alloc_memory(size_t len)
+{
+	if (len > PAGE_SIZE)
+		return alloc_accounted(len);
+	return (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
+}
+
+static void free_memory(void *addr)
+{
+	if (is_vmalloc_addr(addr))
+		vfree(addr);
+	else
+		free_page((unsigned long)addr);
+}
+
+struct page *sroce_ring_page(void *hdr, size_t off)
+{
+	return is_vmalloc_addr(hdr) ? vmalloc_to_page(hdr + off) :
+				      virt_to_page(hdr + off);
+}
+
+/* Bytes, 0 when that does not fit into an int */
 static size_t ring_len(u32 entries, u32 stride)
 {
 	size_t len;
@@ -60,10 +83,10 @@ static size_t ring_len(u32 entries, u32 stride)
 	if (check_mul_overflow((size_t)entries, (size_t)stride, &len) ||
 	    len > INT_MAX - SROCE_RING_ENTRIES_OFFSET - PAGE_SIZE)
 		return 0;
-	return PAGE_ALIGN(len + SROCE_RING_ENTRIES_OFFSET);
+	return ALIGN(len + SROCE_RING_ENTRIES_OFFSET, RING_ALIGN);
 }
 
-int sroce_ring_alloc(struct sroce_ring *r, u32 entries, u32 entry_size)
+int sroce_ring_shape(struct sroce_ring *r, u32 entries, u32 entry_size)
 {
 	if (!entries || entries > INT_MAX || entry_size > INT_MAX)
 		return -EINVAL;
@@ -73,15 +96,41 @@ int sroce_ring_alloc(struct sroce_ring *r, u32 entries, u32 entry_size)
 	r->mask = entries - 1;
 	r->index = 0;
 	r->len = ring_len(entries, r->stride);
-	if (!r->len)
-		return -EINVAL;
+	return r->len ? 0 : -EINVAL;
+}
 
-	r->hdr = alloc_accounted(r->len);
-	return r->hdr ? 0 : -ENOMEM;
+int sroce_ring_alloc_pair(struct sroce_ring *a, struct sroce_ring *b)
+{
+	if (a->len + b->len > INT_MAX - PAGE_SIZE)
+		return -EINVAL;
+	a->hdr = alloc_memory(PAGE_ALIGN(a->len + b->len));
+	if (!a->hdr)
+		return -ENOMEM;
+	if (b->len)
+		b->hdr = (void *)a->hdr + a->len;
+	return 0;
+}
+
+void sroce_ring_free_pair(struct sroce_ring *a, struct sroce_ring *b)
+{
+	if (a->hdr)
+		free_memory(a->hdr);
+	a->hdr = NULL;
+	b->hdr = NULL;
+}
+
+int sroce_ring_alloc(struct sroce_ring *r, u32 entries, u32 entry_size)
+{
+	struct sroce_ring none = {};
+	int err;
+
+	err = sroce_ring_shape(r, entries, entry_size);
+	return err ?: sroce_ring_alloc_pair(r, &none);
 }
 
 void sroce_ring_free(struct sroce_ring *r)
 {
-	vfree(r->hdr);
-	r->hdr = NULL;
+	struct sroce_ring none = {};
+
+	sroce_ring_free_pair(r, &none);
 }

@@ -19,7 +19,7 @@
  * @stride: bytes from one entry to the next
  * @index: private copy of the index that the kernel owns: what it has
  *	produced (completion queue) or consumed (send and receive queues)
- * @len: bytes of the mapping
+ * @len: bytes, a multiple of 64
  */
 struct sroce_ring {
 	struct sroce_ring_hdr *hdr;
@@ -35,13 +35,41 @@ struct sroce_ring {
  * @entries: wanted number, rounded up to a power of two; at least 1
  * @entry_size: bytes an entry needs, rounded up to 16
  *
- * The memory is zeroed, accounted to the caller's memory cgroup, and may be
- * mapped to user space with remap_vmalloc_range().
+ * The memory is zeroed, accounted to the caller's memory cgroup, and consists of
+ * whole pages, which may be mapped to user space (sroce_ring_page()).
  *
  * Context: process.
  * Return: 0, -EINVAL when the size overflows, or -ENOMEM.
  */
 int sroce_ring_alloc(struct sroce_ring *r, u32 entries, u32 entry_size);
+
+/**
+ * sroce_ring_shape() - say how large a ring of sroce_ring_alloc_pair() will be
+ * @r: ring, zeroed by the caller
+ * @entries: as for sroce_ring_alloc()
+ * @entry_size: likewise
+ *
+ * Return: 0, or -EINVAL when the size overflows.
+ */
+int sroce_ring_shape(struct sroce_ring *r, u32 entries, u32 entry_size);
+
+/**
+ * sroce_ring_alloc_pair() - make two rings in one piece of memory
+ * @a: ring with a shape
+ * @b: the same, directly behind @a; or a zeroed one, which is not made
+ *
+ * Most queue pairs are small: both queues fit into one page.
+ *
+ * Context: process.
+ * Return: 0, -EINVAL when the size overflows, or -ENOMEM.
+ */
+int sroce_ring_alloc_pair(struct sroce_ring *a, struct sroce_ring *b);
+
+/* Free what sroce_ring_alloc_pair() has made, or has not */
+void sroce_ring_free_pair(struct sroce_ring *a, struct sroce_ring *b);
+
+/* The page of a ring (or pair, of the first one) that has byte @off in it */
+struct page *sroce_ring_page(void *hdr, size_t off);
 
 /**
  * sroce_ring_free() - drop the kernel's hold on a ring

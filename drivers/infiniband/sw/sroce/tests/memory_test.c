@@ -1431,13 +1431,43 @@ static void ring_sizes(struct kunit *test)
 				cases[i].want_entries);
 		KUNIT_EXPECT_EQ(test, r.stride, cases[i].want_stride);
 		KUNIT_EXPECT_TRUE(test, PAGE_ALIGNED(r.hdr));
-		KUNIT_EXPECT_TRUE(test, PAGE_ALIGNED(r.len));
+		KUNIT_EXPECT_TRUE(test, IS_ALIGNED(r.len, 64));
 		last = sroce_ring_entry(&r, r.mask) + r.stride;
 		KUNIT_EXPECT_LE(test, last - (void *)r.hdr, r.len);
 		KUNIT_EXPECT_NULL(test, memchr_inv(r.hdr, 0, r.len));
 		memset(r.hdr, 0xff, r.len);
 		sroce_ring_free(&r);
 		sroce_ring_free(&r);
+	}
+}
+
+/* Both in one page as long as they fit, one behind the other in any case */
+static void ring_pairs(struct kunit *test)
+{
+	static const u32 entries[][2] = {
+		{ 1, 1 }, { 16, 16 }, { 16, 64 }, { 1, 256 }, { 256, 1 }, { 4096, 4096 },
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(entries); i++) {
+		struct sroce_ring a = {}, b = {};
+		void *last;
+
+		KUNIT_ASSERT_EQ(test, sroce_ring_shape(&a, entries[i][0], 96), 0);
+		KUNIT_ASSERT_EQ(test, sroce_ring_shape(&b, entries[i][1], 32), 0);
+		KUNIT_ASSERT_EQ(test, sroce_ring_alloc_pair(&a, &b), 0);
+		KUNIT_EXPECT_TRUE(test, PAGE_ALIGNED(a.hdr));
+		last = sroce_ring_entry(&a, a.mask) + a.stride;
+		KUNIT_EXPECT_TRUE(test, last <= (void *)b.hdr);
+		KUNIT_EXPECT_PTR_EQ(test, (void *)a.hdr + a.len, (void *)b.hdr);
+		last = sroce_ring_entry(&b, b.mask) + b.stride;
+		KUNIT_EXPECT_LE(test, last - (void *)a.hdr, PAGE_ALIGN(a.len + b.len));
+		KUNIT_EXPECT_NULL(test, memchr_inv(a.hdr, 0, a.len + b.len));
+		memset(a.hdr, 0xff, a.len + b.len);
+		sroce_ring_page(a.hdr, a.len + b.len - 1);
+		sroce_ring_free_pair(&a, &b);
+		KUNIT_EXPECT_NULL(test, a.hdr);
+		KUNIT_EXPECT_NULL(test, b.hdr);
 	}
 }
 
@@ -1553,6 +1583,7 @@ static struct kunit_case memory_cases[] = {
 	KUNIT_CASE(demand_faults),
 	KUNIT_CASE(demand_loses),
 	KUNIT_CASE(ring_sizes),
+	KUNIT_CASE(ring_pairs),
 	KUNIT_CASE(ring_too_big),
 	KUNIT_CASE(ring_indices),
 	KUNIT_CASE(ring_progress),

@@ -147,7 +147,7 @@ static void side_make_port(struct side *s, int number)
 	s->port.xmit = &fake_net_xmit_ops;
 	sroce_mr_table_init(&s->port.mrs);
 	s->port.counters = alloc_percpu(struct sroce_counters);
-	KUNIT_ASSERT_NOT_NULL(test, s->port.counters);
+	KUNIT_ASSERT_TRUE(test, !!s->port.counters);
 	s->port.net_cookie = FAKE_NET_COOKIE;
 	s->port.ifindex = 1000 + number;
 	s->port.mtu = 4096;

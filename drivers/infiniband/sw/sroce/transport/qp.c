@@ -128,7 +128,7 @@ static int sroce_alloc_sq(struct sroce_qp *qp, struct ib_qp_cap *cap)
 			 cap->max_inline_data);
 	int err;
 
-	err = sroce_ring_alloc(&req->ring, max(cap->max_send_wr, 1U),
+	err = sroce_ring_shape(&req->ring, max(cap->max_send_wr, 1U),
 			       sizeof(struct sroce_send_wqe) + data);
 	if (err)
 		return err;
@@ -166,7 +166,7 @@ static int sroce_alloc_rq(struct sroce_qp *qp, struct ib_qp_cap *cap)
 		qp->max_recv_sge = cap->max_recv_sge;
 		size = sizeof(struct sroce_recv_wqe) +
 		       cap->max_recv_sge * sizeof(struct sroce_sge);
-		err = sroce_ring_alloc(&resp->ring, max(cap->max_recv_wr, 1U),
+		err = sroce_ring_shape(&resp->ring, max(cap->max_recv_wr, 1U),
 				       size);
 		if (err)
 			return err;
@@ -182,8 +182,7 @@ static int sroce_alloc_rq(struct sroce_qp *qp, struct ib_qp_cap *cap)
 
 static void sroce_qp_free_queues(struct sroce_qp *qp)
 {
-	sroce_ring_free(&qp->req.ring);
-	sroce_ring_free(&qp->resp.ring);
+	sroce_ring_free_pair(&qp->req.ring, &qp->resp.ring);
 	kvfree(qp->req.slots);
 	kfree(qp->resp.wqe);
 	kfree(qp->resp.res);
@@ -244,6 +243,8 @@ struct sroce_qp *sroce_qp_create(struct sroce_port *port, struct ib_qp *ibqp,
 	err = sroce_alloc_sq(qp, &init->cap);
 	if (!err)
 		err = sroce_alloc_rq(qp, &init->cap);
+	if (!err)
+		err = sroce_ring_alloc_pair(&qp->req.ring, &qp->resp.ring);
 	if (!err)
 		err = sroce_qp_publish(qp);
 	if (err) {

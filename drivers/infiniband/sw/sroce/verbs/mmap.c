@@ -11,7 +11,6 @@
 #include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
-#include <linux/vmalloc.h>
 
 #include "memory/ring.h"
 #include "verbs/mmap.h"
@@ -31,13 +30,8 @@ struct sroce_mmap {
 	size_t len;
 };
 
-static size_t sroce_mmap_len(u32 entries, u32 stride)
-{
-	return PAGE_ALIGN(SROCE_RING_ENTRIES_OFFSET + (size_t)entries * stride);
-}
-
-struct sroce_mmap *sroce_mmap_reserve(struct sroce_ucontext *uctx, u32 entries,
-				      u32 stride, struct sroce_ring_info *info)
+static struct sroce_mmap *sroce_mmap_new(struct sroce_ucontext *uctx,
+					 size_t len)
 {
 	struct sroce_mmap *map;
 	int err;
@@ -46,16 +40,35 @@ struct sroce_mmap *sroce_mmap_reserve(struct sroce_ucontext *uctx, u32 entries,
 	if (!map)
 		return ERR_PTR(-ENOMEM);
 	mutex_init(&map->lock);
-	map->len = sroce_mmap_len(entries, stride);
+	map->len = PAGE_ALIGN(len);
 	err = rdma_user_mmap_entry_insert(&uctx->ibuc, &map->entry, map->len);
 	if (err) {
 		kfree(map);
 		return ERR_PTR(err);
 	}
-	info->mmap_offset = rdma_user_mmap_get_offset(&map->entry);
-	info->mmap_len = map->len;
-	info->entries = entries;
-	info->stride = stride;
+	return map;
+}
+
+static void sroce_mmap_info(struct sroce_mmap *map, u32 entries, u32 stride,
+			    u32 start, struct sroce_ring_info *info)
+{
+	*info = (struct sroce_ring_info){
+		.mmap_offset = rdma_user_mmap_get_offset(&map->entry),
+		.mmap_len = map->len,
+		.entries = entries,
+		.stride = stride,
+		.start = start,
+	};
+}
+
+struct sroce_mmap *sroce_mmap_reserve(struct sroce_ucontext *uctx, u32 entries,
+				      u32 stride, struct sroce_ring_info *info)
+{
+	size_t len = SROCE_RING_ENTRIES_OFFSET + (size_t)entries * stride;
+	struct sroce_mmap *map = sroce_mmap_new(uctx, len);
+
+	if (!IS_ERR(map))
+		sroce_mmap_info(map, entries, stride, 0, info);
 	return map;
 }
 
@@ -81,6 +94,26 @@ struct sroce_mmap *sroce_mmap_add(struct sroce_ucontext *uctx,
 	return map;
 }
 
+struct sroce_mmap *sroce_mmap_add_pair(struct sroce_ucontext *uctx,
+				       const struct sroce_ring *a,
+				       const struct sroce_ring *b,
+				       struct sroce_ring_info *a_info,
+				       struct sroce_ring_info *b_info)
+{
+	struct sroce_mmap *map = sroce_mmap_new(uctx, a->len + b->len);
+
+	if (IS_ERR(map))
+		return map;
+	sroce_mmap_info(map, sroce_ring_entries(a), a->stride, 0, a_info);
+	if (b_info)
+		sroce_mmap_info(map, sroce_ring_entries(b), b->stride, a->len,
+				b_info);
+	mutex_lock(&map->lock);
+	map->mem = a->hdr;
+	mutex_unlock(&map->lock);
+	return map;
+}
+
 void sroce_mmap_remove(struct sroce_mmap *map)
 {
 	if (!map)
@@ -96,7 +129,7 @@ void sroce_mmap_free(struct rdma_user_mmap_entry *entry)
 	kfree(container_of(entry, struct sroce_mmap, entry));
 }
 
-/* Page by page: works for every kind of vmalloc memory, and holds the pages */
+/* Page by page: works for every kind of memory, and holds the pages */
 static int sroce_mmap_pages(struct sroce_mmap *map, struct vm_area_struct *vma)
 {
 	size_t off;
@@ -106,7 +139,7 @@ static int sroce_mmap_pages(struct sroce_mmap *map, struct vm_area_struct *vma)
 		return -EINVAL;
 	for (off = 0; off < map->len; off += PAGE_SIZE) {
 		err = vm_insert_page(vma, vma->vm_start + off,
-				     vmalloc_to_page(map->mem + off));
+				     sroce_ring_page(map->mem, off));
 		if (err)
 			return err;
 	}

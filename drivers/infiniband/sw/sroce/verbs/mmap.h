@@ -48,6 +48,22 @@ struct sroce_mmap *sroce_mmap_add(struct sroce_ucontext *uctx,
 				  struct sroce_ring_info *info);
 
 /**
+ * sroce_mmap_add_pair() - one mapping for two rings
+ * @uctx: context that may map it
+ * @a: first of a pair, see sroce_ring_alloc_pair()
+ * @b: second of the pair, or zeroed
+ * @a_info: filled in, for the answer to user space
+ * @b_info: likewise; NULL when the process may not know of @b
+ *
+ * Return: the mapping, or ERR_PTR(-ENOMEM).
+ */
+struct sroce_mmap *sroce_mmap_add_pair(struct sroce_ucontext *uctx,
+				       const struct sroce_ring *a,
+				       const struct sroce_ring *b,
+				       struct sroce_ring_info *a_info,
+				       struct sroce_ring_info *b_info);
+
+/**
  * sroce_mmap_remove() - nothing more is mapped
  * @map: mapping; NULL is fine
  *

@@ -124,28 +124,22 @@ static int sroce_check_qp_init(struct ib_device *ibdev,
 
 static void sroce_qp_unmap(struct sroce_qp_obj *obj)
 {
-	sroce_mmap_remove(obj->sq_map);
-	sroce_mmap_remove(obj->rq_map);
-	obj->sq_map = NULL;
-	obj->rq_map = NULL;
+	sroce_mmap_remove(obj->map);
+	obj->map = NULL;
 }
 
 static int sroce_qp_map_rings(struct sroce_qp_obj *obj,
 			      struct sroce_ucontext *uctx,
 			      struct sroce_create_qp_resp *resp)
 {
+	bool receives = obj->qp->kind->receives && !obj->qp->srq;
 	struct sroce_mmap *map;
 
-	map = sroce_mmap_add(uctx, &obj->qp->req.ring, &resp->sq);
+	map = sroce_mmap_add_pair(uctx, &obj->qp->req.ring, &obj->qp->resp.ring,
+				  &resp->sq, receives ? &resp->rq : NULL);
 	if (IS_ERR(map))
 		return PTR_ERR(map);
-	obj->sq_map = map;
-	if (obj->qp->srq || !obj->qp->kind->receives)
-		return 0;
-	map = sroce_mmap_add(uctx, &obj->qp->resp.ring, &resp->rq);
-	if (IS_ERR(map))
-		return PTR_ERR(map);
-	obj->rq_map = map;
+	obj->map = map;
 	return 0;
 }
 

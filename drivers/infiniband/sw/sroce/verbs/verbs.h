@@ -94,8 +94,7 @@ struct sroce_srq_obj {
  *	destroyed, because old kernels go on asking for it a little longer
  * @lock: serialises modify, query and destroy; ib_core lets a process call
  *	them from several threads at once
- * @sq_map: mapping of the send queue, for user queues
- * @rq_map: mapping of the receive queue, for user queues that have one
+ * @map: mapping of both queues, for user queues
  * @mcasts: multicast groups it is attached to, under @lock
  * @nmcasts: their number
  */
@@ -103,8 +102,7 @@ struct sroce_qp_obj {
 	struct ib_qp ibqp;
 	struct sroce_qp *qp;
 	struct mutex lock; /* see above */
-	struct sroce_mmap *sq_map;
-	struct sroce_mmap *rq_map;
+	struct sroce_mmap *map;
 	struct list_head mcasts;
 	u32 nmcasts;
 };
