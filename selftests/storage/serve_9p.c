@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <netdb.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -587,6 +588,32 @@ static void must(int bad, const char *what)
 	exit(1);
 }
 
+/* The next request, or 0 when the client has gone: that comes as an event, not as a completion */
+static int next_request(struct rdma_cm_id *id, struct ibv_wc *wc)
+{
+	struct pollfd fds[] = {
+		{ .fd = id->recv_cq_channel->fd, .events = POLLIN },
+		{ .fd = id->channel->fd, .events = POLLIN },
+	};
+	struct ibv_cq *cq;
+	void *context;
+	int n;
+
+	for (;;) {
+		n = ibv_poll_cq(id->recv_cq, 1, wc);
+		if (!n) {
+			must(ibv_req_notify_cq(id->recv_cq, 0), "ibv_req_notify_cq");
+			n = ibv_poll_cq(id->recv_cq, 1, wc);
+		}
+		if (n)
+			return n == 1 && wc->status == IBV_WC_SUCCESS;
+		if (poll(fds, 2, -1) < 0 || fds[1].revents)
+			return 0;
+		must(ibv_get_cq_event(id->recv_cq_channel, &cq, &context), "ibv_get_cq_event");
+		ibv_ack_cq_events(cq, 1);
+	}
+}
+
 static void serve_client(struct rdma_cm_id *id)
 {
 	uint8_t *buffers = aligned_alloc(4096, (size_t)(DEPTH + 1) * MSIZE);
@@ -600,7 +627,7 @@ static void serve_client(struct rdma_cm_id *id)
 	for (i = 0; i < DEPTH; i++)
 		must(rdma_post_recv(id, (void *)i, buffers + i * MSIZE, MSIZE, mr), "rdma_post_recv");
 	must(rdma_accept(id, NULL), "rdma_accept");
-	while (rdma_get_recv_comp(id, &wc) == 1 && wc.status == IBV_WC_SUCCESS) {
+	while (next_request(id, &wc)) {
 		i = wc.wr_id;
 		len = serve(buffers + i * MSIZE, wc.byte_len, answer);
 		must(rdma_post_recv(id, (void *)i, buffers + i * MSIZE, MSIZE, mr), "rdma_post_recv");
