@@ -391,7 +391,7 @@ void sroce_transport_exit(void)
 	sroce_faults_stop();
 	for_each_possible_cpu(cpu)
 		while (test_bit(0, &per_cpu_ptr(&sroce_runqs, cpu)->called))
-			msleep(1);
+			usleep_range(1000, 2000);
 	/* Interrupts that were taking a call have ended */
 	synchronize_rcu();
 	for_each_possible_cpu(cpu)
