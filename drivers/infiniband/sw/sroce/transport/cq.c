@@ -47,6 +47,7 @@ static u32 sroce_cq_used(const struct sroce_cq *cq)
 int sroce_cq_resize(struct sroce_cq *cq, u32 entries, struct sroce_ring *old)
 {
 	struct sroce_ring ring = {};
+	unsigned long irq;
 	u32 cons, i;
 	int err;
 
@@ -54,10 +55,10 @@ int sroce_cq_resize(struct sroce_cq *cq, u32 entries, struct sroce_ring *old)
 	if (err)
 		return err;
 
-	sroce_lock(&cq->lock);
+	irq = sroce_lock(&cq->lock, cq->user);
 	cons = sroce_cq_cons(cq);
 	if (cq->ring.index - cons > sroce_ring_entries(&ring)) {
-		sroce_unlock(&cq->lock);
+		sroce_unlock(&cq->lock, cq->user, irq);
 		sroce_ring_free(&ring);
 		return -EINVAL;
 	}
@@ -70,7 +71,7 @@ int sroce_cq_resize(struct sroce_cq *cq, u32 entries, struct sroce_ring *old)
 	ring.hdr->flags = READ_ONCE(cq->ring.hdr->flags);
 	*old = cq->ring;
 	cq->ring = ring;
-	sroce_unlock(&cq->lock);
+	sroce_unlock(&cq->lock, cq->user, irq);
 	return 0;
 }
 
@@ -92,14 +93,15 @@ static bool sroce_cq_is_armed(struct sroce_cq *cq, bool solicited)
 	       (armed != SROCE_CQ_ARM_SOLICITED || solicited);
 }
 
-static void sroce_cq_notify(struct sroce_cq *cq)
+/* Is the handler to be called, and not about to be? Then the queue is held. */
+static bool sroce_cq_notify(struct sroce_cq *cq)
 {
 	if (xchg(sroce_cq_arm_word(cq), SROCE_CQ_IDLE) == SROCE_CQ_IDLE ||
 	    cq->notify_queued)
-		return;
+		return false;
 	cq->notify_queued = true;
 	refcount_inc(&cq->users);
-	sroce_cq_queue(cq);
+	return true;
 }
 
 /* True when the event is to wait for more completions */
@@ -118,17 +120,33 @@ static bool sroce_cq_hold(struct sroce_cq *cq)
 	return true;
 }
 
+static bool sroce_cq_store(struct sroce_cq *cq, const struct sroce_cqe *cqe,
+			   bool solicited)
+{
+	memcpy(sroce_ring_entry(&cq->ring, cq->ring.index), cqe, sizeof(*cqe));
+	sroce_ring_produced(&cq->ring, 1);
+	if (!sroce_cq_is_armed(cq, solicited))
+		return false;
+	if (cq->mod_count && cqe->status == IB_WC_SUCCESS && sroce_cq_hold(cq))
+		return false;
+	return sroce_cq_notify(cq);
+}
+
 static enum hrtimer_restart sroce_cq_held_enough(struct hrtimer *timer)
 {
 	struct sroce_cq *cq = container_of(timer, struct sroce_cq, mod_timer);
+	bool notify = false;
+	unsigned long irq;
 
 	local_bh_disable();
-	spin_lock(&cq->lock);
+	irq = sroce_lock(&cq->lock, cq->user);
 	if (cq->mod_held) {
 		cq->mod_held = 0;
-		sroce_cq_notify(cq);
+		notify = sroce_cq_notify(cq);
 	}
-	spin_unlock(&cq->lock);
+	sroce_unlock(&cq->lock, cq->user, irq);
+	if (notify)
+		sroce_cq_queue(cq);
 	sroce_run_pending();
 	local_bh_enable();
 	return HRTIMER_NORESTART;
@@ -136,13 +154,14 @@ static enum hrtimer_restart sroce_cq_held_enough(struct hrtimer *timer)
 
 void sroce_cq_moderate(struct sroce_cq *cq, u16 count, u16 period)
 {
-	sroce_lock(&cq->lock);
+	unsigned long irq = sroce_lock(&cq->lock, cq->user);
+
 	cq->mod_count = count > 1 && period ? count : 0;
 	cq->mod_period = period;
 	/* What waits by the old rule does not any longer */
 	if (cq->mod_held)
 		hrtimer_start(&cq->mod_timer, 0, HRTIMER_MODE_REL_SOFT);
-	sroce_unlock(&cq->lock);
+	sroce_unlock(&cq->lock, cq->user, irq);
 }
 
 static void sroce_cq_overrun(struct sroce_cq *cq)
@@ -161,21 +180,17 @@ bool sroce_cq_add(struct sroce_cq *cq, struct ib_qp *ibqp,
 		  struct sroce_cqe *cqe, bool solicited)
 {
 	bool overran = false;
+	bool notify = false;
+	unsigned long irq;
 	bool ok = false;
 
 	cqe->qpn = ibqp->qp_num;
 	cqe->timestamp = cq->timestamp ? ktime_get_ns() : 0;
 	/* A kernel user wants the QP itself; a process must not see it */
 	cqe->reserved1 = cq->user ? 0 : (uintptr_t)ibqp;
-	spin_lock(&cq->lock);
+	irq = sroce_lock(&cq->lock, cq->user);
 	if (!cq->overrun && sroce_cq_used(cq) <= cq->ring.mask) {
-		memcpy(sroce_ring_entry(&cq->ring, cq->ring.index), cqe,
-		       sizeof(*cqe));
-		sroce_ring_produced(&cq->ring, 1);
-		if (sroce_cq_is_armed(cq, solicited) &&
-		    (!cq->mod_count || cqe->status != IB_WC_SUCCESS ||
-		     !sroce_cq_hold(cq)))
-			sroce_cq_notify(cq);
+		notify = sroce_cq_store(cq, cqe, solicited);
 		ok = true;
 	} else if (cq->ignore_overrun) {
 		ok = true;
@@ -183,7 +198,9 @@ bool sroce_cq_add(struct sroce_cq *cq, struct ib_qp *ibqp,
 		cq->overrun = true;
 		overran = true;
 	}
-	spin_unlock(&cq->lock);
+	sroce_unlock(&cq->lock, cq->user, irq);
+	if (notify)
+		sroce_cq_queue(cq);
 	if (overran)
 		sroce_cq_overrun(cq);
 	return ok;
@@ -227,16 +244,17 @@ static void sroce_cqe_to_wc(const struct sroce_cqe *cqe, struct ib_wc *wc)
 int sroce_cq_poll(struct sroce_cq *cq, int n, struct ib_wc *wc)
 {
 	const struct sroce_cqe *cqe;
+	unsigned long irq;
 	int got = 0;
 
-	sroce_lock(&cq->lock);
+	irq = sroce_lock(&cq->lock, cq->user);
 	while (got < n && cq->cons != cq->ring.index) {
 		cqe = sroce_ring_entry(&cq->ring, cq->cons++);
 		/* qpn 0: the QP is gone */
 		if (cqe->qpn)
 			sroce_cqe_to_wc(cqe, &wc[got++]);
 	}
-	sroce_unlock(&cq->lock);
+	sroce_unlock(&cq->lock, cq->user, irq);
 	return got;
 }
 
@@ -244,26 +262,28 @@ int sroce_cq_arm(struct sroce_cq *cq, enum ib_cq_notify_flags flags)
 {
 	u32 want = (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED ?
 		   SROCE_CQ_ARM_SOLICITED : SROCE_CQ_ARM_ANY;
+	unsigned long irq;
 	int missed;
 
-	sroce_lock(&cq->lock);
+	irq = sroce_lock(&cq->lock, cq->user);
 	cq->armed = max(cq->armed, want);
 	missed = (flags & IB_CQ_REPORT_MISSED_EVENTS) &&
 		 cq->cons != cq->ring.index;
-	sroce_unlock(&cq->lock);
+	sroce_unlock(&cq->lock, cq->user, irq);
 	return missed;
 }
 
 void sroce_cq_forget(struct sroce_cq *cq, const struct ib_qp *ibqp)
 {
 	struct sroce_cqe *cqe;
+	unsigned long irq;
 	u32 i;
 
-	sroce_lock(&cq->lock);
+	irq = sroce_lock(&cq->lock, cq->user);
 	for (i = cq->cons; i != cq->ring.index; i++) {
 		cqe = sroce_ring_entry(&cq->ring, i);
 		if (cqe->qpn == ibqp->qp_num)
 			cqe->qpn = 0;
 	}
-	sroce_unlock(&cq->lock);
+	sroce_unlock(&cq->lock, cq->user, irq);
 }

@@ -22,13 +22,14 @@ struct sroce_port;
  * struct sroce_cq - completion queue
  * @ibcq: what ib_core knows; its cqe field is the usable size
  * @port: device
- * @lock: protects all below; taken by sroce_lock(), innermost
+ * @lock: protects all below; taken by sroce_lock() with @user, innermost
  * @ring: completions, in the form of the user ABI for kernel users too
  * @user: a process owns the consumer index and the arm word in @ring
  * @timestamp: completions carry the time
  * @ignore_overrun: a completion that does not fit is nobody's error
- * @vector: the CPU that calls the handler; 0: the one that adds the completion.
- *	Everybody uses that one who has no wish, and there an event comes soonest
+ * @vector: completion vector: the CPU that calls the handler, if it is online. Of
+ *	a process, 0 means the one that adds the completion: everybody uses it
+ *	who has no wish, and there an event comes soonest
  * @overrun: a completion did not fit; nothing is added any more
  * @cons: kernel consumer's index, when not @user
  * @armed: kernel consumer's arm word (SROCE_CQ_*), when not @user

@@ -112,7 +112,11 @@ void sroce_cq_queue(struct sroce_cq *cq);
  */
 void sroce_run_pending(void);
 
-/* Lock a half, run it, unlock, run what that queued. Context: BHs may be on. */
+/*
+ * Lock a half, run it, unlock, run what that queued; for a kernel user's QP
+ * without completion handlers, which are called by a tasklet: the caller may be
+ * in one of the user's calls. Context: BHs may be on.
+ */
 void sroce_half_run(struct sroce_half *half);
 
 /**

@@ -12,6 +12,7 @@
 
 #include <linux/hrtimer.h>
 #include <linux/list.h>
+#include <linux/llist.h>
 #include <linux/refcount.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
@@ -98,7 +99,8 @@ struct sroce_qp_kind {
  * @inbox_len: their number
  * @inbox_lock: protects @inbox; innermost
  * @node: on a CPU's run list
- * @queued: @node is in use
+ * @kicked: on its way there, from any context
+ * @queued: one of these two is in use
  * @run: handle the inbox, then send; called with @lock held; true when there
  *	is more to do
  * @txq: how much is in the stack
@@ -112,6 +114,7 @@ struct sroce_half {
 	u32 inbox_len;
 	spinlock_t inbox_lock;
 	struct list_head node;
+	struct llist_node kicked;
 	unsigned long queued;
 	bool (*run)(struct sroce_half *half);
 	struct sroce_txq txq;
