@@ -25,8 +25,6 @@ struct sroce_port;
  * @ring: completions, in the form of the user ABI for kernel users too
  * @user: a process owns the consumer index and the arm word in @ring
  * @timestamp: completions carry the time
- * @vector: completion vector: CPU that calls the handler, when not @user; if
- *	there is no such CPU, whichever completes something
  * @overrun: a completion did not fit; nothing is added any more
  * @cons: kernel consumer's index, when not @user
  * @armed: kernel consumer's arm word (SROCE_CQ_*), when not @user
@@ -42,7 +40,6 @@ struct sroce_cq {
 	struct sroce_ring ring;
 	bool user;
 	bool timestamp;
-	unsigned int vector;
 	bool overrun;
 	u32 cons;
 	u32 armed;
@@ -59,7 +56,7 @@ static inline struct sroce_cq *to_sroce_cq(struct ib_cq *ibcq)
 
 /**
  * sroce_cq_init() - make a completion queue
- * @cq: zeroed but for @cq->ibcq, @cq->user, @cq->timestamp, @cq->vector
+ * @cq: zeroed but for @cq->ibcq, @cq->user, @cq->timestamp
  * @port: device
  * @entries: wanted size
  *

@@ -73,7 +73,6 @@ int sroce_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		return err;
 	mutex_init(&obj->lock);
 	cq->user = udata;
-	cq->vector = attr->comp_vector;
 	cq->timestamp = attr->flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
 	if (udata) {
 		err = sroce_user_cq_flags(cq, udata);
