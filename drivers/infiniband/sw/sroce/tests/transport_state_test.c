@@ -12,6 +12,36 @@
 #define SRC 0x1003
 #define DST 0x80005
 
+/* Each count has its number, and counting on tells nothing about the next one */
+static void numbers(struct kunit *test)
+{
+	u32 i, near = 0;
+
+	for (i = 0; i < 100000; i++) {
+		u32 qpn = sroce_qpn_of(i), next = sroce_qpn_of(i + 1);
+
+		KUNIT_ASSERT_LE(test, qpn, SROCE_QPN_MASK);
+		KUNIT_ASSERT_EQ(test, sroce_qpn_index(qpn), i);
+		KUNIT_ASSERT_EQ(test, sroce_qpn_of(sroce_qpn_index(SROCE_QPN_MASK - i)),
+				SROCE_QPN_MASK - i);
+		near += abs((int)(next - qpn)) < 4096;
+	}
+	/* 49 are to be expected of random numbers */
+	KUNIT_EXPECT_LT(test, near, 1000);
+}
+
+/* Whoever has more than 24 bits is not taken for somebody else */
+static void numbers_of_nobody(struct kunit *test)
+{
+	u32 i;
+
+	for (i = SROCE_QPN_MASK; i < U32_MAX - 9973 * 41; i += 9973 * 41)
+		KUNIT_ASSERT_NULL(test, sroce_qp_find(i | BIT(24)));
+	for (i = 0; i < 2; i++)
+		KUNIT_ASSERT_NULL(test, sroce_qp_find(i));
+	KUNIT_ASSERT_NULL(test, sroce_qp_find(SROCE_QPN_MULTICAST));
+}
+
 static void post_write(struct side *a, u64 id, u32 len)
 {
 	struct work w;
@@ -639,6 +669,8 @@ static void srq_last_one(struct kunit *test)
 }
 
 static struct kunit_case state_cases[] = {
+	KUNIT_CASE(numbers),
+	KUNIT_CASE(numbers_of_nobody),
 	KUNIT_CASE(drain),
 	KUNIT_CASE(drain_idle),
 	KUNIT_CASE(drain_and_modify),

@@ -10,8 +10,14 @@
  * loop, not a recursion. What is left when the budget runs out goes on in a
  * tasklet, behind the network's softirqs. So do completion handlers that a call
  * of a kernel user has made necessary: it may hold locks that they want.
+ *
+ * The handler of a completion queue may be wanted on another CPU. It is put on that
+ * one's list, and an interrupt starts the tasklet there.
  */
+#include <linux/cpumask.h>
+#include <linux/delay.h>
 #include <linux/interrupt.h>
+#include <linux/smp.h>
 
 #include "lock.h"
 #include "memory/odp.h"
@@ -27,6 +33,8 @@
  * @cqs: completion queues whose handler is to be called
  * @running: somebody is going through the lists
  * @tasklet: goes through them when nobody else does
+ * @call: from another CPU, to schedule @tasklet
+ * @called: bit 0: @call is in use
  * @gather: see sroce_gather_begin()
  */
 struct sroce_runq {
@@ -36,6 +44,8 @@ struct sroce_runq {
 	struct list_head cqs;
 	bool running;
 	struct tasklet_struct tasklet;
+	call_single_data_t call;
+	unsigned long called;
 	struct sroce_gather gather;
 };
 
@@ -81,13 +91,42 @@ static void sroce_take_kicked(struct sroce_runq *rq)
 	spin_unlock(&rq->lock);
 }
 
+static void sroce_called(void *info)
+{
+	struct sroce_runq *rq = info;
+
+	/* Whoever comes later calls again */
+	clear_bit(0, &rq->called);
+	tasklet_schedule(&rq->tasklet);
+}
+
+static void sroce_call(struct sroce_runq *rq, unsigned int cpu)
+{
+	if (test_and_set_bit(0, &rq->called))
+		return;
+	/* It went offline: the work is done here */
+	if (smp_call_function_single_async(cpu, &rq->call))
+		sroce_called(rq);
+}
+
+/* A completion vector is a CPU, as where a device would raise its interrupt */
+static unsigned int sroce_cq_cpu(const struct sroce_cq *cq)
+{
+	if (!cq->vector || cq->vector >= nr_cpu_ids || !cpu_online(cq->vector))
+		return smp_processor_id();
+	return cq->vector;
+}
+
 void sroce_cq_queue(struct sroce_cq *cq)
 {
-	struct sroce_runq *rq = this_cpu_ptr(&sroce_runqs);
+	unsigned int cpu = sroce_cq_cpu(cq);
+	struct sroce_runq *rq = per_cpu_ptr(&sroce_runqs, cpu);
 
 	spin_lock(&rq->lock);
 	list_add_tail(&cq->notify, &rq->cqs);
 	spin_unlock(&rq->lock);
+	if (cpu != smp_processor_id())
+		sroce_call(rq, cpu);
 }
 
 static struct sroce_half *sroce_next_half(struct sroce_runq *rq)
@@ -324,7 +363,7 @@ int sroce_gather_sges(struct sroce_gather *g, struct sroce_qp *qp,
 	return 0;
 }
 
-int sroce_transport_init(void)
+static void sroce_runqs_init(void)
 {
 	struct sroce_runq *rq;
 	int cpu;
@@ -336,8 +375,31 @@ int sroce_transport_init(void)
 		INIT_LIST_HEAD(&rq->halves);
 		INIT_LIST_HEAD(&rq->cqs);
 		tasklet_setup(&rq->tasklet, sroce_run_tasklet);
+		INIT_CSD(&rq->call, sroce_called, rq);
 	}
-	return sroce_faults_start();
+}
+
+int __init sroce_transport_init(void)
+{
+	int err;
+
+	sroce_runqs_init();
+	err = sroce_numbers_start();
+	if (err)
+		return err;
+	err = sroce_qps_start();
+	if (err)
+		goto err_numbers;
+	err = sroce_faults_start();
+	if (err)
+		goto err_qps;
+	return 0;
+
+err_qps:
+	sroce_qps_stop();
+err_numbers:
+	sroce_numbers_stop();
+	return err;
 }
 
 void sroce_transport_exit(void)
@@ -349,7 +411,14 @@ void sroce_transport_exit(void)
 	 */
 	sroce_faults_stop();
 	for_each_possible_cpu(cpu)
+		while (test_bit(0, &per_cpu_ptr(&sroce_runqs, cpu)->called))
+			usleep_range(1000, 2000);
+	/* Interrupts that were taking a call have ended */
+	synchronize_rcu();
+	for_each_possible_cpu(cpu)
 		tasklet_kill(&per_cpu_ptr(&sroce_runqs, cpu)->tasklet);
 	/* QPs are freed after a grace period, by code of this module */
 	rcu_barrier();
+	sroce_qps_stop();
+	sroce_numbers_stop();
 }
