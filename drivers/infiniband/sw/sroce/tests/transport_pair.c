@@ -172,8 +172,6 @@ static void side_make_cq(struct side *s, struct sroce_cq *cq)
 	cq->ibcq.comp_handler = side_notify;
 	cq->ibcq.event_handler = side_event;
 	cq->ibcq.cq_context = s;
-	/* no CPU: its handler has been called when a verb returns */
-	cq->vector = UINT_MAX;
 	KUNIT_ASSERT_EQ(s->pair->test, 0,
 			sroce_cq_init(cq, &s->port, s->pair->config.cq_depth));
 }

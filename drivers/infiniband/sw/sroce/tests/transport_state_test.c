@@ -5,6 +5,7 @@
  * queues.
  */
 #include <linux/delay.h>
+#include <linux/hrtimer.h>
 
 #include "tests/transport_pair.h"
 
@@ -548,6 +549,73 @@ static void post_with_interrupts_off(struct kunit *test)
 	}
 }
 
+#define INTERRUPTS 300
+
+struct interrupts {
+	struct hrtimer timer;
+	struct side *s;
+	atomic_t done;
+	int posted;
+};
+
+static void count_done(struct interrupts *in)
+{
+	struct ib_wc wc;
+
+	while (sroce_cq_poll(&in->s->scq, 1, &wc))
+		if (wc.status == IB_WC_SUCCESS)
+			atomic_inc(&in->done);
+	sroce_cq_arm(&in->s->scq, IB_CQ_NEXT_COMP);
+}
+
+static enum hrtimer_restart interrupted(struct hrtimer *timer)
+{
+	struct interrupts *in = container_of(timer, struct interrupts, timer);
+	struct work w;
+
+	count_done(in);
+	work_rdma(in->s, &w, SROCE_WR_RDMA_WRITE, 1, SRC, DST, 10);
+	if (!side_try_post(in->s, &w))
+		in->posted++;
+	if (in->posted == INTERRUPTS)
+		return HRTIMER_NORESTART;
+	hrtimer_forward_now(timer, us_to_ktime(30));
+	return HRTIMER_RESTART;
+}
+
+/*
+ * A hard interrupt posts, polls and arms, as the target of a disk does, while
+ * its user does the same
+ */
+static void post_in_interrupts(struct kunit *test)
+{
+	struct pair_config c = { .direct = true };
+	struct pair *p = pair_create(test, &c);
+	struct interrupts *in;
+	int i, posted = 0;
+	struct work w;
+
+	in = kunit_kzalloc(test, sizeof(*in), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, in);
+	in->s = &p->side[0];
+	hrtimer_setup(&in->timer, interrupted, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_REL_HARD);
+	hrtimer_start(&in->timer, us_to_ktime(30), HRTIMER_MODE_REL_HARD);
+	for (i = 0; i < 20000; i++) {
+		work_rdma(in->s, &w, SROCE_WR_RDMA_WRITE, 2, SRC, DST, 10);
+		if (posted < INTERRUPTS && !side_try_post(in->s, &w))
+			posted++;
+		count_done(in);
+		if (atomic_read(&in->done) == 2 * INTERRUPTS)
+			break;
+		if (i % 16 == 15)
+			usleep_range(50, 100);
+	}
+	hrtimer_cancel(&in->timer);
+	KUNIT_EXPECT_EQ(test, INTERRUPTS, in->posted);
+	KUNIT_EXPECT_EQ(test, 2 * INTERRUPTS, atomic_read(&in->done));
+}
+
 /* --- shared receive queues ----------------------------------------------- */
 
 static void srq_messages(struct kunit *test)
@@ -620,6 +688,7 @@ static struct kunit_case state_cases[] = {
 	KUNIT_CASE(cq_resize),
 	KUNIT_CASE(handler_posts),
 	KUNIT_CASE(post_with_interrupts_off),
+	KUNIT_CASE(post_in_interrupts),
 	KUNIT_CASE(srq_messages),
 	KUNIT_CASE(srq_last_one),
 	{}

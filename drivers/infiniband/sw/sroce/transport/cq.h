@@ -27,9 +27,9 @@ struct sroce_port;
  * @user: a process owns the consumer index and the arm word in @ring
  * @timestamp: completions carry the time
  * @ignore_overrun: a completion that does not fit is nobody's error
- * @vector: completion vector: the CPU that calls the handler, if it is online. Of
- *	a process, 0 means the one that adds the completion: everybody uses it
- *	who has no wish, and there an event comes soonest
+ * @vector: the CPU that calls the handler, if it is online; 0: the one that adds
+ *	the completion. Everybody uses that one who has no wish, and there an
+ *	event comes soonest
  * @overrun: a completion did not fit; nothing is added any more
  * @cons: kernel consumer's index, when not @user
  * @armed: kernel consumer's arm word (SROCE_CQ_*), when not @user

@@ -109,14 +109,10 @@ static void sroce_call(struct sroce_runq *rq, unsigned int cpu)
 		sroce_called(rq);
 }
 
-/*
- * A completion vector is a CPU, as where a device would raise its interrupt:
- * kernel users spread their queues over them.
- */
+/* A completion vector is a CPU, as where a device would raise its interrupt */
 static unsigned int sroce_cq_cpu(const struct sroce_cq *cq)
 {
-	if ((cq->user && !cq->vector) || cq->vector >= nr_cpu_ids ||
-	    !cpu_online(cq->vector))
+	if (!cq->vector || cq->vector >= nr_cpu_ids || !cpu_online(cq->vector))
 		return smp_processor_id();
 	return cq->vector;
 }

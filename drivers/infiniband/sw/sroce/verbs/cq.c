@@ -79,7 +79,11 @@ int sroce_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	cq->user = udata;
 	cq->timestamp = attr->flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
 	cq->ignore_overrun = attr->flags & IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN;
-	cq->vector = attr->comp_vector;
+	/*
+	 * In the kernel, queues are spread over the vectors without being asked,
+	 * and interrupting another CPU costs more than it brings
+	 */
+	cq->vector = udata ? attr->comp_vector : 0;
 	if (udata) {
 		err = sroce_user_cq_flags(cq, udata);
 		if (err)
