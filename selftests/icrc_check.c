@@ -63,9 +63,9 @@ struct flow {
 	uint8_t saddr[16], daddr[16];
 	uint32_t qpn;
 	bool response, used;
-	/* the next PSN, once one was seen */
+	/* the next PSN, once one was seen, and the one after all that were sent */
 	bool known;
-	uint32_t psn;
+	uint32_t psn, fresh;
 	/* inside a message: M_SEND, M_WRITE or M_READ_RESPONSE */
 	uint32_t open;
 };
@@ -114,13 +114,15 @@ static void check_request(struct flow *f, const struct bth *b, uint32_t flags, c
 	if (flags & M_READ && path_mtu)
 		n = max(1u, (get32(ext + 12) + path_mtu - 1) / path_mtu);
 	ahead = f->known ? psn_diff(b->psn, f->psn) : 0;
-	if (ahead > 0)
-		wrong(b, "psn %d ahead of the last request's", ahead);
-	/* what is sent again begins anywhere in a message */
+	/* What is sent again begins anywhere in a message, and leaves out what an ACK has come for meanwhile */
 	resent += ahead < 0;
-	check_order(f, b, flags, f->known && ahead >= 0);
-	f->known = !(flags & M_READ) || path_mtu;
+	if (ahead > 0 && psn_diff(b->psn, f->fresh) > 0)
+		wrong(b, "psn %d ahead of the last request's", ahead);
+	check_order(f, b, flags, f->known && (!ahead || psn_diff(b->psn, f->fresh) > 0));
 	f->psn = (b->psn + n) & 0xffffff;
+	if (!f->known || psn_diff(f->psn, f->fresh) > 0)
+		f->fresh = f->psn;
+	f->known = !(flags & M_READ) || path_mtu;
 }
 
 static void check_response(struct flow *f, const struct bth *b, uint32_t flags)

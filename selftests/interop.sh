@@ -10,8 +10,7 @@ if [ "$DRIVER" = rxe ]; then
 	ktap_end
 fi
 modprobe -q rdma_rxe || { ktap_skip "interop" "no rdma_rxe in this kernel"; ktap_end; }
-# what rxe cannot do decides
-VERIFY_OPTIONS="-F -o send,send_imm,write,write_imm,read,cas,fadd,count"
+VERIFY_OPTIONS=$RXE_VERIFY_OPTIONS
 
 rxe_retransmissions() { DRIVER=rxe retransmissions $B $DEV_B; }
 

@@ -2,6 +2,11 @@
 # shellcheck shell=bash
 # What two devices say to each other, for tests where they are not alike or not on one machine. Sourced.
 #
+# What rdma_rxe on either side lets verify do. A timeout must not strike only because the machine is slow: rxe does not
+# recover from each of them (that of 6.12 may give the packets of a message other PSNs when it sends them again).
+# shellcheck disable=SC2034 # used by those who source this
+RXE_VERIFY_OPTIONS="-T 18 -F -o send,send_imm,write,write_imm,read,cas,fadd,count"
+
 # talk_cases : lines of NAME|SECONDS|SERVER|CLIENT, in which these stand for what differs:
 #   %D %G  the device of this side and its GID index    %S %C  the IP of the server, of the client
 #   %V     the path of verify    %U  the path of verify_ud    %O  options for verify

@@ -47,6 +47,9 @@ datagrams() {
 }
 cm() { pair "$1" 40 "rping -s -a $2 -C 10 -V" "rping -c -a $2 -I $3 -C 10 -V"; }
 
+# connected NAMESPACE DEVICE : all four QPs of a program are
+connected() { [ "$(in_ns "$1" rdma resource show qp link "$2/1" | grep -c 'state RTS.*comm verify')" -ge 4 ]; }
+
 # traffic_start SECONDS IP_A IP_B : between host A (or $SERVER_NS) and host B, in the background
 traffic_start() {
 	ip netns exec "${SERVER_NS:-$A}" "$VERIFY" -d $DEV_A -i "$2" -S $((15 * SLOW)) >"$TMP/traffic.a" 2>&1 &
@@ -55,7 +58,8 @@ traffic_start() {
 	# shellcheck disable=SC2086 # options
 	ip netns exec $B "$VERIFY" -d $DEV_B -i "$3" -S $((15 * SLOW)) -t "$1" -n 1000000 $VERIFY_OPTIONS "$2" >"$TMP/traffic.b" 2>&1 &
 	traffic+=($!)
-	wait_for 10 eval "in_ns $B rdma resource show qp link $DEV_B/1 | grep -q 'state RTS.*comm verify'"
+	wait_for 10 connected "${SERVER_NS:-$A}" $DEV_A
+	wait_for 10 connected $B $DEV_B
 }
 
 # traffic_end NAME STATUS... : how both programs may end

@@ -83,10 +83,9 @@ modprobe -aq "$(driver_module)"
 limit 20 rdma link add "$DEV" type "$DRIVER" netdev "$netdev" || bail "no device on $netdev"
 wait_for 20 has_gid || bail "no GID of $our"
 gid=$(has_gid)
-# rxe on either side decides what verify may do. A timeout must not strike only because a machine is slow: the rxe of
-# 6.12 may give the packets of a message other PSNs when it sends them again, and then the right data never arrives.
+# rxe on either side decides what verify may do
 they=$(meet "$([ "$DRIVER" = rxe ] && echo 1 || echo 0)") || bail "the other machine is not there"
-[ "$DRIVER" != rxe ] && [ "$they" = 0 ] || VERIFY_OPTIONS="-T 18 -F -o send,send_imm,write,write_imm,read,cas,fadd,count"
+[ "$DRIVER" != rxe ] && [ "$they" = 0 ] || VERIFY_OPTIONS=$RXE_VERIFY_OPTIONS
 before=$(retransmissions - "$DEV") icrc=$(counter - "$DEV" rx_icrc_encapsulated)
 bytes=$(cat "/sys/class/net/$netdev/statistics/tx_bytes")
 round 1
