@@ -10,7 +10,7 @@ TPG=$T/iscsi/$IQN/tpgt_1
 
 need target_core_mod iscsi_target_mod ib_isert ib_iser
 need_program iscsid iscsiadm fio mkfs.ext4
-modprobe -q target_core_iblock
+modprobe -aq target_core_iblock sd_mod
 
 target_up() { # DEVICE
 	mkdir -p "$T/core/iblock_0/d0" && echo "udev_path=$1" >"$T/core/iblock_0/d0/control" &&

@@ -119,9 +119,10 @@ link_silent() {
 	tc qdisc del dev st"$n" root
 }
 
-# device_again DEVICE NETDEV ADDRESS : remove it, whoever uses it, and make it again
+# device_again DEVICE NETDEV ADDRESS : remove it, whoever uses it, and make it again. RTRS keeps it for half a minute,
+# waiting for its connections to say that they are gone.
 device_again() {
-	limit 30 rdma link del "$1" || return
+	limit 90 rdma link del "$1" || { echo "it does not go"; return 1; }
 	sleep 2
 	device_up "$@"
 }

@@ -40,15 +40,15 @@ link_again() {
 	wait_for 90 paths_are 2 || { cat $CLT/paths/*/state; return 1; }
 }
 
-# A path whose device goes is closed, and somebody has to ask for it again
+# A path whose device goes is closed, and somebody may have to ask for it again
 client_device_again() {
 	local p
 	device_again rsi1 si1 10.97.1.1 || return
-	wait_for 30 paths_are 1 || return
+	wait_for 5 paths_are 2
 	for p in $CLT/paths/*; do
-		[ "$(cat "$p/state")" = connected ] || echo 1 >"$p/reconnect"
+		[ "$(cat "$p/state")" = connected ] || { echo "$p: $(cat "$p/state")"; echo 1 >"$p/reconnect"; }
 	done
-	wait_for 60 paths_are 2
+	wait_for 60 paths_are 2 || { cat $CLT/paths/*/state; return 1; }
 }
 
 protocol_down() {

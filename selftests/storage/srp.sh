@@ -8,7 +8,7 @@ PORT=5555
 
 need target_core_mod ib_srpt ib_srp
 need_program fio mkfs.ext4 lsscsi
-modprobe -q target_core_iblock
+modprobe -aq target_core_iblock sd_mod
 
 target_up() { # DEVICE
 	mkdir -p /etc/target "$T/srpt" && echo $PORT >"$T/srpt/discovery_auth/rdma_cm_port" || return
