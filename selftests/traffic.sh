@@ -2,6 +2,7 @@
 # shellcheck shell=bash
 # What netdevs.sh and netns.sh share: netdevs that move, and traffic meanwhile. Sourced after lib.sh.
 
+# shellcheck disable=SC2034 # for who includes it
 VERIFY=$(program verify) && VERIFY_UD=$(program verify_ud) && STRAY=$(program stray) || bail "the test programs were not built"
 rounds=3
 [ "$SET" = full ] && rounds=20

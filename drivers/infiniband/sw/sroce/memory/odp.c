@@ -4,6 +4,7 @@
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
 #include <linux/mutex.h>
+#include <linux/rwsem.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
@@ -26,11 +27,15 @@
 /**
  * struct sroce_odp - pages of a region on demand
  * @lock: readers copy; writers take entries away; with bottom halves off
+ * @faults: held for reading by who brings pages in, for writing by who only looks
+ *	which are there: older kernels warn when one comes between that look and
+ *	the use of what was seen
  * @umem: the kernel's part: its mutex serialises who changes @entries
  * @entries: for each page a pointer and flags; 0: not there
  */
 struct sroce_odp {
 	rwlock_t lock;
+	struct rw_semaphore faults;
 	struct ib_umem_odp *umem;
 	unsigned long entries[];
 };
@@ -133,6 +138,7 @@ struct sroce_odp *sroce_odp_create(struct ib_device *ibdev, u64 start,
 		return ERR_PTR(-ENOMEM);
 	}
 	rwlock_init(&odp->lock);
+	init_rwsem(&odp->faults);
 	odp->umem = umem;
 	mutex_lock(&umem->umem_mutex);
 	umem->private = odp;
@@ -267,6 +273,26 @@ static int fault_piece(struct sroce_odp *odp, u64 at, u64 len,
 	return 0;
 }
 
+/*
+ * Nobody may have to wait for a process that lets a page wait (userfaultfd): whoever
+ * only looks is told that there is nothing new while others bring pages in.
+ */
+static bool begin_faults(struct sroce_odp *odp, enum sroce_odp_fault how)
+{
+	if (how == SROCE_ODP_SNAPSHOT)
+		return down_write_trylock(&odp->faults);
+	down_read(&odp->faults);
+	return true;
+}
+
+static void end_faults(struct sroce_odp *odp, enum sroce_odp_fault how)
+{
+	if (how == SROCE_ODP_SNAPSHOT)
+		up_write(&odp->faults);
+	else
+		up_read(&odp->faults);
+}
+
 int sroce_odp_fault(const struct sroce_mr *mr, u64 va, u64 len,
 		    enum sroce_odp_fault how)
 {
@@ -282,7 +308,10 @@ int sroce_odp_fault(const struct sroce_mr *mr, u64 va, u64 len,
 		/* sroce_mr_free() waits for us */
 		if (READ_ONCE(mr->closing))
 			return -ESHUTDOWN;
+		if (!begin_faults(mr->odp, how))
+			return 0;
 		err = fault_piece(mr->odp, at + mr->offset, stop - at, how);
+		end_faults(mr->odp, how);
 	}
 	return err;
 }
