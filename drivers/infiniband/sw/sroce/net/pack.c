@@ -51,8 +51,8 @@ struct sroce_pack {
 	bool closed;
 };
 
-/* Enough for what a netdev has not yet sent at 100 Gbit/s and 20 us */
-#define SROCE_CHUNKS 8
+/* 512 KiB: what a stream has in the stack at a time, or 40 us at 100 Gbit/s */
+#define SROCE_CHUNKS 16
 
 /**
  * struct sroce_chunks - memory of a CPU for packets, used with bottom halves off
