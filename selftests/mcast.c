@@ -177,10 +177,16 @@ static void traffic(const char *what, int host, int n)
 	vt_check(ok, "%s", what);
 }
 
+/* a switch that snoops has to hear of it first */
 static void is_member(bool yes)
 {
-	if (command)
-		vt_check(!system(command) == yes, "the netdev is %s member of the group", yes ? "a" : "no");
+	int tries = 50;
+
+	if (!command)
+		return;
+	while (!system(command) != yes && --tries)
+		usleep(100000);
+	vt_check(tries, "the netdev is %s member of the group", yes ? "a" : "no");
 }
 
 /* --- cases ----------------------------------------------------------------------------- */
@@ -207,6 +213,7 @@ static void cases(void)
 	traffic("one message to two hosts", 0, 1);
 	traffic("many messages to two hosts", 0, 60);
 	vt_check(attach(&h[0][0]) && attach(&h[0][1]), "attach on the sender's host");
+	usleep(500000);
 	traffic("to members on the sender's host as well, itself included", 0, 60);
 	traffic("from another member", 1, 60);
 	vt_check(detach(&h[1][0]), "detach one of two on a host");
