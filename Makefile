@@ -36,6 +36,7 @@ help:
 ## make modules_install    put the module where modprobe finds it
 ## make install            put the provider where libibverbs finds it
 ## make demo               show it working between two virtual machines
+## make demo-storage       show a disk exported over NVMe-oF from one to the other
 ## make test               run every test in the lab; ends with N passed, N failed, N skipped
 ## make test-full         the same with everything that takes long
 ## make bench              sroce beside rdma_rxe, siw and TCP
@@ -44,9 +45,11 @@ help:
 -include tools/lab/lab.mk
 -include selftests/tests.mk
 
-.PHONY: demo test test-full bench
+.PHONY: demo demo-storage test test-full bench
 demo:
 	tools/demo
+demo-storage:
+	tools/demo --storage
 test:
 	tools/test quick
 test-full:

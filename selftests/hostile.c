@@ -11,7 +11,7 @@
  * log is the judge of the second part; here it is enough that memory which was never
  * registered does not change, and that a new context works afterwards.
  */
-#define _GNU_SOURCE /* mremap() */
+#define _GNU_SOURCE /* mremap(), unshare() */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +19,7 @@
 #include <rdma/ib_user_verbs.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <rdma/sroce-abi.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -720,10 +721,14 @@ static void *churner(void *unused)
 static void *babbler(void *unused)
 {
 	struct vt_rng rng = { vt_mix(seed + 400) };
-	struct context c = open_context();
+	struct context c;
 	uint64_t buf[64];
 	uint32_t i;
 
+	/* Some commands make files: they shall not use up those of the other threads */
+	if (unshare(CLONE_FILES))
+		vt_die(VT_SETUP, "unshare: %s", strerror(errno));
+	c = open_context();
 	while (!stop) {
 		for (i = 0; i < ARRAY_SIZE(buf); i++)
 			buf[i] = vt_below(&rng, 3) ? vt_rand(&rng) : vt_below(&rng, 8);

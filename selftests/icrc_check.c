@@ -5,10 +5,11 @@
  * and of packet sequence numbers. A packet that stands for several (GSO) is split
  * as a network card would do it.
  *
- *	icrc_check -i NETDEV -t SECONDS [-M PATH_MTU] [-g] [-m]
+ *	icrc_check -i NETDEV -t SECONDS [-M PATH_MTU] [-g] [-m] [-C TCLASS] [-V VLAN] [-P PCP]
  *
  * Stops after SECONDS, or at SIGTERM. -g: refuse GSO packets (the sender must have
- * split them). -m: do not insist on MigReq (rdma_rxe never sets it).
+ * split them). -m: do not insist on MigReq (rdma_rxe never sets it). -C, -V, -P:
+ * every packet must have this traffic class, VLAN tag, and priority in the tag.
  */
 #include <errno.h>
 #include <linux/if_ether.h>
@@ -31,6 +32,8 @@
 
 static bool refuse_gso, ignore_migreq;
 static uint32_t path_mtu;
+/* -1: any */
+static int want_tclass = -1, want_vlan = -1, want_pcp = -1;
 static volatile sig_atomic_t stop;
 
 static unsigned long packets, bytes, trains, longest, resent, errors, requests, responses;
@@ -199,6 +202,8 @@ static void check_packet(const uint8_t *l3, size_t len, bool no_sum)
 
 	packets++;
 	bytes += len;
+	if (want_tclass >= 0 && (v6 ? get16(l3) >> 4 & 0xff : l3[1]) != want_tclass)
+		wrong(NULL, "traffic class %02x", v6 ? get16(l3) >> 4 & 0xff : l3[1]);
 	if (total > len || total < ip + UDP_LEN + BTH_LEN + ICRC_LEN) {
 		wrong(NULL, "IP length %zu in a packet of %zu", total, len);
 		return;
@@ -289,6 +294,7 @@ static int open_capture(const char *netdev)
 	if (fd < 0 || !addr.sll_ifindex)
 		vt_die(VT_SETUP, "%s: %s", netdev, strerror(errno));
 	if (setsockopt(fd, SOL_PACKET, PACKET_VNET_HDR, &one, sizeof(one)) ||
+	    setsockopt(fd, SOL_PACKET, PACKET_AUXDATA, &one, sizeof(one)) ||
 	    setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &space, sizeof(space)) ||
 	    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)) ||
 	    bind(fd, (struct sockaddr *)&addr, sizeof(addr)))
@@ -296,19 +302,42 @@ static int open_capture(const char *netdev)
 	return fd;
 }
 
+/* the kernel has taken the tag off, and tells what it was */
+static void check_tag(struct msghdr *msg)
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
+	struct tpacket_auxdata aux = {};
+	int vlan = 0, pcp = 0;
+
+	if (c && c->cmsg_level == SOL_PACKET && c->cmsg_type == PACKET_AUXDATA)
+		memcpy(&aux, CMSG_DATA(c), sizeof(aux));
+	if (aux.tp_status & TP_STATUS_VLAN_VALID) {
+		vlan = aux.tp_vlan_tci & 0xfff;
+		pcp = aux.tp_vlan_tci >> 13;
+	}
+	if ((want_vlan >= 0 && vlan != want_vlan) || (want_pcp >= 0 && pcp != want_pcp))
+		wrong(NULL, "VLAN %d priority %d", vlan, pcp);
+}
+
 static void capture_one(int fd)
 {
 	static uint8_t buf[sizeof(struct virtio_net_hdr) + 262144];
 	struct virtio_net_hdr *vnet = (void *)buf;
+	char control[CMSG_SPACE(sizeof(struct tpacket_auxdata))];
 	struct sockaddr_ll from;
-	socklen_t fromlen = sizeof(from);
+	struct iovec iov = { buf, sizeof(buf) };
+	struct msghdr msg = {
+		.msg_name = &from, .msg_namelen = sizeof(from), .msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = control, .msg_controllen = sizeof(control),
+	};
 	const uint8_t *frame = buf + sizeof(*vnet);
 	ssize_t len;
 
-	len = recvfrom(fd, buf, sizeof(buf), 0, (struct sockaddr *)&from, &fromlen);
+	len = recvmsg(fd, &msg, 0);
 	len -= sizeof(*vnet);
 	if (len < 0 || from.sll_pkttype == PACKET_OUTGOING || !is_roce(frame, len))
 		return;
+	check_tag(&msg);
 	if (vnet->gso_type == VIRTIO_NET_HDR_GSO_NONE)
 		check_packet(frame + ETH_LEN, len - ETH_LEN, vnet->flags & VIRTIO_NET_HDR_F_NEEDS_CSUM);
 	else if ((vnet->gso_type & ~VIRTIO_NET_HDR_GSO_ECN) == VIRTIO_NET_HDR_GSO_UDP_L4)
@@ -325,13 +354,16 @@ int main(int argc, char **argv)
 	double seconds = 10, end;
 	int c, fd;
 
-	while ((c = getopt(argc, argv, "i:t:M:gm")) != -1) {
+	while ((c = getopt(argc, argv, "i:t:M:gmC:V:P:")) != -1) {
 		switch (c) {
 		case 'i': netdev = optarg; break;
 		case 't': seconds = atof(optarg); break;
 		case 'M': path_mtu = atoi(optarg); break;
 		case 'g': refuse_gso = true; break;
 		case 'm': ignore_migreq = true; break;
+		case 'C': want_tclass = strtol(optarg, NULL, 0); break;
+		case 'V': want_vlan = atoi(optarg); break;
+		case 'P': want_pcp = atoi(optarg); break;
 		default: vt_die(VT_SETUP, "see the top of icrc_check.c");
 		}
 	}

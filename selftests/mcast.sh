@@ -30,10 +30,12 @@ plug() {
 # A switch asks who is there before it believes that somebody is not.
 switch_up() {
 	host_ns $SWITCH || return
-	ip -n $SWITCH link add br0 mtu 9000 type bridge mcast_snooping "$1" mcast_querier "$1" \
+	ip -n $SWITCH link add br0 mtu 9000 type bridge mcast_snooping "$1" \
 		mcast_query_response_interval 10 mcast_startup_query_interval 20 mcast_last_member_interval 10 || return
 	ip -n $SWITCH addr add 10.98.0.254/24 dev br0
 	ip -n $SWITCH link set br0 up
+	# by itself: it sends everything everywhere for as long as the interval of before says, 10 s
+	ip -n $SWITCH link set br0 type bridge mcast_querier "$1"
 }
 
 three_up() {
@@ -54,6 +56,19 @@ groups() {
 
 is_in() { echo "ip -n $B maddr show dev veth0 | grep -qw $1"; }
 
+# cable NAME few|all : what of 200 datagrams of 500 bytes between hosts A and B comes down the cable to host C
+cable() {
+	local name=$1 bytes
+	bytes=$(in_ns $C cat /sys/class/net/veth0/statistics/rx_bytes)
+	run_pair 40 $A "mckey -b $IP_A -m $GROUP4 -C 200 -S 500" $B "mckey -s -b $IP_B -m $GROUP4 -C 200 -S 500"
+	result $? "$name: mckey between hosts A and B"
+	bytes=$(($(in_ns $C cat /sys/class/net/veth0/statistics/rx_bytes) - bytes))
+	note "$bytes bytes came to host C"
+	in_ns $SWITCH bridge mdb show | notes
+	if [ "$2" = few ]; then [ $bytes -lt 20000 ]; else [ $bytes -ge 100000 ]; fi
+	result $? "$name: $2 of them come to host C, which is not a member"
+}
+
 # mckey prints how many it has sent or got, and succeeds whatever that is
 mckey_case() {
 	run_pair 40 $A "mckey -b $IP_A -m $GROUP4 -C 20 -S 500" $B "mckey -s -b $IP_B -m $GROUP4 -C 20 -S 500"
@@ -69,11 +84,13 @@ if ! three_up 0; then
 fi
 groups "IPv4" $GROUP4 "$(is_in $GROUP4)" $IP_A $IP_B $IP_C
 groups "IPv6" $GROUP6 "$(is_in $GROUP6)" $IP6_A $IP6_B $IP6_C
+cable "without snooping" all
 if three_up 1 && in_ns $SWITCH [ -e /sys/class/net/br0/bridge/multicast_snooping ]; then
 	# the switch has asked, and nobody has answered
 	sleep 2
 	groups "IPv4, snooping" $GROUP4 "$(is_in $GROUP4)" $IP_A $IP_B $IP_C
 	groups "IPv6, snooping" $GROUP6 "$(is_in $GROUP6)" $IP6_A $IP6_B $IP6_C
+	cable "snooping" few
 else
 	ktap_skip "snooping" "the bridge of this kernel does not snoop"
 fi

@@ -18,7 +18,7 @@ import sys
 import unittest
 
 SECONDS_PER_TEST = 60
-FOREIGN = ('mlx5', 'efa', 'cuda', 'irdma')
+FOREIGN = ('mlx5', 'test_efa', 'Efa', 'cuda', 'irdma')
 
 
 def load(folder):

@@ -13,7 +13,8 @@ esac
 export SET=${SET:-quick} DRIVER=${DRIVER:-sroce}
 
 # The ones that can take the machine's patience come last.
-tests=(verify stock_local stock_netns link cq qpstate memory odp transports mcast capture loss badpackets badinput death interop pyverbs)
+tests=(verify stock_local stock_netns link netdevs netns cq verbs qpstate memory odp transports mcast capture loss badpackets badinput death cgroup interop pyverbs
+	storage/nvme storage/iser storage/srp storage/nfs storage/rds storage/smc storage/rnbd storage/smb storage/9p storage/soak)
 [ $# -eq 0 ] || tests=("$@")
 
 # seconds that a script may take as a whole

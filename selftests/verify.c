@@ -31,6 +31,7 @@ struct cfg {
 	uint32_t mtu;
 	uint32_t rd_atomic;
 	uint32_t timeout, retry_cnt, rnr_retry;
+	uint32_t sl, tclass;
 	/* only the client requests */
 	uint32_t one_way;
 	/* receives are posted late, so that there are RNR NAKs */
@@ -205,6 +206,8 @@ static void connect_link(struct link *l)
 		.retry_cnt = cfg.retry_cnt,
 		.rnr_retry = cfg.rnr_retry,
 		.min_rnr_timer = 12,
+		.sl = cfg.sl,
+		.tclass = cfg.tclass,
 	};
 	struct hello peer;
 
@@ -814,6 +817,7 @@ static const struct option options[] = {
 	{ "seed", 1, NULL, 's' }, { "size-max", 1, NULL, 'm' }, { "ops", 1, NULL, 'o' },
 	{ "qps", 1, NULL, 'q' }, { "batch", 1, NULL, 'b' }, { "sges", 1, NULL, 'g' },
 	{ "mtu", 1, NULL, 'M' }, { "rd-atomic", 1, NULL, 'a' }, { "timeout", 1, NULL, 'T' },
+	{ "sl", 1, NULL, 'L' }, { "tclass", 1, NULL, 'C' },
 	{ "retry", 1, NULL, 'R' }, { "rnr-retry", 1, NULL, 'N' }, { "stall", 1, NULL, 'S' },
 	{ "one-way", 0, NULL, '1' }, { "rnr", 0, NULL, 'r' }, { "no-fence", 0, NULL, 'F' }, { "events", 0, NULL, 'e' },
 	{ "show-qps", 0, NULL, 'v' }, { "sabotage", 0, NULL, 'Z' }, { "help", 0, NULL, 'h' }, {}
@@ -833,7 +837,7 @@ static void parse(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt_long(argc, argv, "d:i:x:p:n:t:s:m:o:q:b:g:M:a:T:R:N:S:1reFvZh", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "d:i:x:p:n:t:s:m:o:q:b:g:M:a:T:L:C:R:N:S:1reFvZh", options, NULL)) != -1) {
 		switch (c) {
 		case 'd': device = optarg; break;
 		case 'i': ip = optarg; break;
@@ -850,6 +854,8 @@ static void parse(int argc, char **argv)
 		case 'M': cfg.mtu = strcmp(optarg, "all") ? atoi(optarg) : 0; break;
 		case 'a': cfg.rd_atomic = atoi(optarg); break;
 		case 'T': cfg.timeout = atoi(optarg); break;
+		case 'L': cfg.sl = atoi(optarg); break;
+		case 'C': cfg.tclass = strtoul(optarg, NULL, 0); break;
 		case 'R': cfg.retry_cnt = atoi(optarg); break;
 		case 'N': cfg.rnr_retry = atoi(optarg); break;
 		case 'S': cfg.stall_s = atoi(optarg); break;

@@ -5,7 +5,7 @@
  * sender, immediate, every byte, that nothing was written beyond the message,
  * and the 40 bytes in front of it; then that a wrong Q_Key is not delivered.
  *
- *	verify_ud -d DEVICE [-i IP] [-p PORT] [-n COUNT] [-l] [HOST]
+ *	verify_ud -d DEVICE [-i IP] [-p PORT] [-n COUNT] [-l] [-L SL] [-C TCLASS] [HOST]
  *
  * -l: datagrams may get lost (but never be wrong).
  */
@@ -359,7 +359,7 @@ int main(int argc, char **argv)
 
 	me.count = 500;
 	me.seed = 1;
-	while ((c = getopt(argc, argv, "d:i:p:n:s:l")) != -1) {
+	while ((c = getopt(argc, argv, "d:i:p:n:s:lL:C:")) != -1) {
 		switch (c) {
 		case 'd': device = optarg; break;
 		case 'i': ip = optarg; break;
@@ -367,6 +367,8 @@ int main(int argc, char **argv)
 		case 'n': me.count = atoi(optarg); break;
 		case 's': me.seed = strtoull(optarg, NULL, 0); break;
 		case 'l': may_lose = true; break;
+		case 'L': dev.sl = atoi(optarg); break;
+		case 'C': dev.tclass = strtoul(optarg, NULL, 0); break;
 		default: vt_die(VT_SETUP, "see the top of verify_ud.c");
 		}
 	}

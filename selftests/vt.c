@@ -277,10 +277,12 @@ int vt_to_rtr(struct ibv_qp *qp, struct vt_dev *dev, const struct vt_conn *c)
 		.ah_attr = {
 			.is_global = 1,
 			.port_num = 1,
+			.sl = c->sl,
 			.grh = {
 				.dgid = c->peer.gid,
 				.sgid_index = dev->gid_index,
 				.hop_limit = 64,
+				.traffic_class = c->tclass,
 			},
 		},
 	};
@@ -345,10 +347,12 @@ struct ibv_ah *vt_ah(struct vt_dev *dev, const union ibv_gid *dgid)
 	struct ibv_ah_attr attr = {
 		.is_global = 1,
 		.port_num = 1,
+		.sl = dev->sl,
 		.grh = {
 			.dgid = *dgid,
 			.sgid_index = dev->gid_index,
 			.hop_limit = 64,
+			.traffic_class = dev->tclass,
 		},
 	};
 

@@ -71,6 +71,8 @@ struct vt_dev {
 	struct ibv_port_attr port;
 	union ibv_gid gid;
 	int gid_index;
+	/* of its address handles */
+	uint8_t sl, tclass;
 };
 
 /*
@@ -110,6 +112,8 @@ struct vt_conn {
 	uint8_t retry_cnt;
 	uint8_t rnr_retry;
 	uint8_t min_rnr_timer;
+	uint8_t sl;
+	uint8_t tclass;
 };
 
 #define VT_REMOTE_ACCESS \

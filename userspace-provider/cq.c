@@ -4,7 +4,6 @@
  * calls.
  */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "cq.h"
 #include "sroce-abi.h"
@@ -119,14 +118,18 @@ static int check_attr(const struct ibv_cq_init_attr_ex *attr)
 	return 0;
 }
 
+static struct ibv_pd *pd_of(const struct ibv_cq_init_attr_ex *attr)
+{
+	return attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD ?
+	       attr->parent_domain : NULL;
+}
+
 static bool needs_locks(const struct ibv_cq_init_attr_ex *attr)
 {
 	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
 	    (attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED))
 		return false;
-	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD)
-		return sroce_pd_needs_locks(attr->parent_domain);
-	return true;
+	return sroce_pd_needs_locks(pd_of(attr));
 }
 
 static int init_locks(struct sroce_cq *cq, bool needed)
@@ -186,12 +189,15 @@ static int create_ring(struct ibv_context *ctx, struct sroce_cq *cq,
 static struct sroce_cq *create_cq(struct ibv_context *ctx,
 				  const struct ibv_cq_init_attr_ex *attr)
 {
+	struct sroce_origin origin;
 	struct sroce_cq *cq;
 	int err;
 
-	cq = calloc(1, sizeof(*cq));
+	cq = sroce_pd_alloc(pd_of(attr), sizeof(*cq), SROCE_RESOURCE_CQ,
+			    &origin);
 	if (!cq)
 		return NULL;
+	cq->origin = origin;
 
 	err = init_locks(cq, needs_locks(attr));
 	if (err)
@@ -205,7 +211,7 @@ static struct sroce_cq *create_cq(struct ibv_context *ctx,
 destroy_locks:
 	destroy_locks(cq);
 free_cq:
-	free(cq);
+	sroce_pd_free(cq, &origin);
 	errno = err;
 	return NULL;
 }
@@ -256,8 +262,15 @@ int sroce_destroy_cq(struct ibv_cq *ibcq)
 
 	sroce_ring_unmap(&cq->ring);
 	destroy_locks(cq);
-	free(cq);
+	sroce_pd_free(cq, &cq->origin);
 	return 0;
+}
+
+int sroce_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
+{
+	struct ibv_modify_cq cmd = {};
+
+	return ibv_cmd_modify_cq(cq, attr, &cmd, sizeof(cmd));
 }
 
 /*

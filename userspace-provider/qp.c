@@ -123,6 +123,7 @@ struct ibv_qp *sroce_create_qp_ex(struct ibv_context *ctx,
 				  struct ibv_qp_init_attr_ex *attr)
 {
 	struct ibv_qp_init_attr_ex wanted = *attr;
+	struct sroce_origin origin;
 	struct sroce_qp *qp;
 	int err;
 
@@ -132,13 +133,15 @@ struct ibv_qp *sroce_create_qp_ex(struct ibv_context *ctx,
 		return NULL;
 	}
 
-	qp = calloc(1, sizeof(*qp));
+	qp = sroce_pd_alloc(pd_of(attr), sizeof(*qp), SROCE_RESOURCE_QP,
+			    &origin);
 	if (!qp)
 		return NULL;
+	qp->origin = origin;
 
 	err = create_qp(ctx, qp, &wanted);
 	if (err) {
-		free(qp);
+		sroce_pd_free(qp, &origin);
 		errno = err;
 		return NULL;
 	}
@@ -249,7 +252,7 @@ int sroce_destroy_qp(struct ibv_qp *ibqp)
 	forget_completions(ibqp);
 	sroce_rq_fini(&qp->rq);
 	sroce_sq_fini(&qp->sq);
-	free(qp);
+	sroce_pd_free(qp, &qp->origin);
 	return 0;
 }
 

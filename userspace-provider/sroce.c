@@ -98,6 +98,7 @@ static const struct verbs_context_ops context_ops = {
 	.detach_mcast = ibv_cmd_detach_mcast,
 	.free_context = sroce_free_context,
 	.get_srq_num = sroce_get_srq_num,
+	.modify_cq = sroce_modify_cq,
 	.modify_qp = sroce_modify_qp,
 	.modify_srq = sroce_modify_srq,
 	.open_qp = sroce_open_qp,

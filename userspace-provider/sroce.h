@@ -33,6 +33,26 @@ struct sroce_pd {
 	atomic_uint users;
 	struct sroce_pd *contained;	/* of a parent domain */
 	struct sroce_td *td;		/* of a parent domain, may be NULL */
+
+	/* of a parent domain, NULL where the application has none */
+	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size,
+		       size_t alignment, uint64_t resource_type);
+	void (*free)(struct ibv_pd *pd, void *pd_context, void *ptr,
+		     uint64_t resource_type);
+	void *alloc_context;
+};
+
+/* What an application's allocator is told that the memory is for; see sroce(7) */
+enum sroce_resource {
+	SROCE_RESOURCE_QP = 1,
+	SROCE_RESOURCE_CQ = 2,
+	SROCE_RESOURCE_SRQ = 3,
+};
+
+/* Whose memory an object is in, filled in by sroce_pd_alloc() */
+struct sroce_origin {
+	struct sroce_pd *pd;	/* NULL: malloc() */
+	enum sroce_resource resource;
 };
 
 struct sroce_ah {
@@ -42,6 +62,7 @@ struct sroce_ah {
 
 struct sroce_cq {
 	struct verbs_cq vcq;
+	struct sroce_origin origin;
 	struct sroce_ring ring;
 	struct sroce_lock lock;
 	/* the arm word against a resize, which replaces the ring under it */
@@ -64,6 +85,7 @@ struct sroce_rq {
 
 struct sroce_srq {
 	struct verbs_srq vsrq;
+	struct sroce_origin origin;
 	struct sroce_rq rq;
 	uint32_t srqn;
 };
@@ -86,6 +108,7 @@ struct sroce_sq {
 
 struct sroce_qp {
 	struct verbs_qp vqp;
+	struct sroce_origin origin;
 	struct sroce_sq sq;
 	struct sroce_rq rq;
 };
@@ -155,6 +178,15 @@ sroce_alloc_parent_domain(struct ibv_context *ctx,
 /* Must objects made in this domain be locked? True for NULL. */
 bool sroce_pd_needs_locks(struct ibv_pd *pd);
 
+/*
+ * Zeroed memory for an object in this domain, which may be NULL, from the
+ * application's allocator if it has one there. NULL, and errno, when there is
+ * none. @origin is to be copied into the object, for sroce_pd_free().
+ */
+void *sroce_pd_alloc(struct ibv_pd *pd, size_t size,
+		     enum sroce_resource resource, struct sroce_origin *origin);
+void sroce_pd_free(void *ptr, const struct sroce_origin *origin);
+
 struct ibv_mr *sroce_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 			    uint64_t hca_va, int access);
 struct ibv_mr *sroce_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
@@ -183,6 +215,7 @@ struct ibv_cq_ex *sroce_create_cq_ex(struct ibv_context *ctx,
 				     struct ibv_cq_init_attr_ex *attr);
 int sroce_destroy_cq(struct ibv_cq *cq);
 int sroce_resize_cq(struct ibv_cq *cq, int cqe);
+int sroce_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 int sroce_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int sroce_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 

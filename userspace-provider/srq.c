@@ -3,7 +3,6 @@
  * Shared receive queues.
  */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "sroce.h"
 #include "sroce-abi.h"
@@ -56,6 +55,7 @@ static int create_srq(struct ibv_context *ctx, struct sroce_srq *srq,
 struct ibv_srq *sroce_create_srq_ex(struct ibv_context *ctx,
 				    struct ibv_srq_init_attr_ex *attr)
 {
+	struct sroce_origin origin;
 	struct sroce_srq *srq;
 	int err;
 
@@ -66,13 +66,15 @@ struct ibv_srq *sroce_create_srq_ex(struct ibv_context *ctx,
 		return NULL;
 	}
 
-	srq = calloc(1, sizeof(*srq));
+	srq = sroce_pd_alloc(pd_of(attr), sizeof(*srq), SROCE_RESOURCE_SRQ,
+			     &origin);
 	if (!srq)
 		return NULL;
+	srq->origin = origin;
 
 	err = create_srq(ctx, srq, attr);
 	if (err) {
-		free(srq);
+		sroce_pd_free(srq, &origin);
 		errno = err;
 		return NULL;
 	}
@@ -155,7 +157,7 @@ int sroce_destroy_srq(struct ibv_srq *ibsrq)
 		return err;
 
 	sroce_rq_fini(&srq->rq);
-	free(srq);
+	sroce_pd_free(srq, &srq->origin);
 	return 0;
 }
 

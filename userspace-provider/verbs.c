@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sroce.h"
 #include "sroce-abi.h"
@@ -93,10 +94,21 @@ int sroce_dealloc_td(struct ibv_td *ibtd)
 	return 0;
 }
 
-/*
- * The application's own allocators are accepted and have nothing to do: all
- * of a queue's memory comes from the kernel.
- */
+static int set_allocators(struct sroce_pd *pd,
+			  const struct ibv_parent_domain_init_attr *attr)
+{
+	if (!(attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS))
+		return 0;
+	if (!attr->alloc || !attr->free)
+		return EINVAL;
+
+	pd->alloc = attr->alloc;
+	pd->free = attr->free;
+	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)
+		pd->alloc_context = attr->pd_context;
+	return 0;
+}
+
 struct ibv_pd *
 sroce_alloc_parent_domain(struct ibv_context *ctx,
 			  struct ibv_parent_domain_init_attr *attr)
@@ -104,6 +116,7 @@ sroce_alloc_parent_domain(struct ibv_context *ctx,
 	const uint32_t supported = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
 				   IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
 	struct sroce_pd *pd;
+	int err;
 
 	if (ibv_check_alloc_parent_domain(attr))
 		return NULL;
@@ -115,6 +128,10 @@ sroce_alloc_parent_domain(struct ibv_context *ctx,
 	pd = calloc(1, sizeof(*pd));
 	if (!pd)
 		return NULL;
+
+	err = set_allocators(pd, attr);
+	if (err)
+		return fail(pd, err);
 
 	ibv_initialize_parent_domain(&pd->pd, attr->pd);
 	pd->contained = to_spd(attr->pd);
@@ -129,6 +146,62 @@ sroce_alloc_parent_domain(struct ibv_context *ctx,
 bool sroce_pd_needs_locks(struct ibv_pd *pd)
 {
 	return !pd || !to_spd(pd)->td;
+}
+
+/*
+ * The rings themselves come from the kernel, so what the application can place
+ * is our own state of each queue, in whole cache lines.
+ */
+static const size_t object_alignment = 64;
+
+static uint64_t resource_type(enum sroce_resource resource)
+{
+	return (uint64_t)SROCE_DRIVER_ID << 32 | resource;
+}
+
+static void *application_alloc(struct sroce_pd *pd, size_t size,
+			       enum sroce_resource resource)
+{
+	if (!pd || !pd->alloc)
+		return IBV_ALLOCATOR_USE_DEFAULT;
+	return pd->alloc(&pd->pd, pd->alloc_context, size, object_alignment,
+			 resource_type(resource));
+}
+
+void *sroce_pd_alloc(struct ibv_pd *ibpd, size_t size,
+		     enum sroce_resource resource, struct sroce_origin *origin)
+{
+	struct sroce_pd *pd = ibpd ? to_spd(ibpd) : NULL;
+	void *ptr;
+
+	*origin = (struct sroce_origin){};
+	ptr = application_alloc(pd, size, resource);
+	if (ptr == IBV_ALLOCATOR_USE_DEFAULT)
+		return calloc(1, size);
+	if (!ptr) {
+		errno = ENOMEM;
+		return NULL;
+	}
+
+	/* The domain must not go before what was made in it. */
+	atomic_fetch_add(&pd->users, 1);
+	origin->pd = pd;
+	origin->resource = resource;
+	return memset(ptr, 0, size);
+}
+
+void sroce_pd_free(void *ptr, const struct sroce_origin *origin)
+{
+	/* It may be in the memory that goes. */
+	struct sroce_pd *pd = origin->pd;
+
+	if (!pd) {
+		free(ptr);
+		return;
+	}
+	pd->free(&pd->pd, pd->alloc_context, ptr,
+		 resource_type(origin->resource));
+	atomic_fetch_sub(&pd->users, 1);
 }
 
 /* --- memory regions --- */

@@ -12,7 +12,7 @@
 
 #include "vt.h"
 
-enum { DEPTH = 16, INLINE = 64, WINDOW = 256 };
+enum { DEPTH = 8, WINDOW = 256 };
 
 static struct vt_dev devs[2];
 static struct ibv_cq *cq[2];
@@ -55,8 +55,7 @@ static struct ibv_qp *make_qp(int end)
 		.send_cq = cq[end],
 		.recv_cq = cq[end],
 		.qp_type = IBV_QPT_RC,
-		.cap = { .max_send_wr = DEPTH, .max_recv_wr = DEPTH, .max_send_sge = 1, .max_recv_sge = 1,
-			 .max_inline_data = INLINE },
+		.cap = { .max_send_wr = DEPTH, .max_recv_wr = DEPTH, .max_send_sge = 1, .max_recv_sge = 1 },
 	};
 	struct ibv_qp *qp = ibv_create_qp(devs[end].pd, &init);
 
@@ -89,7 +88,7 @@ static void post(struct ibv_qp *qp, int peer_end)
 		.sg_list = &sge,
 		.num_sge = 1,
 		.opcode = IBV_WR_RDMA_WRITE,
-		.send_flags = IBV_SEND_SIGNALED | (size <= INLINE ? IBV_SEND_INLINE : 0),
+		.send_flags = IBV_SEND_SIGNALED,
 		.wr.rdma = { .remote_addr = (uintptr_t)mr[peer_end]->addr, .rkey = mr[peer_end]->rkey },
 	};
 	int err = ibv_post_send(qp, &wr, &bad);

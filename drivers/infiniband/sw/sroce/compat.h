@@ -204,6 +204,47 @@ static inline int sroce_op_create_cq(struct ib_cq *ibcq,
 #define sroce_op_create_cq sroce_create_cq
 #endif
 
+/* Details of shared receive queues in "rdma resource" */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
+#define SROCE_OPS_FILL_SRQ
+#else
+#define SROCE_OPS_FILL_SRQ .fill_res_srq_entry = sroce_fill_res_srq_entry,
+#endif
+
+/* A QP's counters: no port yet, and no room for the driver in a counter */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 15, 0)
+int sroce_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp,
+			  u32 port);
+int sroce_counter_unbind_qp(struct ib_qp *ibqp, u32 port);
+
+static inline int sroce_op_counter_bind_qp(struct rdma_counter *counter,
+					   struct ib_qp *ibqp)
+{
+	return sroce_counter_bind_qp(counter, ibqp, ibqp->port);
+}
+
+static inline int sroce_op_counter_unbind_qp(struct ib_qp *ibqp)
+{
+	return sroce_counter_unbind_qp(ibqp, ibqp->port);
+}
+
+#define SROCE_OPS_COUNTER
+#else
+struct sroce_rdma_counter {
+	struct rdma_counter counter;
+};
+
+static inline void sroce_counter_init(struct rdma_counter *counter)
+{
+}
+
+#define sroce_op_counter_bind_qp sroce_counter_bind_qp
+#define sroce_op_counter_unbind_qp sroce_counter_unbind_qp
+#define SROCE_OPS_COUNTER						\
+	.counter_init = sroce_counter_init,				\
+	INIT_RDMA_OBJ_SIZE(rdma_counter, sroce_rdma_counter, counter),
+#endif
+
 /* The events for netdev up, down and carrier come from the core */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 14, 0)
 static inline bool sroce_core_reports_port_state(struct net_device *ndev)
@@ -216,6 +257,32 @@ static inline bool sroce_core_reports_port_state(struct net_device *ndev)
 	return !netif_is_lag_master(ndev) && !netif_is_lag_port(ndev);
 }
 #endif
+
+/* Before, the GID of an address that was removed stays until the netdev goes */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
+static inline void sroce_core_del_gids(struct ib_device *ibdev, u32 port,
+				       struct net_device *ndev)
+{
+}
+#else
+#define sroce_core_del_gids roce_del_all_netdev_gids
+#endif
+
+/* The kernel has no such question for modules */
+#include <linux/mutex.h>
+#include <linux/sched.h>
+
+static inline bool sroce_mutex_is_mine(const struct mutex *lock)
+{
+#ifdef CONFIG_PREEMPT_RT
+	unsigned long owner = (unsigned long)READ_ONCE(lock->rtmutex.owner);
+#else
+	unsigned long owner = atomic_long_read(&lock->owner);
+#endif
+
+	/* The low bits are flags */
+	return (owner & ~7UL) == (unsigned long)current;
+}
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
 static inline void ib_mark_name_assigned_by_user(struct ib_device *ibdev)

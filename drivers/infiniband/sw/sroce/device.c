@@ -2,11 +2,14 @@
 /*
  * One RDMA device per netdev.
  *
- * A device ends in one of four ways: "rdma link del", its netdev is unregistered
- * or leaves the network namespace, the namespace ends (which does either of
- * these to the netdev), or the module is removed. All come to ib_core, which
- * first takes the device from its users without waiting for any of them, and
- * then calls sroce_device_free().
+ * A device ends in one of three ways: "rdma link del", its netdev is
+ * unregistered (which the end of a network namespace does to most), or the
+ * module is removed. All come to ib_core, which first takes the device from its
+ * users without waiting for any of them, and then calls sroce_device_free().
+ *
+ * When the netdev moves to another network namespace, the device receives
+ * there from then on; the paths it had are cut. Who may open the device is
+ * another question, and ib_core's ("rdma dev set netns").
  */
 #include <linux/etherdevice.h>
 #include <linux/if_arp.h>
@@ -31,8 +34,11 @@ bool sroce_device_going(struct ib_device *ibdev)
 {
 	struct sroce_device *dev = to_sroce_device(ibdev);
 
-	/* Held from before the first object goes to the very end */
-	if (!mutex_is_locked(&ibdev->unregistration_lock))
+	/*
+	 * Held from before the first object goes to the very end, by whoever
+	 * takes them. (The end of any network namespace holds it for a moment.)
+	 */
+	if (!sroce_mutex_is_mine(&ibdev->unregistration_lock))
 		return false;
 	if (!test_and_set_bit(0, &dev->abandoned))
 		sroce_port_abandon(&dev->port);
@@ -47,10 +53,12 @@ static void sroce_device_free(struct ib_device *ibdev)
 {
 	struct sroce_device *dev = to_sroce_device(ibdev);
 
+	sroce_addresses_end(dev);
 	if (dev->attached)
 		sroce_net_detach(dev->net, &dev->port);
 	sroce_ah_table_destroy(dev);
 	sroce_mr_table_destroy(&dev->port.mrs);
+	sroce_bound_destroy(dev);
 	free_percpu(dev->port.counters);
 	netdev_put(dev->ndev, &dev->ndev_tracker);
 }
@@ -71,6 +79,12 @@ static const struct ib_device_ops sroce_device_ops = {
 	.alloc_ucontext = sroce_alloc_ucontext,
 	.alloc_xrcd = sroce_alloc_xrcd,
 	.attach_mcast = sroce_attach_mcast,
+	SROCE_OPS_COUNTER
+	.counter_alloc_stats = sroce_counter_alloc_stats,
+	.counter_bind_qp = sroce_op_counter_bind_qp,
+	.counter_dealloc = sroce_counter_dealloc,
+	.counter_unbind_qp = sroce_op_counter_unbind_qp,
+	.counter_update_stats = sroce_counter_update_stats,
 	.create_ah = sroce_create_ah,
 	.create_cq = sroce_op_create_cq,
 	.create_qp = sroce_create_qp,
@@ -91,6 +105,7 @@ static const struct ib_device_ops sroce_device_ops = {
 	.fill_res_cq_entry = sroce_fill_res_cq_entry,
 	.fill_res_mr_entry = sroce_fill_res_mr_entry,
 	.fill_res_qp_entry = sroce_fill_res_qp_entry,
+	SROCE_OPS_FILL_SRQ
 	.get_dev_fw_str = sroce_get_dev_fw_str,
 	.get_dma_mr = sroce_get_dma_mr,
 	.get_hw_stats = sroce_get_hw_stats,
@@ -100,10 +115,12 @@ static const struct ib_device_ops sroce_device_ops = {
 	.mmap = sroce_mmap,
 	.mmap_free = sroce_mmap_free,
 	.modify_ah = sroce_modify_ah,
+	.modify_cq = sroce_modify_cq,
 	.modify_device = sroce_modify_device,
 	.modify_qp = sroce_modify_qp,
 	.modify_srq = sroce_modify_srq,
 	.poll_cq = sroce_poll_cq,
+	.port_groups = sroce_port_groups,
 	.post_recv = sroce_post_recv,
 	.post_send = sroce_post_send,
 	.post_srq_recv = sroce_post_srq_recv,
@@ -153,16 +170,22 @@ static u32 sroce_active_mtu(const struct net_device *ndev)
 	return ib_mtu_enum_to_int(max(iboe_get_mtu(ndev->mtu), IB_MTU_256));
 }
 
+/* Where the netdev is. Under RTNL, and not attached */
+static void sroce_device_locate(struct sroce_device *dev)
+{
+	dev->net = dev_net(dev->ndev);
+	WRITE_ONCE(dev->port.net_cookie, dev->net->net_cookie);
+	WRITE_ONCE(dev->port.ifindex, dev->ndev->ifindex);
+}
+
 static void sroce_port_setup(struct sroce_device *dev)
 {
 	struct sroce_port *port = &dev->port;
 
 	port->xmit = &sroce_net_xmit_ops;
 	port->ibdev = &dev->ibdev;
-	port->net_cookie = dev->net->net_cookie;
-	port->ifindex = dev->ndev->ifindex;
 	port->mtu = sroce_active_mtu(dev->ndev);
-	port->pkey = SROCE_DEFAULT_PKEY;
+	port->pkeys[0] = SROCE_DEFAULT_PKEY;
 	sroce_mr_table_init(&port->mrs);
 }
 
@@ -172,7 +195,8 @@ static void sroce_ibdev_setup(struct sroce_device *dev)
 
 	ibdev->node_type = RDMA_NODE_IB_CA;
 	ibdev->phys_port_cnt = 1;
-	ibdev->num_comp_vectors = num_possible_cpus();
+	/* CPUs by number, see struct sroce_cq */
+	ibdev->num_comp_vectors = nr_cpu_ids;
 	ibdev->node_guid = sroce_make_guid(dev->ndev);
 	strscpy(ibdev->node_desc, "sroce", sizeof(ibdev->node_desc));
 	ib_set_device_ops(ibdev, &sroce_device_ops);
@@ -189,15 +213,18 @@ static struct sroce_device *sroce_device_alloc(struct net_device *ndev)
 	dev = ib_alloc_device_with_net(sroce_device, ibdev, dev_net(ndev));
 	if (!dev)
 		return ERR_PTR(-ENOMEM);
-	dev->port.counters = alloc_percpu(struct sroce_counters);
+	dev->port.counters = sroce_counters_alloc();
 	if (!dev->port.counters) {
 		ib_dealloc_device(&dev->ibdev);
 		return ERR_PTR(-ENOMEM);
 	}
 	dev->ndev = ndev;
 	netdev_hold(ndev, &dev->ndev_tracker, GFP_KERNEL);
-	dev->net = dev_net(ndev);
+	sroce_device_locate(dev);
 	dev->link_up = sroce_link_up(ndev);
+	sroce_addresses_setup(dev);
+	mutex_init(&dev->pkey_lock);
+	sroce_bound_init(dev);
 	sroce_ah_table_init(dev);
 	sroce_port_setup(dev);
 	sroce_ibdev_setup(dev);
@@ -210,7 +237,8 @@ static int sroce_check_netdev(struct net_device *ndev)
 
 	/* the core gives such a device no GIDs; the lower one serves the VLAN */
 	if (is_vlan_dev(ndev)) {
-		netdev_err(ndev, "sroce: use the VLAN's lower device\n");
+		netdev_err(ndev, "sroce: RDMA for a VLAN is with the device below, %s: its RDMA device has the VLAN's GIDs\n",
+			   vlan_dev_real_dev(ndev)->name);
 		return -EOPNOTSUPP;
 	}
 	switch (ndev->type) {
@@ -267,30 +295,54 @@ static int sroce_device_attach(struct sroce_device *dev)
 	return err;
 }
 
+static void sroce_device_leave(struct sroce_device *dev)
+{
+	if (dev->attached)
+		sroce_net_detach(dev->net, &dev->port);
+	dev->attached = false;
+}
+
+/* Be in the network namespace that the netdev is in. Under RTNL */
+static void sroce_device_follow(struct sroce_device *dev)
+{
+	if (dev->attached && net_eq(dev->net, dev_net(dev->ndev)))
+		return;
+	sroce_device_leave(dev);
+	sroce_device_locate(dev);
+	/* there is no room for it: better no device than a deaf one */
+	if (sroce_device_attach(dev))
+		ib_unregister_device_queued(&dev->ibdev);
+}
+
+static void sroce_device_update(struct sroce_device *dev)
+{
+	if (dev->ndev->reg_state == NETREG_REGISTERED)
+		sroce_device_follow(dev);
+	else
+		ib_unregister_device_queued(&dev->ibdev);
+	WRITE_ONCE(dev->port.mtu, sroce_active_mtu(dev->ndev));
+}
+
 /*
  * The notifier cannot find a device before it is registered, so what happened
  * to the netdev until then is made up for here. The device may be gone already.
  */
-static void sroce_device_catch_up(struct net_device *ndev,
-				  const struct net *net)
+static void sroce_device_catch_up(struct net_device *ndev)
 {
 	struct ib_device *ibdev;
 
 	rtnl_lock();
 	ibdev = ib_device_get_by_netdev(ndev, SROCE_RDMA_DRIVER);
 	if (ibdev) {
-		if (ndev->reg_state != NETREG_REGISTERED ||
-		    !net_eq(dev_net(ndev), net))
-			ib_unregister_device_queued(ibdev);
-		WRITE_ONCE(to_sroce_device(ibdev)->port.mtu,
-			   sroce_active_mtu(ndev));
+		sroce_device_update(to_sroce_device(ibdev));
 		ib_device_put(ibdev);
 	}
 	rtnl_unlock();
+	sroce_addresses_check(ndev);
 }
 
 static int sroce_device_register(struct sroce_device *dev, const char *name,
-				 struct net_device *ndev, const struct net *net)
+				 struct net_device *ndev)
 {
 	int err;
 
@@ -302,7 +354,7 @@ static int sroce_device_register(struct sroce_device *dev, const char *name,
 	if (err)
 		ib_dealloc_device(&dev->ibdev);
 	else
-		sroce_device_catch_up(ndev, net);
+		sroce_device_catch_up(ndev);
 	return err;
 }
 
@@ -317,14 +369,14 @@ int sroce_device_add(const char *name, struct net_device *ndev)
 
 	mutex_lock(&sroce_add_lock);
 	rtnl_lock();
-	/* held until it is certain that the notifier sees the netdev leave it */
+	/* held until it is certain that the netdev is followed out of it */
 	net = maybe_get_net(dev_net(ndev));
 	dev = net ? sroce_device_make(ndev) : ERR_PTR(-ENODEV);
 	rtnl_unlock();
 	if (IS_ERR(dev))
 		err = PTR_ERR(dev);
 	else
-		err = sroce_device_register(dev, name, ndev, net);
+		err = sroce_device_register(dev, name, ndev);
 	if (net)
 		put_net(net);
 	mutex_unlock(&sroce_add_lock);
@@ -374,8 +426,14 @@ static void sroce_netdev_changed(struct sroce_device *dev, unsigned long event)
 		WRITE_ONCE(dev->port.mtu, sroce_active_mtu(dev->ndev));
 		break;
 	case NETDEV_UNREGISTER:
-		/* also when it moves to another namespace */
-		ib_unregister_device_queued(&dev->ibdev);
+		/* of one that only moves to another namespace, too */
+		if (dev->ndev->reg_state == NETREG_REGISTERED)
+			sroce_device_leave(dev);
+		else
+			ib_unregister_device_queued(&dev->ibdev);
+		break;
+	case NETDEV_REGISTER:
+		sroce_device_follow(dev);
 		break;
 	}
 }
@@ -400,12 +458,21 @@ static struct notifier_block sroce_netdev_notifier = {
 
 int sroce_device_init(void)
 {
-	return register_netdevice_notifier(&sroce_netdev_notifier);
+	int err;
+
+	err = sroce_addresses_init();
+	if (err)
+		return err;
+	err = register_netdevice_notifier(&sroce_netdev_notifier);
+	if (err)
+		sroce_addresses_exit();
+	return err;
 }
 
 /* No device can be added any more; returns when the last one is gone */
 void sroce_device_exit(void)
 {
 	unregister_netdevice_notifier(&sroce_netdev_notifier);
+	sroce_addresses_exit();
 	ib_unregister_driver(SROCE_RDMA_DRIVER);
 }

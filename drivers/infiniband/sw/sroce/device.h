@@ -5,7 +5,9 @@
 #ifndef SROCE_DEVICE_H
 #define SROCE_DEVICE_H
 
+#include <linux/mutex.h>
 #include <linux/netdevice.h>
+#include <linux/workqueue.h>
 #include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/sroce-abi.h>
@@ -22,10 +24,17 @@
  * @port: what the transport knows
  * @ndev: netdev, held until the device is gone, also after it was unregistered
  * @ndev_tracker: of that hold
- * @net: network namespace that @port was attached in; not to be looked at, it
- *	may be gone when the netdev has left it
+ * @net: network namespace that @port is attached in; not to be looked at, it
+ *	may be gone when the netdev has left it. Once the device is registered,
+ *	this and @attached change under RTNL
  * @attached: the network layer was told of @port
+ * @gid_work: has the core look at the netdev's addresses again
+ * @address_gone: bit 0: an address was removed since
  * @ahs: address handles by number
+ * @pkey_lock: serialises those who change the P_Key table
+ * @bound: counters that QPs were bound to, by the number of the rdma_counter
+ * @bound_lock: their lives against who adds them up; protects @bound_past
+ * @bound_past: sums of those that are gone
  * @abandoned: bit 0: its processes' QPs are flushed, because it goes away
  * @link_up: the link state that was reported last
  * @link_downed: how often the link went down
@@ -37,7 +46,13 @@ struct sroce_device {
 	netdevice_tracker ndev_tracker;
 	struct net *net;
 	bool attached;
+	struct work_struct gid_work;
+	unsigned long address_gone;
 	struct xarray ahs;
+	struct mutex pkey_lock; /* see above */
+	struct xarray bound;
+	struct mutex bound_lock; /* see above */
+	u64 bound_past[SROCE_CNT_NUM];
 	unsigned long abandoned;
 	bool link_up;
 	atomic_t link_downed;
@@ -75,6 +90,16 @@ int sroce_device_add(const char *name, struct net_device *ndev);
  * Context: process.
  */
 bool sroce_device_going(struct ib_device *ibdev);
+
+/* --- addresses.c: GIDs that ib_core leaves alone ---------------------------- */
+
+void sroce_addresses_setup(struct sroce_device *dev);
+/* Look for new ones. Context: any. */
+void sroce_addresses_check(struct net_device *ndev);
+/* Nothing holds the device any more */
+void sroce_addresses_end(struct sroce_device *dev);
+int sroce_addresses_init(void);
+void sroce_addresses_exit(void);
 
 /* Module start and end: what follows netdevs and network namespaces */
 int sroce_device_init(void);

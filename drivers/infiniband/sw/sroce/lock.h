@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Locks that kernel users may come to with interrupts off.
- *
- * Nothing of this driver runs in hard interrupt context, so keeping softirqs
- * away is enough; but bottom halves cannot be turned on again while interrupts
- * are off, and need not be turned off then either.
+ * Locks that the fast verbs of kernel users take: posting, polling, arming. These
+ * may be called from anywhere, hard interrupts included (a target whose disk has
+ * just completed a request posts the answer from there). What only processes use
+ * does not pay for that.
  */
 #ifndef SROCE_LOCK_H
 #define SROCE_LOCK_H
@@ -13,20 +12,32 @@
 #include <linux/irqflags.h>
 #include <linux/spinlock.h>
 
-static inline void sroce_lock(spinlock_t *lock) __acquires(lock)
+/**
+ * sroce_lock() - take a lock of a queue
+ * @lock: lock
+ * @user: the queue is a process's, so that keeping softirqs away is enough
+ *
+ * Return: what sroce_unlock() wants back.
+ */
+static inline unsigned long sroce_lock(spinlock_t *lock, bool user)
+	__acquires(lock)
 {
-	if (irqs_disabled())
-		spin_lock(lock);
-	else
+	unsigned long flags = 0;
+
+	if (user)
 		spin_lock_bh(lock);
+	else
+		spin_lock_irqsave(lock, flags);
+	return flags;
 }
 
-static inline void sroce_unlock(spinlock_t *lock) __releases(lock)
+static inline void sroce_unlock(spinlock_t *lock, bool user,
+				unsigned long flags) __releases(lock)
 {
-	if (irqs_disabled())
-		spin_unlock(lock);
-	else
+	if (user)
 		spin_unlock_bh(lock);
+	else
+		spin_unlock_irqrestore(lock, flags);
 }
 
 #endif

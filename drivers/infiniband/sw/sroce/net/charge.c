@@ -36,8 +36,6 @@ int sroce_charge(struct sk_buff *skb, struct sroce_txq *txq)
 {
 	struct sroce_charge *c;
 
-	if (!txq)
-		return 0;
 	c = kmalloc_obj(*c, GFP_ATOMIC | __GFP_NOWARN);
 	if (!c)
 		return -ENOMEM;

@@ -43,35 +43,39 @@ struct sroce_netns *sroce_netns(const struct net *net);
 struct sroce_port *sroce_port_of_ifindex(const struct net *net, int ifindex);
 
 /**
- * sroce_port_of_address() - the device that an address of this host belongs to
+ * sroce_port_of_netdev() - the device that has the GIDs of a netdev
+ * @net: namespace
+ * @dev: netdev
+ * @unique: find nothing when several devices share them (slaves of one bond,
+ *	members of one bridge)
+ *
+ * That is the device of the netdev, or of one below it (of a VLAN, bond, bridge
+ * or macvlan): ib_core puts the addresses into the GID tables of both.
+ *
+ * Context: RCU.
+ * Return: the device or NULL.
+ */
+struct sroce_port *sroce_port_of_netdev(struct net *net, struct net_device *dev,
+					bool unique);
+
+/**
+ * sroce_address_netdev() - the netdev that an address of this host belongs to
  * @net: namespace
  * @addr: IPv6 or v4-mapped address
  * @dev: where a link-local address is looked for; NULL: anywhere
- * @unique: find nothing when several devices share the address (slaves of one
- *	bond, members of one bridge)
- *
- * An address belongs to the device of its netdev, or to the one of a netdev
- * below (the address of a VLAN, bond, bridge or macvlan), because ib_core puts
- * it into the GID table of that one.
  *
  * Context: RCU.
- * Return: the device or NULL.
+ * Return: the netdev or NULL.
  */
-struct sroce_port *sroce_port_of_address(struct net *net,
-					 const struct in6_addr *addr,
-					 struct net_device *dev, bool unique);
+struct net_device *sroce_address_netdev(struct net *net,
+					const struct in6_addr *addr,
+					struct net_device *dev);
 
-/**
- * sroce_port_below() - a device that a netdev stands on top of
- * @net: namespace
- * @dev: VLAN, bond, bridge or macvlan
- * @unique: find nothing when there are several
- *
- * Context: RCU.
- * Return: the device or NULL.
+/*
+ * The VLAN of a netdev's GIDs as ib_core sees it (rdma_read_gid_l2_fields()):
+ * its own, or that of what it stands on; 0xffff for none. Context: RCU.
  */
-struct sroce_port *sroce_port_below(struct net *net, struct net_device *dev,
-				    bool unique);
+u16 sroce_netdev_vlan_id(struct net_device *dev);
 
 static inline bool sroce_is_group(const struct in6_addr *addr)
 {
@@ -79,9 +83,6 @@ static inline bool sroce_is_group(const struct in6_addr *addr)
 	       (ipv6_addr_v4mapped(addr) &&
 		ipv4_is_multicast(addr->s6_addr32[3]));
 }
-
-/* Is it an address of this host, whoever's? Context: RCU. */
-bool sroce_address_is_local(struct net *net, const struct in6_addr *addr);
 
 /**
  * sroce_port_add_path() - have a path cut off when its device is detached
@@ -178,7 +179,7 @@ struct dst_entry *sroce_path_route(struct sroce_path *path, struct net **net);
 /**
  * sroce_pack_open() - make an empty packet buffer
  * @path: where it will go
- * @txq: who will be charged, may be NULL
+ * @txq: who will be charged
  * @size: bytes of the first packet, BTH to ICRC
  * @linear: bytes to make room for behind the headers; 0: packets go into page
  *	fragments
@@ -222,7 +223,7 @@ void sroce_pack_exit(void);
 /**
  * sroce_charge() - charge a buffer until it is freed
  * @skb: complete buffer without owner
- * @txq: who pays, may be NULL
+ * @txq: who pays
  *
  * Return: 0 or -ENOMEM.
  */

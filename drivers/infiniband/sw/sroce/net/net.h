@@ -26,8 +26,8 @@ struct netlink_ext_ack;
  * @net: namespace the route is looked up in; NULL once the device is detached;
  *	private to net/, under @lock
  * @net_cookie: the same, comparable
- * @ifindex: netdev of the source address: that of the device, or one on top of
- *	it (VLAN, bond); packets leave through it
+ * @ifindex: netdev of the source GID: that of the device, or one on top of it
+ *	(VLAN, bond); packets leave through it
  * @sgid: source address; IPv4 is v4-mapped
  * @dgid: destination address
  * @ipv4: both are IPv4
@@ -36,10 +36,12 @@ struct netlink_ext_ack;
  * @hop_limit: TTL, never 0
  * @flow_label: 20 bits; 0: none was given
  * @sport: UDP source port, spread by flow label or QP numbers
- * @priority: skb priority from the service level and TOS
+ * @priority: skb priority from the service level, or else from the TOS
  * @dmac: destination MAC from the address handle, zero when not given
  * @direct_ifindex: netdev of the sroce device of this namespace that owns
  *	@dgid, so that its QPs are reached without a packet; 0 when there is none
+ *	(any more)
+ * @direct_vlan_id: VLAN of @dgid there, 0xffff for none
  * @lock: protects @dst and @cookie
  * @dst: cached route, checked at each use
  * @cookie: its validity
@@ -65,6 +67,7 @@ struct sroce_path {
 	u32 priority;
 	u8 dmac[6];
 	int direct_ifindex;
+	u16 direct_vlan_id;
 	spinlock_t lock;	/* bottom halves off */
 	struct dst_entry *dst;
 	u32 cookie;
@@ -76,7 +79,7 @@ struct sroce_path {
 /**
  * sroce_path_create() - make a path from an address vector
  * @port: device
- * @ndev: its netdev
+ * @ndev: netdev of the source GID
  * @attr: address vector with a checked GRH (grh.sgid_attr set, RoCE v2)
  * @lqpn: local QP number, for the UDP source port; 0 for an address handle
  * @rqpn: remote QP number
@@ -86,10 +89,10 @@ struct sroce_path {
  *
  * The device must be attached. When it is detached, its paths lead nowhere.
  *
- * Context: any.
+ * Context: RCU.
  * Return: the path with one reference, or ERR_PTR(-EINVAL) for an address that
- * is not RoCE v2, ERR_PTR(-ENODEV) when the device is not attached,
- * ERR_PTR(-ENOMEM).
+ * is not RoCE v2, ERR_PTR(-EOPNOTSUPP) for a GID of another network namespace,
+ * ERR_PTR(-ENODEV) when the device is not attached, ERR_PTR(-ENOMEM).
  */
 struct sroce_path *sroce_path_create(struct sroce_port *port,
 				     struct net_device *ndev,

@@ -395,7 +395,7 @@ static int sroce_pack_output(struct net *net, struct sk_buff *skb, bool ipv4)
 
 static void sroce_pack_count(const struct sroce_pack *p, u32 bytes)
 {
-	struct sroce_counters __percpu *c = p->path->port->counters;
+	struct sroce_counters __percpu *c = p->txq->counters;
 
 	sroce_count(c, SROCE_CNT_TX_TRAINS, 1);
 	sroce_count(c, SROCE_CNT_TX_PACKETS, p->segs);
@@ -424,7 +424,7 @@ void sroce_pack_send(struct sk_buff *skb)
 	if (!p.segs)
 		kfree_skb(skb);
 	else if (sroce_pack_transmit(skb, &p))
-		sroce_count(p.path->port->counters, SROCE_CNT_TX_DROPS, p.segs);
+		sroce_count(p.txq->counters, SROCE_CNT_TX_DROPS, p.segs);
 	else
 		sroce_pack_count(&p, bytes);
 	sroce_path_put(p.path);

@@ -2,6 +2,7 @@
 /*
  * Paths: what an address vector says, and the route that is found with it.
  */
+#include <linux/if_vlan.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/jhash.h>
@@ -39,7 +40,7 @@ static int sroce_path_oif(const struct sroce_path *path)
 	const struct in6_addr *dst = sroce_gid_addr(&path->dgid);
 
 	if (!(ipv6_addr_type(dst) & IPV6_ADDR_LINKLOCAL) &&
-	    sroce_address_is_local(path->net, dst))
+	    sroce_address_netdev(path->net, dst, NULL))
 		return l3mdev_master_ifindex_by_index(path->net, path->ifindex);
 	return path->ifindex;
 }
@@ -130,10 +131,38 @@ static int sroce_path_set_gids(struct sroce_path *path,
 	return path->ipv4 == to_ipv4 ? 0 : -EINVAL;
 }
 
-/* The priority that sockets with this TOS have; else the service level */
-static u32 sroce_path_priority(u8 tclass, u8 sl)
+static bool sroce_vlan_maps(struct net_device *vlan, u32 priority, u8 sl)
 {
-	return rt_tos2priority(tclass) ?: sl;
+	return vlan_dev_get_egress_qos_mask(vlan, priority) ==
+	       (u16)(sl << VLAN_PRIO_SHIFT);
+}
+
+/*
+ * The tag's priority is what the VLAN's egress map makes of the packet's. The
+ * service level is meant to be the former, so the map is followed backwards;
+ * rdma_cm has followed it forwards from the TOS.
+ */
+static u32 sroce_path_vlan_priority(struct net_device *vlan, u8 tclass, u8 sl)
+{
+	u32 priority = rt_tos2priority(tclass);
+
+	if (sroce_vlan_maps(vlan, priority, sl))
+		return priority;
+	if (sroce_vlan_maps(vlan, sl, sl))
+		return sl;
+	for (priority = 0; priority <= TC_PRIO_MAX; priority++)
+		if (sroce_vlan_maps(vlan, priority, sl))
+			return priority;
+	return sl;
+}
+
+/* The service level; without one the priority that sockets with this TOS have */
+static u32 sroce_path_priority(struct net_device *ndev, u8 tclass, u8 sl)
+{
+	if (!sl)
+		return rt_tos2priority(tclass);
+	return is_vlan_dev(ndev) ? sroce_path_vlan_priority(ndev, tclass, sl) :
+				   sl;
 }
 
 static u8 sroce_path_hop_limit(const struct net *net, bool ipv4, u8 given)
@@ -153,8 +182,6 @@ static void sroce_path_set_flow(struct sroce_path *path,
 	path->tclass = grh->traffic_class;
 	path->flow_label = grh->flow_label & 0xfffff;
 	path->sport = htons(rdma_get_udp_sport(path->flow_label, lqpn, rqpn));
-	path->priority = sroce_path_priority(path->tclass,
-					     rdma_ah_get_sl(attr));
 	path->hash = jhash(&path->dgid, sizeof(path->dgid),
 			   jhash2((u32 *)&path->sgid, 4,
 				  (__force u16)path->sport)) ?: 1;
@@ -163,41 +190,43 @@ static void sroce_path_set_flow(struct sroce_path *path,
 	atomic_set(&path->id, get_random_u32());
 }
 
-/* The source address may be that of a VLAN or bond on top of the netdev */
-static int sroce_path_sgid_ifindex(const struct ib_gid_attr *sgid_attr,
-				   const struct net_device *ndev)
+static void sroce_path_set_direct(struct sroce_path *path, struct net *net,
+				  struct net_device *ndev)
 {
-	const struct net_device *owner = rdma_read_gid_attr_ndev_rcu(sgid_attr);
-
-	return IS_ERR_OR_NULL(owner) ? ndev->ifindex : owner->ifindex;
-}
-
-static int sroce_path_direct_ifindex(const struct sroce_path *path,
-				     struct net *net)
-{
-	struct net_device *dev = dev_get_by_index_rcu(net, path->ifindex);
+	const struct in6_addr *dst = sroce_gid_addr(&path->dgid);
+	struct net_device *owner;
 	struct sroce_port *port;
 
-	if (!READ_ONCE(sroce_direct) || !dev)
-		return 0;
-	port = sroce_port_of_address(net, sroce_gid_addr(&path->dgid), dev,
-				     true);
-	return port ? port->ifindex : 0;
+	if (!READ_ONCE(sroce_direct))
+		return;
+	owner = sroce_address_netdev(net, dst, ndev);
+	port = owner ? sroce_port_of_netdev(net, owner, true) : NULL;
+	if (!port)
+		return;
+	path->direct_ifindex = port->ifindex;
+	path->direct_vlan_id = sroce_netdev_vlan_id(owner);
 }
 
-static void sroce_path_set_netdevs(struct sroce_path *path,
-				   struct net_device *ndev,
-				   const struct rdma_ah_attr *attr)
+/*
+ * The core has GIDs of netdevs in other namespaces too (a VLAN that was moved
+ * into a container). Nobody listens there for this device.
+ */
+static int sroce_path_set_netdev(struct sroce_path *path,
+				 struct net_device *ndev,
+				 const struct rdma_ah_attr *attr)
 {
 	const struct ib_global_route *grh = rdma_ah_read_grh(attr);
 	struct net *net = dev_net(ndev);
 
-	rcu_read_lock();
+	if (net->net_cookie != path->port->net_cookie)
+		return -EOPNOTSUPP;
 	path->net_cookie = net->net_cookie;
 	path->hop_limit = sroce_path_hop_limit(net, path->ipv4, grh->hop_limit);
-	path->ifindex = sroce_path_sgid_ifindex(grh->sgid_attr, ndev);
-	path->direct_ifindex = sroce_path_direct_ifindex(path, net);
-	rcu_read_unlock();
+	path->ifindex = ndev->ifindex;
+	path->priority = sroce_path_priority(ndev, path->tclass,
+					     rdma_ah_get_sl(attr));
+	sroce_path_set_direct(path, net, ndev);
+	return 0;
 }
 
 struct sroce_path *sroce_path_create(struct sroce_port *port,
@@ -214,12 +243,15 @@ struct sroce_path *sroce_path_create(struct sroce_port *port,
 	refcount_set(&path->refs, 1);
 	spin_lock_init(&path->lock);
 	INIT_LIST_HEAD(&path->node);
+	path->direct_vlan_id = 0xffff;
 	path->port = port;
 	err = sroce_path_set_gids(path, rdma_ah_read_grh(attr));
 	if (err)
 		goto free;
 	sroce_path_set_flow(path, attr, lqpn, rqpn);
-	sroce_path_set_netdevs(path, ndev, attr);
+	err = sroce_path_set_netdev(path, ndev, attr);
+	if (err)
+		goto free;
 	err = sroce_port_add_path(path);
 	if (err)
 		goto free;
@@ -275,7 +307,7 @@ void sroce_path_rx_info(const struct sroce_path *path, u32 len,
 	info->dgid = path->dgid;
 	info->net_cookie = path->net_cookie;
 	info->ifindex = path->direct_ifindex;
-	info->vlan_id = 0xffff;
+	info->vlan_id = path->direct_vlan_id;
 	if (path->ipv4) {
 		info->network_hdr_type = RDMA_NETWORK_IPV4;
 		sroce_path_grh_ipv4(path, udp_len,

@@ -8,11 +8,13 @@
  * detached; the namespace's end detaches what is still there. Readers of
  * path->net have bottom halves off, and whoever cuts waits for them.
  */
+#include <linux/if_vlan.h>
 #include <linux/inetdevice.h>
 #include <linux/mutex.h>
 #include <linux/rculist.h>
 #include <linux/slab.h>
 #include <net/addrconf.h>
+#include <net/bonding.h>
 #include <net/netns/generic.h>
 
 #include "compat.h"
@@ -54,6 +56,18 @@ struct sroce_port *sroce_port_of_ifindex(const struct net *net, int ifindex)
 	return NULL;
 }
 
+/* A bond's GIDs are with the device of its active slave only */
+static bool sroce_is_idle_slave(struct net_device *dev)
+{
+	struct net_device *master = netdev_master_upper_dev_get_rcu(dev);
+	const struct net_device *active;
+
+	if (!master || !netif_is_bond_master(master))
+		return false;
+	active = bond_option_active_slave_get_rcu(netdev_priv(master));
+	return active && active != dev;
+}
+
 /* Does the netdev stand on top of the one of the device? */
 static bool sroce_port_is_below(struct net *net, const struct sroce_port *port,
 				struct net_device *dev)
@@ -63,8 +77,19 @@ static bool sroce_port_is_below(struct net *net, const struct sroce_port *port,
 	return lower && netdev_has_upper_dev_all_rcu(lower, dev);
 }
 
-struct sroce_port *sroce_port_below(struct net *net, struct net_device *dev,
-				    bool unique)
+static bool sroce_port_is_idle(struct net *net, const struct sroce_port *port)
+{
+	struct net_device *dev = dev_get_by_index_rcu(net, port->ifindex);
+
+	return !dev || sroce_is_idle_slave(dev);
+}
+
+/*
+ * When not asked for the only one: the first that was added, as rdma_cm does, so
+ * that both think of the same.
+ */
+static struct sroce_port *sroce_port_below(struct net *net,
+					   struct net_device *dev, bool unique)
 {
 	struct sroce_port *found = NULL;
 	struct sroce_attachment *a;
@@ -72,18 +97,46 @@ struct sroce_port *sroce_port_below(struct net *net, struct net_device *dev,
 	list_for_each_entry_rcu(a, &sroce_netns(net)->ports, node) {
 		if (!sroce_port_is_below(net, a->port, dev))
 			continue;
-		if (!unique)
-			return a->port;
-		if (found)
+		if (found && unique)
 			return NULL;
-		found = a->port;
+		if (!unique && !sroce_port_is_idle(net, a->port))
+			return a->port;
+		found = found ?: a->port;
 	}
 	return found;
 }
 
-static struct net_device *sroce_owner_ipv6(struct net *net,
-					   const struct in6_addr *addr,
-					   struct net_device *dev)
+struct sroce_port *sroce_port_of_netdev(struct net *net, struct net_device *dev,
+					bool unique)
+{
+	struct sroce_port *port = sroce_port_of_ifindex(net, dev->ifindex);
+
+	return port ?: sroce_port_below(net, dev, unique);
+}
+
+/* Only the first one below counts */
+static int sroce_lower_vlan_id(struct net_device *lower,
+			       struct netdev_nested_priv *priv)
+{
+	if (is_vlan_dev(lower))
+		*(u16 *)priv->data = vlan_dev_vlan_id(lower);
+	return 1;
+}
+
+u16 sroce_netdev_vlan_id(struct net_device *dev)
+{
+	u16 vlan_id = 0xffff;
+	struct netdev_nested_priv priv = { .data = &vlan_id };
+
+	if (is_vlan_dev(dev))
+		return vlan_dev_vlan_id(dev);
+	netdev_walk_all_lower_dev_rcu(dev, sroce_lower_vlan_id, &priv);
+	return vlan_id;
+}
+
+static struct net_device *sroce_netdev_of_ipv6(struct net *net,
+					       const struct in6_addr *addr,
+					       struct net_device *dev)
 {
 	if (!IS_ENABLED(CONFIG_IPV6))
 		return NULL;
@@ -92,31 +145,13 @@ static struct net_device *sroce_owner_ipv6(struct net *net,
 	return ipv6_dev_find(net, addr, NULL);
 }
 
-static struct net_device *sroce_owner(struct net *net,
-				      const struct in6_addr *addr,
-				      struct net_device *dev)
+struct net_device *sroce_address_netdev(struct net *net,
+					const struct in6_addr *addr,
+					struct net_device *dev)
 {
 	if (ipv6_addr_v4mapped(addr))
 		return __ip_dev_find(net, addr->s6_addr32[3], false);
-	return sroce_owner_ipv6(net, addr, dev);
-}
-
-struct sroce_port *sroce_port_of_address(struct net *net,
-					 const struct in6_addr *addr,
-					 struct net_device *dev, bool unique)
-{
-	struct net_device *owner = sroce_owner(net, addr, dev);
-	struct sroce_port *port;
-
-	if (!owner)
-		return NULL;
-	port = sroce_port_of_ifindex(net, owner->ifindex);
-	return port ?: sroce_port_below(net, owner, unique);
-}
-
-bool sroce_address_is_local(struct net *net, const struct in6_addr *addr)
-{
-	return sroce_owner(net, addr, NULL);
+	return sroce_netdev_of_ipv6(net, addr, dev);
 }
 
 /* Caller holds sroce_ports_mutex or sroce_paths_lock */
@@ -197,6 +232,7 @@ static void sroce_path_cut(struct sroce_path *path)
 	dst = path->dst;
 	path->dst = NULL;
 	path->net = NULL;
+	WRITE_ONCE(path->direct_ifindex, 0);
 	spin_unlock_bh(&path->lock);
 	dst_release(dst);
 }
@@ -229,7 +265,7 @@ static void sroce_attachment_begin(struct sroce_attachment *a)
 	spin_lock_irqsave(&sroce_paths_lock, flags);
 	list_add(&a->all, &sroce_attachments);
 	spin_unlock_irqrestore(&sroce_paths_lock, flags);
-	list_add_rcu(&a->node, &sroce_netns(a->net)->ports);
+	list_add_tail_rcu(&a->node, &sroce_netns(a->net)->ports);
 }
 
 static int sroce_attach(struct sroce_attachment *a,

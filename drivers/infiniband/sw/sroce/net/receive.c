@@ -46,8 +46,6 @@
  * @ip4: header of the current packet
  * @ip6: header of the current packet
  * @udp: header of the current packet
- * @packets: good packets so far
- * @bytes: their bytes
  * @hdr: BTH and extended headers, when they are not in one piece
  * @bv: the current packet
  */
@@ -72,8 +70,6 @@ struct sroce_skb_rx {
 		struct ipv6hdr ip6;
 	};
 	struct udphdr udp;
-	u32 packets;
-	u32 bytes;
 	u8 hdr[SROCE_MAX_HDR_LEN];
 	struct bio_vec bv[SROCE_RX_BVECS];
 };
@@ -193,8 +189,9 @@ static bool sroce_rx_decode(struct sroce_skb_rx *r, const u8 *hdr, u32 hlen,
 		t->flags |= SROCE_CE;
 	if (t->service == SROCE_UD)
 		sroce_rx_grh(r);
-	r->packets++;
-	r->bytes += len;
+	r->rx.len = len;
+	r->rx.packets++;
+	r->rx.bytes += len;
 	return true;
 }
 
@@ -316,21 +313,29 @@ static u32 sroce_rx_stride(const struct sroce_skb_rx *r)
 	return r->left;
 }
 
-static void sroce_rx_link(struct sroce_skb_rx *r)
+/* What comes over lo is for an address of another netdev, which has the VLAN */
+static struct net_device *sroce_rx_netdev(const struct sroce_skb_rx *r,
+					  struct net *net)
+{
+	struct net_device *dev = r->skb->dev;
+	struct net_device *owner = NULL;
+
+	if (dev->flags & IFF_LOOPBACK)
+		owner = sroce_address_netdev(net, (struct in6_addr *)
+					     r->info.dgid.raw, NULL);
+	return owner ?: dev;
+}
+
+static void sroce_rx_link(struct sroce_skb_rx *r, struct net *net)
 {
 	const struct sk_buff *skb = r->skb;
 	struct sroce_rx_info *info = &r->info;
 
 	info->looped = skb->pkt_type == PACKET_LOOPBACK;
-	info->vlan_id = 0xffff;
-	if (skb_vlan_tag_present(skb)) {
-		info->vlan_id = skb_vlan_tag_get_id(skb);
-		info->sl = skb_vlan_tag_get_prio(skb);
-	} else if (is_vlan_dev(skb->dev)) {
-		/* The netdev took the tag off and left its priority, mapped */
-		info->vlan_id = vlan_dev_vlan_id(skb->dev);
+	info->vlan_id = sroce_netdev_vlan_id(sroce_rx_netdev(r, net));
+	/* The netdev took the tag off and left its priority, mapped */
+	if (is_vlan_dev(skb->dev))
 		info->sl = skb->priority & 7;
-	}
 	if (skb->dev->type != ARPHRD_ETHER || !skb_mac_header_was_set(skb) ||
 	    skb_mac_header_len(skb) < ETH_HLEN)
 		return;
@@ -356,7 +361,7 @@ static bool sroce_rx_start(struct sroce_skb_rx *r, struct net *net)
 	r->train = r->stride < r->left;
 	r->info.net_cookie = net->net_cookie;
 	r->info.ifindex = r->port->ifindex;
-	sroce_rx_link(r);
+	sroce_rx_link(r, net);
 	r->rx.info = &r->info;
 	r->rx.next = sroce_rx_next;
 	return true;
@@ -402,11 +407,11 @@ static void sroce_rx_all(struct sroce_skb_rx *r)
 	while (more)
 		more = r->group ? sroce_rx_deliver_group(r) :
 				  sroce_rx_deliver(r);
-	if (!r->packets)
+	if (!r->rx.packets)
 		return;
 	sroce_count(c, SROCE_CNT_RX_TRAINS, 1);
-	sroce_count(c, SROCE_CNT_RX_PACKETS, r->packets);
-	sroce_count(c, SROCE_CNT_RX_BYTES, r->bytes);
+	sroce_count(c, SROCE_CNT_RX_PACKETS, r->rx.packets);
+	sroce_count(c, SROCE_CNT_RX_BYTES, r->rx.bytes);
 }
 
 static bool sroce_rx_is_group(const struct sk_buff *skb)

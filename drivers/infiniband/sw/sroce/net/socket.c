@@ -22,19 +22,34 @@
 #include "compat.h"
 #include "net/internal.h"
 
-/* The device of the netdev, else the one that owns the address (lo, VLANs) */
+static struct sroce_port *sroce_port_of_address(struct net *net,
+						const struct in6_addr *addr,
+						struct net_device *dev)
+{
+	struct net_device *owner = sroce_address_netdev(net, addr, dev);
+
+	return owner ? sroce_port_of_netdev(net, owner, false) : NULL;
+}
+
+/*
+ * The device of the netdev, else the one that the address belongs to. On lo it
+ * is the other way round: packets for any address of this host come there.
+ */
 static struct sroce_port *sroce_port_of_skb(struct net *net,
 					    const struct sk_buff *skb,
 					    const struct in6_addr *daddr)
 {
-	struct sroce_port *port = sroce_port_of_ifindex(net, skb->dev->ifindex);
+	bool lo = skb->dev->flags & IFF_LOOPBACK;
+	struct sroce_port *port = NULL;
 
-	if (port)
-		return port;
 	if (sroce_is_group(daddr))
-		return sroce_port_below(net, skb->dev, false);
-	port = sroce_port_of_address(net, daddr, skb->dev, false);
-	return port ?: sroce_port_of_address(net, daddr, NULL, false);
+		return sroce_port_of_netdev(net, skb->dev, false);
+	if (!lo)
+		port = sroce_port_of_ifindex(net, skb->dev->ifindex);
+	port = port ?: sroce_port_of_address(net, daddr, skb->dev);
+	port = port ?: sroce_port_of_address(net, daddr, NULL);
+	return port || !lo ? port :
+			     sroce_port_of_ifindex(net, skb->dev->ifindex);
 }
 
 static struct sroce_port *sroce_port_of_packet(struct net *net,

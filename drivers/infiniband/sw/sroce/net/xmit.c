@@ -88,8 +88,7 @@ static void sroce_net_send(struct sroce_tx *tx, struct sroce_path *path,
 		if (!sroce_send_packet(tx, path, t, k, &bi, txq))
 			break;
 	if (k < t->npkts)
-		sroce_count(path->port->counters, SROCE_CNT_TX_DROPS,
-			    t->npkts - k);
+		sroce_count(txq->counters, SROCE_CNT_TX_DROPS, t->npkts - k);
 }
 
 const struct sroce_xmit_ops sroce_net_xmit_ops = {

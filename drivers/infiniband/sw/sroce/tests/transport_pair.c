@@ -151,7 +151,7 @@ static void side_make_port(struct side *s, int number)
 	s->port.net_cookie = FAKE_NET_COOKIE;
 	s->port.ifindex = 1000 + number;
 	s->port.mtu = 4096;
-	s->port.pkey = 0xffff;
+	s->port.pkeys[0] = 0xffff;
 }
 
 static void side_make_memory(struct side *s)
@@ -266,6 +266,7 @@ static void side_make(struct pair *p, int number)
 	fake_path_init(&s->path, &p->net, &s->port, 1 + number, 2 - number);
 	if (p->config.direct)
 		s->path.path.direct_ifindex = 1000 + !number;
+	s->path.path.direct_vlan_id = 0xffff;
 }
 
 static void pair_fill_config(struct pair_config *c)

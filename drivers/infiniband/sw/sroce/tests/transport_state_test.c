@@ -5,11 +5,42 @@
  * queues.
  */
 #include <linux/delay.h>
+#include <linux/hrtimer.h>
 
 #include "tests/transport_pair.h"
 
 #define SRC 0x1003
 #define DST 0x80005
+
+/* Each count has its number, and counting on tells nothing about the next one */
+static void numbers(struct kunit *test)
+{
+	u32 i, near = 0;
+
+	for (i = 0; i < 100000; i++) {
+		u32 qpn = sroce_qpn_of(i), next = sroce_qpn_of(i + 1);
+
+		KUNIT_ASSERT_LE(test, qpn, SROCE_QPN_MASK);
+		KUNIT_ASSERT_EQ(test, sroce_qpn_index(qpn), i);
+		KUNIT_ASSERT_EQ(test, sroce_qpn_of(sroce_qpn_index(SROCE_QPN_MASK - i)),
+				SROCE_QPN_MASK - i);
+		near += abs((int)(next - qpn)) < 4096;
+	}
+	/* 49 are to be expected of random numbers */
+	KUNIT_EXPECT_LT(test, near, 1000);
+}
+
+/* Whoever has more than 24 bits is not taken for somebody else */
+static void numbers_of_nobody(struct kunit *test)
+{
+	u32 i;
+
+	for (i = SROCE_QPN_MASK; i < U32_MAX - 9973 * 41; i += 9973 * 41)
+		KUNIT_ASSERT_NULL(test, sroce_qp_find(i | BIT(24)));
+	for (i = 0; i < 2; i++)
+		KUNIT_ASSERT_NULL(test, sroce_qp_find(i));
+	KUNIT_ASSERT_NULL(test, sroce_qp_find(SROCE_QPN_MULTICAST));
+}
 
 static void post_write(struct side *a, u64 id, u32 len)
 {
@@ -518,6 +549,73 @@ static void post_with_interrupts_off(struct kunit *test)
 	}
 }
 
+#define INTERRUPTS 300
+
+struct interrupts {
+	struct hrtimer timer;
+	struct side *s;
+	atomic_t done;
+	int posted;
+};
+
+static void count_done(struct interrupts *in)
+{
+	struct ib_wc wc;
+
+	while (sroce_cq_poll(&in->s->scq, 1, &wc))
+		if (wc.status == IB_WC_SUCCESS)
+			atomic_inc(&in->done);
+	sroce_cq_arm(&in->s->scq, IB_CQ_NEXT_COMP);
+}
+
+static enum hrtimer_restart interrupted(struct hrtimer *timer)
+{
+	struct interrupts *in = container_of(timer, struct interrupts, timer);
+	struct work w;
+
+	count_done(in);
+	work_rdma(in->s, &w, SROCE_WR_RDMA_WRITE, 1, SRC, DST, 10);
+	if (!side_try_post(in->s, &w))
+		in->posted++;
+	if (in->posted == INTERRUPTS)
+		return HRTIMER_NORESTART;
+	hrtimer_forward_now(timer, us_to_ktime(30));
+	return HRTIMER_RESTART;
+}
+
+/*
+ * A hard interrupt posts, polls and arms, as the target of a disk does, while
+ * its user does the same
+ */
+static void post_in_interrupts(struct kunit *test)
+{
+	struct pair_config c = { .direct = true };
+	struct pair *p = pair_create(test, &c);
+	struct interrupts *in;
+	int i, posted = 0;
+	struct work w;
+
+	in = kunit_kzalloc(test, sizeof(*in), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, in);
+	in->s = &p->side[0];
+	hrtimer_setup(&in->timer, interrupted, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_REL_HARD);
+	hrtimer_start(&in->timer, us_to_ktime(30), HRTIMER_MODE_REL_HARD);
+	for (i = 0; i < 20000; i++) {
+		work_rdma(in->s, &w, SROCE_WR_RDMA_WRITE, 2, SRC, DST, 10);
+		if (posted < INTERRUPTS && !side_try_post(in->s, &w))
+			posted++;
+		count_done(in);
+		if (atomic_read(&in->done) == 2 * INTERRUPTS)
+			break;
+		if (i % 16 == 15)
+			usleep_range(50, 100);
+	}
+	hrtimer_cancel(&in->timer);
+	KUNIT_EXPECT_EQ(test, INTERRUPTS, in->posted);
+	KUNIT_EXPECT_EQ(test, 2 * INTERRUPTS, atomic_read(&in->done));
+}
+
 /* --- shared receive queues ----------------------------------------------- */
 
 static void srq_messages(struct kunit *test)
@@ -571,6 +669,8 @@ static void srq_last_one(struct kunit *test)
 }
 
 static struct kunit_case state_cases[] = {
+	KUNIT_CASE(numbers),
+	KUNIT_CASE(numbers_of_nobody),
 	KUNIT_CASE(drain),
 	KUNIT_CASE(drain_idle),
 	KUNIT_CASE(drain_and_modify),
@@ -588,6 +688,7 @@ static struct kunit_case state_cases[] = {
 	KUNIT_CASE(cq_resize),
 	KUNIT_CASE(handler_posts),
 	KUNIT_CASE(post_with_interrupts_off),
+	KUNIT_CASE(post_in_interrupts),
 	KUNIT_CASE(srq_messages),
 	KUNIT_CASE(srq_last_one),
 	{}

@@ -91,6 +91,17 @@ static inline void sroce_count(struct sroce_counters __percpu *c,
 	__this_cpu_add(c->v[id], n);
 }
 
+/**
+ * sroce_counters_alloc() - a set of counters, all 0
+ *
+ * Freed by free_percpu(). Context: process.
+ * Return: the set, or NULL.
+ */
+static inline struct sroce_counters __percpu *sroce_counters_alloc(void)
+{
+	return alloc_percpu_gfp(struct sroce_counters, GFP_KERNEL_ACCOUNT);
+}
+
 /* Sum over the CPUs */
 u64 sroce_counter_read(struct sroce_counters __percpu *c,
 		       enum sroce_counter id);

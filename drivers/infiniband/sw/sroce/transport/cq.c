@@ -6,11 +6,16 @@
  */
 #include <linux/ktime.h>
 
+#include "compat.h"
 #include "lock.h"
 #include "transport/internal.h"
 
+static enum hrtimer_restart sroce_cq_held_enough(struct hrtimer *timer);
+
 int sroce_cq_init(struct sroce_cq *cq, struct sroce_port *port, u32 entries)
 {
+	hrtimer_setup(&cq->mod_timer, sroce_cq_held_enough, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_REL_SOFT);
 	cq->port = port;
 	spin_lock_init(&cq->lock);
 	refcount_set(&cq->users, 1);
@@ -20,6 +25,8 @@ int sroce_cq_init(struct sroce_cq *cq, struct sroce_port *port, u32 entries)
 
 void sroce_cq_cleanup(struct sroce_cq *cq)
 {
+	/* Nobody adds completions any more, so nobody starts it again */
+	hrtimer_cancel(&cq->mod_timer);
 	if (!refcount_dec_and_test(&cq->users))
 		wait_for_completion(&cq->idle);
 	sroce_ring_free(&cq->ring);
@@ -40,6 +47,7 @@ static u32 sroce_cq_used(const struct sroce_cq *cq)
 int sroce_cq_resize(struct sroce_cq *cq, u32 entries, struct sroce_ring *old)
 {
 	struct sroce_ring ring = {};
+	unsigned long irq;
 	u32 cons, i;
 	int err;
 
@@ -47,10 +55,10 @@ int sroce_cq_resize(struct sroce_cq *cq, u32 entries, struct sroce_ring *old)
 	if (err)
 		return err;
 
-	sroce_lock(&cq->lock);
+	irq = sroce_lock(&cq->lock, cq->user);
 	cons = sroce_cq_cons(cq);
 	if (cq->ring.index - cons > sroce_ring_entries(&ring)) {
-		sroce_unlock(&cq->lock);
+		sroce_unlock(&cq->lock, cq->user, irq);
 		sroce_ring_free(&ring);
 		return -EINVAL;
 	}
@@ -63,31 +71,97 @@ int sroce_cq_resize(struct sroce_cq *cq, u32 entries, struct sroce_ring *old)
 	ring.hdr->flags = READ_ONCE(cq->ring.hdr->flags);
 	*old = cq->ring;
 	cq->ring = ring;
-	sroce_unlock(&cq->lock);
+	sroce_unlock(&cq->lock, cq->user, irq);
 	return 0;
 }
 
-static bool sroce_cq_take_arm(struct sroce_cq *cq, bool solicited)
+/* --- events ------------------------------------------------------------------- */
+
+static u32 *sroce_cq_arm_word(struct sroce_cq *cq)
 {
-	u32 *arm = cq->user ? &cq->ring.hdr->flags : &cq->armed;
+	return cq->user ? &cq->ring.hdr->flags : &cq->armed;
+}
+
+static bool sroce_cq_is_armed(struct sroce_cq *cq, bool solicited)
+{
 	u32 armed;
 
 	/* The application arms, then looks at prod; here it is the other way */
 	smp_mb();
-	armed = READ_ONCE(*arm);
-	if (armed == SROCE_CQ_IDLE ||
-	    (armed == SROCE_CQ_ARM_SOLICITED && !solicited))
-		return false;
-	return xchg(arm, SROCE_CQ_IDLE) != SROCE_CQ_IDLE;
+	armed = READ_ONCE(*sroce_cq_arm_word(cq));
+	return armed != SROCE_CQ_IDLE &&
+	       (armed != SROCE_CQ_ARM_SOLICITED || solicited);
 }
 
-static void sroce_cq_notify(struct sroce_cq *cq)
+/* Is the handler to be called, and not about to be? Then the queue is held. */
+static bool sroce_cq_notify(struct sroce_cq *cq)
 {
-	if (cq->notify_queued)
-		return;
+	if (xchg(sroce_cq_arm_word(cq), SROCE_CQ_IDLE) == SROCE_CQ_IDLE ||
+	    cq->notify_queued)
+		return false;
 	cq->notify_queued = true;
 	refcount_inc(&cq->users);
-	sroce_cq_queue(cq);
+	return true;
+}
+
+/* True when the event is to wait for more completions */
+static bool sroce_cq_hold(struct sroce_cq *cq)
+{
+	if (++cq->mod_held >= cq->mod_count) {
+		cq->mod_held = 0;
+		/* What cannot be stopped any more finds that nothing waits */
+		hrtimer_try_to_cancel(&cq->mod_timer);
+		return false;
+	}
+	if (cq->mod_held == 1)
+		hrtimer_start(&cq->mod_timer,
+			      cq->mod_period * NSEC_PER_USEC,
+			      HRTIMER_MODE_REL_SOFT);
+	return true;
+}
+
+static bool sroce_cq_store(struct sroce_cq *cq, const struct sroce_cqe *cqe,
+			   bool solicited)
+{
+	memcpy(sroce_ring_entry(&cq->ring, cq->ring.index), cqe, sizeof(*cqe));
+	sroce_ring_produced(&cq->ring, 1);
+	if (!sroce_cq_is_armed(cq, solicited))
+		return false;
+	if (cq->mod_count && cqe->status == IB_WC_SUCCESS && sroce_cq_hold(cq))
+		return false;
+	return sroce_cq_notify(cq);
+}
+
+static enum hrtimer_restart sroce_cq_held_enough(struct hrtimer *timer)
+{
+	struct sroce_cq *cq = container_of(timer, struct sroce_cq, mod_timer);
+	bool notify = false;
+	unsigned long irq;
+
+	local_bh_disable();
+	irq = sroce_lock(&cq->lock, cq->user);
+	if (cq->mod_held) {
+		cq->mod_held = 0;
+		notify = sroce_cq_notify(cq);
+	}
+	sroce_unlock(&cq->lock, cq->user, irq);
+	if (notify)
+		sroce_cq_queue(cq);
+	sroce_run_pending();
+	local_bh_enable();
+	return HRTIMER_NORESTART;
+}
+
+void sroce_cq_moderate(struct sroce_cq *cq, u16 count, u16 period)
+{
+	unsigned long irq = sroce_lock(&cq->lock, cq->user);
+
+	cq->mod_count = count > 1 && period ? count : 0;
+	cq->mod_period = period;
+	/* What waits by the old rule does not any longer */
+	if (cq->mod_held)
+		hrtimer_start(&cq->mod_timer, 0, HRTIMER_MODE_REL_SOFT);
+	sroce_unlock(&cq->lock, cq->user, irq);
 }
 
 static void sroce_cq_overrun(struct sroce_cq *cq)
@@ -106,29 +180,33 @@ bool sroce_cq_add(struct sroce_cq *cq, struct ib_qp *ibqp,
 		  struct sroce_cqe *cqe, bool solicited)
 {
 	bool overran = false;
+	bool notify = false;
+	unsigned long irq;
 	bool ok = false;
 
 	cqe->qpn = ibqp->qp_num;
 	cqe->timestamp = cq->timestamp ? ktime_get_ns() : 0;
 	/* A kernel user wants the QP itself; a process must not see it */
 	cqe->reserved1 = cq->user ? 0 : (uintptr_t)ibqp;
-	spin_lock(&cq->lock);
+	irq = sroce_lock(&cq->lock, cq->user);
 	if (!cq->overrun && sroce_cq_used(cq) <= cq->ring.mask) {
-		memcpy(sroce_ring_entry(&cq->ring, cq->ring.index), cqe,
-		       sizeof(*cqe));
-		sroce_ring_produced(&cq->ring, 1);
-		if (sroce_cq_take_arm(cq, solicited))
-			sroce_cq_notify(cq);
+		notify = sroce_cq_store(cq, cqe, solicited);
+		ok = true;
+	} else if (cq->ignore_overrun) {
 		ok = true;
 	} else if (!cq->overrun) {
 		cq->overrun = true;
 		overran = true;
 	}
-	spin_unlock(&cq->lock);
+	sroce_unlock(&cq->lock, cq->user, irq);
+	if (notify)
+		sroce_cq_queue(cq);
 	if (overran)
 		sroce_cq_overrun(cq);
 	return ok;
 }
+
+/* --- kernel users --------------------------------------------------------------- */
 
 /* The ABI's flags are numbered as user space does, where INV is another bit */
 static int sroce_wc_flags(u32 flags)
@@ -166,16 +244,17 @@ static void sroce_cqe_to_wc(const struct sroce_cqe *cqe, struct ib_wc *wc)
 int sroce_cq_poll(struct sroce_cq *cq, int n, struct ib_wc *wc)
 {
 	const struct sroce_cqe *cqe;
+	unsigned long irq;
 	int got = 0;
 
-	sroce_lock(&cq->lock);
+	irq = sroce_lock(&cq->lock, cq->user);
 	while (got < n && cq->cons != cq->ring.index) {
 		cqe = sroce_ring_entry(&cq->ring, cq->cons++);
 		/* qpn 0: the QP is gone */
 		if (cqe->qpn)
 			sroce_cqe_to_wc(cqe, &wc[got++]);
 	}
-	sroce_unlock(&cq->lock);
+	sroce_unlock(&cq->lock, cq->user, irq);
 	return got;
 }
 
@@ -183,26 +262,28 @@ int sroce_cq_arm(struct sroce_cq *cq, enum ib_cq_notify_flags flags)
 {
 	u32 want = (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED ?
 		   SROCE_CQ_ARM_SOLICITED : SROCE_CQ_ARM_ANY;
+	unsigned long irq;
 	int missed;
 
-	sroce_lock(&cq->lock);
+	irq = sroce_lock(&cq->lock, cq->user);
 	cq->armed = max(cq->armed, want);
 	missed = (flags & IB_CQ_REPORT_MISSED_EVENTS) &&
 		 cq->cons != cq->ring.index;
-	sroce_unlock(&cq->lock);
+	sroce_unlock(&cq->lock, cq->user, irq);
 	return missed;
 }
 
 void sroce_cq_forget(struct sroce_cq *cq, const struct ib_qp *ibqp)
 {
 	struct sroce_cqe *cqe;
+	unsigned long irq;
 	u32 i;
 
-	sroce_lock(&cq->lock);
+	irq = sroce_lock(&cq->lock, cq->user);
 	for (i = cq->cons; i != cq->ring.index; i++) {
 		cqe = sroce_ring_entry(&cq->ring, i);
 		if (cqe->qpn == ibqp->qp_num)
 			cqe->qpn = 0;
 	}
-	sroce_unlock(&cq->lock);
+	sroce_unlock(&cq->lock, cq->user, irq);
 }

@@ -7,6 +7,7 @@
 #define SROCE_TRANSPORT_CQ_H
 
 #include <linux/completion.h>
+#include <linux/hrtimer.h>
 #include <linux/list.h>
 #include <linux/refcount.h>
 #include <linux/spinlock.h>
@@ -21,13 +22,21 @@ struct sroce_port;
  * struct sroce_cq - completion queue
  * @ibcq: what ib_core knows; its cqe field is the usable size
  * @port: device
- * @lock: protects all below; taken by sroce_lock(), innermost
+ * @lock: protects all below; taken by sroce_lock() with @user, innermost
  * @ring: completions, in the form of the user ABI for kernel users too
  * @user: a process owns the consumer index and the arm word in @ring
  * @timestamp: completions carry the time
+ * @ignore_overrun: a completion that does not fit is nobody's error
+ * @vector: the CPU that calls the handler, if it is online; 0: the one that adds
+ *	the completion. Everybody uses that one who has no wish, and there an
+ *	event comes soonest
  * @overrun: a completion did not fit; nothing is added any more
  * @cons: kernel consumer's index, when not @user
  * @armed: kernel consumer's arm word (SROCE_CQ_*), when not @user
+ * @mod_count: completions that one event is for; 0: every one has its own
+ * @mod_period: microseconds that an event waits for @mod_count at most
+ * @mod_held: completions that have been waiting
+ * @mod_timer: ends that wait
  * @notify: on a CPU's list of queues whose handler is to be called
  * @notify_queued: @notify is in use
  * @users: 1 and one for each CPU list that holds it
@@ -40,9 +49,15 @@ struct sroce_cq {
 	struct sroce_ring ring;
 	bool user;
 	bool timestamp;
+	bool ignore_overrun;
 	bool overrun;
+	u32 vector;
 	u32 cons;
 	u32 armed;
+	u16 mod_count;
+	u16 mod_period;
+	u16 mod_held;
+	struct hrtimer mod_timer;
 	struct list_head notify;
 	bool notify_queued;
 	refcount_t users;
@@ -56,7 +71,7 @@ static inline struct sroce_cq *to_sroce_cq(struct ib_cq *ibcq)
 
 /**
  * sroce_cq_init() - make a completion queue
- * @cq: zeroed but for @cq->ibcq, @cq->user, @cq->timestamp
+ * @cq: zeroed but for @cq->ibcq, @cq->vector and the flags that creation sets
  * @port: device
  * @entries: wanted size
  *
@@ -99,14 +114,28 @@ int sroce_cq_resize(struct sroce_cq *cq, u32 entries, struct sroce_ring *old);
  * @solicited: the sender asked for an event, or the status is an error
  *
  * When the queue is armed its handler is called after the caller has dropped
- * all its locks. When the queue is full, an IB_EVENT_CQ_ERR is raised once and
- * the completion is lost.
+ * all its locks, or when enough completions have come (sroce_cq_moderate()).
+ * When the queue is full, an IB_EVENT_CQ_ERR is raised once and the completion is
+ * lost; only lost, if that is what the consumer has asked for.
  *
  * Context: bottom halves off.
  * Return: false when the queue has overrun: the QP must go to ERR.
  */
 bool sroce_cq_add(struct sroce_cq *cq, struct ib_qp *ibqp,
 		  struct sroce_cqe *cqe, bool solicited);
+
+/**
+ * sroce_cq_moderate() - let one event stand for several completions
+ * @cq: queue
+ * @count: how many
+ * @period: microseconds after which it comes all the same
+ *
+ * With a count below 2, or no period, each event comes at once. So does, in any
+ * case, that for a completion in error.
+ *
+ * Context: process.
+ */
+void sroce_cq_moderate(struct sroce_cq *cq, u16 count, u16 period);
 
 /**
  * sroce_cq_poll() - take completions, for kernel users

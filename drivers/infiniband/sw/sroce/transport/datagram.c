@@ -23,6 +23,15 @@ static u32 sroce_send_qkey(const struct sroce_qp *qp, u32 qkey)
 	return qkey & BIT(31) ? sroce_own_qkey(qp) : qkey;
 }
 
+/* QP 1 is in every partition: the kernel says in which it talks */
+static u16 sroce_send_pkey(const struct sroce_qp *qp,
+			   const struct sroce_swqe *slot)
+{
+	if (qp->type != IB_QPT_GSI)
+		return sroce_qp_pkey(qp);
+	return READ_ONCE(qp->port->pkeys[slot->wqe.ud.pkey_index]);
+}
+
 static int sroce_gather_datagram(struct sroce_gather *g, struct sroce_qp *qp,
 				 struct sroce_swqe *slot)
 {
@@ -30,13 +39,13 @@ static int sroce_gather_datagram(struct sroce_gather *g, struct sroce_qp *qp,
 
 	if (slot->wqe.flags & SROCE_SEND_INLINE) {
 		g->nbv = sroce_bvec_from_virt(g->bv, ARRAY_SIZE(g->bv),
-					      sroce_swqe_data(slot),
+					      slot->inline_data,
 					      slot->length);
 		g->len = slot->length;
 		return 0;
 	}
-	err = sroce_gather_sges(g, qp, sroce_swqe_data(slot),
-				slot->wqe.num_sge, 0, 0, slot->length);
+	err = sroce_gather_sges(g, qp, slot->sge, slot->wqe.num_sge, 0, 0,
+				slot->length);
 	return err == -EAGAIN ? sroce_fault_gather(&qp->req.half, g, 0) : err;
 }
 
@@ -47,7 +56,7 @@ static void sroce_datagram_train(struct sroce_qp *qp, struct sroce_train *t,
 		.op = SROCE_OP_SEND,
 		.service = SROCE_UD,
 		.flags = SROCE_START | SROCE_END,
-		.pkey = qp->port->pkey,
+		.pkey = sroce_send_pkey(qp, slot),
 		.mtu = qp->port->mtu,
 		.dqpn = slot->wqe.ud.remote_qpn & SROCE_QPN_MASK,
 		.psn = qp->req.send_psn,
@@ -136,6 +145,8 @@ static void sroce_datagram_complete(struct sroce_qp *qp,
 		.network_hdr_type = info->network_hdr_type,
 	};
 
+	if (qp->type == IB_QPT_GSI)
+		cqe.pkey_index = max(sroce_pkey_index(qp->port, t->pkey), 0);
 	if (t->flags & SROCE_IMM) {
 		cqe.flags |= SROCE_CQE_IMM;
 		cqe.imm_data = t->imm;

@@ -189,27 +189,34 @@ static bool sroce_group_rx_next(struct sroce_rx *rx)
 	return false;
 }
 
-/* Each gets a packet of its own, with the same bytes */
-static void sroce_group_deliver(struct sroce_qp *qp, const struct sroce_rx *rx)
+/*
+ * Each gets a packet of its own, with the same bytes. False when the QP has counted
+ * it, so that the port does not.
+ */
+static bool sroce_group_deliver(struct sroce_qp *qp, const struct sroce_rx *rx)
 {
 	struct sroce_rx one = {
 		.t = rx->t,
 		.info = rx->info,
+		.len = rx->len,
+		.packets = 1,
 		.next = sroce_group_rx_next,
 	};
 
 	if (qp->block_self && rx->info->looped && rx->t.sqpn == qp->qpn)
-		return;
+		return true;
 	if (!refcount_inc_not_zero(&qp->refs))
-		return;
+		return true;
 	sroce_receive(qp, &one);
 	sroce_qp_put(qp);
+	return one.packets;
 }
 
-void sroce_receive_group(struct sroce_port *port, const struct sroce_rx *rx)
+void sroce_receive_group(struct sroce_port *port, struct sroce_rx *rx)
 {
 	struct sroce_group *group;
 	struct sroce_attach *a;
+	bool count = true;
 
 	if (rx->t.dqpn != SROCE_QPN_MULTICAST || rx->t.service != SROCE_UD) {
 		sroce_count(port->counters, SROCE_CNT_RX_DISCARDS, 1);
@@ -219,8 +226,12 @@ void sroce_receive_group(struct sroce_port *port, const struct sroce_rx *rx)
 	group = sroce_group_find(port, &rx->info->dgid);
 	if (group)
 		list_for_each_entry_rcu(a, &group->members, node)
-			sroce_group_deliver(a->qp, rx);
+			count &= sroce_group_deliver(a->qp, rx);
 	else
 		sroce_count(port->counters, SROCE_CNT_RX_NO_QP, 1);
 	rcu_read_unlock();
+	if (!count) {
+		rx->packets--;
+		rx->bytes -= rx->len;
+	}
 }

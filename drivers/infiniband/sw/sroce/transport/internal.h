@@ -112,7 +112,11 @@ void sroce_cq_queue(struct sroce_cq *cq);
  */
 void sroce_run_pending(void);
 
-/* Lock a half, run it, unlock, run what that queued. Context: BHs may be on. */
+/*
+ * Lock a half, run it, unlock, run what that queued; for a kernel user's QP
+ * without completion handlers, which are called by a tasklet: the caller may be
+ * in one of the user's calls. Context: BHs may be on.
+ */
 void sroce_half_run(struct sroce_half *half);
 
 /**
@@ -265,12 +269,50 @@ void sroce_parcel_free(struct sroce_parcel *p);
 /* Forget what waits for a half of a QP that is dead */
 void sroce_half_purge(struct sroce_half *half);
 
+/* --- number.c: QP numbers ------------------------------------------------- */
+
+/* The permutation of 24 bit numbers behind QP numbers, and back */
+u32 sroce_qpn_of(u32 index);
+u32 sroce_qpn_index(u32 qpn);
+
+/**
+ * sroce_qp_number() - give a QP a number and put it into the table
+ * @qp: QP, complete: packets for it are handled from here on
+ *
+ * Context: process.
+ * Return: 0, -ENOSPC when there are 2^24 QPs, or -ENOMEM.
+ */
+int sroce_qp_number(struct sroce_qp *qp);
+
+/* Take a QP out of the table. Context: process. */
+void sroce_qp_unnumber(struct sroce_qp *qp);
+
+/**
+ * sroce_qp_find_next() - go through all QPs
+ * @index: position, 0 at first; moved on
+ *
+ * Context: any.
+ * Return: a QP, held, or NULL at the end.
+ */
+struct sroce_qp *sroce_qp_find_next(unsigned long *index);
+
+int sroce_numbers_start(void);
+void sroce_numbers_stop(void);
+
 /* --- receive.c ------------------------------------------------------------ */
 
 /* Take one train of a QP of this host. Context: the half's lock held. */
 void sroce_receive_parcel(struct sroce_qp *qp, struct sroce_parcel *p);
 
+/* Index of the first P_Key of the table that matches, or -1 */
+int sroce_pkey_index(const struct sroce_port *port, u16 pkey);
+
 /* --- qp.c ----------------------------------------------------------------- */
+
+/* Where QPs are allocated; module start. Return: 0 or -ENOMEM. */
+int sroce_qps_start(void);
+/* No QP is left, and none that waits to be freed */
+void sroce_qps_stop(void);
 
 static inline void sroce_qp_hold(struct sroce_qp *qp)
 {
@@ -310,10 +352,11 @@ static inline bool sroce_qp_is_datagram(const struct sroce_qp *qp)
 	return qp->type == IB_QPT_UD || qp->type == IB_QPT_GSI;
 }
 
+/* Context: the lock of one of its halves held */
 static inline void sroce_qp_count(struct sroce_qp *qp, enum sroce_counter id,
 				  u64 n)
 {
-	sroce_count(qp->port->counters, id, n);
+	sroce_count(qp->counters, id, n);
 }
 
 /* --- kind.c ------------------------------------------------------------------ */
@@ -333,11 +376,6 @@ static inline struct sroce_swqe *sroce_slot(const struct sroce_requester *req,
 					    u32 index)
 {
 	return req->slots + (size_t)(index & req->ring.mask) * req->slot_size;
-}
-
-static inline void *sroce_swqe_data(struct sroce_swqe *slot)
-{
-	return slot->data;
 }
 
 static inline bool sroce_swqe_has_response(const struct sroce_swqe *slot)

@@ -16,6 +16,10 @@
 #include "wire/train.h"
 
 #define SROCE_GROUP_BUCKETS 64
+#define SROCE_PKEYS 16
+#define SROCE_DEFAULT_PKEY 0xffff
+/* A P_Key without the bit that says full member */
+#define SROCE_PKEY_BASE 0x7fff
 
 struct sroce_path;
 struct sroce_qp;
@@ -35,6 +39,7 @@ struct sroce_tx {
  * struct sroce_txq - how much of one sender is in the stack's queues
  * @bytes: sum of the buffers not yet freed
  * @limit: the sender stops above this
+ * @counters: where the sender's packets are counted
  * @hold: called for each buffer that is charged, keeps the owner alive
  * @done: called from the buffer's destructor, any context, with its charge
  *
@@ -44,6 +49,7 @@ struct sroce_tx {
 struct sroce_txq {
 	atomic_t bytes;
 	int limit;
+	struct sroce_counters __percpu *counters;
 	void (*hold)(struct sroce_txq *txq);
 	void (*done)(struct sroce_txq *txq, u32 bytes);
 };
@@ -76,7 +82,7 @@ struct sroce_xmit_ops {
  * @net_cookie: network namespace, in the form of path->net_cookie
  * @ifindex: netdev, for the direct path between QPs of one host
  * @mtu: active MTU in bytes: the most that a datagram carries
- * @pkey: the only entry of the P_Key table
+ * @pkeys: P_Key table, 0 where it is empty; changes at any time (verbs/pkey.c)
  */
 struct sroce_port {
 	const struct sroce_xmit_ops *xmit;
@@ -89,7 +95,7 @@ struct sroce_port {
 	u64 net_cookie;
 	int ifindex;
 	u32 mtu;
-	u16 pkey;
+	u16 pkeys[SROCE_PKEYS];
 };
 
 /**
@@ -125,6 +131,10 @@ struct sroce_rx_info {
  * struct sroce_rx - packets that arrived together
  * @t: the current packet: checked (lengths, ICRC) and decoded
  * @info: where all of them came from
+ * @len: bytes of the current packet, from BTH to ICRC
+ * @packets: that the port counts: the good ones so far, but for those that a QP
+ *	has counted, because it has counters of its own
+ * @bytes: their bytes
  * @next: move on to the next packet; false when there is none (then @t is no
  *	longer valid)
  *
@@ -133,6 +143,9 @@ struct sroce_rx_info {
 struct sroce_rx {
 	struct sroce_train t;
 	const struct sroce_rx_info *info;
+	u32 len;
+	u32 packets;
+	u32 bytes;
 	bool (*next)(struct sroce_rx *rx);
 };
 
@@ -158,7 +171,7 @@ bool sroce_receive(struct sroce_qp *qp, struct sroce_rx *rx);
  *
  * Context: softirq or bottom halves off.
  */
-void sroce_receive_group(struct sroce_port *port, const struct sroce_rx *rx);
+void sroce_receive_group(struct sroce_port *port, struct sroce_rx *rx);
 
 /**
  * sroce_qp_find() - look a QP number up

@@ -2,6 +2,8 @@
 /*
  * Work requests of kernel users: into the same rings that processes fill.
  */
+#include <linux/irqflags.h>
+
 #include "lock.h"
 #include "transport/internal.h"
 
@@ -38,13 +40,14 @@ int sroce_qp_post_send(struct sroce_qp *qp, const struct ib_send_wr *wr,
 				   const struct ib_send_wr *wr))
 {
 	struct sroce_requester *req = &qp->req;
+	unsigned long irq;
 	int err = 0;
 
 	if (!sroce_may_post_send(qp) || !qp->kind->posts) {
 		*bad_wr = wr;
 		return -EINVAL;
 	}
-	sroce_lock(&req->post_lock);
+	irq = sroce_lock(&req->post_lock, false);
 	for (; wr; wr = wr->next) {
 		err = sroce_ring_full(&req->ring, req->posted) ? -ENOMEM :
 		      fill(qp, sroce_ring_entry(&req->ring, req->posted), wr);
@@ -56,7 +59,7 @@ int sroce_qp_post_send(struct sroce_qp *qp, const struct ib_send_wr *wr,
 	}
 	/* Pairs with sroce_ring_pending(): the entries come first */
 	smp_store_release(&req->ring.hdr->prod, req->posted);
-	sroce_unlock(&req->post_lock);
+	sroce_unlock(&req->post_lock, false, irq);
 
 	sroce_half_start(&req->half);
 	return err;
@@ -66,6 +69,7 @@ int sroce_qp_post_recv(struct sroce_qp *qp, const struct ib_recv_wr *wr,
 		       const struct ib_recv_wr **bad_wr)
 {
 	struct sroce_responder *resp = &qp->resp;
+	unsigned long irq;
 	int err = 0;
 
 	if (qp->srq || !qp->kind->receives ||
@@ -73,7 +77,7 @@ int sroce_qp_post_recv(struct sroce_qp *qp, const struct ib_recv_wr *wr,
 		*bad_wr = wr;
 		return -EINVAL;
 	}
-	sroce_lock(&resp->post_lock);
+	irq = sroce_lock(&resp->post_lock, false);
 	for (; wr; wr = wr->next) {
 		err = sroce_ring_full(&resp->ring, resp->posted) ? -ENOMEM :
 		      sroce_rq_write(&resp->ring, resp->posted,
@@ -86,7 +90,7 @@ int sroce_qp_post_recv(struct sroce_qp *qp, const struct ib_recv_wr *wr,
 	}
 	/* Pairs with sroce_ring_pending(): the entries come first */
 	smp_store_release(&resp->ring.hdr->prod, resp->posted);
-	sroce_unlock(&resp->post_lock);
+	sroce_unlock(&resp->post_lock, false, irq);
 
 	/* The queue is read when a message comes, or flushed in ERR */
 	smp_mb();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Queue pairs: numbers, life and death.
+ * Queue pairs: life and death.
  *
  * A QP is found by number under RCU and held by a count. Whoever found it takes
  * the lock of one half and looks at @dead before anything else; once
@@ -8,26 +8,24 @@
  * completion queues or regions any more, and the struct itself waits for the
  * last holder (a packet in some qdisc, say).
  */
-#include <linux/random.h>
 #include <linux/slab.h>
-#include <linux/xarray.h>
 
 #include "memory/mw.h"
 #include "net/net.h"
 #include "transport/internal.h"
 
-static DEFINE_XARRAY(sroce_qps);
+/* A QP is a little more than 1024 bytes, for which kmalloc() would take 2048 */
+static struct kmem_cache *sroce_qp_cache;
 
-struct sroce_qp *sroce_qp_find(u32 qpn)
+int sroce_qps_start(void)
 {
-	struct sroce_qp *qp;
+	sroce_qp_cache = KMEM_CACHE(sroce_qp, 0);
+	return sroce_qp_cache ? 0 : -ENOMEM;
+}
 
-	rcu_read_lock();
-	qp = xa_load(&sroce_qps, qpn);
-	if (qp && !refcount_inc_not_zero(&qp->refs))
-		qp = NULL;
-	rcu_read_unlock();
-	return qp;
+void sroce_qps_stop(void)
+{
+	kmem_cache_destroy(sroce_qp_cache);
 }
 
 struct sroce_qp *sroce_qp_find_gsi(struct sroce_port *port)
@@ -42,30 +40,15 @@ struct sroce_qp *sroce_qp_find_gsi(struct sroce_port *port)
 	return qp;
 }
 
+static void sroce_qp_free(struct rcu_head *rcu)
+{
+	kmem_cache_free(sroce_qp_cache, container_of(rcu, struct sroce_qp, rcu));
+}
+
 void sroce_qp_put(struct sroce_qp *qp)
 {
 	if (refcount_dec_and_test(&qp->refs))
-		kfree_rcu(qp, rcu);
-}
-
-/* Numbers must not be guessable (ReDMArk V5), and 0, 1 and ffffff are taken */
-static int sroce_qp_number(struct sroce_qp *qp)
-{
-	int tries = 64;
-	u32 qpn;
-	int err;
-
-	do {
-		qpn = get_random_u32() & SROCE_QPN_MASK;
-		if (qpn < 2 || qpn == SROCE_QPN_MULTICAST)
-			continue;
-		err = xa_insert(&sroce_qps, qpn, qp, GFP_KERNEL_ACCOUNT);
-		if (err != -EBUSY) {
-			qp->qpn = qpn;
-			return err;
-		}
-	} while (--tries);
-	return -ENOSPC;
+		call_rcu(&qp->rcu, sroce_qp_free);
 }
 
 static int sroce_qp_publish(struct sroce_qp *qp)
@@ -84,7 +67,7 @@ static void sroce_qp_unpublish(struct sroce_qp *qp)
 	if (qp->type == IB_QPT_GSI)
 		RCU_INIT_POINTER(qp->port->gsi, NULL);
 	else
-		xa_erase(&sroce_qps, qp->qpn);
+		sroce_qp_unnumber(qp);
 }
 
 /* --- the stack's buffers ------------------------------------------------------ */
@@ -117,6 +100,7 @@ static void sroce_half_init(struct sroce_half *half, struct sroce_qp *qp,
 	half->qp = qp;
 	sroce_fault_init(half);
 	half->txq.limit = SROCE_TXQ_BYTES;
+	half->txq.counters = qp->counters;
 	half->txq.hold = sroce_txq_hold;
 	half->txq.done = sroce_txq_done;
 }
@@ -132,8 +116,8 @@ static int sroce_alloc_sq(struct sroce_qp *qp, struct ib_qp_cap *cap)
 			       sizeof(struct sroce_send_wqe) + data);
 	if (err)
 		return err;
-	req->slot_size = sizeof(struct sroce_swqe) -
-			 sizeof(struct sroce_send_wqe) + req->ring.stride;
+	req->slot_size = sizeof(struct sroce_swqe) +
+			 cap->max_send_sge * sizeof(struct sroce_sge);
 	req->slots = kvcalloc(sroce_ring_entries(&req->ring), req->slot_size,
 			      GFP_KERNEL_ACCOUNT);
 	if (!req->slots)
@@ -194,13 +178,14 @@ static struct sroce_qp *sroce_qp_alloc(struct sroce_port *port,
 				       struct ib_qp_init_attr *init,
 				       void *owner)
 {
-	struct sroce_qp *qp = kzalloc(sizeof(*qp), GFP_KERNEL_ACCOUNT);
+	struct sroce_qp *qp = kmem_cache_zalloc(sroce_qp_cache, GFP_KERNEL_ACCOUNT);
 
 	if (!qp)
 		return NULL;
 	refcount_set(&qp->refs, 1);
 	qp->ibqp = ibqp;
 	qp->port = port;
+	qp->counters = port->counters;
 	qp->pd = ibqp->pd;
 	qp->type = init->qp_type;
 	qp->kind = sroce_qp_kind(init->qp_type);
@@ -249,10 +234,22 @@ struct sroce_qp *sroce_qp_create(struct sroce_port *port, struct ib_qp *ibqp,
 		err = sroce_qp_publish(qp);
 	if (err) {
 		sroce_qp_free_queues(qp);
-		kfree(qp);
+		kmem_cache_free(sroce_qp_cache, qp);
 		return ERR_PTR(err);
 	}
 	return qp;
+}
+
+void sroce_qp_count_in(struct sroce_qp *qp,
+		       struct sroce_counters __percpu *counters)
+{
+	spin_lock_bh(&qp->req.half.lock);
+	spin_lock(&qp->resp.half.lock);
+	qp->counters = counters;
+	qp->req.half.txq.counters = counters;
+	qp->resp.half.txq.counters = counters;
+	spin_unlock(&qp->resp.half.lock);
+	spin_unlock_bh(&qp->req.half.lock);
 }
 
 /* --- ending ------------------------------------------------------------------------ */
@@ -304,14 +301,10 @@ void sroce_qp_flush(struct sroce_qp *qp)
 
 void sroce_port_abandon(struct sroce_port *port)
 {
-	struct sroce_qp *entry, *qp;
-	unsigned long qpn;
+	unsigned long next = 0;
+	struct sroce_qp *qp;
 
-	xa_for_each(&sroce_qps, qpn, entry) {
-		/* Looked up once more, because nothing holds the entry */
-		qp = sroce_qp_find(qpn);
-		if (!qp)
-			continue;
+	while ((qp = sroce_qp_find_next(&next))) {
 		if (qp->user && qp->port == port)
 			sroce_qp_flush(qp);
 		sroce_qp_put(qp);

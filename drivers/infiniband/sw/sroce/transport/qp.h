@@ -12,6 +12,7 @@
 
 #include <linux/hrtimer.h>
 #include <linux/list.h>
+#include <linux/llist.h>
 #include <linux/refcount.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
@@ -98,7 +99,8 @@ struct sroce_qp_kind {
  * @inbox_len: their number
  * @inbox_lock: protects @inbox; innermost
  * @node: on a CPU's run list
- * @queued: @node is in use
+ * @kicked: on its way there, from any context
+ * @queued: one of these two is in use
  * @run: handle the inbox, then send; called with @lock held; true when there
  *	is more to do
  * @txq: how much is in the stack
@@ -112,6 +114,7 @@ struct sroce_half {
 	u32 inbox_len;
 	spinlock_t inbox_lock;
 	struct list_head node;
+	struct llist_node kicked;
 	unsigned long queued;
 	bool (*run)(struct sroce_half *half);
 	struct sroce_txq txq;
@@ -148,8 +151,9 @@ enum sroce_swqe_state {
  * @chunk: READ: PSNs that one request asks for
  * @status: why it cannot be sent, an ib_wc_status; the QP fails when all
  *	earlier ones are complete
+ * @inline_data: in the ring, of SROCE_SEND_INLINE
  * @wqe: validated copy of the header
- * @data: elements or inline data
+ * @sge: copy of the elements, as many as the QP may have
  */
 struct sroce_swqe {
 	u8 state;
@@ -159,8 +163,9 @@ struct sroce_swqe {
 	u32 npsn;
 	u32 length;
 	u32 chunk;
+	const void *inline_data;
 	struct sroce_send_wqe wqe;
-	u8 data[];
+	struct sroce_sge sge[];
 };
 
 /**
@@ -383,6 +388,8 @@ struct sroce_responder {
  * @rcu: freed after a grace period
  * @ibqp: what ib_core knows; not to be touched once @dead
  * @port: device
+ * @counters: where it counts, the port's or those it is bound to; written under
+ *	both locks
  * @pd: protection domain; of an XRC target that of the queue it uses now
  * @qpn: number
  * @type: IB_QPT_x
@@ -415,6 +422,7 @@ struct sroce_qp {
 	struct rcu_head rcu;
 	struct ib_qp *ibqp;
 	struct sroce_port *port;
+	struct sroce_counters __percpu *counters;
 	struct ib_pd *pd;
 	u32 qpn;
 	u8 type;
@@ -441,6 +449,12 @@ struct sroce_qp {
 	struct sroce_requester req;
 	struct sroce_responder resp;
 };
+
+/* The P_Key of what it sends, and which it receives with */
+static inline u16 sroce_qp_pkey(const struct sroce_qp *qp)
+{
+	return READ_ONCE(qp->port->pkeys[qp->attr.pkey_index]);
+}
 
 /**
  * sroce_qp_create() - make a QP in state RESET
@@ -520,6 +534,18 @@ int sroce_group_attach(struct sroce_qp *qp, const union ib_gid *mgid);
 
 /* Return: 0, or -EINVAL when it was not attached. Context: process. */
 int sroce_group_detach(struct sroce_qp *qp, const union ib_gid *mgid);
+
+/**
+ * sroce_qp_count_in() - say where a QP counts
+ * @qp: QP
+ * @counters: the port's, which it begins with, or others
+ *
+ * On return it does not count in the old ones any more.
+ *
+ * Context: process.
+ */
+void sroce_qp_count_in(struct sroce_qp *qp,
+		       struct sroce_counters __percpu *counters);
 
 /* Fill in what ib_query_qp() reports, except the address vector */
 void sroce_qp_query(struct sroce_qp *qp, struct ib_qp_attr *attr);

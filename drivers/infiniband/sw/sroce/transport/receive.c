@@ -11,7 +11,26 @@
 /* IBA 10.9.3: equal but for the membership bit, and one of them full member */
 static bool sroce_pkey_match(u16 a, u16 b)
 {
-	return !((a ^ b) & 0x7fff) && ((a | b) & 0x8000) && (a & 0x7fff);
+	return !((a ^ b) & SROCE_PKEY_BASE) && ((a | b) & ~SROCE_PKEY_BASE) &&
+	       (a & SROCE_PKEY_BASE);
+}
+
+int sroce_pkey_index(const struct sroce_port *port, u16 pkey)
+{
+	int i;
+
+	for (i = 0; i < SROCE_PKEYS; i++)
+		if (sroce_pkey_match(pkey, READ_ONCE(port->pkeys[i])))
+			return i;
+	return -1;
+}
+
+/* QP 1 listens to every partition of its port */
+static bool sroce_pkey_ok(const struct sroce_qp *qp, u16 pkey)
+{
+	return sroce_pkey_match(pkey, sroce_qp_pkey(qp)) ||
+	       (qp->type == IB_QPT_GSI &&
+		sroce_pkey_index(qp->port, pkey) >= 0);
 }
 
 /* A connected QP listens to its peer only */
@@ -33,7 +52,7 @@ static bool sroce_accept(struct sroce_qp *qp, const struct sroce_train *t,
 		sroce_qp_count(qp, SROCE_CNT_RX_WRONG_PATH, 1);
 		return false;
 	}
-	if (!sroce_pkey_match(t->pkey, qp->port->pkey)) {
+	if (!sroce_pkey_ok(qp, t->pkey)) {
 		sroce_qp_count(qp, SROCE_CNT_RX_BAD_PKEY, 1);
 		return false;
 	}
@@ -73,15 +92,30 @@ static void sroce_packet(struct sroce_qp *qp, struct sroce_rx *rx)
 		sroce_request(qp, t, info);
 }
 
+/* The port counts by the buffer, but not what the QP has counted */
+static void sroce_receive_own(struct sroce_qp *qp, struct sroce_rx *rx)
+{
+	sroce_qp_count(qp, SROCE_CNT_RX_PACKETS, 1);
+	sroce_qp_count(qp, SROCE_CNT_RX_BYTES, rx->len);
+	rx->packets--;
+	rx->bytes -= rx->len;
+}
+
 /* Everything for one half that comes in a row */
 static bool sroce_receive_half(struct sroce_qp *qp, struct sroce_half *half,
 			       struct sroce_rx *rx, bool responses)
 {
 	bool again = false;
-	bool more;
+	bool more, own;
 
 	spin_lock(&half->lock);
+	/* The port of a dead one may be gone */
+	own = !qp->dead && qp->counters != qp->port->counters;
+	if (unlikely(own))
+		sroce_qp_count(qp, SROCE_CNT_RX_TRAINS, 1);
 	do {
+		if (unlikely(own))
+			sroce_receive_own(qp, rx);
 		sroce_packet(qp, rx);
 		more = rx->next(rx);
 	} while (more && rx->t.dqpn == qp->qpn &&

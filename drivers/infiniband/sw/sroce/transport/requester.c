@@ -42,16 +42,15 @@ static bool sroce_wr_known(const struct sroce_qp *qp, u8 opcode)
 }
 
 /* Bytes of the message, or more than 2^31 when the list is too long */
-static u64 sroce_swqe_length(struct sroce_swqe *slot)
+static u64 sroce_swqe_length(const struct sroce_swqe *slot)
 {
-	const struct sroce_sge *sge = sroce_swqe_data(slot);
 	u64 sum = 0;
 	int i;
 
 	if (slot->wqe.flags & SROCE_SEND_INLINE)
 		return slot->wqe.inline_len;
 	for (i = 0; i < slot->wqe.num_sge; i++)
-		sum += sge[i].length;
+		sum += slot->sge[i].length;
 	return sum;
 }
 
@@ -101,7 +100,8 @@ static u8 sroce_swqe_check(struct sroce_qp *qp, struct sroce_swqe *slot)
 
 /*
  * Copy the next posted work request. The entry may change under us when a
- * process owns it, so only the copy is looked at.
+ * process owns it, so only the copy is looked at. Inline data stays where it is:
+ * it means nothing to us, and a process that changes it sends something else.
  */
 static struct sroce_swqe *sroce_fetch(struct sroce_qp *qp)
 {
@@ -115,7 +115,9 @@ static struct sroce_swqe *sroce_fetch(struct sroce_qp *qp)
 	entry = sroce_ring_entry(&req->ring, req->fetched);
 	slot = sroce_slot(req, req->fetched);
 	slot->wqe = *entry;
-	memcpy(slot->data, entry + 1, req->ring.stride - sizeof(*entry));
+	slot->inline_data = entry + 1;
+	memcpy(slot->sge, entry + 1, sizeof(slot->sge[0]) *
+	       min_t(u32, slot->wqe.num_sge, qp->max_send_sge));
 	req->fetched++;
 	slot->state = SROCE_SWQE_READY;
 	slot->op = SROCE_OP_NONE;
@@ -383,7 +385,7 @@ static void sroce_train_init(struct sroce_qp *qp, struct sroce_train *t,
 	*t = (struct sroce_train){
 		.op = slot->op,
 		.service = qp->kind->service,
-		.pkey = qp->port->pkey,
+		.pkey = sroce_qp_pkey(qp),
 		.mtu = qp->mtu,
 		.dqpn = qp->attr.dest_qp_num,
 		.psn = qp->req.send_psn,
@@ -428,12 +430,12 @@ static int sroce_gather_packets(struct sroce_qp *qp, struct sroce_gather *g,
 
 	if (slot->wqe.flags & SROCE_SEND_INLINE) {
 		g->nbv = sroce_bvec_from_virt(g->bv, ARRAY_SIZE(g->bv),
-					      sroce_swqe_data(slot) + off, len);
+					      slot->inline_data + off, len);
 		g->len = len;
 		return 0;
 	}
-	err = sroce_gather_sges(g, qp, sroce_swqe_data(slot),
-				slot->wqe.num_sge, 0, off, len);
+	err = sroce_gather_sges(g, qp, slot->sge, slot->wqe.num_sge, 0, off,
+				len);
 	if (err == -EAGAIN)
 		return sroce_fault_gather(&qp->req.half, g, slot->length - off);
 	if (err != -ENOSPC)

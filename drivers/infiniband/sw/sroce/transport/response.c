@@ -164,9 +164,8 @@ static void sroce_read_answered(struct sroce_requester *req,
 static int sroce_gather_sink(struct sroce_gather *g, struct sroce_qp *qp,
 			     struct sroce_swqe *slot, u32 off, u32 len)
 {
-	return sroce_gather_sges(g, qp, sroce_swqe_data(slot),
-				 slot->wqe.num_sge, IB_ACCESS_LOCAL_WRITE, off,
-				 len);
+	return sroce_gather_sges(g, qp, slot->sge, slot->wqe.num_sge,
+				 IB_ACCESS_LOCAL_WRITE, off, len);
 }
 
 /*

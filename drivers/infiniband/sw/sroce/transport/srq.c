@@ -5,6 +5,7 @@
 #include <linux/random.h>
 #include <linux/xarray.h>
 
+#include "lock.h"
 #include "transport/internal.h"
 
 static DEFINE_XARRAY(sroce_srqs);
@@ -72,9 +73,10 @@ void sroce_srq_limit_event(struct sroce_srq *srq)
 bool sroce_srq_take(struct sroce_srq *srq, struct sroce_recv_wqe *wqe)
 {
 	bool limit = false;
+	unsigned long irq;
 	u32 pending;
 
-	spin_lock(&srq->lock);
+	irq = sroce_lock(&srq->lock, srq->user);
 	pending = sroce_ring_pending(&srq->ring);
 	if (pending) {
 		memcpy(wqe, sroce_ring_entry(&srq->ring, srq->ring.index),
@@ -84,7 +86,7 @@ bool sroce_srq_take(struct sroce_srq *srq, struct sroce_recv_wqe *wqe)
 		if (limit)
 			srq->limit = 0;
 	}
-	spin_unlock(&srq->lock);
+	sroce_unlock(&srq->lock, srq->user, irq);
 	if (limit)
 		sroce_srq_limit_event(srq);
 	return pending;

@@ -20,7 +20,7 @@ struct sroce_port;
  * struct sroce_srq - shared receive queue
  * @ibsrq: what ib_core knows
  * @port: device
- * @lock: protects all below; taken by sroce_lock()
+ * @lock: protects all below; taken by sroce_lock() with @user
  * @ring: work requests
  * @max_sge: scatter elements of a work request
  * @limit: raise IB_EVENT_SRQ_LIMIT_REACHED when fewer are left; 0: not armed

@@ -73,11 +73,14 @@ struct sroce_path *sroce_make_path(struct sroce_device *dev,
 
 	rcu_read_lock();
 	ndev = rdma_read_gid_attr_ndev_rcu(attr->grh.sgid_attr);
-	/* a netdev that is down is no reason to fail: packets are lost then */
-	if (IS_ERR(ndev))
-		ndev = dev->ndev;
-	path = sroce_path_create(&dev->port, ndev, attr, lqpn, rqpn);
+	/* the GID has just gone: through another netdev nothing may leave */
+	path = IS_ERR(ndev) ? ERR_CAST(ndev) :
+	       sroce_path_create(&dev->port, ndev, attr, lqpn, rqpn);
 	rcu_read_unlock();
+	if (path == ERR_PTR(-EOPNOTSUPP))
+		ibdev_dbg(&dev->ibdev,
+			  "GID %u is of another network namespace\n",
+			  attr->grh.sgid_attr->index);
 	return path;
 }
 

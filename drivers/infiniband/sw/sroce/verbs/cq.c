@@ -10,10 +10,14 @@
 #include "verbs/mmap.h"
 #include "verbs/verbs.h"
 
+#define SROCE_CQ_FLAGS							\
+	(IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION |			\
+	 IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN)
+
 static int sroce_check_cq_attr(struct ib_device *ibdev,
 			       const struct ib_cq_init_attr *attr)
 {
-	if (attr->flags & ~IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION) {
+	if (attr->flags & ~SROCE_CQ_FLAGS) {
 		ibdev_dbg(ibdev, "create_cq: flags %#x\n", attr->flags);
 		return -EOPNOTSUPP;
 	}
@@ -74,6 +78,12 @@ int sroce_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	mutex_init(&obj->lock);
 	cq->user = udata;
 	cq->timestamp = attr->flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
+	cq->ignore_overrun = attr->flags & IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN;
+	/*
+	 * In the kernel, queues are spread over the vectors without being asked,
+	 * and interrupting another CPU costs more than it brings
+	 */
+	cq->vector = udata ? attr->comp_vector : 0;
 	if (udata) {
 		err = sroce_user_cq_flags(cq, udata);
 		if (err)
@@ -151,6 +161,12 @@ int sroce_resize_user_cq(struct ib_cq *ibcq, unsigned int cqe,
 	err = sroce_cq_resize_user(obj, roundup_pow_of_two(cqe), udata);
 	mutex_unlock(&obj->lock);
 	return err;
+}
+
+int sroce_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
+{
+	sroce_cq_moderate(to_sroce_cq(ibcq), count, period);
+	return 0;
 }
 
 int sroce_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)

@@ -42,8 +42,6 @@
 
 #define SROCE_PORT 1
 #define SROCE_GID_TABLE_LEN 1024
-#define SROCE_PKEY_TABLE_LEN 1
-#define SROCE_DEFAULT_PKEY 0xffff
 
 /* --- 5 and 3 bit fields of a QP's attributes ------------------------------------ */
 

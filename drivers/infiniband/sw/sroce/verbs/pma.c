@@ -36,7 +36,7 @@ struct sroce_pma {
 
 static u64 sroce_pma_count(struct sroce_device *dev, enum sroce_counter id)
 {
-	return sroce_counter_read(dev->port.counters, id);
+	return sroce_port_count(dev, id);
 }
 
 static void sroce_pma_read(struct sroce_device *dev, struct sroce_pma *p)

@@ -254,9 +254,7 @@ static int sroce_check_max(struct ib_device *ibdev, int mask, int bit,
 static int sroce_check_ranges(struct ib_device *ibdev,
 			      const struct ib_qp_attr *a, int mask)
 {
-	return sroce_check_max(ibdev, mask, IB_QP_PKEY_INDEX, "pkey_index",
-			       a->pkey_index, SROCE_PKEY_TABLE_LEN - 1) ?:
-	       sroce_check_max(ibdev, mask, IB_QP_MAX_QP_RD_ATOMIC,
+	return sroce_check_max(ibdev, mask, IB_QP_MAX_QP_RD_ATOMIC,
 			       "max_rd_atomic", a->max_rd_atomic,
 			       SROCE_MAX_RD_ATOMIC) ?:
 	       sroce_check_max(ibdev, mask, IB_QP_MAX_DEST_RD_ATOMIC,
@@ -276,6 +274,21 @@ static int sroce_check_ranges(struct ib_device *ibdev,
 	       sroce_check_max(ibdev, mask, IB_QP_PATH_MIG_STATE,
 			       "path_mig_state", a->path_mig_state,
 			       IB_MIG_MIGRATED);
+}
+
+/* The entry must be there and hold a valid P_Key (IBA 11.2.5.2) */
+static int sroce_check_pkey_index(struct ib_device *ibdev,
+				  const struct ib_qp_attr *attr, int mask)
+{
+	u16 pkey;
+
+	if (!(mask & IB_QP_PKEY_INDEX))
+		return 0;
+	if (!sroce_query_pkey(ibdev, SROCE_PORT, attr->pkey_index, &pkey) &&
+	    pkey & SROCE_PKEY_BASE)
+		return 0;
+	ibdev_dbg(ibdev, "modify_qp: pkey_index %u\n", attr->pkey_index);
+	return -EINVAL;
 }
 
 static int sroce_check_port(struct ib_device *ibdev,
@@ -336,6 +349,8 @@ static int sroce_check_modify(struct sroce_qp_obj *obj,
 		err = sroce_check_transition(obj, attr, mask);
 	if (!err)
 		err = sroce_check_ranges(ibdev, attr, mask);
+	if (!err)
+		err = sroce_check_pkey_index(ibdev, attr, mask);
 	if (!err)
 		err = sroce_check_port(ibdev, attr, mask);
 	if (!err)

@@ -28,7 +28,7 @@ static void sroce_query_objects(struct ib_device_attr *attr)
 	attr->max_mcast_qp_attach = SROCE_MAX_GROUP_QPS;
 	attr->max_total_mcast_qp_attach =
 		SROCE_MAX_GROUPS * SROCE_MAX_GROUP_QPS;
-	attr->max_pkeys = SROCE_PKEY_TABLE_LEN;
+	attr->max_pkeys = SROCE_PKEYS;
 }
 
 static void sroce_query_sizes(struct ib_device_attr *attr)
@@ -45,6 +45,8 @@ static void sroce_query_sizes(struct ib_device_attr *attr)
 	attr->max_srq_sge = SROCE_MAX_SGE;
 	attr->max_sgl_rd = SROCE_MAX_SGE;
 	attr->max_fast_reg_page_list_len = SROCE_MAX_FRWR_PAGES;
+	attr->cq_caps.max_cq_moderation_count = U16_MAX;
+	attr->cq_caps.max_cq_moderation_period = U16_MAX;
 }
 
 static void sroce_query_abilities(struct ib_device_attr *attr)
@@ -171,7 +173,7 @@ static void sroce_query_speed(struct sroce_device *dev,
 
 static u16 sroce_port_counter(struct sroce_device *dev, enum sroce_counter id)
 {
-	return min_t(u64, sroce_counter_read(dev->port.counters, id), U16_MAX);
+	return min_t(u64, sroce_port_count(dev, id), U16_MAX);
 }
 
 int sroce_query_port(struct ib_device *ibdev, u32 port,
@@ -191,18 +193,10 @@ int sroce_query_port(struct ib_device *ibdev, u32 port,
 	attr->ip_gids = true;
 	attr->port_cap_flags = IB_PORT_CM_SUP;
 	attr->max_msg_sz = SROCE_MAX_MSG_SIZE;
-	attr->pkey_tbl_len = SROCE_PKEY_TABLE_LEN;
+	attr->pkey_tbl_len = SROCE_PKEYS;
 	attr->max_vl_num = 1;
 	attr->bad_pkey_cntr = sroce_port_counter(dev, SROCE_CNT_RX_BAD_PKEY);
 	attr->qkey_viol_cntr = sroce_port_counter(dev, SROCE_CNT_RX_BAD_QKEY);
-	return 0;
-}
-
-int sroce_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
-{
-	if (port != SROCE_PORT || index >= SROCE_PKEY_TABLE_LEN)
-		return -EINVAL;
-	*pkey = to_sroce_device(ibdev)->port.pkey;
 	return 0;
 }
 
@@ -216,7 +210,7 @@ int sroce_get_port_immutable(struct ib_device *ibdev, u32 port,
 {
 	immutable->core_cap_flags = RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
 	immutable->gid_tbl_len = SROCE_GID_TABLE_LEN;
-	immutable->pkey_tbl_len = SROCE_PKEY_TABLE_LEN;
+	immutable->pkey_tbl_len = SROCE_PKEYS;
 	immutable->max_mad_size = IB_MGMT_MAD_SIZE;
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include <uapi/rdma/rdma_netlink.h>
 
 #include "memory/mr.h"
+#include "net/net.h"
 #include "verbs/verbs.h"
 
 static int sroce_put_ring(struct sk_buff *msg, const char *entries,
@@ -48,9 +49,20 @@ static int sroce_put_responder(struct sk_buff *msg, const struct sroce_qp *qp)
 	       rdma_nl_put_driver_u32(msg, "rq_rnr_sent", resp->rnr_sent);
 }
 
+/* Of connected QPs, which the network tells apart by the port */
+static int sroce_put_path(struct sk_buff *msg, const struct sroce_path *path)
+{
+	if (!path)
+		return 0;
+	return rdma_nl_put_driver_u32(msg, "udp_sport", ntohs(path->sport)) ?:
+	       rdma_nl_put_driver_u32_hex(msg, "traffic_class", path->tclass);
+}
+
 static int sroce_put_qp(struct sk_buff *msg, const struct sroce_qp *qp)
 {
 	return rdma_nl_put_driver_u32(msg, "path_mtu", qp->mtu) ?:
+	       rdma_nl_put_driver_u32_hex(msg, "pkey", sroce_qp_pkey(qp)) ?:
+	       sroce_put_path(msg, qp->path) ?:
 	       sroce_put_requester(msg, &qp->req) ?:
 	       sroce_put_responder(msg, qp);
 }
@@ -80,7 +92,12 @@ static int sroce_put_cq(struct sk_buff *msg, const struct sroce_cq *cq)
 	return sroce_put_ring(msg, "entries", "produced", &cq->ring) ?:
 	       rdma_nl_put_driver_u32(msg, "user", cq->user) ?:
 	       rdma_nl_put_driver_u32(msg, "timestamps", cq->timestamp) ?:
-	       rdma_nl_put_driver_u32(msg, "overrun", cq->overrun);
+	       rdma_nl_put_driver_u32(msg, "overrun", cq->overrun) ?:
+	       rdma_nl_put_driver_u32(msg, "comp_vector", cq->vector) ?:
+	       rdma_nl_put_driver_u32(msg, "moderation_count",
+				      cq->mod_count) ?:
+	       rdma_nl_put_driver_u32(msg, "moderation_us",
+				      cq->mod_count ? cq->mod_period : 0);
 }
 
 int sroce_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
@@ -97,8 +114,31 @@ int sroce_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
 	return 0;
 }
 
+static int sroce_put_srq(struct sk_buff *msg, const struct sroce_srq *srq)
+{
+	return sroce_put_ring(msg, "entries", "taken", &srq->ring) ?:
+	       rdma_nl_put_driver_u32(msg, "user", srq->user) ?:
+	       rdma_nl_put_driver_u32(msg, "max_sge", srq->max_sge) ?:
+	       rdma_nl_put_driver_u32(msg, "limit", srq->limit);
+}
+
+int sroce_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq)
+{
+	struct nlattr *nest = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
+
+	if (!nest)
+		return -EMSGSIZE;
+	if (sroce_put_srq(msg, to_sroce_srq(ibsrq))) {
+		nla_nest_cancel(msg, nest);
+		return -EMSGSIZE;
+	}
+	nla_nest_end(msg, nest);
+	return 0;
+}
+
 static const char *const sroce_mr_kinds[] = {
 	[SROCE_MR_DMA] = "dma",
+	[SROCE_MR_ON_DEMAND] = "on-demand",
 	[SROCE_MR_USER] = "user",
 	[SROCE_MR_FAST_REG] = "fast-reg",
 };

@@ -161,11 +161,13 @@ static int sroce_srq_swap(struct sroce_srq *srq, struct sroce_ring *to)
 static int sroce_srq_move(struct sroce_srq_obj *obj, struct sroce_ring *to,
 			  struct sroce_mmap *map)
 {
+	struct sroce_srq *srq = &obj->srq;
+	unsigned long irq;
 	int err;
 
-	sroce_lock(&obj->srq.lock);
-	err = sroce_srq_swap(&obj->srq, to);
-	sroce_unlock(&obj->srq.lock);
+	irq = sroce_lock(&srq->lock, srq->user);
+	err = sroce_srq_swap(srq, to);
+	sroce_unlock(&srq->lock, srq->user, irq);
 	if (err)
 		return err;
 	sroce_mmap_remove(obj->map);
@@ -233,16 +235,17 @@ static int sroce_srq_resize(struct sroce_srq_obj *obj, u32 max_wr,
 static int sroce_srq_set_limit(struct sroce_srq *srq, u32 limit)
 {
 	bool reached = false;
+	unsigned long irq;
 	int err = 0;
 
-	sroce_lock(&srq->lock);
+	irq = sroce_lock(&srq->lock, srq->user);
 	if (limit > sroce_ring_entries(&srq->ring)) {
 		err = -EINVAL;
 	} else {
 		reached = sroce_ring_pending(&srq->ring) < limit;
 		srq->limit = reached ? 0 : limit;
 	}
-	sroce_unlock(&srq->lock);
+	sroce_unlock(&srq->lock, srq->user, irq);
 	if (reached)
 		sroce_srq_limit_event(srq);
 	return err;
@@ -274,12 +277,13 @@ int sroce_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 int sroce_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
 {
 	struct sroce_srq *srq = to_sroce_srq(ibsrq);
+	unsigned long irq;
 
-	sroce_lock(&srq->lock);
+	irq = sroce_lock(&srq->lock, srq->user);
 	attr->max_wr = sroce_ring_entries(&srq->ring);
 	attr->max_sge = srq->max_sge;
 	attr->srq_limit = srq->limit;
-	sroce_unlock(&srq->lock);
+	sroce_unlock(&srq->lock, srq->user, irq);
 	return 0;
 }
 
@@ -316,13 +320,14 @@ int sroce_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 			const struct ib_recv_wr **bad_wr)
 {
 	struct sroce_srq *srq = to_sroce_srq(ibsrq);
+	unsigned long irq;
 	int err = 0;
 
 	if (srq->user) {
 		*bad_wr = wr;
 		return -EOPNOTSUPP;
 	}
-	sroce_lock(&srq->lock);
+	irq = sroce_lock(&srq->lock, false);
 	for (; wr; wr = wr->next) {
 		err = sroce_srq_post_one(srq, wr);
 		if (err) {
@@ -330,6 +335,6 @@ int sroce_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 			break;
 		}
 	}
-	sroce_unlock(&srq->lock);
+	sroce_unlock(&srq->lock, false, irq);
 	return err;
 }

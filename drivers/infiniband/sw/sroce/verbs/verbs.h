@@ -221,6 +221,7 @@ int sroce_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		    struct uverbs_attr_bundle *attrs);
 int sroce_resize_user_cq(struct ib_cq *ibcq, unsigned int cqe,
 			 struct ib_udata *udata);
+int sroce_modify_cq(struct ib_cq *ibcq, u16 count, u16 period);
 int sroce_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 int sroce_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc);
 int sroce_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
@@ -262,7 +263,6 @@ int sroce_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		       struct ib_udata *udata);
 int sroce_query_port(struct ib_device *ibdev, u32 port,
 		     struct ib_port_attr *attr);
-int sroce_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey);
 enum rdma_link_layer sroce_get_link_layer(struct ib_device *ibdev, u32 port);
 int sroce_get_port_immutable(struct ib_device *ibdev, u32 port,
 			     struct ib_port_immutable *immutable);
@@ -270,16 +270,32 @@ int sroce_modify_device(struct ib_device *ibdev, int mask,
 			struct ib_device_modify *modify);
 void sroce_get_dev_fw_str(struct ib_device *ibdev, char *str);
 
+/* pkey.c */
+extern const struct attribute_group *sroce_port_groups[];
+int sroce_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey);
+
 /* restrack.c */
 int sroce_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp);
 int sroce_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq);
 int sroce_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);
+int sroce_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq);
 
 /* stats.c */
 struct rdma_hw_stats *sroce_alloc_hw_port_stats(struct ib_device *ibdev,
 						u32 port);
 int sroce_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
 		       u32 port, int index);
+void sroce_bound_init(struct sroce_device *dev);
+void sroce_bound_destroy(struct sroce_device *dev);
+struct rdma_hw_stats *sroce_counter_alloc_stats(struct rdma_counter *counter);
+int sroce_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp,
+			  u32 port);
+int sroce_counter_unbind_qp(struct ib_qp *ibqp, u32 port);
+int sroce_counter_dealloc(struct rdma_counter *counter);
+int sroce_counter_update_stats(struct rdma_counter *counter);
+
+/* The port's, and those of all QPs that count elsewhere. Context: process. */
+u64 sroce_port_count(struct sroce_device *dev, enum sroce_counter id);
 
 /* pma.c */
 int sroce_process_mad(struct ib_device *ibdev, int flags, u32 port,

@@ -37,6 +37,8 @@ static int sroce_fill_ud(struct sroce_qp *qp, struct sroce_send_wqe *wqe,
 
 	if (!ud->ah || ud->ah->device != qp->port->ibdev)
 		return -EINVAL;
+	if (qp->type == IB_QPT_GSI && ud->pkey_index >= SROCE_PKEYS)
+		return -EINVAL;
 	wqe->ud.ahn = sroce_ah_number(ud->ah);
 	wqe->ud.remote_qpn = ud->remote_qpn;
 	wqe->ud.remote_qkey = ud->remote_qkey;

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What completion queues do about events beyond the plain rule, partitions, and
+ * where a QP counts.
+ */
+#include <linux/delay.h>
+#include <linux/percpu.h>
+
+#include "tests/transport_pair.h"
+
+#define SRC 0
+#define DST 65536
+
+/* A completion that comes from nowhere */
+static bool add(struct side *s, u64 wr_id, enum ib_wc_status status,
+		bool solicited)
+{
+	struct sroce_cqe cqe = { .wr_id = wr_id, .status = status };
+	bool ok;
+
+	local_bh_disable();
+	ok = sroce_cq_add(&s->scq, &s->ibqp, &cqe, solicited);
+	sroce_run_pending();
+	local_bh_enable();
+	return ok;
+}
+
+static void arm(struct side *s, enum ib_cq_notify_flags flags)
+{
+	atomic_set(&s->notified, 0);
+	sroce_cq_arm(&s->scq, flags);
+}
+
+static bool is_notified(struct side *s)
+{
+	int i;
+
+	for (i = 0; i < 5000; i++) {
+		if (atomic_read(&s->notified))
+			return true;
+		usleep_range(1000, 2000);
+	}
+	return false;
+}
+
+/* --- moderation ----------------------------------------------------------- */
+
+#define MOD_PERIOD U16_MAX
+
+/* Add @n; false when that took so long that the time may be over */
+static bool add_quickly(struct side *s, int n)
+{
+	u64 start = ktime_get_ns();
+
+	while (n--)
+		add(s, n, IB_WC_SUCCESS, false);
+	return ktime_get_ns() - start < MOD_PERIOD * NSEC_PER_USEC / 2;
+}
+
+static void moderated_by_count(struct kunit *test)
+{
+	struct pair_config c = { .cq_depth = 1024 };
+	struct side *s = &pair_create(test, &c)->side[0];
+
+	sroce_cq_moderate(&s->scq, 4, MOD_PERIOD);
+	arm(s, IB_CQ_NEXT_COMP);
+	if (add_quickly(s, 3))
+		KUNIT_EXPECT_EQ(test, 0, atomic_read(&s->notified));
+	add(s, 4, IB_WC_SUCCESS, false);
+	if (!atomic_read(&s->notified))
+		kunit_skip(test, "too slow a machine");
+	KUNIT_EXPECT_EQ(test, 1, atomic_read(&s->notified));
+	/* It has disarmed the queue */
+	add_quickly(s, 20);
+	KUNIT_EXPECT_EQ(test, 1, atomic_read(&s->notified));
+	KUNIT_EXPECT_EQ(test, 0, s->scq.mod_held);
+}
+
+static void moderated_by_time(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct side *s = &pair_create(test, &c)->side[0];
+	u64 start;
+
+	sroce_cq_moderate(&s->scq, 100, 20000);
+	arm(s, IB_CQ_NEXT_COMP);
+	start = ktime_get_ns();
+	add(s, 1, IB_WC_SUCCESS, false);
+	KUNIT_EXPECT_TRUE(test, is_notified(s));
+	KUNIT_EXPECT_GE(test, ktime_get_ns() - start, 20000 * NSEC_PER_USEC);
+	KUNIT_EXPECT_EQ(test, 1, atomic_read(&s->notified));
+}
+
+/* Errors, what nobody is armed for, and rules that are none */
+static void moderated_or_not(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct side *s = &pair_create(test, &c)->side[0];
+
+	sroce_cq_moderate(&s->scq, 100, MOD_PERIOD);
+	arm(s, IB_CQ_NEXT_COMP);
+	add(s, 1, IB_WC_WR_FLUSH_ERR, true);
+	KUNIT_EXPECT_EQ(test, 1, atomic_read(&s->notified));
+	add(s, 2, IB_WC_SUCCESS, false);
+	KUNIT_EXPECT_EQ(test, 0, s->scq.mod_held);
+	arm(s, IB_CQ_SOLICITED);
+	add(s, 3, IB_WC_SUCCESS, false);
+	KUNIT_EXPECT_EQ(test, 0, s->scq.mod_held);
+	/* Whose event waits gets it when the rule changes */
+	add(s, 4, IB_WC_SUCCESS, true);
+	sroce_cq_moderate(&s->scq, 1, MOD_PERIOD);
+	KUNIT_EXPECT_TRUE(test, is_notified(s));
+	arm(s, IB_CQ_NEXT_COMP);
+	add(s, 5, IB_WC_SUCCESS, false);
+	KUNIT_EXPECT_EQ(test, 1, atomic_read(&s->notified));
+	sroce_cq_moderate(&s->scq, 100, 0);
+	arm(s, IB_CQ_NEXT_COMP);
+	add(s, 6, IB_WC_SUCCESS, false);
+	KUNIT_EXPECT_EQ(test, 1, atomic_read(&s->notified));
+}
+
+/* The queue ends while its event waits: pair_exit() must not hang, nor crash */
+static void moderated_end(struct kunit *test)
+{
+	struct pair_config c = {};
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		struct side *s = &pair_create(test, &c)->side[0];
+
+		sroce_cq_moderate(&s->scq, 100, 1 + i);
+		arm(s, IB_CQ_NEXT_COMP);
+		add(s, 1, IB_WC_SUCCESS, false);
+		if (i & 1)
+			udelay(i);
+		pair_exit(test);
+	}
+}
+
+/* --- vectors -------------------------------------------------------------- */
+
+static void note_cpu(struct ib_cq *ibcq, void *cpu)
+{
+	WRITE_ONCE(*(int *)cpu, smp_processor_id());
+}
+
+static void handler_cpu(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct side *s = &pair_create(test, &c)->side[0];
+	int cpu, seen, i;
+
+	s->scq.ibcq.comp_handler = note_cpu;
+	s->scq.ibcq.cq_context = &seen;
+	for_each_online_cpu(cpu) {
+		if (!cpu)
+			continue;
+		for (i = 0; i < 100; i++) {
+			WRITE_ONCE(seen, -1);
+			s->scq.vector = cpu;
+			arm(s, IB_CQ_NEXT_COMP);
+			add(s, i, IB_WC_SUCCESS, false);
+			while (READ_ONCE(seen) < 0)
+				usleep_range(50, 100);
+			KUNIT_EXPECT_EQ(test, cpu, seen);
+		}
+		/* The end of a queue waits for a handler on its way */
+		arm(s, IB_CQ_NEXT_COMP);
+		add(s, i, IB_WC_SUCCESS, false);
+	}
+	/* The handler has run, or will not */
+	sroce_cq_cleanup(&s->scq);
+	KUNIT_EXPECT_EQ(test, 0, sroce_cq_init(&s->scq, &s->port, 8));
+}
+
+/* The default: at once, before whoever adds it goes on */
+static void handler_here(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct side *s = &pair_create(test, &c)->side[0];
+	int seen = -1;
+
+	s->scq.ibcq.comp_handler = note_cpu;
+	s->scq.ibcq.cq_context = &seen;
+	arm(s, IB_CQ_NEXT_COMP);
+	migrate_disable();
+	add(s, 1, IB_WC_SUCCESS, false);
+	KUNIT_EXPECT_EQ(test, smp_processor_id(), seen);
+	migrate_enable();
+	s->scq.ibcq.comp_handler = NULL;
+}
+
+static void overrun_ignored(struct kunit *test)
+{
+	struct pair_config c = { .cq_depth = 4 };
+	struct side *s = &pair_create(test, &c)->side[0];
+	struct ib_wc wc;
+	int i;
+
+	s->scq.ignore_overrun = true;
+	for (i = 0; i < 10; i++)
+		KUNIT_EXPECT_TRUE(test, add(s, i, IB_WC_SUCCESS, false));
+	KUNIT_EXPECT_EQ(test, 0, side_events(s, IB_EVENT_CQ_ERR));
+	for (i = 0; i < 4; i++) {
+		KUNIT_ASSERT_TRUE(test, side_poll(&s->scq, &wc));
+		KUNIT_EXPECT_EQ(test, i, wc.wr_id);
+	}
+	KUNIT_EXPECT_FALSE(test, side_poll(&s->scq, &wc));
+	add(s, 11, IB_WC_SUCCESS, false);
+	KUNIT_EXPECT_TRUE(test, side_poll(&s->scq, &wc));
+	KUNIT_EXPECT_EQ(test, 11, wc.wr_id);
+}
+
+/* --- partitions ----------------------------------------------------------- */
+
+static void pkey_table(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct side *s = &pair_create(test, &c)->side[0];
+	struct sroce_port *port = &s->port;
+
+	port->pkeys[3] = 0x8005;
+	port->pkeys[4] = 0x0006;
+	port->pkeys[15] = 0x8007;
+	KUNIT_EXPECT_EQ(test, 0, sroce_pkey_index(port, 0xffff));
+	KUNIT_EXPECT_EQ(test, 0, sroce_pkey_index(port, 0x7fff));
+	KUNIT_EXPECT_EQ(test, 3, sroce_pkey_index(port, 0x8005));
+	KUNIT_EXPECT_EQ(test, 3, sroce_pkey_index(port, 0x0005));
+	KUNIT_EXPECT_EQ(test, 4, sroce_pkey_index(port, 0x8006));
+	KUNIT_EXPECT_EQ(test, -1, sroce_pkey_index(port, 0x0006));
+	KUNIT_EXPECT_EQ(test, 15, sroce_pkey_index(port, 0x8007));
+	KUNIT_EXPECT_EQ(test, -1, sroce_pkey_index(port, 0x8008));
+	/* What is empty matches nothing, not even a key of 0 */
+	KUNIT_EXPECT_EQ(test, -1, sroce_pkey_index(port, 0));
+	KUNIT_EXPECT_EQ(test, -1, sroce_pkey_index(port, 0x8000));
+}
+
+static const struct {
+	u16 mine, its;
+	bool heard;
+} partitions[] = {
+	{ 0x8005, 0x8005, true },
+	{ 0x8005, 0x0005, true },
+	{ 0x0005, 0x8005, true },
+	{ 0x0005, 0x0005, false },
+	{ 0x8005, 0x8006, false },
+	{ 0xffff, 0x8005, false },
+	{ 0x8005, 0x0000, false },
+	{ 0x8000, 0x8000, false },
+};
+
+static void partition(struct kunit *test, u16 mine, u16 its, bool heard)
+{
+	struct pair_config c = {};
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct sroce_train t;
+
+	side_recv(b, 1, DST, 100);
+	b->port.pkeys[7] = mine;
+	b->qp->attr.pkey_index = 7;
+	t = side_train(a, SROCE_OP_SEND, side_first_psn(a));
+	t.pkey = its;
+	side_inject(a, &t);
+	pair_deliver(p);
+	if (heard)
+		side_expect_recv(b, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, !heard, side_count(b, SROCE_CNT_RX_BAD_PKEY));
+	pair_exit(test);
+}
+
+static void partitions_kept(struct kunit *test)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(partitions); i++)
+		partition(test, partitions[i].mine, partitions[i].its,
+			  partitions[i].heard);
+}
+
+/* Requests and answers have the key of who sends them */
+static void partition_of_both(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct work w;
+
+	a->port.pkeys[1] = 0x8005;
+	a->qp->attr.pkey_index = 1;
+	b->port.pkeys[2] = 0x0005;
+	b->qp->attr.pkey_index = 2;
+	side_fill(b, DST, 5000, 1);
+	side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_READ, 1, SRC, DST, 5000));
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, side_filled(a, SRC, 5000, 1));
+	KUNIT_EXPECT_EQ(test, 0, side_count(a, SROCE_CNT_RX_BAD_PKEY));
+	KUNIT_EXPECT_EQ(test, 0, side_count(b, SROCE_CNT_RX_BAD_PKEY));
+}
+
+/* --- counters ------------------------------------------------------------- */
+
+static void counts_elsewhere(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct sroce_counters __percpu *own = sroce_counters_alloc();
+	struct work w;
+
+	KUNIT_ASSERT_NOT_NULL(test, own);
+	side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_WRITE, 1, SRC, DST, 5000));
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 1, side_count(b, SROCE_CNT_RX_WRITE_REQUESTS));
+	KUNIT_EXPECT_EQ(test, 0, side_count(b, SROCE_CNT_RX_PACKETS));
+
+	sroce_qp_count_in(b->qp, own);
+	side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_WRITE, 2, SRC, DST, 5000));
+	side_expect_send(a, 2, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 1, side_count(b, SROCE_CNT_RX_WRITE_REQUESTS));
+	KUNIT_EXPECT_EQ(test, 1,
+			sroce_counter_read(own, SROCE_CNT_RX_WRITE_REQUESTS));
+	KUNIT_EXPECT_EQ(test, 5, sroce_counter_read(own, SROCE_CNT_RX_PACKETS));
+	KUNIT_EXPECT_PTR_EQ(test, own, b->qp->req.half.txq.counters);
+	KUNIT_EXPECT_PTR_EQ(test, own, b->qp->resp.half.txq.counters);
+
+	sroce_qp_count_in(b->qp, b->port.counters);
+	side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_WRITE, 3, SRC, DST, 5000));
+	side_expect_send(a, 3, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 2, side_count(b, SROCE_CNT_RX_WRITE_REQUESTS));
+	KUNIT_EXPECT_EQ(test, 1,
+			sroce_counter_read(own, SROCE_CNT_RX_WRITE_REQUESTS));
+	free_percpu(own);
+}
+
+static struct kunit_case verbs_cases[] = {
+	KUNIT_CASE(moderated_by_count),
+	KUNIT_CASE(moderated_by_time),
+	KUNIT_CASE(moderated_or_not),
+	KUNIT_CASE(moderated_end),
+	KUNIT_CASE(handler_cpu),
+	KUNIT_CASE(handler_here),
+	KUNIT_CASE(overrun_ignored),
+	KUNIT_CASE(pkey_table),
+	KUNIT_CASE(partitions_kept),
+	KUNIT_CASE(partition_of_both),
+	KUNIT_CASE(counts_elsewhere),
+	{}
+};
+
+static struct kunit_suite verbs_suite = {
+	.name = "sroce_transport_verbs",
+	.exit = pair_exit,
+	.test_cases = verbs_cases,
+};
+
+kunit_test_suite(verbs_suite);

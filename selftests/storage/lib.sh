@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# shellcheck shell=bash disable=SC2034 # much of what is set here is for those who source it
+# What the tests of storage and file system protocols share. Sourced, never run.
+#
+# Most of these protocols live in the first network namespace only. So both ends are there, each with an
+# RDMA device on its own end of a veth, and policy routing sends what is for the other end over the link.
+# That changes the routing rules of the machine, and the tests ask to be in a guest of the lab
+# (or for STORAGE_HERE=1).
+#
+#	initiator: netdev si0, device rsi0, 10.97.0.1      target: st0, rst0, 10.97.0.2
+#	the second link, with "links_up 2": si1, rsi1, 10.97.1.1; st1, rst1, 10.97.1.2
+. "$(dirname "$0")/../lib.sh"
+
+INI=10.97.0.1 TGT=10.97.0.2
+LINKS=0
+CONFIGFS=/sys/kernel/config
+MNT=$TMP/mnt
+
+[ -n "${LAB_TARGET:-}${STORAGE_HERE:-}" ] || {
+	ktap_skip "storage" "changes routing rules: only in a guest of the lab, or with STORAGE_HERE=1"
+	ktap_end
+}
+
+# --- links ----------------------------------------------------------------------------------------
+
+device_up() { # DEVICE NETDEV ADDRESS
+	limit 20 rdma link add "$1" type "$DRIVER" netdev "$2" || return
+	wait_for 10 has_gid "$1" "$3"
+}
+
+has_gid() { grep -qs "$(gid_of "$2")" "/sys/class/infiniband/$1/ports/1/gids/"*; }
+
+sysctls() { # NETDEV
+	local v=/proc/sys/net/ipv4/conf/$1
+	echo 1 >"$v/accept_local"
+	echo 0 >"$v/rp_filter"
+	echo 1 >"$v/arp_ignore"
+	echo 2 >"$v/arp_announce"
+	echo 1 >"/proc/sys/net/ipv6/conf/$1/disable_ipv6"
+}
+
+link_one() { # NUMBER MTU
+	local n=$1 a=10.97.$1.1 b=10.97.$1.2 d
+	ip link add si"$n" mtu "$2" type veth peer name st"$n" mtu "$2" || return
+	for d in si$n st$n; do
+		sysctls $d
+		ip link set $d up
+	done
+	ip addr add $a/24 dev si$n && ip addr add $b/24 dev st$n || return
+	ip rule add pref 1 iif si$n lookup local
+	ip rule add pref 1 iif st$n lookup local
+	ip route add $b dev si$n src $a table $((100 + n))
+	ip route add $a dev st$n src $b table $((100 + n))
+	ip rule add pref 2 to $b lookup $((100 + n))
+	ip rule add pref 2 to $a from $b lookup $((100 + n))
+	device_up rsi$n si$n $a && device_up rst$n st$n $b
+}
+
+# links_up N [MTU] : with N links, over which everything really goes
+links_up() {
+	local n
+	driver_load
+	# not from queue pair to queue pair
+	[ ! -w /sys/module/sroce/parameters/direct ] || echo N >/sys/module/sroce/parameters/direct
+	sysctls all
+	for ((n = 0; n < $1; n++)); do
+		link_one $n "${2:-9000}" || bail "no link $n"
+	done
+	LINKS=$1
+	ip rule add pref 3 lookup local
+	ip rule del pref 0 2>/dev/null
+	for ((n = 0; n < $1; n++)); do
+		meet $n || bail "link $n does not work"
+	done
+}
+
+# meet NUMBER : let both ends know each other's MAC address. rdma_cm asks, and then begins to wait for the answer,
+# which over a veth is there before that: it would wait for seconds, or half a minute, for nothing.
+meet() {
+	ping -q -c 1 -W 2 -I 10.97."$1".1 10.97."$1".2 >/dev/null && ping -q -c 1 -W 2 -I 10.97."$1".2 10.97."$1".1 >/dev/null
+}
+
+links_down() {
+	local n
+	[ "$LINKS" -gt 0 ] || return 0
+	ip rule add pref 0 lookup local 2>/dev/null
+	for ((n = 0; n < LINKS; n++)); do
+		rdma link del rsi$n 2>/dev/null
+		rdma link del rst$n 2>/dev/null
+		ip link del si$n
+		ip rule del pref 2
+		ip rule del pref 2
+		ip rule del pref 1
+		ip rule del pref 1
+	done
+	ip rule del pref 3
+	LINKS=0
+}
+
+# link_flap NUMBER SECONDS : the link is down for so long
+link_flap() {
+	ip link set st"$1" down
+	sleep "$2"
+	ip link set st"$1" up
+	# neither survives that the netdev is down
+	ip route replace 10.97.$1.1 dev st"$1" src 10.97.$1.2 table $((100 + $1))
+	ip route replace 10.97.$1.2 dev si"$1" src 10.97.$1.1 table $((100 + $1))
+	meet "$1" || true
+}
+
+# link_silent NUMBER SECONDS : nothing arrives for so long, and no device or neighbour is seen to go
+link_silent() {
+	local n=$1
+	ip neigh replace 10.97."$n".2 lladdr "$(cat /sys/class/net/st"$n"/address)" dev si"$n" nud permanent
+	ip neigh replace 10.97."$n".1 lladdr "$(cat /sys/class/net/si"$n"/address)" dev st"$n" nud permanent
+	tc qdisc replace dev si"$n" root netem loss 100% && tc qdisc replace dev st"$n" root netem loss 100% || return
+	sleep "$2"
+	tc qdisc del dev si"$n" root
+	tc qdisc del dev st"$n" root
+}
+
+# device_again DEVICE NETDEV ADDRESS : remove it, whoever uses it, and make it again
+device_again() {
+	limit 30 rdma link del "$1" || return
+	sleep 2
+	device_up "$@"
+}
+
+# sent DEVICE : packets that it has sent
+sent() { cat "/sys/class/infiniband/$1/ports/1/hw_counters/"{rdma_tx_packets,sent_pkts} 2>/dev/null | head -n 1; }
+
+# need MODULE... : skip the test where the kernel has no such module
+need() {
+	local m
+	for m; do
+		modprobe -q "$m" && continue
+		ktap_skip "$m" "this kernel does not have the module"
+		ktap_end
+	done
+}
+
+need_program() {
+	local p
+	for p; do
+		type -P "$p" >/dev/null && continue
+		ktap_skip "$p" "not installed"
+		ktap_end
+	done
+}
+
+storage_finish() {
+	[ "$(type -t protocol_down)" != function ] || protocol_down >/dev/null 2>&1
+	mountpoint -q "$MNT" && umount -l "$MNT"
+	links_down
+	finish
+}
+trap storage_finish EXIT
+
+# --- disks and data -------------------------------------------------------------------------------
+
+# ram_disk NAME MEGABYTES [ATTRIBUTE=VALUE...] : prints the block device
+ram_disk() {
+	local dir=$CONFIGFS/nullb/$1 a
+	[ -d $CONFIGFS/nullb ] || modprobe null_blk nr_devices=0 || return
+	mkdir "$dir" || return
+	echo "$2" >"$dir/size"
+	echo 1 >"$dir/memory_backed"
+	shift 2
+	for a; do echo "${a#*=}" >"$dir/${a%%=*}" || return; done
+	echo 1 >"$dir/power" || return
+	a=/dev/nullb$(cat "$dir/index")
+	[ -b "$a" ] || a=/dev/${dir##*/}
+	echo "$a"
+}
+
+ram_disk_del() {
+	echo 0 >"$CONFIGFS/nullb/$1/power"
+	rmdir "$CONFIGFS/nullb/$1"
+}
+
+# mb MEGABYTES : less where everything is slow
+mb() { echo "$(($1 / (SLOW > 1 ? 4 : 1)))m"; }
+
+# fio_verify FILE [OPTION...] : write, read back, compare each block
+fio_verify() {
+	local file=$1
+	shift
+	(cd "$TMP" && fio --name=verify --filename="$file" --rw=randwrite --ioengine=libaio --direct=1 --iodepth=16 \
+		--randrepeat=0 --verify=crc32c --do_verify=1 --verify_fatal=1 --verify_state_save=0 "$@")
+}
+
+# 4 KiB to 1 MiB, mixed
+fio_mixed() {
+	local file=$1
+	shift
+	fio_verify "$file" --bsrange=4k-1m --blockalign=4k --size="$(mb 96)" --io_size="$(mb 64)" --iodepth=8 "$@"
+}
+
+# fio_until SECONDS FILE : one run with verification after the other; says how many
+fio_until() {
+	local end=$((SECONDS + $1)) n=0
+	while [ $SECONDS -lt $end ]; do
+		fio_mixed "$2" --size="$(mb 48)" --io_size="$(mb 32)" >"$TMP/fio.$n" 2>&1 || { cat "$TMP/fio.$n"; return 1; }
+		rm -f "$TMP/fio.$n"
+		n=$((n + 1))
+		echo $n >"$TMP/fio.runs"
+	done
+	echo "$n runs of fio with verification"
+}
+
+# tree FOLDER : some files of all sizes, with their checksums in SUMS
+tree() {
+	local i
+	mkdir -p "$1/a/b" "$1/c"
+	for ((i = 0; i < 40; i++)); do
+		head -c $((i * i * 317 + i)) /dev/urandom >"$1/a/b/f$i"
+	done
+	head -c $((20000000 / SLOW)) /dev/urandom >"$1/c/large"
+	ln -s ../a/b/f7 "$1/c/link"
+	(cd "$1" && find a c -type f -print0 | sort -z | xargs -0 sha256sum >SUMS)
+}
+
+# copy_tree FOLDER : a tree there, read back with nothing left in the page cache
+copy_tree() {
+	mountpoint -q "$MNT" || { echo "nothing is mounted"; return 1; }
+	[ -e "$TMP/tree/SUMS" ] || tree "$TMP/tree"
+	cp -a "$TMP/tree" "$1/" && sync -f "$1/tree/SUMS" || return
+	echo 3 >/proc/sys/vm/drop_caches
+	(cd "$1/tree" && sha256sum -c --quiet SUMS) && diff -r "$TMP/tree" "$1/tree" && rm -r "$1/tree"
+}
+
+# disk_checks NAME DEVICE : a file system, files, then raw I/O; the device must have been used
+disk_checks() {
+	local name=$1 disk=$2 before
+	before=$(sent rsi0)
+	check "$name: mkfs" 60 mkfs.ext4 -qF "$disk"
+	mkdir -p "$MNT"
+	check "$name: mount" 30 mount "$disk" "$MNT" && {
+		check "$name: a tree of files, checksums" 120 copy_tree "$MNT"
+		check "$name: umount" 30 umount "$MNT"
+		check "$name: fsck" 60 fsck.ext4 -fn "$disk"
+	}
+	check "$name: fio with verify, 4 KiB" 120 fio_verify "$disk" --bs=4k --size="$(mb 24)"
+	check "$name: fio with verify, 4 KiB to 1 MiB" 120 fio_mixed "$disk"
+	[ $(($(sent rsi0) - before)) -gt 1000 ]
+	result $? "$name: it went over the device ($(($(sent rsi0) - before)) packets)"
+}
+
+# wait_disk COMMAND... : until it names a block device; prints it
+wait_disk() {
+	local end=$((SECONDS + 20 * SLOW)) disk
+	while [ $SECONDS -lt $end ]; do
+		disk=$("$@" 2>/dev/null)
+		[ -n "$disk" ] && [ -b "$disk" ] && echo "$disk" && return
+		sleep 0.2
+	done
+	return 1
+}
+
+# under_io NAME SECONDS DISK COMMAND... : COMMAND while fio runs, which must not notice
+under_io() {
+	local name=$1 seconds=$2 disk=$3 fio status
+	shift 3
+	: >"$TMP/fio.runs"
+	fio_until $((seconds * (SLOW > 1 ? 2 : 1))) "$disk" >"$TMP/under" 2>&1 &
+	fio=$!
+	sleep 1
+	"$@" >"$TMP/under.command" 2>&1
+	status=$?
+	[ $status -eq 0 ] || notes <"$TMP/under.command"
+	result $status "$name: done under I/O"
+	wait_for $((seconds + 120)) eval "! kill -0 $fio"
+	kill $fio 2>/dev/null && note "fio did not end"
+	wait $fio
+	status=$?
+	notes <"$TMP/under"
+	result $status "$name: no data lost"
+}
+
+# retransmissions_here : what says that something was sent again, or had to be asked for again
+retransmissions_here() {
+	cat /sys/class/infiniband/rs[it]*/ports/1/hw_counters/{local_ack_timeout_err,packet_seq_err,implied_nak_seq_err} 2>/dev/null |
+		awk '{ n += $1 } END { print n + 0 }'
+}

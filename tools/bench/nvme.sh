@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# shellcheck shell=bash
+# The load "nvme": the kernel's NVMe target and initiator, over sroce, rdma_rxe and TCP. Sourced by guest.
+#
+# They live in the first network namespace, so both ends are there, and policy routing sends everything over a veth
+# of its own for each contender. The disk is one that forgets what is written and does not look at what is read:
+# what is measured is the way to it.
+
+NVMET=/sys/kernel/config/nvmet
+
+# nvme_net NAME : number of its network, 10.NUMBER.0.0
+nvme_net() { case $1 in sroce) echo 60 ;; rxe) echo 61 ;; tcp) echo 62 ;; esac; }
+
+nvme_link() {
+	local name=$1 net a b d v
+	net=$(nvme_net "$name")
+	a=10.$net.0.1 b=10.$net.0.2
+	ip link add "ni$net" mtu 9000 type veth peer name "nt$net" mtu 9000 || return
+	for d in ni$net nt$net; do
+		v=/proc/sys/net/ipv4/conf/$d
+		echo 1 >"$v/accept_local"
+		echo 0 >"$v/rp_filter"
+		echo 1 >"$v/arp_ignore"
+		echo 2 >"$v/arp_announce"
+		echo 1 >/proc/sys/net/ipv6/conf/$d/disable_ipv6
+		ip link set "$d" up
+		ip rule add pref 1 iif "$d" lookup local
+	done
+	ip addr add $a/24 dev "ni$net" && ip addr add $b/24 dev "nt$net" || return
+	ip route add $b dev "ni$net" src $a table "$net"
+	ip route add $a dev "nt$net" src $b table "$net"
+	ip rule add pref 2 to $b lookup "$net"
+	ip rule add pref 2 to $a from $b lookup "$net"
+}
+
+# sroce and rdma_rxe take the same UDP port: one after the other
+nvme_devices() { # NAME
+	local net
+	net=$(nvme_net "$1")
+	[ "$1" = tcp ] || { lab_link "$1" "nvme_i$net" "ni$net" && lab_link "$1" "nvme_t$net" "nt$net"; }
+}
+
+nvme_devices_del() {
+	local net
+	net=$(nvme_net "$1")
+	[ "$1" = tcp ] || { rdma link del "nvme_i$net"; rdma link del "nvme_t$net"; }
+}
+
+# nvme_target NAME : a port of the one subsystem
+nvme_target() {
+	local net dir type=rdma
+	net=$(nvme_net "$1")
+	dir=$NVMET/ports/$net
+	[ "$1" = tcp ] && type=tcp
+	mkdir "$dir" && echo $type >"$dir/addr_trtype" && echo ipv4 >"$dir/addr_adrfam" &&
+		echo "10.$net.0.2" >"$dir/addr_traddr" && echo 4420 >"$dir/addr_trsvcid" || return
+	ln -s $NVMET/subsystems/bench "$dir/subsystems/bench"
+}
+
+nvme_target_del() {
+	local dir
+	dir=$NVMET/ports/$(nvme_net "$1")
+	rm "$dir/subsystems/bench"
+	rmdir "$dir"
+}
+
+nvme_setup() {
+	local name
+	modprobe -a nvme_rdma nvme_tcp nvmet_rdma nvmet_tcp || return
+	modprobe null_blk nr_devices=1 gb=4 bs=4096 irqmode=0 || return
+	echo 1 >/proc/sys/net/ipv4/conf/all/accept_local
+	echo 0 >/proc/sys/net/ipv4/conf/all/rp_filter
+	for name in sroce rxe tcp; do nvme_link $name || return; done
+	ip rule add pref 3 lookup local && ip rule del pref 0
+	mkdir $NVMET/subsystems/bench && echo 1 >$NVMET/subsystems/bench/attr_allow_any_host || return
+	mkdir $NVMET/subsystems/bench/namespaces/1 || return
+	echo -n /dev/nullb0 >$NVMET/subsystems/bench/namespaces/1/device_path
+	echo 1 >$NVMET/subsystems/bench/namespaces/1/enable
+}
+
+nvme_disk() {
+	local tries disk
+	for ((tries = 0; tries < 100; tries++)); do
+		for disk in /sys/class/nvme-subsystem/*/nvme*n1; do
+			disk=/dev/${disk##*/}
+			[[ $disk != *c*n* ]] && [ -b "$disk" ] && echo "$disk" && return
+		done
+		sleep 0.1
+	done
+	return 1
+}
+
+# nvme_fio LOAD NAME DISK METRIC SIZE DEPTH RW
+nvme_fio() {
+	local load=$1 name=$2 disk=$3 metric=$4 size=$5 depth=$6 rw=$7 field v
+	field=7
+	case $rw in *write) field=48 ;; esac
+	# terse output: bandwidth in KiB/s, then operations per second
+	[ "$metric" = kIOPS ] && field=$((field + 1))
+	v=$(taskset -c 0 timeout 60 fio --name=t --filename="$disk" --ioengine=libaio --direct=1 --rw="$rw" --bs="$size" \
+		--iodepth="$depth" --size=1g --time_based --ramp_time=1 --runtime="$seconds" --output-format=terse 2>/tmp/client.log |
+		cut -d';' -f$field)
+	[ -n "$v" ] && [ "$v" != 0 ] || { lost "$load $name"; return; }
+	case $metric in
+	kIOPS) v=$(awk "BEGIN { print $v / 1000 }") ;;
+	MB/s) v=$(awk "BEGIN { print $v / 1024 }") ;;
+	esac
+	note "$load" "$size" "$name" "$round" "$metric" "$v"
+}
+
+measure_nvme() {
+	local name=$1 type=rdma disk direct=/sys/module/sroce/parameters/direct
+	[ "$name" = tcp ] && type=tcp
+	# rdma_cm may miss the answer of a neighbour that it does not know yet
+	ping -q -c 1 -I "10.$(nvme_net "$name").0.1" "10.$(nvme_net "$name").0.2" >/dev/null
+	nvme_devices "$name" && nvme_target "$name" || lost "nvme $name: no target"
+	# over the veth, as the others
+	echo N >$direct
+	nvme connect -t $type -a "10.$(nvme_net "$name").0.2" -s 4420 -n bench >/tmp/client.log 2>&1
+	echo Y >$direct
+	if disk=$(nvme_disk); then
+		nvme_fio nvme-randread "$name" "$disk" kIOPS 4096 1 randread
+		nvme_fio nvme-randread32 "$name" "$disk" kIOPS 4096 32 randread
+		nvme_fio nvme-randwrite32 "$name" "$disk" kIOPS 4096 32 randwrite
+		nvme_fio nvme-read "$name" "$disk" MB/s 131072 16 read
+		nvme_fio nvme-write "$name" "$disk" MB/s 131072 16 write
+	else
+		lost "nvme $name: no disk"
+	fi
+	nvme disconnect -n bench >/dev/null
+	nvme_target_del "$name"
+	sleep 1
+	nvme_devices_del "$name"
+}
