@@ -74,8 +74,7 @@ struct sroce_qp *sroce_qp_find_next(unsigned long *index)
 {
 	struct sroce_qp *qp;
 
-	for (; xa_find(&sroce_qps, index, SROCE_QPN_MASK, XA_PRESENT);
-	     ++*index) {
+	while (xa_find(&sroce_qps, index, SROCE_QPN_MASK, XA_PRESENT)) {
 		/* Looked up once more, because nothing holds the entry */
 		qp = sroce_qp_get((*index)++);
 		if (qp)
