@@ -72,26 +72,17 @@ struct sroce_mmap *sroce_mmap_reserve(struct sroce_ucontext *uctx, u32 entries,
 	return map;
 }
 
-void sroce_mmap_open(struct sroce_mmap *map, const struct sroce_ring *ring)
+static void sroce_mmap_set(struct sroce_mmap *map, void *mem)
 {
-	if (WARN_ON_ONCE(PAGE_ALIGN(ring->len) != map->len))
-		return;
 	mutex_lock(&map->lock);
-	map->mem = ring->hdr;
+	map->mem = mem;
 	mutex_unlock(&map->lock);
 }
 
-struct sroce_mmap *sroce_mmap_add(struct sroce_ucontext *uctx,
-				  const struct sroce_ring *ring,
-				  struct sroce_ring_info *info)
+void sroce_mmap_open(struct sroce_mmap *map, const struct sroce_ring *ring)
 {
-	struct sroce_mmap *map;
-
-	map = sroce_mmap_reserve(uctx, sroce_ring_entries(ring), ring->stride,
-				 info);
-	if (!IS_ERR(map))
-		sroce_mmap_open(map, ring);
-	return map;
+	if (!WARN_ON_ONCE(PAGE_ALIGN(ring->len) != map->len))
+		sroce_mmap_set(map, ring->hdr);
 }
 
 struct sroce_mmap *sroce_mmap_add_pair(struct sroce_ucontext *uctx,
@@ -108,19 +99,24 @@ struct sroce_mmap *sroce_mmap_add_pair(struct sroce_ucontext *uctx,
 	if (b_info)
 		sroce_mmap_info(map, sroce_ring_entries(b), b->stride, a->len,
 				b_info);
-	mutex_lock(&map->lock);
-	map->mem = a->hdr;
-	mutex_unlock(&map->lock);
+	sroce_mmap_set(map, a->hdr);
 	return map;
+}
+
+struct sroce_mmap *sroce_mmap_add(struct sroce_ucontext *uctx,
+				  const struct sroce_ring *ring,
+				  struct sroce_ring_info *info)
+{
+	const struct sroce_ring none = {};
+
+	return sroce_mmap_add_pair(uctx, ring, &none, info, NULL);
 }
 
 void sroce_mmap_remove(struct sroce_mmap *map)
 {
 	if (!map)
 		return;
-	mutex_lock(&map->lock);
-	map->mem = NULL;
-	mutex_unlock(&map->lock);
+	sroce_mmap_set(map, NULL);
 	rdma_user_mmap_entry_remove(&map->entry);
 }
 
