@@ -55,6 +55,9 @@ for name in x rxe7 mlx5_0 "sroce-0.1" a23456789012345678901234567890123456789012
 done
 expect "a device for the next tests" link_add $A $DEV_A
 refuse "the same name twice" in_ns $A rdma link add $DEV_A type "$DRIVER" netdev veth0
+refuse "the name of another netdev's device" in_ns $B rdma link add $DEV_A type "$DRIVER" netdev veth0
+[ "$DRIVER" != sroce ] || grep -q "File exists" "$TMP/out"
+result $? "it is said that the name exists"
 refuse "a second device on one netdev" in_ns $A rdma link add ${DEV_A}x type "$DRIVER" netdev veth0
 refuse "a netdev that is not there" in_ns $A rdma link add ${DEV_A}x type "$DRIVER" netdev nothere
 expect "rename" in_ns $A rdma dev set $DEV_A name renamed

@@ -355,7 +355,8 @@ static int sroce_device_register(struct sroce_device *dev, const char *name,
 		ib_dealloc_device(&dev->ibdev);
 	else
 		sroce_device_catch_up(ndev);
-	return err;
+	/* the core's word for a name in use */
+	return err == -ENFILE ? -EEXIST : err;
 }
 
 /* Two at a time would both find that the netdev has no device yet */
