@@ -148,12 +148,18 @@ link_add() {
 
 link_del() { limit 20 in_ns "$1" rdma link del "$2"; }
 
+# A device that goes with its netdev, and that with a namespace, has its name for a moment longer.
+device_up() {
+	wait_for 20 limit 20 in_ns "$1" rdma link add "$2" type "$DRIVER" netdev veth0 && wait_gids "$1" "$2" veth0 ||
+		bail "no device $2: $(in_ns "$1" rdma link add "$2" type "$DRIVER" netdev veth0 2>&1)"
+}
+
 # devices_up [MTU] : two hosts, two devices
 devices_up() {
 	driver_load
 	hosts_up "$@"
-	link_add $A $DEV_A || bail "no device $DEV_A"
-	link_add $B $DEV_B || bail "no device $DEV_B"
+	device_up $A $DEV_A
+	device_up $B $DEV_B
 }
 
 hosts_down() {
