@@ -5,9 +5,9 @@
  * Go-back-N repeats everything behind a loss, so the window should be no larger
  * than the path needs: it starts small, and doubles per round trip while it is
  * what holds the sender back and the round trip has not grown, that is, while
- * packets do not queue. A loss halves it, down to a size that still makes whole
- * trains. (Round trip against its minimum: as TCP Vegas, Brakmo and Peterson
- * 1995.)
+ * packets do not queue. A loss halves it, and from there it grows slowly: where
+ * losses are frequent a large window is mostly sent in vain. (Round trip against
+ * its minimum: as TCP Vegas, Brakmo and Peterson 1995.)
  */
 #include <linux/ktime.h>
 
@@ -15,12 +15,21 @@
 
 #define SROCE_WINDOW_START (256 * 1024)
 #define SROCE_WINDOW_MOST (16 * 1024 * 1024)
+#define SROCE_WINDOW_LEAST_PACKETS 16
+
+/* After a round trip that says that there is room for more */
+static u32 sroce_window_larger(const struct sroce_requester *req)
+{
+	if (req->window < req->rtt.threshold)
+		return 2 * req->window;
+	return req->window + max_t(u32, SROCE_TRAIN_STUMP, req->window / 8);
+}
 
 static void sroce_window_set(struct sroce_qp *qp, u32 packets)
 {
 	struct sroce_requester *req = &qp->req;
 
-	req->window = clamp_t(u32, packets, SROCE_TRAIN_PACKETS,
+	req->window = clamp_t(u32, packets, SROCE_WINDOW_LEAST_PACKETS,
 			      SROCE_WINDOW_MOST / qp->mtu);
 	/* What is on a long path may all be in the stack: netem, a slow link */
 	req->half.txq.limit = max_t(u32, SROCE_TXQ_BYTES,
@@ -30,6 +39,7 @@ static void sroce_window_set(struct sroce_qp *qp, u32 packets)
 void sroce_window_init(struct sroce_qp *qp)
 {
 	memset(&qp->req.rtt, 0, sizeof(qp->req.rtt));
+	qp->req.rtt.threshold = U32_MAX;
 	sroce_window_set(qp, SROCE_WINDOW_START / qp->mtu);
 }
 
@@ -57,7 +67,7 @@ void sroce_window_acked(struct sroce_qp *qp)
 	if (!rtt->min || ns < rtt->min)
 		rtt->min = ns;
 	if (rtt->limited && ns < 2 * rtt->min)
-		sroce_window_set(qp, 2 * qp->req.window);
+		sroce_window_set(qp, sroce_window_larger(&qp->req));
 }
 
 void sroce_window_lost(struct sroce_qp *qp)
@@ -65,4 +75,5 @@ void sroce_window_lost(struct sroce_qp *qp)
 	/* A repeated packet's ACK says nothing about the time it took */
 	qp->req.rtt.at = 0;
 	sroce_window_set(qp, qp->req.window / 2);
+	qp->req.rtt.threshold = qp->req.window;
 }
