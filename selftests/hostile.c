@@ -85,9 +85,13 @@ static int get_context(int fd, const void *in, size_t in_len, struct sroce_alloc
 {
 	struct ib_uverbs_get_context cmd = {};
 	struct ib_uverbs_get_context_resp resp;
-
-	return issue(fd, &(struct command){
+	int rc = issue(fd, &(struct command){
 		IB_USER_VERBS_CMD_GET_CONTEXT, &cmd, sizeof(cmd), in, in_len, &resp, sizeof(resp), out, out_len });
+
+	/* nobody reads the events */
+	if (!rc)
+		close(resp.async_fd);
+	return rc;
 }
 
 static uint32_t alloc_pd(int fd)
