@@ -14,6 +14,7 @@ static void place(struct sroce_ring *ring, void *base,
 {
 	uint8_t *hdr = (uint8_t *)base + info->start;
 
+	ring->map = base;
 	ring->hdr = (struct sroce_ring_hdr *)hdr;
 	ring->entries = hdr + SROCE_RING_ENTRIES_OFFSET;
 	ring->nr_entries = info->entries;
@@ -52,7 +53,7 @@ void sroce_ring_share(struct sroce_ring *ring, const struct sroce_ring *first,
 {
 	*ring = (struct sroce_ring){};
 	if (info->entries)
-		place(ring, first->hdr, info);
+		place(ring, first->map, info);
 }
 
 void sroce_ring_unmap(struct sroce_ring *ring)
@@ -60,7 +61,7 @@ void sroce_ring_unmap(struct sroce_ring *ring)
 	if (!ring->map_len)
 		return;
 
-	ibv_dofork_range(ring->hdr, ring->map_len);
-	munmap(ring->hdr, ring->map_len);
+	ibv_dofork_range(ring->map, ring->map_len);
+	munmap(ring->map, ring->map_len);
 	*ring = (struct sroce_ring){};
 }

@@ -21,6 +21,7 @@ struct ibv_context;
 struct sroce_ring {
 	struct sroce_ring_hdr *hdr;
 	uint8_t *entries;
+	void *map;		/* where its mapping begins */
 	size_t map_len;		/* 0: in another ring's mapping */
 	uint32_t nr_entries;	/* 0: this queue does not exist */
 	uint32_t stride;

@@ -74,7 +74,7 @@ struct sroce_ring_hdr {
 /*
  * Where a ring is: mmap() it on the command fd with this offset and length; the
  * header is @start bytes from the beginning, a multiple of 64. The two queues
- * of a QP are in one mapping.
+ * of a QP are in one mapping, and other QPs of the same process may be, too.
  */
 struct sroce_ring_info {
 	__aligned_u64 mmap_offset;

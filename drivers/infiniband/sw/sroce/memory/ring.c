@@ -61,18 +61,54 @@ static void *alloc_memory(size_t len)
 	return (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
 }
 
+/* A page may be several rings' */
 static void free_memory(void *addr)
 {
 	if (is_vmalloc_addr(addr))
 		vfree(addr);
 	else
-		free_page((unsigned long)addr);
+		put_page(virt_to_page(addr));
 }
 
-struct page *sroce_ring_page(void *hdr, size_t off)
+struct page *sroce_ring_page(void *mem, size_t off)
 {
-	return is_vmalloc_addr(hdr) ? vmalloc_to_page(hdr + off) :
-				      virt_to_page(hdr + off);
+	return is_vmalloc_addr(mem) ? vmalloc_to_page(mem + off) :
+				      virt_to_page(mem + off);
+}
+
+static int pool_refill(struct sroce_ring_pool *pool)
+{
+	struct page *page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+
+	if (!page)
+		return -ENOMEM;
+	if (pool->page)
+		put_page(pool->page);
+	pool->page = page;
+	pool->used = 0;
+	return 0;
+}
+
+static void *pool_alloc(struct sroce_ring_pool *pool, size_t len)
+{
+	void *addr = NULL;
+
+	mutex_lock(&pool->lock);
+	if ((pool->page && len <= PAGE_SIZE - pool->used) ||
+	    !pool_refill(pool)) {
+		get_page(pool->page);
+		addr = page_address(pool->page) + pool->used;
+		pool->used += len;
+	}
+	mutex_unlock(&pool->lock);
+	return addr;
+}
+
+void sroce_ring_pool_drop(struct sroce_ring_pool *pool)
+{
+	if (pool->page)
+		put_page(pool->page);
+	pool->page = NULL;
 }
 
 /* Bytes, 0 when that does not fit into an int */
@@ -99,11 +135,18 @@ int sroce_ring_shape(struct sroce_ring *r, u32 entries, u32 entry_size)
 	return r->len ? 0 : -EINVAL;
 }
 
-int sroce_ring_alloc_pair(struct sroce_ring *a, struct sroce_ring *b)
+int sroce_ring_alloc_pair(struct sroce_ring *a, struct sroce_ring *b,
+			  struct sroce_ring_pool *pool)
 {
-	if (a->len + b->len > INT_MAX - PAGE_SIZE)
+	size_t len = a->len + b->len;
+
+	if (len > INT_MAX - PAGE_SIZE)
 		return -EINVAL;
-	a->hdr = alloc_memory(PAGE_ALIGN(a->len + b->len));
+	/* A larger one would leave the rest of a page to nobody */
+	if (pool && len <= PAGE_SIZE / 2)
+		a->hdr = pool_alloc(pool, len);
+	else
+		a->hdr = alloc_memory(PAGE_ALIGN(len));
 	if (!a->hdr)
 		return -ENOMEM;
 	if (b->len)
@@ -125,7 +168,7 @@ int sroce_ring_alloc(struct sroce_ring *r, u32 entries, u32 entry_size)
 	int err;
 
 	err = sroce_ring_shape(r, entries, entry_size);
-	return err ?: sroce_ring_alloc_pair(r, &none);
+	return err ?: sroce_ring_alloc_pair(r, &none, NULL);
 }
 
 void sroce_ring_free(struct sroce_ring *r)

@@ -8,13 +8,15 @@
 #ifndef SROCE_MEMORY_RING_H
 #define SROCE_MEMORY_RING_H
 
+#include <linux/mm.h>
+#include <linux/mutex.h>
 #include <linux/types.h>
 #include <asm/barrier.h>
 #include <rdma/sroce-abi.h>
 
 /**
  * struct sroce_ring - one shared queue
- * @hdr: shared header, page aligned
+ * @hdr: shared header; page aligned, but for one from a pool
  * @mask: number of entries - 1
  * @stride: bytes from one entry to the next
  * @index: private copy of the index that the kernel owns: what it has
@@ -28,6 +30,32 @@ struct sroce_ring {
 	u32 index;
 	size_t len;
 };
+
+/**
+ * struct sroce_ring_pool - a page of which small rings get a piece each
+ * @lock: protects the rest
+ * @page: held here and by each ring that is in it
+ * @used: bytes given away; what a ring leaves is not given to another one
+ *
+ * A pool belongs to one open of the device: who may map one of its rings may map
+ * all of them.
+ */
+struct sroce_ring_pool {
+	struct mutex lock; /* see above */
+	struct page *page;
+	u32 used;
+};
+
+/* A new pool is empty */
+static inline void sroce_ring_pool_init(struct sroce_ring_pool *pool)
+{
+	mutex_init(&pool->lock);
+	pool->page = NULL;
+	pool->used = 0;
+}
+
+/* No ring will be made of it any more; those that were stay */
+void sroce_ring_pool_drop(struct sroce_ring_pool *pool);
 
 /**
  * sroce_ring_alloc() - make a ring
@@ -57,19 +85,27 @@ int sroce_ring_shape(struct sroce_ring *r, u32 entries, u32 entry_size);
  * sroce_ring_alloc_pair() - make two rings in one piece of memory
  * @a: ring with a shape
  * @b: the same, directly behind @a; or a zeroed one, which is not made
+ * @pool: of the process they are for, or NULL when no process will map them
  *
- * Most queue pairs are small: both queues fit into one page.
+ * Most queue pairs are small: several of them fit into one page.
  *
  * Context: process.
  * Return: 0, -EINVAL when the size overflows, or -ENOMEM.
  */
-int sroce_ring_alloc_pair(struct sroce_ring *a, struct sroce_ring *b);
+int sroce_ring_alloc_pair(struct sroce_ring *a, struct sroce_ring *b,
+			  struct sroce_ring_pool *pool);
 
 /* Free what sroce_ring_alloc_pair() has made, or has not */
 void sroce_ring_free_pair(struct sroce_ring *a, struct sroce_ring *b);
 
-/* The page of a ring (or pair, of the first one) that has byte @off in it */
-struct page *sroce_ring_page(void *hdr, size_t off);
+/* The page that is @off bytes behind an address in a ring's memory */
+struct page *sroce_ring_page(void *mem, size_t off);
+
+/* Bytes from the beginning of the page that a ring begins in */
+static inline u32 sroce_ring_start(const struct sroce_ring *r)
+{
+	return offset_in_page(r->hdr);
+}
 
 /**
  * sroce_ring_free() - drop the kernel's hold on a ring

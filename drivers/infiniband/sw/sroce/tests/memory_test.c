@@ -1455,7 +1455,7 @@ static void ring_pairs(struct kunit *test)
 
 		KUNIT_ASSERT_EQ(test, sroce_ring_shape(&a, entries[i][0], 96), 0);
 		KUNIT_ASSERT_EQ(test, sroce_ring_shape(&b, entries[i][1], 32), 0);
-		KUNIT_ASSERT_EQ(test, sroce_ring_alloc_pair(&a, &b), 0);
+		KUNIT_ASSERT_EQ(test, sroce_ring_alloc_pair(&a, &b, NULL), 0);
 		KUNIT_EXPECT_TRUE(test, PAGE_ALIGNED(a.hdr));
 		last = sroce_ring_entry(&a, a.mask) + a.stride;
 		KUNIT_EXPECT_TRUE(test, last <= (void *)b.hdr);
@@ -1469,6 +1469,61 @@ static void ring_pairs(struct kunit *test)
 		KUNIT_EXPECT_NULL(test, a.hdr);
 		KUNIT_EXPECT_NULL(test, b.hdr);
 	}
+}
+
+static void ring_pool_alloc(struct kunit *test, struct sroce_ring_pool *pool,
+			    struct sroce_ring r[2], u32 entries)
+{
+	KUNIT_ASSERT_EQ(test, sroce_ring_shape(&r[0], entries, 96), 0);
+	KUNIT_ASSERT_EQ(test, sroce_ring_shape(&r[1], entries, 32), 0);
+	KUNIT_ASSERT_EQ(test, sroce_ring_alloc_pair(&r[0], &r[1], pool), 0);
+}
+
+/* Small pairs share pages and nothing else; the pages live as long as one of them */
+static void ring_pool(struct kunit *test)
+{
+	struct sroce_ring r[8][2] = {};
+	struct sroce_ring_pool pool;
+	size_t len;
+	int i, shared = 0;
+
+	sroce_ring_pool_init(&pool);
+	for (i = 0; i < ARRAY_SIZE(r); i++) {
+		ring_pool_alloc(test, &pool, r[i], 4);
+		len = r[i][0].len + r[i][1].len;
+		KUNIT_EXPECT_NULL(test, memchr_inv(r[i][0].hdr, 0, len));
+		KUNIT_EXPECT_LE(test, sroce_ring_start(&r[i][0]) + len, PAGE_SIZE);
+		memset(r[i][0].hdr, i + 1, len);
+		shared += sroce_ring_start(&r[i][0]) != 0;
+	}
+	KUNIT_EXPECT_GT(test, shared, 0);
+	for (i = 0; i < ARRAY_SIZE(r); i++) {
+		len = r[i][0].len + r[i][1].len;
+		KUNIT_EXPECT_NULL(test, memchr_inv(r[i][0].hdr, i + 1, len));
+	}
+	/* in another order than they were made, and the pool in between */
+	for (i = 1; i <= ARRAY_SIZE(r); i++) {
+		if (i == 4)
+			sroce_ring_pool_drop(&pool);
+		sroce_ring_free_pair(&r[i * 3 % 8][0], &r[i * 3 % 8][1]);
+	}
+}
+
+static void ring_pool_large(struct kunit *test)
+{
+	struct sroce_ring r[3][2] = {};
+	struct sroce_ring_pool pool;
+	int i;
+
+	sroce_ring_pool_init(&pool);
+	ring_pool_alloc(test, &pool, r[0], 1);
+	ring_pool_alloc(test, &pool, r[1], 256);
+	ring_pool_alloc(test, &pool, r[2], 1);
+	KUNIT_EXPECT_TRUE(test, PAGE_ALIGNED(r[1][0].hdr));
+	KUNIT_EXPECT_PTR_EQ(test, sroce_ring_page(r[0][0].hdr, 0), sroce_ring_page(r[2][0].hdr, 0));
+	sroce_ring_pool_drop(&pool);
+	for (i = 0; i < ARRAY_SIZE(r); i++)
+		sroce_ring_free_pair(&r[i][0], &r[i][1]);
 }
 
 static void ring_too_big(struct kunit *test)
@@ -1584,6 +1639,8 @@ static struct kunit_case memory_cases[] = {
 	KUNIT_CASE(demand_loses),
 	KUNIT_CASE(ring_sizes),
 	KUNIT_CASE(ring_pairs),
+	KUNIT_CASE(ring_pool),
+	KUNIT_CASE(ring_pool_large),
 	KUNIT_CASE(ring_too_big),
 	KUNIT_CASE(ring_indices),
 	KUNIT_CASE(ring_progress),

@@ -44,7 +44,7 @@ static void club_join(struct club *c, int i)
 	};
 
 	c->ibqp[i].pd = &s->pd;
-	c->qp[i] = sroce_qp_create(&s->port, &c->ibqp[i], &init, NULL);
+	c->qp[i] = sroce_qp_create(&s->port, &c->ibqp[i], &init, NULL, NULL);
 	KUNIT_ASSERT_FALSE(c->p->test, IS_ERR(c->qp[i]));
 	c->ibqp[i].qp_num = c->qp[i]->qpn;
 	club_ready(c->qp[i]);

@@ -243,7 +243,7 @@ static void side_make_qp(struct side *s)
 	s->ibqp.qp_type = init.qp_type;
 	s->ibqp.event_handler = side_event;
 	s->ibqp.qp_context = s;
-	qp = sroce_qp_create(&s->port, &s->ibqp, &init, NULL);
+	qp = sroce_qp_create(&s->port, &s->ibqp, &init, NULL, NULL);
 	KUNIT_ASSERT_FALSE(s->pair->test, IS_ERR(qp));
 	s->qp = qp;
 	s->ibqp.qp_num = qp->qpn;

@@ -218,7 +218,8 @@ static struct sroce_qp *sroce_qp_alloc(struct sroce_port *port,
 }
 
 struct sroce_qp *sroce_qp_create(struct sroce_port *port, struct ib_qp *ibqp,
-				 struct ib_qp_init_attr *init, void *owner)
+				 struct ib_qp_init_attr *init, void *owner,
+				 struct sroce_ring_pool *pool)
 {
 	struct sroce_qp *qp = sroce_qp_alloc(port, ibqp, init, owner);
 	int err;
@@ -229,7 +230,8 @@ struct sroce_qp *sroce_qp_create(struct sroce_port *port, struct ib_qp *ibqp,
 	if (!err)
 		err = sroce_alloc_rq(qp, &init->cap);
 	if (!err)
-		err = sroce_ring_alloc_pair(&qp->req.ring, &qp->resp.ring);
+		err = sroce_ring_alloc_pair(&qp->req.ring, &qp->resp.ring,
+					    pool);
 	if (!err)
 		err = sroce_qp_publish(qp);
 	if (err) {

@@ -466,6 +466,7 @@ static inline u16 sroce_qp_pkey(const struct sroce_qp *qp)
  * @init: as given to ib_create_qp(); caps were checked and are updated to
  *	what was granted; completion queues and SRQ are of this device
  * @owner: user context whose doorbell may ring it; NULL for a kernel user
+ * @pool: that context's, for its rings; NULL for a kernel user
  *
  * The type is IB_QPT_RC, IB_QPT_UC, IB_QPT_UD, IB_QPT_GSI, IB_QPT_XRC_INI or
  * IB_QPT_XRC_TGT. The QP is in the number table and answers sroce_qp_find() from
@@ -475,7 +476,8 @@ static inline u16 sroce_qp_pkey(const struct sroce_qp *qp)
  * Return: the QP with one reference, or an ERR_PTR.
  */
 struct sroce_qp *sroce_qp_create(struct sroce_port *port, struct ib_qp *ibqp,
-				 struct ib_qp_init_attr *init, void *owner);
+				 struct ib_qp_init_attr *init, void *owner,
+				 struct sroce_ring_pool *pool);
 
 /**
  * sroce_qp_flush() - move a QP to ERR and complete what its rings hold

@@ -20,7 +20,7 @@
  * struct sroce_mmap - one ring that may be mapped
  * @entry: in the core's table of offsets
  * @lock: protects @mem; taken with the mmap lock held
- * @mem: the ring's memory, NULL when there is nothing to map
+ * @mem: the ring's pages, NULL when there is nothing to map
  * @len: its bytes
  */
 struct sroce_mmap {
@@ -91,15 +91,17 @@ struct sroce_mmap *sroce_mmap_add_pair(struct sroce_ucontext *uctx,
 				       struct sroce_ring_info *a_info,
 				       struct sroce_ring_info *b_info)
 {
-	struct sroce_mmap *map = sroce_mmap_new(uctx, a->len + b->len);
+	u32 start = sroce_ring_start(a);
+	struct sroce_mmap *map;
 
+	map = sroce_mmap_new(uctx, start + a->len + b->len);
 	if (IS_ERR(map))
 		return map;
-	sroce_mmap_info(map, sroce_ring_entries(a), a->stride, 0, a_info);
+	sroce_mmap_info(map, sroce_ring_entries(a), a->stride, start, a_info);
 	if (b_info)
-		sroce_mmap_info(map, sroce_ring_entries(b), b->stride, a->len,
-				b_info);
-	sroce_mmap_set(map, a->hdr);
+		sroce_mmap_info(map, sroce_ring_entries(b), b->stride,
+				start + a->len, b_info);
+	sroce_mmap_set(map, (void *)a->hdr - start);
 	return map;
 }
 

@@ -172,7 +172,8 @@ int sroce_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	mutex_init(&obj->lock);
 	INIT_LIST_HEAD(&obj->mcasts);
 	obj->qp = sroce_qp_create(&dev->port, ibqp, init,
-				  uctx ? uctx->doorbell : NULL);
+				  uctx ? uctx->doorbell : NULL,
+				  uctx ? &uctx->pool : NULL);
 	if (IS_ERR(obj->qp))
 		return PTR_ERR(obj->qp);
 	ibqp->qp_num = obj->qp->qpn;

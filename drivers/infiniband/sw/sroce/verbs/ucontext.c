@@ -72,6 +72,7 @@ int sroce_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 		return -EINVAL;
 	/* it has come to another network namespace, and goes on there */
 	clear_bit(0, &to_sroce_device(ibuc->device)->abandoned);
+	sroce_ring_pool_init(&uctx->pool);
 	uctx->doorbell = sroce_doorbell_create();
 	if (!uctx->doorbell)
 		return -ENOMEM;
@@ -84,7 +85,10 @@ int sroce_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 /* All objects of the context are gone */
 void sroce_dealloc_ucontext(struct ib_ucontext *ibuc)
 {
-	sroce_doorbell_close(to_sroce_ucontext(ibuc)->doorbell);
+	struct sroce_ucontext *uctx = to_sroce_ucontext(ibuc);
+
+	sroce_ring_pool_drop(&uctx->pool);
+	sroce_doorbell_close(uctx->doorbell);
 }
 
 /*

@@ -25,10 +25,12 @@ struct sroce_mr;
  * @ibuc: what ib_core knows
  * @doorbell: what the doorbell file and the QPs point to; lives on as long as
  *	the file is open
+ * @pool: the rings of its QPs
  */
 struct sroce_ucontext {
 	struct ib_ucontext ibuc;
 	struct sroce_doorbell *doorbell;
+	struct sroce_ring_pool pool;
 };
 
 struct sroce_pd {
