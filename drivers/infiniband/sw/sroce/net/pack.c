@@ -31,6 +31,7 @@
  * @txq: who pays
  * @net: namespace, valid as long as bottom halves are off
  * @room: bytes that it may still take
+ * @crc: ICRC state after the headers in front of the first packet
  * @size: of the first packet
  * @id: IPv4 identification of the first packet
  * @segs: packets in it
@@ -43,6 +44,7 @@ struct sroce_pack {
 	struct sroce_txq *txq;
 	struct net *net;
 	u32 room;
+	u32 crc;
 	u16 size;
 	u16 id;
 	u16 segs;
@@ -288,8 +290,8 @@ static void *sroce_pack_room(struct sk_buff *skb, u32 size)
 	return sroce_pack_frag(skb, size);
 }
 
-/* CRC state after the headers that the packet has when it is alone */
-static u32 sroce_pack_icrc_start(struct sk_buff *skb, u32 size)
+/* CRC state after the headers of the next packet, if it was alone */
+static u32 sroce_pack_icrc_headers(struct sk_buff *skb, u32 size)
 {
 	const struct sroce_pack *p = sroce_pack(skb);
 	struct udphdr *uh = udp_hdr(skb);
@@ -302,6 +304,22 @@ static u32 sroce_pack_icrc_start(struct sk_buff *skb, u32 size)
 	ip_hdr(skb)->tot_len = htons(sizeof(struct iphdr) + sizeof(*uh) + size);
 	ip_hdr(skb)->id = htons(p->id + p->segs);
 	return sroce_icrc_ipv4(ip_hdr(skb), uh);
+}
+
+/* That of a packet as large as the first one follows from the first one's */
+static u32 sroce_pack_icrc_start(struct sk_buff *skb, u32 size)
+{
+	struct sroce_pack *p = sroce_pack(skb);
+	u16 id = p->id + p->segs;
+	u32 crc;
+
+	if (p->segs && size == p->size)
+		return p->path->ipv4 ? sroce_icrc_ipv4_id(p->crc, p->id ^ id) :
+				       p->crc;
+	crc = sroce_pack_icrc_headers(skb, size);
+	if (!p->segs)
+		p->crc = crc;
+	return crc;
 }
 
 static void sroce_pack_icrc(struct sk_buff *skb, void *pkt, u32 size)

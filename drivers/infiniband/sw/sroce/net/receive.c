@@ -38,6 +38,8 @@
  * @stride: bytes of each packet but the last
  * @k: number of the current packet, from 1
  * @id: IPv4 identification of the first one
+ * @crc: ICRC state after headers with @id, in front of @crc_len bytes
+ * @crc_len: 0 as long as there is none
  * @fixed_id: all packets have the same identification
  * @ipv4: it is IPv4
  * @train: there is more than one packet
@@ -59,6 +61,8 @@ struct sroce_skb_rx {
 	u32 left;
 	u32 stride;
 	u32 k;
+	u32 crc;
+	u32 crc_len;
 	u16 id;
 	bool fixed_id;
 	bool ipv4;
@@ -82,30 +86,48 @@ static void sroce_rx_count(const struct sroce_skb_rx *r, enum sroce_counter id)
 /* --- one packet ----------------------------------------------------------- */
 
 /* CRC state after the headers that the packet has by itself */
+static u32 sroce_rx_icrc_ipv4(struct sroce_skb_rx *r, u32 len)
+{
+	u16 id = r->id + (r->fixed_id ? 0 : r->k - 1);
+
+	r->ip4.tot_len = htons(sizeof(r->ip4) + sizeof(r->udp) + len);
+	r->ip4.id = htons(id);
+	if (len != r->crc_len) {
+		r->crc = sroce_icrc_ipv4_id(sroce_icrc_ipv4(&r->ip4, &r->udp),
+					    id ^ r->id);
+		r->crc_len = len;
+	}
+	return sroce_icrc_ipv4_id(r->crc, id ^ r->id);
+}
+
+static u32 sroce_rx_icrc_ipv6(struct sroce_skb_rx *r, u32 len)
+{
+	r->ip6.payload_len = r->udp.len;
+	if (len != r->crc_len) {
+		r->crc = sroce_icrc_ipv6(&r->ip6, &r->udp);
+		r->crc_len = len;
+	}
+	return r->crc;
+}
+
 static u32 sroce_rx_icrc_start(struct sroce_skb_rx *r, u32 len)
 {
 	r->udp.len = htons(sizeof(r->udp) + len);
-	if (!r->ipv4) {
-		r->ip6.payload_len = r->udp.len;
-		return sroce_icrc_ipv6(&r->ip6, &r->udp);
-	}
-	r->ip4.tot_len = htons(sizeof(r->ip4) + sizeof(r->udp) + len);
-	r->ip4.id = htons(r->id + (r->fixed_id ? 0 : r->k - 1));
-	return sroce_icrc_ipv4(&r->ip4, &r->udp);
+	return r->ipv4 ? sroce_rx_icrc_ipv4(r, len) : sroce_rx_icrc_ipv6(r, len);
 }
 
-/* @hdr: the first @hlen bytes of the packet, in one piece */
-static bool sroce_rx_icrc_ok(struct sroce_skb_rx *r, const u8 *hdr, u32 hlen,
-			     u32 len)
+/* @hdr: the beginning of the packet, its BTH in one piece */
+static bool sroce_rx_icrc_ok(struct sroce_skb_rx *r, const u8 *hdr, u32 len)
 {
 	struct bvec_iter bi = { .bi_size = len };
 	struct bio_vec part;
+	u32 crc, n = SROCE_BTH_LEN;
 	__le32 icrc;
-	u32 crc;
 
-	hlen = min_t(u32, hlen, len - SROCE_ICRC_LEN);
-	crc = sroce_icrc_bth(sroce_rx_icrc_start(r, len), hdr, hlen);
-	bvec_iter_advance(r->bv, &bi, hlen);
+	if (hdr != r->hdr)
+		n = min_t(u32, r->bv[0].bv_len, len - SROCE_ICRC_LEN);
+	crc = sroce_icrc_bth(sroce_rx_icrc_start(r, len), hdr, n);
+	bvec_iter_advance(r->bv, &bi, n);
 	while (bi.bi_size > SROCE_ICRC_LEN) {
 		part = mp_bvec_iter_bvec(r->bv, bi);
 		part.bv_len = min_t(u32, part.bv_len,
@@ -123,14 +145,14 @@ static bool sroce_rx_icrc_ok(struct sroce_skb_rx *r, const u8 *hdr, u32 hlen,
  * not (RFC 6864 lets DF packets keep it), and keeps only the first one's.
  */
 static bool sroce_rx_icrc_ok_any_id(struct sroce_skb_rx *r, const u8 *hdr,
-				    u32 hlen, u32 len)
+				    u32 len)
 {
-	if (sroce_rx_icrc_ok(r, hdr, hlen, len))
+	if (sroce_rx_icrc_ok(r, hdr, len))
 		return true;
 	if (!r->ipv4 || r->k != 2)
 		return false;
 	r->fixed_id = true;
-	if (sroce_rx_icrc_ok(r, hdr, hlen, len))
+	if (sroce_rx_icrc_ok(r, hdr, len))
 		return true;
 	r->fixed_id = false;
 	return false;
@@ -208,7 +230,7 @@ static bool sroce_rx_packet(struct sroce_skb_rx *r, u32 pos, u32 len)
 		return false;
 	}
 	hdr = sroce_rx_header(r, hlen);
-	if (!sroce_rx_icrc_ok_any_id(r, hdr, hlen, len)) {
+	if (!sroce_rx_icrc_ok_any_id(r, hdr, len)) {
 		sroce_rx_count(r, SROCE_CNT_RX_ICRC_ENCAPSULATED);
 		return false;
 	}

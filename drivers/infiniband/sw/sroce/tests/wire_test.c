@@ -279,6 +279,22 @@ static u32 crc_by_bits(u32 crc, const u8 *p, size_t len)
 	return crc;
 }
 
+/* The state for another identification is what the whole header gives */
+static void icrc_other_id(struct kunit *test)
+{
+	static const u16 changes[] = { 0, 1, 2, 0x80, 0xff, 0x100, 0x1234, 0x8000, 0xffff };
+	struct iphdr ip = { .version = 4, .ihl = 5, .id = htons(0xbeef), .tot_len = htons(1088) };
+	struct udphdr udp = { .dest = htons(4791), .len = htons(1068) };
+	u32 crc = sroce_icrc_ipv4(&ip, &udp);
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(changes); i++) {
+		ip.id = htons(0xbeef ^ changes[i]);
+		KUNIT_EXPECT_EQ_MSG(test, sroce_icrc_ipv4_id(crc, changes[i]), sroce_icrc_ipv4(&ip, &udp),
+				    "change %#x", changes[i]);
+	}
+}
+
 /* The fast code of each kernel has its own borders: all lengths, unaligned */
 static void icrc_lengths(struct kunit *test)
 {
@@ -764,6 +780,7 @@ static struct kunit_case wire_cases[] = {
 	KUNIT_CASE_PARAM(vector_icrc, wire_vector_gen_params),
 	KUNIT_CASE_PARAM(vector_icrc_mask, wire_vector_gen_params),
 	KUNIT_CASE(icrc_states),
+	KUNIT_CASE(icrc_other_id),
 	KUNIT_CASE(icrc_lengths),
 	KUNIT_CASE(psn_arithmetic),
 	KUNIT_CASE(psn_consumption),

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <linux/crc32poly.h>
 #include <linux/in.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
@@ -36,6 +37,31 @@ u32 sroce_icrc_ipv4(const struct iphdr *ip, const struct udphdr *udp)
 	return crc32_of(ICRC_SEED, &masked, sizeof(masked));
 }
 
+/* What a byte of the identification contributes, by its place and value */
+static u32 id_table[2][256] __ro_after_init;
+
+u32 sroce_icrc_ipv4_id(u32 crc, u16 change)
+{
+	return crc ^ id_table[0][change >> 8] ^ id_table[1][change & 0xff];
+}
+
+static void fill_id_table(void)
+{
+	u8 headers[sizeof(struct iphdr) + sizeof(struct udphdr)] = {};
+	int place, value;
+
+	for (place = 0; place < 2; place++) {
+		u8 *byte = headers + offsetof(struct iphdr, id) + place;
+
+		for (value = 0; value < 256; value++) {
+			*byte = value;
+			id_table[place][value] = crc32_of(0, headers,
+							  sizeof(headers));
+		}
+		*byte = 0;
+	}
+}
+
 /* Traffic class and flow label: all of the first word but the version */
 static void mask_ipv6(struct ipv6hdr *ip)
 {
@@ -65,18 +91,34 @@ u32 sroce_icrc_grh(const struct ipv6hdr *grh)
 	return crc32_of(ICRC_SEED, &masked, sizeof(masked));
 }
 
+/* What of the state before a BTH becomes a value in its masked byte */
+static u32 mask_table[256] __ro_after_init;
+
+/* The state that becomes @crc by @bits of zeros */
+static u32 backwards(u32 crc, int bits)
+{
+	while (bits--)
+		crc = crc & BIT(31) ? (crc ^ CRC32_POLY_LE) << 1 | 1 : crc << 1;
+	return crc;
+}
+
+static void fill_mask_table(void)
+{
+	int value;
+
+	for (value = 0; value < 256; value++)
+		mask_table[value] = backwards(value, 8 * BTH_MASKED_BYTE);
+}
+
+/*
+ * Instead of a copy with the byte masked, the state is changed such that the
+ * byte as it is has the same effect: one run over the whole packet.
+ */
 u32 sroce_icrc_bth(u32 crc, const void *bth, u32 len)
 {
-	u8 masked[SROCE_BTH_LEN];
+	u8 change = 0xff ^ ((const u8 *)bth)[BTH_MASKED_BYTE];
 
-	memcpy(masked, bth, sizeof(masked));
-	masked[BTH_MASKED_BYTE] = 0xff;
-	crc = crc32_of(crc, masked, sizeof(masked));
-
-	/* Most packets are in the middle of a message and have only a BTH */
-	if (len == SROCE_BTH_LEN)
-		return crc;
-	return crc32_of(crc, bth + SROCE_BTH_LEN, len - SROCE_BTH_LEN);
+	return crc32_of(crc ^ mask_table[change], bth, len);
 }
 
 u32 sroce_icrc_data(u32 crc, const void *data, size_t len)
@@ -84,10 +126,14 @@ u32 sroce_icrc_data(u32 crc, const void *data, size_t len)
 	return crc32_of(crc, data, len);
 }
 
-int sroce_icrc_init(void)
+int __init sroce_icrc_init(void)
 {
 	engine = sroce_crc32_engine();
-	return PTR_ERR_OR_ZERO(engine);
+	if (IS_ERR(engine))
+		return PTR_ERR(engine);
+	fill_id_table();
+	fill_mask_table();
+	return 0;
 }
 
 void sroce_icrc_exit(void)

@@ -6,6 +6,7 @@
 #ifndef SROCE_WIRE_ICRC_H
 #define SROCE_WIRE_ICRC_H
 
+#include <linux/init.h>
 #include <linux/types.h>
 
 struct iphdr;
@@ -20,6 +21,18 @@ struct udphdr;
  * Return: running state for sroce_icrc_bth().
  */
 u32 sroce_icrc_ipv4(const struct iphdr *ip, const struct udphdr *udp);
+
+/**
+ * sroce_icrc_ipv4_id() - CRC state for another identification
+ * @crc: from sroce_icrc_ipv4()
+ * @change: the two identifications' bits that differ, in host order
+ *
+ * Packets of a train have the same headers but for the identification, and
+ * a CRC is linear: what a change of it does is the same for every header.
+ *
+ * Return: what sroce_icrc_ipv4() would say.
+ */
+u32 sroce_icrc_ipv4_id(u32 crc, u16 change);
 
 /**
  * sroce_icrc_ipv6() - CRC state after the masked IPv6 and UDP headers
@@ -72,7 +85,7 @@ static inline __le32 sroce_icrc_final(u32 crc)
  * crypto API's accelerated crc32 (see compat.h).
  * Return: 0 or a negative errno.
  */
-int sroce_icrc_init(void);
+int __init sroce_icrc_init(void);
 void sroce_icrc_exit(void);
 
 #endif
