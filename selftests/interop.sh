@@ -27,9 +27,9 @@ group() {
 
 beside_rxe_up
 name="server sroce, client rxe"
-watched "$name" talk "$name" $A $DEV_A $IP_A $B $DEV_B $IP_B
+watched "$name" 50 talk "$name" $A $DEV_A $IP_A $B $DEV_B $IP_B
 name="server rxe, client sroce"
-watched "$name" talk "$name" $B $DEV_B $IP_B $A $DEV_A $IP_A
+watched "$name" 50 talk "$name" $B $DEV_B $IP_B $A $DEV_A $IP_A
 group "from rxe to sroce" $A $IP_A $B $IP_B
 group "from sroce to rxe" $B $IP_B $A $IP_A
 ktap_end

@@ -43,7 +43,7 @@ all_of_it() {
 
 beside_rxe_up
 name="rxe asks sroce"
-watched "$name" all_of_it "$name" $A $DEV_A $IP_A $IP6_A sroce $B $DEV_B $IP_B $IP6_B rxe
+watched "$name" 200 all_of_it "$name" $A $DEV_A $IP_A $IP6_A sroce $B $DEV_B $IP_B $IP6_B rxe
 name="sroce asks rxe"
-watched "$name" all_of_it "$name" $B $DEV_B $IP_B $IP6_B rxe $A $DEV_A $IP_A $IP6_A sroce
+watched "$name" 200 all_of_it "$name" $B $DEV_B $IP_B $IP6_B rxe $A $DEV_A $IP_A $IP6_A sroce
 ktap_end

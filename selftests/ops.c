@@ -517,7 +517,7 @@ static bool srq_late(const struct test *t)
 	meet(true);
 	if (asks)
 		return meet(send_message(0, IBV_WR_SEND, 5000, 9));
-	usleep(100000);
+	usleep(20000);
 	expect_message(IBV_WR_SEND, 5000, 9);
 	return meet(take_message(0, IBV_WR_SEND, 5000, 9));
 }
