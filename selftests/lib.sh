@@ -214,7 +214,7 @@ gid_table() {
 		cd "/sys/class/infiniband/$0/ports/1" 2>/dev/null || exit
 		grep -sv 0000:0000:0000:0000:0000:0000:0000:0000 gids/* | sort -t / -k 2 -n |
 		while IFS=/: read -r _ i gid; do
-			type=$(cat "gid_attrs/types/$i" 2>/dev/null) && echo "$i $gid $type"
+			read -r type 2>/dev/null <"gid_attrs/types/$i" && echo "$i $gid $type"
 		done' "$2"
 }
 

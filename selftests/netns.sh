@@ -187,7 +187,7 @@ eventually "moved back: GIDs" has_all_gids $A $DEV_A veth0
 verify "moved back: new connections work" $IP_A $IP_B
 
 # where somebody else has the port there is no room for it
-in_ns $C python3 -c '
+ip netns exec $C python3 -c '
 import socket, time
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.bind(("0.0.0.0", 4791))
