@@ -185,6 +185,8 @@ CLIENT_NS=$A here "one VLAN, one host" $DEV_A $TOP_A
 CLIENT_NS=$A cm "one VLAN, one host: rdma_cm" $TOP_A $TOP_A
 
 hosts_up 9000
+# what makes /dev/net/tun where there is no udev
+modprobe -q tun
 "$TUNPAIR" t0 $A $B 2>"$TMP/out" &
 tunpair=$!
 if wait_for 3 ip -n $B link show t0; then
