@@ -214,7 +214,7 @@ gid_table() {
 		cd "/sys/class/infiniband/$0/ports/1" 2>/dev/null || exit
 		grep -sv 0000:0000:0000:0000:0000:0000:0000:0000 gids/* | sort -t / -k 2 -n |
 		while IFS=/: read -r _ i gid; do
-			type=$(cat "gid_attrs/types/$i" 2>/dev/null) && echo "$i $gid $type"
+			read -r type 2>/dev/null <"gid_attrs/types/$i" && echo "$i $gid $type"
 		done' "$2"
 }
 
@@ -358,8 +358,9 @@ listening() {
 }
 
 # run_pair SECONDS SERVER_NS SERVER CLIENT_NS CLIENT : two commands (strings) that talk to each other.
-# The server must exit 0 like the client; with FOREVER=1 it is one that never exits by itself.
-# Output is in $TMP/server and $TMP/client.
+# The server must exit 0 like the client; with FOREVER=1 it is one that never exits by itself. READY is a command that
+# succeeds when the server is ready for the client, if that is not when it listens. Output is in $TMP/server and
+# $TMP/client.
 run_pair() {
 	local start=$SECONDS status
 	run_pair_once "$@"
@@ -372,8 +373,7 @@ run_pair_once() {
 	local seconds=$1 sns=$2 server=$3 cns=$4 client=$5 spid status sstatus=0
 	limit "$seconds" ip netns exec "$sns" bash -c "exec $server" >"$TMP/server" 2>&1 &
 	spid=$!
-	# shellcheck disable=SC2016 # for the inner shell
-	wait_for 5 eval 'listening "$sns" || ! kill -0 $spid'
+	wait_for 5 eval "{ ${READY:-listening $sns}; } || ! kill -0 $spid"
 	limit "$seconds" ip netns exec "$cns" bash -c "exec $client" >"$TMP/client" 2>&1
 	status=$?
 	if [ -n "${FOREVER:-}" ]; then
@@ -408,4 +408,19 @@ pair() {
 		result $status "$name"
 	fi
 	return $status
+}
+
+# mckey_pair RECEIVER_NS IP SENDER_NS IP GROUP [OPTIONS] : five datagrams to a multicast group. The receiver waits for
+# ever for one that is lost, as it may be on a machine that is busy: but not three times in a row. The sender takes its
+# address handle away at once, sent or not, and so is not given more than what leaves at once.
+mckey_pair() {
+	local receiver=$1 rip=$2 sender=$3 sip=$4 group=$5 try
+	shift 5
+	for try in 1 2 3; do
+		READY="grep -q joined $TMP/server && sleep 0.5" run_pair 10 "$receiver" "stdbuf -oL mckey -b $rip -m $group -C 5 $*" \
+			"$sender" "mckey -s -b $sip -m $group -C 5 $*" >"$TMP/mckey" && return
+		note "mckey, attempt $try:"
+		cat "$TMP/mckey"
+	done
+	return 1
 }

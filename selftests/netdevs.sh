@@ -185,6 +185,8 @@ CLIENT_NS=$A here "one VLAN, one host" $DEV_A $TOP_A
 CLIENT_NS=$A cm "one VLAN, one host: rdma_cm" $TOP_A $TOP_A
 
 hosts_up 9000
+# what makes /dev/net/tun where there is no udev
+modprobe -q tun
 "$TUNPAIR" t0 $A $B 2>"$TMP/out" &
 tunpair=$!
 if wait_for 3 ip -n $B link show t0; then
@@ -297,7 +299,7 @@ if both make_bond 2>/dev/null && second_cable; then
 	both top_addresses
 	link_add $A $DEV_A t0 && link_add $B $DEV_B t0
 	number=$(dev_number $A $DEV_A)
-	traffic_start $((5 + 3 * SLOW)) $TOP_A $TOP_B
+	traffic_start 60 $TOP_A $TOP_B
 	for netdev in "$(active_slave $A)" veth1 veth0; do
 		is_active "$netdev" && fail_over "$netdev"
 	done
@@ -320,7 +322,7 @@ if both make_bond 2>/dev/null && second_cable; then
 	lacks_gid $A ${DEV_A}1 $TOP_A
 	result $? "slaves: the GID is with the device of the active one"
 	cm "slaves: rdma_cm" $TOP_A $TOP_B
-	traffic_start $((5 + 3 * SLOW)) $TOP_A $TOP_B
+	traffic_start 60 $TOP_A $TOP_B
 	fail_over veth0
 	eventually "slaves: the GID moves" eval "has_gid $A ${DEV_A}1 $TOP_A && lacks_gid $A $DEV_A $TOP_A && has_gid $B ${DEV_B}1 $TOP_B"
 	cm "slaves, after a fail-over: rdma_cm" $TOP_A $TOP_B
@@ -337,7 +339,7 @@ if both make_vlan; then
 	link_add $A $DEV_A && link_add $B $DEV_B && wait_gids $A $DEV_A t0 && wait_gids $B $DEV_B t0
 	number=$(dev_number $A $DEV_A)
 	for way in "VLAN deleted" "VLAN down and up" "VLAN renamed"; do
-		traffic_start $((3 + 2 * SLOW)) $TOP_A $TOP_B
+		traffic_start 60 $TOP_A $TOP_B
 		sleep 1
 		case $way in
 		*deleted)

@@ -8,12 +8,14 @@
  *
  * Work goes in rounds: both sides compute the same plan (plan.c), prepare their
  * memory, meet at a barrier, post everything, wait for all completions, meet
- * again, and compare memory with the plan. Exit statuses are those of vt.h.
+ * again, and compare memory with the plan. SIGUSR1 to the client: no more rounds
+ * than this one. Exit statuses are those of vt.h.
  */
 #include <errno.h>
 #include <getopt.h>
 #include <poll.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -94,6 +96,7 @@ static int gid_index = -1;
 static uint16_t port = 18600;
 static double seconds;
 static bool client, show_qps, sabotage;
+static volatile sig_atomic_t enough;
 
 static struct vt_dev dev;
 static struct ibv_comp_channel *channel;
@@ -877,19 +880,25 @@ static void parse(int argc, char **argv)
 		usage();
 }
 
+static void on_signal(int sig)
+{
+	enough = 1;
+}
+
 int main(int argc, char **argv)
 {
 	double start;
 	bool stop;
 
 	parse(argc, argv);
+	signal(SIGUSR1, on_signal);
 	if (vt_is_rxe())
 		wc_with_inv = 1 << 2;
 	set_up();
 	start = vt_now();
 	do {
 		round_nr++;
-		stop = client && (seconds ? vt_now() - start > seconds : round_nr > cfg.iters);
+		stop = client && (enough || (seconds ? vt_now() - start > seconds : round_nr > cfg.iters));
 	} while (one_round(stop));
 	round_nr--;
 	report(vt_now() - start);

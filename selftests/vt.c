@@ -422,7 +422,9 @@ void vt_ctl_swap(int fd, const void *out, void *in, size_t len)
 	if (send(fd, out, len, MSG_NOSIGNAL) != (ssize_t)len)
 		vt_die(VT_GONE, "control connection: %s", strerror(errno));
 	for (; len; p += n, len -= n) {
-		n = recv(fd, p, len, 0);
+		do
+			n = recv(fd, p, len, 0);
+		while (n < 0 && errno == EINTR);
 		if (n > 0)
 			continue;
 		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
