@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# shellcheck shell=bash disable=SC2034
+# SMC-R: a TCP program whose data goes over RDMA, with its server. Sourced, never run, after lib.sh.
+
+target_modules="smc" target_programs=python3
+initiator_modules=$target_modules initiator_programs=$target_programs
+
+smc_talk() { python3 "$SELF/storage/smc_talk.py" "$@"; }
+
+target_up() {
+	python3 "$SELF/storage/smc_talk.py" serve $TGT >"$TMP/server" 2>&1 &
+	server=$!
+	sleep $SLOW
+	kill -0 $server || { cat "$TMP/server"; return 1; }
+}
+
+target_down() {
+	kill $server || { cat "$TMP/server"; return 1; }
+	wait $server
+	return 0
+}
+
+target_again() { target_down && target_up; }
+
+talk_all() {
+	check "20 MB to and fro, checksums" 90 smc_talk run $INI $TGT 20000000
+	notes <"$TMP/out"
+	check "ten connections at once" 120 smc_talk run $INI $TGT 1000000 10
+}
+
+# That it did not fall back to TCP is seen from what the kernel counts
+no_fallbacks() {
+	local n
+	n=$(smc_talk fallbacks)
+	[ "$n" = 0 ]
+	result $? "no connection fell back to TCP ($n)"
+}
