@@ -38,6 +38,7 @@ obey() {
 		[ $status -eq 0 ] || { note "$action: status $status"; notes <"$TMP/action"; }
 		tell $status >/dev/null || return
 	done
+	return 1
 }
 
 # ask ACTION : the initiator has the target do it
@@ -129,31 +130,34 @@ with_9p() { mounted_each; }
 
 # --- both -----------------------------------------------------------------------------------------
 
-# What must be there before the target and the first connection
-prepare() {
-	case $protocol in
-	smc) smc_talk setup "$netdev" $DEV ;;
-	esac
-}
+# What must be there on each side before the first connection
+device() { device_up $DEV "$netdev" "$1" && wait_for 10 ping -q -c 1 -W 2 "$2"; }
 
-target_side() {
+physical_network() { [ "$protocol" != smc ] || smc_talk setup "$netdev" $DEV; }
+
+target_ready() {
 	local disk=
 	case $protocol in
 	rds | smc) ;;
-	*) disk=$(ram_disk sram0 512) || bail "no RAM disk" ;;
+	*) disk=$(ram_disk sram0 512) || return ;;
 	esac
 	# shellcheck disable=SC2086 # no disk is no argument
-	check "target" 60 target_up $disk
-	tell 0 >/dev/null || bail "the other machine is not there"
+	target_up $disk
+}
+
+initiator_ready() { :; }
+
+ready() { device "$@" && physical_network && "${side}_ready"; }
+
+target_side() {
 	obey
 	result $? "the initiator came to its end"
-	[ $protocol != smc ] || no_fallbacks
+	[ "$protocol" != smc ] || no_fallbacks
 	check "target goes" 60 target_down
 }
 
 initiator_side() {
 	local before
-	tell 0 >/dev/null || bail "the other machine is not there"
 	before=$(sent $DEV)
 	"with_$protocol"
 	ask end
@@ -163,6 +167,7 @@ initiator_side() {
 }
 
 note "$protocol, $side: $(uname -r)"
+ktap_prefix="$protocol, $side: "
 driver_load
 lacks=$(missing $side)
 they=$(tell "$([ -n "$lacks" ] && echo 1 || echo 0)") || bail "the other machine is not there"
@@ -171,9 +176,14 @@ if [ -n "$lacks" ] || [ "$they" != 0 ]; then
 	ktap_skip "${lacks%%: *}" "${lacks:-the other machine cannot}"
 	ktap_end
 fi
-device_up $DEV "$netdev" "$4" || bail "no device on $netdev"
-wait_for 10 ping -q -c 1 -W 2 "$5" || bail "no way to $5"
-check "prepare" 20 prepare
+check "device and $side" 60 ready "$4" "$5"
+status=$?
+they=$(tell $status) || bail "the other machine is not there"
+if [ $status -ne 0 ] || [ "$they" != 0 ]; then
+	ended=1
+	note "the other machine: $they"
+	ktap_end
+fi
 "${side}_side"
 list=${side}_modules
 # the first is the one that uses the device
