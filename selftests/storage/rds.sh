@@ -19,6 +19,9 @@ check "a stream after that" 60 talk stream 4000
 [ $(($(sent rsi0) - before)) -gt 1000 ]
 result $? "it went over the device ($(($(sent rsi0) - before)) packets)"
 check "the server was there to the end" 20 target_down
+# Unloading the module while devices have connections may corrupt RDS's list of those (storage.md)
+links_down
+sleep $((2 * SLOW))
 check "the module unloads" 60 rmmod rds_rdma
 rmmod rds 2>/dev/null
 ktap_end

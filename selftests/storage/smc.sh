@@ -14,7 +14,7 @@ check "a device removed and made again" 60 device_again rsi0 si0 $INI
 before=$(sent rsi0)
 check "its physical network" 20 smc_talk setup si0 rsi0 st0 rst0
 # The link groups first get their links back
-sleep 3
+sleep $((3 * SLOW))
 check "20 MB to and fro after that" 90 smc_talk run $INI $TGT 20000000
 no_fallbacks
 [ $(($(sent rsi0) - before)) -gt 1000 ]

@@ -3,7 +3,7 @@
 """smc_talk.py setup NETDEV RDMADEV... : put these into one physical network, and set an EID
 smc_talk.py serve ADDRESS : an SMC socket that sends back what it gets, in reverse order; for ever
 smc_talk.py run ADDRESS PEER BYTES [CONNECTIONS] : talk to it through SMC sockets, compare
-smc_talk.py fallbacks : how many connections became ones of TCP (both ends counted)"""
+smc_talk.py fallbacks : how many connections became ones of TCP (both ends counted), and why"""
 
 import ctypes
 import os
@@ -125,18 +125,21 @@ def run(address, peer, n, connections=1):
 
 
 def fallbacks():
-    """SMC_NETLINK_GET_FBACK_STATS: each reason comes with the sums of servers and of clients"""
+    """SMC_NETLINK_GET_FBACK_STATS: each reason (SMC_CLC_DECL_*, errno) comes with the sums of servers and of clients"""
     net = Netlink("SMC_GEN_NETLINK")
     data = net.ask(8, 1, b"", 0x301)
     count = 0
+    reasons = set()
     while True:
         offset = 0
         while offset + 16 <= len(data):
             length, kind = struct.unpack_from("IH", data, offset)
             if kind == 3:
-                return count
+                return count, reasons
             for _, nest in attributes(data[offset + 20:offset + length]):
                 fields = dict(attributes(nest))
+                if 5 in fields:
+                    reasons.add(f"{struct.unpack('I', fields[5])[0]:08x}")
                 count = max(count, sum(struct.unpack("Q", fields[k])[0] for k in (2, 3) if k in fields))
             offset += (length + 3) & ~3
         data = net.socket.recv(65536)
@@ -150,7 +153,8 @@ def main():
     elif sys.argv[1] == "run":
         run(sys.argv[2], sys.argv[3], *map(int, sys.argv[4:]))
     else:
-        print(fallbacks())
+        count, reasons = fallbacks()
+        print(count, *sorted(reasons))
 
 
 main()

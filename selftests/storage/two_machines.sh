@@ -86,6 +86,12 @@ storage_finish() {
 	rm -rf "$TMP"
 }
 
+# The initiator's own device goes and comes back; then the command must succeed in time
+our_device_again() {
+	device_again $DEV "$netdev" "$INI" || return
+	[ $# -eq 0 ] || wait_for 60 "$@"
+}
+
 # --- what the initiator does ----------------------------------------------------------------------
 
 # again COMMAND... : the target is taken down and put up again; then the command must succeed in time
@@ -110,6 +116,7 @@ with_iser() {
 	disk_checks "disk" "$d"
 	under_io "short link failure" 8 "$d" ask flap
 	under_io "target restarted" 15 "$d" again session_up
+	under_io "our device removed" 15 "$d" our_device_again session_up
 	check "logout" 60 node --logout
 	iscsiadm -k 0
 }
@@ -126,6 +133,7 @@ with_nfs() { mounted_each nfs_failures; }
 nfs_failures() { # NAME FILE
 	under_io "$1: short link failure" 8 "$2" ask flap
 	under_io "$1: server restarted" 15 "$2" ask target_again
+	under_io "$1: our device removed" 10 "$2" our_device_again
 }
 
 # no_tools PACKAGE PROGRAM... : programs of others, which we do without
@@ -137,6 +145,7 @@ with_rds() {
 	talk_all
 	no_tools rds-tools rds-ping rds-stress
 	check "the server is restarted" 60 ask target_again
+	check "our device removed and made again" 60 our_device_again
 	check "a stream of messages both ways, once more" 60 talk stream 1000
 }
 
@@ -145,6 +154,11 @@ with_smc() {
 	no_tools smc-tools smc_run
 	check "the server is restarted" 60 ask target_again
 	check "20 MB to and fro, once more" 90 smc_talk run "$INI" "$TGT" 20000000
+	check "our device removed and made again" 60 our_device_again
+	check "its physical network" 20 physical_network
+	# The link groups first get their links back
+	sleep $((3 * SLOW))
+	check "20 MB to and fro after that" 90 smc_talk run "$INI" "$TGT" 20000000
 	no_fallbacks
 }
 
@@ -179,13 +193,12 @@ target_side() {
 }
 
 initiator_side() {
-	local before
-	before=$(sent $DEV)
 	"with_$protocol"
 	ask end
 	ended=1
-	[ $(($(sent $DEV) - before)) -gt 1000 ]
-	result $? "it went over the device ($(($(sent $DEV) - before)) packets)"
+	# a device counts from zero when it has been made again
+	[ "$(sent $DEV)" -gt 1000 ]
+	result $? "it went over the device ($(sent $DEV) packets)"
 }
 
 note "$protocol, $side: $(uname -r)"
@@ -208,9 +221,17 @@ if [ $status -ne 0 ] || [ "$they" != 0 ]; then
 fi
 "${side}_side"
 list=${side}_modules
-# the first is the one that uses the device
-check "${!list%% *} unloads" 60 modprobe -r "${!list%% *}"
-check "the device goes" 60 rdma link del $DEV
+# the first one is what uses the device
+module=${!list%% *}
+# RDS may not go before the connections of the device have (storage.md)
+if [ "$protocol" = rds ]; then
+	check "the device goes" 60 rdma link del $DEV
+	sleep $((2 * SLOW))
+	check "$module unloads" 60 modprobe -r "$module"
+else
+	[ "$module" = null_blk ] || check "$module unloads" 60 modprobe -r "$module"
+	check "the device goes" 60 rdma link del $DEV
+fi
 driver_unload
 result $? "sroce unloads"
 ktap_end
