@@ -6,13 +6,13 @@
 need_both
 
 links_up 1
-check "both ends in one physical network, an EID" 20 smc_talk setup si0 rsi0 st0 rst0
+check "physical networks, an EID" 20 smc_talk setup si0 rsi0 st0 rst0
 before=$(sent rsi0)
 check "server" 20 target_up
 talk_all
 check "a device removed and made again" 60 device_again rsi0 si0 $INI
 before=$(sent rsi0)
-check "its physical network" 20 smc_talk setup si0 rsi0 st0 rst0
+check "its physical network, again" 20 smc_talk setup si0 rsi0 st0 rst0
 # The link groups first get their links back
 sleep $((3 * SLOW))
 check "20 MB to and fro after that" 90 smc_talk run $INI $TGT 20000000

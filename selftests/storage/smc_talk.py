@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""smc_talk.py setup NETDEV RDMADEV... : put these into one physical network, and set an EID
+"""smc_talk.py setup NETDEV RDMADEV... : put each pair into a physical network of its own, and set an EID
 smc_talk.py serve ADDRESS : an SMC socket that sends back what it gets, in reverse order; for ever
 smc_talk.py run ADDRESS PEER BYTES [CONNECTIONS] : talk to it through SMC sockets, compare
 smc_talk.py fallbacks : how many connections became ones of TCP (both ends counted), and why"""
@@ -51,8 +51,10 @@ class Netlink:
 def setup(names):
     net = Netlink("SMC_PNETID")
     for netdev, rdmadev in zip(names[::2], names[1::2]):
-        net.do(2, 1, attribute(1, b"SROCE\0") + attribute(2, netdev.encode() + b"\0"))
-        net.do(2, 1, attribute(1, b"SROCE\0") + attribute(3, rdmadev.encode() + b"\0") + attribute(4, b"\1"))
+        # local to this host: what the other end calls its network is another matter
+        network = attribute(1, netdev.upper().encode() + b"\0")
+        net.do(2, 1, network + attribute(2, netdev.encode() + b"\0"))
+        net.do(2, 1, network + attribute(3, rdmadev.encode() + b"\0") + attribute(4, b"\1"))
     Netlink("SMC_GEN_NETLINK").do(10, 1, attribute(1, b"SROCE".ljust(32) + b"\0"))
 
 
