@@ -140,8 +140,8 @@ def fallbacks():
                 return count, reasons
             for _, nest in attributes(data[offset + 20:offset + length]):
                 fields = dict(attributes(nest))
-                if 5 in fields:
-                    reasons.add(f"{struct.unpack('I', fields[5])[0]:08x}")
+                if 4 in fields:
+                    reasons.add(f"{struct.unpack('I', fields[4])[0]:08x}")
                 count = max(count, sum(struct.unpack("Q", fields[k])[0] for k in (2, 3) if k in fields))
             offset += (length + 3) & ~3
         data = net.socket.recv(65536)
