@@ -154,12 +154,9 @@ with_smc() {
 	no_tools smc-tools smc_run
 	check "the server is restarted" 60 ask target_again
 	check "20 MB to and fro, once more" 90 smc_talk run "$INI" "$TGT" 20000000
+	fallbacks_at_most 0
 	check "our device removed and made again" 60 our_device_again
-	check "its physical network" 20 physical_network
-	# The link groups first get their links back
-	sleep $((3 * SLOW))
-	check "20 MB to and fro after that" 90 smc_talk run "$INI" "$TGT" 20000000
-	no_fallbacks
+	talk_again
 }
 
 with_9p() { mounted_each; }
@@ -188,7 +185,8 @@ ready() { device "$@" && physical_network && "${side}_ready"; }
 target_side() {
 	obey
 	result $? "the initiator came to its end"
-	[ "$protocol" != smc ] || no_fallbacks
+	# one: see talk_again
+	[ "$protocol" != smc ] || fallbacks_at_most 1
 	check "target goes" 60 target_down
 }
 
