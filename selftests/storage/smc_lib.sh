@@ -40,10 +40,12 @@ fallbacks_at_most() {
 }
 
 # The initiator's device has gone and come back. The target does not know: its link group lives until somebody uses it,
-# which is the first connection. That may fall back, the next one may not.
+# which is the first connection. That may fall back, and whatever comes before the retries are exceeded; later
+# ones may not.
 talk_again() {
 	local n
 	check "the first connection after that" 120 smc_talk run $INI $TGT 1000
+	sleep $((10 * SLOW))
 	n=$(fallbacks)
 	check "20 MB to and fro after that" 90 smc_talk run $INI $TGT 20000000
 	fallbacks_at_most "${n%% *}"
