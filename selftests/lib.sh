@@ -33,7 +33,8 @@ export LC_ALL=C
 
 # --- KTAP -----------------------------------------------------------------------------------------
 
-ktap_passed=0 ktap_failed=0 ktap_skipped=0 ktap_planned=
+# ktap_prefix: before the name of each result
+ktap_passed=0 ktap_failed=0 ktap_skipped=0 ktap_planned='' ktap_prefix=''
 
 # note TEXT... : a diagnostic line
 note() { printf '# %s\n' "$*"; }
@@ -51,12 +52,12 @@ ktap_count() { echo $((ktap_passed + ktap_failed + ktap_skipped)); }
 
 ktap_pass() {
 	ktap_passed=$((ktap_passed + 1))
-	echo "ok $(ktap_count) $*"
+	echo "ok $(ktap_count) $ktap_prefix$*"
 }
 
 ktap_fail() {
 	ktap_failed=$((ktap_failed + 1))
-	echo "not ok $(ktap_count) $*"
+	echo "not ok $(ktap_count) $ktap_prefix$*"
 }
 
 # ktap_skip NAME REASON...
@@ -64,7 +65,7 @@ ktap_skip() {
 	local name=$1
 	shift
 	ktap_skipped=$((ktap_skipped + 1))
-	echo "ok $(ktap_count) $name # SKIP $*"
+	echo "ok $(ktap_count) $ktap_prefix$name # SKIP $*"
 }
 
 # result STATUS NAME : pass or fail

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 # The selftests in the lab; included by the Makefile at the top.
 #	make selftests-uml [DRIVER=rxe] [SET=full] [TESTS="verify link"]
+# Between two virtual machines with Debian's kernel:
+#	make selftests-storage [PROTOCOLS="nvme srp"]
 
-.PHONY: selftests-build selftests-uml selftests-sanitizer
+.PHONY: selftests-build selftests-uml selftests-sanitizer selftests-storage
 
 TESTS_SET := $(or $(SET),quick)
 
@@ -17,3 +19,7 @@ selftests-uml: selftests-build
 selftests-sanitizer: selftests-build
 	tools/lab/build-module uml-sanitizer
 	tools/lab/uml --sanitizer --timeout 7200 selftests/lab-guest DRIVER=$(or $(DRIVER),sroce) $(TESTS_SET) $(TESTS)
+
+selftests-storage: selftests-build
+	tools/lab/build-module 6.12
+	tools/lab/qemu --timeout 3600 --pair selftests/lab-pair-storage selftests/lab-pair-storage $(PROTOCOLS)

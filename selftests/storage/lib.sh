@@ -2,6 +2,10 @@
 # shellcheck shell=bash disable=SC2034 # much of what is set here is for those who source it
 # What the tests of storage and file system protocols share. Sourced, never run.
 #
+# PROTOCOL_lib.sh next to this has, of a protocol that is tested between two machines as well (two_machines.sh):
+#	target_modules, target_programs, target_up [DISK], target_down, target_again, and the same of the initiator
+#	as far as there is something to do: what each side needs, modules first that can be unloaded afterwards
+#
 # Most of these protocols live in the first network namespace only. So both ends are there, each with an
 # RDMA device on its own end of a veth, and policy routing sends what is for the other end over the link.
 # That changes the routing rules of the machine, and the tests ask to be in a guest of the lab
@@ -11,12 +15,12 @@
 #	the second link, with "links_up 2": si1, rsi1, 10.97.1.1; st1, rst1, 10.97.1.2
 . "$(dirname "$0")/../lib.sh"
 
-INI=10.97.0.1 TGT=10.97.0.2
+INI=${INI:-10.97.0.1} TGT=${TGT:-10.97.0.2}
 LINKS=0
 CONFIGFS=/sys/kernel/config
 MNT=$TMP/mnt
 
-[ -n "${LAB_TARGET:-}${STORAGE_HERE:-}" ] || {
+[ -n "${LAB_TARGET:-}${STORAGE_HERE:-}${TWO_MACHINES:-}" ] || {
 	ktap_skip "storage" "changes routing rules: only in a guest of the lab, or with STORAGE_HERE=1"
 	ktap_end
 }
@@ -149,8 +153,42 @@ need_program() {
 	done
 }
 
+# missing target|initiator : the first thing that this side of the protocol lacks here, and what that is
+missing() {
+	local list=${1}_modules m
+	for m in ${!list}; do
+		modprobe -q "$m" || { echo "$m: this kernel does not have the module"; return; }
+	done
+	list=${1}_programs
+	for m in ${!list:-}; do
+		type -P "$m" >/dev/null || { echo "$m: not installed"; return; }
+	done
+}
+
+# need_both : skip the test where one of the sides lacks something
+need_both() {
+	local side what
+	for side in target initiator; do
+		what=$(missing $side)
+		[ -n "$what" ] || continue
+		ktap_skip "${what%%: *}" "${what#*: }"
+		ktap_end
+	done
+}
+
+# side_down target|initiator : whatever state it is in
+side_down() {
+	[ "$(type -t "${1}_down")" != function ] || "${1}_down"
+}
+
+protocol_down() {
+	side_down initiator
+	side_down target
+	ram_disk_del sram0
+}
+
 storage_finish() {
-	[ "$(type -t protocol_down)" != function ] || protocol_down >/dev/null 2>&1
+	protocol_down >/dev/null 2>&1
 	mountpoint -q "$MNT" && umount -l "$MNT"
 	links_down
 	finish

@@ -3,89 +3,23 @@
 # NFS over RDMA, versions 3 and 4.2: the kernel's server on a RAM disk, the client on the other end of the link.
 . "$(dirname "$0")/lib.sh"
 
-EXPORT=$TMP/export
-
-need rpcrdma nfsd nfsv3 nfsv4 null_blk
-need_program rpcbind rpc.mountd rpc.nfsd exportfs mount.nfs fio mkfs.ext4
-
-server_up() { # DEVICE
-	mkdir -p "$EXPORT" /run/rpcbind /run/sendsigs.omit.d \
-		/var/lib/nfs/{rpc_pipefs,v4recovery,nfsdcltrack,nfsdcld,sm,sm.bak}
-	mkfs.ext4 -qF "$1" && mount "$1" "$EXPORT" && chmod 777 "$EXPORT" || return
-	mount -t nfsd nfsd /proc/fs/nfsd && mount -t rpc_pipefs sunrpc /var/lib/nfs/rpc_pipefs || return
-	rpcbind && rpc.statd --no-notify || return
-	nfsdcld 2>/dev/null
-	echo 10 >/proc/fs/nfsd/nfsv4gracetime
-	echo 10 >/proc/fs/nfsd/nfsv4leasetime
-	exportfs -o rw,no_root_squash,insecure,no_subtree_check,fsid=0 "*:$EXPORT" && rpc.nfsd 4 &&
-		rpc.mountd -p 20048 || return
-	echo "rdma 20049" >/proc/fs/nfsd/portlist
-	grep rdma /proc/fs/nfsd/portlist
-}
-
-server_down() {
-	echo 0 >/proc/fs/nfsd/threads
-	exportfs -au
-	killall -q rpc.mountd nfsdcld rpc.statd rpcbind
-	umount "$EXPORT"
-	umount /proc/fs/nfsd /var/lib/nfs/rpc_pipefs
-}
-
-protocol_down() {
-	umount -lf "$MNT"
-	server_down
-	ram_disk_del sram0
-}
-
-# What programs do with files
-file_operations() {
-	local d=$MNT/ops i
-	mkdir "$d" && cd "$d" || return
-	for ((i = 0; i < 200; i++)); do echo "$i" >f$i || return; done
-	[ "$(ls | wc -l)" = 200 ] || { echo "files: $(ls | wc -l)"; return 1; }
-	for ((i = 0; i < 200; i += 2)); do mv f$i g$i || return; done
-	ln g0 hard && ln -s g2 soft && [ "$(cat hard soft)" = "0
-2" ] || return
-	[ "$(stat -c %h g0)" = 2 ] && chmod 640 f1 && [ "$(stat -c %a f1)" = 640 ] || return
-	truncate -s 1M sparse && [ "$(stat -c %s sparse)" = 1048576 ] && [ -z "$(tr -d '\0' <sparse)" ] || return
-	dd if=/dev/urandom of=appended bs=70001 count=3 oflag=append conv=notrunc,fsync status=none &&
-		[ "$(stat -c %s appended)" = 210003 ] || return
-	flock appended true && mkdir -p a/b/c/d && mv a/b z && [ -d z/c/d ] || return
-	touch -d '2001-02-03 04:05:06 UTC' f1 && [ "$(stat -c %Y f1)" = 981173106 ] || return
-	! cat nothing 2>/dev/null && ! rmdir z 2>/dev/null || return
-	cd / && rm -r "$d" && [ ! -e "$d" ]
-}
+. "$SELF/storage/nfs_lib.sh"
+need_both
 
 flap() {
 	link_flap 0 3
 }
 
-mounted() { # NAME OPTIONS PATH
-	local name=$1 options=$2 path=$3 before
-	before=$(sent rsi0)
-	mkdir -p "$MNT"
-	check "$name: mount" 90 mount -v -t nfs -o "$options,rdma,port=20049" "$TGT:$path" "$MNT" || return
-	grep -q " $MNT nfs4\? .*proto=rdma" /proc/mounts
-	result $? "$name: it is mounted over RDMA"
-	check "$name: file operations" 120 file_operations
-	check "$name: a tree of files, checksums" 120 copy_tree "$MNT"
-	check "$name: fio with verify, 4 KiB to 1 MiB, direct" 180 fio_mixed "$MNT/fio"
-	check "$name: fio with verify, fsync after each 8th" 180 fio_verify "$MNT/fio" --direct=0 --bsrange=4k-64k \
-		--blockalign=4k --size="$(mb 16)" --fsync=8
-	under_io "$name: link failure" 8 "$MNT/fio" flap
-	[ $(($(sent rsi0) - before)) -gt 1000 ]
-	result $? "$name: it went over the device ($(($(sent rsi0) - before)) packets)"
-	under_io "$name: the client's device removed" 10 "$MNT/fio" device_again rsi0 si0 $INI
-	under_io "$name: the server's device removed" 10 "$MNT/fio" device_again rst0 st0 $TGT
-	rm -f "$MNT/fio"
-	check "$name: umount" 60 umount "$MNT"
+failures() { # NAME FILE
+	under_io "$1: link failure" 8 "$2" flap
+	under_io "$1: the client's device removed" 10 "$2" device_again rsi0 si0 $INI
+	under_io "$1: the server's device removed" 10 "$2" device_again rst0 st0 $TGT
 }
 
 links_up 1
 RAM=$(ram_disk sram0 768) || bail "no RAM disk"
-check "server" 60 server_up "$RAM"
-mounted "NFS 4.2" vers=4.2 /
-mounted "NFS 3" vers=3,nolock,mountport=20048,mountproto=tcp "$EXPORT"
-check "server ends" 60 server_down
+check "server" 60 target_up "$RAM"
+mounted_each failures
+check "server ends" 60 target_down
 check "the module unloads" 30 rmmod rpcrdma
 ktap_end

@@ -4,6 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 
 . "$SELF/storage/nvme_lib.sh"
+need_both
 
 basic() {
 	local name=$1 d
@@ -16,7 +17,7 @@ basic() {
 }
 
 test_basic() {
-	subsystem $NQN "$RAM" && port 1 $TGT $NQN
+	target_up "$RAM"
 	result $? "target"
 	check "discover" 30 nvme discover -t rdma -a $TGT -s 4420
 	grep -q $NQN "$TMP/out"
@@ -41,7 +42,7 @@ test_inline() {
 test_hard_interrupt() {
 	local dev
 	dev=$(ram_disk sram1 256 irqmode=2 completion_nsec=20000) || { ktap_skip "disk with interrupts" "no null_blk"; return; }
-	subsystem $NQN "$dev" && port 1 $TGT $NQN
+	target_up "$dev"
 	result $? "disk with interrupts: target"
 	basic "disk with interrupts"
 	target_down
@@ -50,7 +51,7 @@ test_hard_interrupt() {
 
 test_file() {
 	truncate -s 256M "$TMP/disk"
-	subsystem $NQN "$TMP/disk" && port 1 $TGT $NQN
+	target_up "$TMP/disk"
 	result $? "file: target"
 	basic "file"
 	target_down
@@ -60,7 +61,7 @@ test_file() {
 # Receive work requests that all connections share
 test_srq() {
 	modprobe -r nvmet-rdma && modprobe nvmet-rdma use_srq=1 || { ktap_skip "shared receive queue" "no such option"; return; }
-	subsystem $NQN "$RAM" && port 1 $TGT $NQN
+	target_up "$RAM"
 	result $? "shared receive queue: target"
 	basic "shared receive queue"
 	target_down
@@ -94,10 +95,7 @@ short_flaps() {
 }
 
 module_again() {
-	port_del 1
-	modprobe -r nvmet-rdma || return
-	sleep 2
-	modprobe nvmet-rdma && port 1 $TGT $NQN || return
+	target_again || return
 	wait_for 40 states live
 }
 
@@ -111,7 +109,7 @@ target_device_again() {
 
 test_recovery() {
 	local d
-	subsystem $NQN "$RAM" && port 1 $TGT $NQN && connect $TGT
+	target_up "$RAM" && connect $TGT
 	result $? "recovery: target and connection"
 	d=$(wait_disk disk) || { ktap_fail "recovery: there is no disk"; return; }
 	under_io "reset" 6 "$d" reset_some
@@ -147,7 +145,7 @@ test_multipath() {
 		ktap_skip "multipath" "not in this kernel"
 		return
 	}
-	subsystem $NQN "$RAM" && port 1 $TGT $NQN && port 2 10.97.1.2 $NQN && connect $TGT && connect 10.97.1.2
+	target_up "$RAM" && port 2 10.97.1.2 $NQN && connect $TGT && connect 10.97.1.2
 	result $? "multipath: target and two connections"
 	d=$(wait_disk disk) || { ktap_fail "multipath: there is no disk"; return; }
 	echo round-robin >"$(dirname /sys/class/nvme-subsystem/*/iopolicy)/iopolicy"
@@ -155,6 +153,14 @@ test_multipath() {
 	under_io "multipath, a device of the initiator removed" 8 "$d" initiator_device_again
 	check "multipath: disconnect" 30 disconnect
 	target_down
+}
+
+protocol_down() {
+	disconnect
+	target_down
+	rmmod nvmet-rdma nvme-rdma
+	ram_disk_del sram0
+	ram_disk_del sram1
 }
 
 links_up 2

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 # Target and initiator of NVMe over RDMA. Sourced, never run, after lib.sh.
 
 NQN=nqn.2026-01.test:sroce
 T=$CONFIGFS/nvmet
+target_modules="nvmet-rdma null_blk" target_programs=
+initiator_modules="nvme-rdma" initiator_programs="nvme fio mkfs.ext4"
 
 # --- target ---------------------------------------------------------------------------------------
 
@@ -43,6 +45,18 @@ subsystem_del() {
 	rmdir "$T/subsystems/$1"
 }
 
+target_up() { # DEVICE
+	subsystem $NQN "$1" && port 1 $TGT $NQN
+}
+
+# The module goes, and with it whatever is connected
+target_again() {
+	port_del 1
+	modprobe -r nvmet-rdma || return
+	sleep 2
+	modprobe nvmet-rdma && port 1 $TGT $NQN
+}
+
 target_down() {
 	local p s
 	for p in "$T/ports/"*; do [ -d "$p" ] && port_del "${p##*/}"; done
@@ -61,6 +75,7 @@ connect() { # ADDRESS [OPTION...]
 }
 
 disconnect() { nvme disconnect -n $NQN; }
+initiator_down() { disconnect; }
 
 # the disk that stands for all paths to it
 disk() {
@@ -103,14 +118,3 @@ path_of() {
 	done
 	return 1
 }
-
-protocol_down() {
-	disconnect
-	target_down
-	rmmod nvmet-rdma nvme-rdma
-	ram_disk_del sram0
-	ram_disk_del sram1
-}
-
-need nvme-rdma nvmet-rdma null_blk
-need_program nvme fio mkfs.ext4

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""rds_talk.py ADDRESS PEER ping|sizes|stream N|rdma : two RDS sockets of this host, one at each address,
-talk over the RDMA transport; every byte is compared."""
+"""rds_talk.py ADDRESS serve : an RDS socket of the RDMA transport at this address, for ever
+rds_talk.py ADDRESS PEER ping|sizes|stream N|rdma : talk to it from this address; every byte is compared"""
 
 import ctypes
+import hashlib
 import mmap
 import os
 import select
@@ -11,6 +12,7 @@ import socket
 import struct
 import sys
 
+PORT, TIMEOUT = 4001, 25
 AF_RDS, SOL_RDS = 21, 276
 SO_RDS_TRANSPORT, RDS_TRANS_IB = 8, 0
 RDS_CMSG_RDMA_ARGS, RDS_CMSG_RDMA_DEST, RDS_CMSG_RDMA_MAP, RDS_CMSG_RDMA_STATUS = 1, 2, 3, 4
@@ -24,61 +26,66 @@ def rds(address, port):
     for option in (32, 33):
         s.setsockopt(socket.SOL_SOCKET, option, 8 << 20)
     s.bind((address, port))
-    s.settimeout(25)
+    s.settimeout(TIMEOUT)
     return s
 
 
-def ping(a, _, peer):
+def ping(s, server):
     """The kernel answers what is sent to port 0"""
     for _ in range(20):
-        a.sendto(b"", (peer, 0))
-        data, sender = a.recvfrom(100)
-        assert sender == (peer, 0), sender
+        s.sendto(b"", (server[0], 0))
+        _, sender = s.recvfrom(100)
+        assert sender == (server[0], 0), sender
 
 
-def sizes(a, b, peer):
-    for n in [1, 2, 100, 4095, 4096, 4097, 65536, 200001, 1 << 20]:
-        message = os.urandom(n)
-        a.sendto(message, (peer, b.getsockname()[1]))
-        data, sender = b.recvfrom(2 << 20)
-        assert data == message, f"{n} bytes differ"
-        b.sendto(data[::-1], sender)
-        assert a.recv(2 << 20) == message[::-1], f"{n} bytes back differ"
+def sizes(s, server):
+    for n in [1, 2, 100, 4095, 4096, 4097, 65536, 200001, (1 << 20) - 4]:
+        message = b"echo" + os.urandom(n)
+        s.sendto(message, server)
+        assert s.recv(2 << 20) == message[::-1], f"{n} bytes differ"
 
 
-def stream(a, b, count):
-    """Each of the two sends COUNT messages; they come once, in order, whole"""
-    a.setblocking(False)
-    b.setblocking(False)
-    ends = {s.fileno(): [s, other, 0, 0] for s, other in ((a, b), (b, a))}
-    base = os.urandom(40000)
+def message(i):
+    """The same on both sides"""
+    return struct.pack("I", i) + STREAM[: i * 7919 % 33000]
 
-    def message(i):
-        return struct.pack("I", i) + base[: i * 7919 % 33000]
 
+STREAM = b"".join(hashlib.sha256(struct.pack("I", i)).digest() for i in range(1100))
+
+
+def both_ways(s, peer, count):
+    """Send COUNT messages, and receive as many: once each, in order, whole"""
+    sent = received = 0
+    s.setblocking(False)
     poll = select.poll()
-    for fd in ends:
-        poll.register(fd, select.POLLIN | select.POLLOUT)
-    while any(e[2] < count or e[3] < count for e in ends.values()):
+    poll.register(s, select.POLLIN | select.POLLOUT)
+    while sent < count or received < count:
         ready = poll.poll(25000)
-        assert ready, f"nothing happens: {[e[2:] for e in ends.values()]}"
-        for fd, event in ready:
-            e = ends[fd]
-            if event & select.POLLIN:
-                try:
-                    data = e[0].recv(1 << 20)
-                except BlockingIOError:
-                    continue
-                assert data == message(e[3]), f"message {e[3]} differs"
-                e[3] += 1
-            if event & select.POLLOUT and e[2] < count:
-                try:
-                    e[0].sendto(message(e[2]), e[1].getsockname())
-                    e[2] += 1
-                except (BlockingIOError, OSError) as error:
-                    assert error.errno in (11, 105), error
-                if e[2] == count:
-                    poll.modify(fd, select.POLLIN)
+        assert ready, f"nothing happens: {sent} sent, {received} received of {count}"
+        event = ready[0][1]
+        if event & select.POLLIN:
+            try:
+                data = s.recv(1 << 20)
+            except BlockingIOError:
+                continue
+            assert data == message(received), f"message {received} differs"
+            received += 1
+        if event & select.POLLOUT and sent < count:
+            try:
+                s.sendto(message(sent), peer)
+                sent += 1
+            except OSError as error:
+                assert error.errno in (11, 105), error
+            if sent == count:
+                poll.modify(s, select.POLLIN)
+    s.settimeout(TIMEOUT)
+
+
+def stream(s, server, count):
+    s.sendto(b"stream" + struct.pack("I", count), server)
+    both_ways(s, server, count)
+    # it has all of ours
+    assert s.recv(100) == b"end"
 
 
 def address_of(buffer):
@@ -119,32 +126,51 @@ def status_of(s, token):
                 return
 
 
-def rdma(a, b, peer):
+def rdma(s, server):
     for n in (4096, 65536, 1 << 20):
-        here, there = mmap.mmap(-1, n), mmap.mmap(-1, n)
         for write in (True, False):
-            source, sink = (here, there) if write else (there, here)
-            source[:] = os.urandom(n)
-            sink[:] = bytes(n)
-            offer(b, there, n, a.getsockname())
-            cookie = offered(a)
-            rdma_message(a, (peer, b.getsockname()[1]), cookie, here, n, write, n + write)
-            b.recv(100)
-            status_of(a, n + write)
-            assert source[:] == sink[:], f"RDMA {'WRITE' if write else 'READ'} of {n} bytes differs"
+            here = mmap.mmap(-1, n)
+            here[:] = os.urandom(n)
+            s.sendto(b"rdma" + struct.pack("I?", n, write), server)
+            cookie = offered(s)
+            rdma_message(s, server, cookie, here, n, write, n + write)
+            status_of(s, n + write)
+            assert s.recv(100) == hashlib.sha256(here).digest(), f"RDMA {'WRITE' if write else 'READ'} of {n} bytes differs"
+
+
+def serve_rdma(s, client, n):
+    there = mmap.mmap(-1, n)
+    there[:] = os.urandom(n)
+    offer(s, there, n, client)
+    # comes behind the data
+    s.recv(100)
+    s.sendto(hashlib.sha256(there).digest(), client)
+
+
+def serve(s):
+    s.settimeout(None)
+    while True:
+        data, client = s.recvfrom(2 << 20)
+        if data.startswith(b"echo"):
+            s.sendto(data[::-1], client)
+        elif data.startswith(b"stream"):
+            both_ways(s, client, struct.unpack("I", data[6:])[0])
+            s.sendto(b"end", client)
+        elif data.startswith(b"rdma"):
+            s.settimeout(TIMEOUT)
+            serve_rdma(s, client, struct.unpack("I?", data[4:])[0])
+        s.settimeout(None)
 
 
 def main():
-    address, peer, what = sys.argv[1:4]
-    a, b = rds(address, 4000), rds(peer, 4001)
-    if what == "ping":
-        ping(a, b, peer)
-    elif what == "sizes":
-        sizes(a, b, peer)
-    elif what == "stream":
-        stream(a, b, int(sys.argv[4]))
+    address, peer = sys.argv[1:3]
+    if peer == "serve":
+        serve(rds(address, PORT))
+    s, server = rds(address, PORT - 1), (peer, PORT)
+    if sys.argv[3] == "stream":
+        stream(s, server, int(sys.argv[4]))
     else:
-        rdma(a, b, peer)
+        {"ping": ping, "sizes": sizes, "rdma": rdma}[sys.argv[3]](s, server)
 
 
 main()

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""smc_talk.py setup NETDEV RDMADEV... : put these into one physical network, and set an EID
-smc_talk.py run ADDRESS PEER BYTES [CONNECTIONS] : echo through SMC sockets, compare
-smc_talk.py fallbacks : how many connections became ones of TCP (both ends counted)"""
+"""smc_talk.py setup NETDEV RDMADEV... : put each pair into a physical network of its own, and set an EID
+smc_talk.py serve ADDRESS : an SMC socket that sends back what it gets, in reverse order; for ever
+smc_talk.py run ADDRESS PEER BYTES [CONNECTIONS] : talk to it through SMC sockets, compare
+smc_talk.py fallbacks : how many connections became ones of TCP (both ends counted), and why"""
 
 import ctypes
 import os
@@ -11,7 +12,7 @@ import struct
 import sys
 import threading
 
-AF_SMC = 43
+AF_SMC, PORT = 43, 7100
 
 
 def attribute(kind, data):
@@ -50,8 +51,10 @@ class Netlink:
 def setup(names):
     net = Netlink("SMC_PNETID")
     for netdev, rdmadev in zip(names[::2], names[1::2]):
-        net.do(2, 1, attribute(1, b"SROCE\0") + attribute(2, netdev.encode() + b"\0"))
-        net.do(2, 1, attribute(1, b"SROCE\0") + attribute(3, rdmadev.encode() + b"\0") + attribute(4, b"\1"))
+        # local to this host: what the other end calls its network is another matter
+        network = attribute(1, netdev.upper().encode() + b"\0")
+        net.do(2, 1, network + attribute(2, netdev.encode() + b"\0"))
+        net.do(2, 1, network + attribute(3, rdmadev.encode() + b"\0") + attribute(4, b"\1"))
     Netlink("SMC_GEN_NETLINK").do(10, 1, attribute(1, b"SROCE".ljust(32) + b"\0"))
 
 
@@ -76,18 +79,33 @@ def receive(s, n):
     return bytes(data)
 
 
-def serve(s, n):
-    with s:
-        s.sendall(receive(s, n)[::-1])
+def answer(s):
+    """Everything comes before anything goes back: the length stands in front"""
+    try:
+        with s:
+            s.settimeout(60)
+            s.sendall(receive(s, struct.unpack("Q", receive(s, 8))[0])[::-1])
+    except (OSError, EOFError) as error:
+        print(error, flush=True)
 
 
-def talk(address, peer, port, n, errors):
+def serve(address):
+    listener = smc_socket()
+    listener.settimeout(None)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((address, PORT))
+    listener.listen(16)
+    while True:
+        threading.Thread(target=answer, args=(listener.accept()[0],), daemon=True).start()
+
+
+def talk(address, peer, n, errors):
     try:
         with smc_socket() as s:
             s.bind((address, 0))
-            s.connect((peer, port))
+            s.connect((peer, PORT))
             data = os.urandom(n)
-            sender = threading.Thread(target=s.sendall, args=(data,))
+            sender = threading.Thread(target=s.sendall, args=(struct.pack("Q", n) + data,))
             sender.start()
             if receive(s, n) != data[::-1]:
                 raise ValueError("data differs")
@@ -97,38 +115,33 @@ def talk(address, peer, port, n, errors):
 
 
 def run(address, peer, n, connections=1):
-    listener = smc_socket()
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind((peer, 7100))
-    listener.listen(connections)
     errors = []
-    clients = [threading.Thread(target=talk, args=(address, peer, 7100, n, errors)) for _ in range(connections)]
+    clients = [threading.Thread(target=talk, args=(address, peer, n, errors)) for _ in range(connections)]
     for client in clients:
         client.start()
-    servers = []
-    for _ in clients:
-        servers.append(threading.Thread(target=serve, args=(listener.accept()[0], n)))
-        servers[-1].start()
-    for thread in clients + servers:
-        thread.join()
+    for client in clients:
+        client.join()
     if errors:
         raise errors[0]
     print(f"{connections} x {n} bytes to and fro")
 
 
 def fallbacks():
-    """SMC_NETLINK_GET_FBACK_STATS: each reason comes with the sums of servers and of clients"""
+    """SMC_NETLINK_GET_FBACK_STATS: each reason (SMC_CLC_DECL_*, errno) comes with the sums of servers and of clients"""
     net = Netlink("SMC_GEN_NETLINK")
     data = net.ask(8, 1, b"", 0x301)
     count = 0
+    reasons = set()
     while True:
         offset = 0
         while offset + 16 <= len(data):
             length, kind = struct.unpack_from("IH", data, offset)
             if kind == 3:
-                return count
+                return count, reasons
             for _, nest in attributes(data[offset + 20:offset + length]):
                 fields = dict(attributes(nest))
+                if 4 in fields:
+                    reasons.add(f"{struct.unpack('I', fields[4])[0]:08x}")
                 count = max(count, sum(struct.unpack("Q", fields[k])[0] for k in (2, 3) if k in fields))
             offset += (length + 3) & ~3
         data = net.socket.recv(65536)
@@ -137,10 +150,13 @@ def fallbacks():
 def main():
     if sys.argv[1] == "setup":
         setup(sys.argv[2:])
+    elif sys.argv[1] == "serve":
+        serve(sys.argv[2])
     elif sys.argv[1] == "run":
         run(sys.argv[2], sys.argv[3], *map(int, sys.argv[4:]))
     else:
-        print(fallbacks())
+        count, reasons = fallbacks()
+        print(count, *sorted(reasons))
 
 
 main()

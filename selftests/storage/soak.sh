@@ -5,6 +5,7 @@
 # block. One minute, or ten in the full set.
 . "$(dirname "$0")/lib.sh"
 . "$SELF/storage/nvme_lib.sh"
+need_both
 
 minutes=1
 [ "$SET" = full ] && minutes=10
@@ -37,7 +38,7 @@ flap_until_done() {
 
 links_up 1
 RAM=$(ram_disk sram0 512) || bail "no RAM disk"
-subsystem $NQN "$RAM" && port 1 $TGT $NQN && connect $TGT
+target_up "$RAM" && connect $TGT
 result $? "target and connection"
 d=$(wait_disk disk) || bail "there is no disk"
 lossy || bail "no netem"

@@ -1,0 +1,235 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# two_machines.sh PROTOCOL NUMBER NETDEV OUR_IP PEER_IP : run at the same time on two machines with a link between
+# them: number 1 has the target, number 2 uses it, and says what is to happen. Both print results.
+protocol=${1:?two_machines.sh PROTOCOL NUMBER NETDEV OUR_IP PEER_IP} number=$2 netdev=$3
+case $number in
+1) side=target DEV=rst0 TGT=$4 INI=$5 ;;
+2) side=initiator DEV=rsi0 TGT=$5 INI=$4 ;;
+esac
+TWO_MACHINES=1
+. "$(dirname "$0")/lib.sh"
+# What no kernel of Debian's has can be seen in the UML lab only
+case $protocol in
+rnbd)
+	modprobe -nq rnbd-server || why="rnbd-server, rnbd-client: this kernel does not have the modules"
+	;;
+smb)
+	modinfo -F depends ksmbd cifs 2>/dev/null | grep -q rdma || why="ksmbd, cifs: built without SMB Direct, or not at all"
+	;;
+esac
+case $protocol in
+rnbd | smb)
+	ktap_skip "$protocol" "${why:-not written for two machines}"
+	ktap_end
+	;;
+esac
+# shellcheck source=/dev/null
+. "$SELF/storage/${protocol}_lib.sh"
+PORT_OF_MEETING=18620
+MEET=$(program meet) || bail "meet was not built"
+
+# --- two machines ---------------------------------------------------------------------------------
+
+# tell NUMBER : wait for the other machine; its number. (What is done between two of these may take long.)
+tell() {
+	if [ "$side" = target ]; then
+		"$MEET" $PORT_OF_MEETING 3600 "$1"
+	else
+		"$MEET" $PORT_OF_MEETING 600 "$1" "$TGT"
+	fi
+}
+
+ACTIONS=(end flap target_again)
+
+# The target does what it is asked for
+obey() {
+	local action status
+	while action=$(tell 0); do
+		action=${ACTIONS[action]}
+		[ "$action" != end ] || return 0
+		"$action" >"$TMP/action" 2>&1
+		status=$?
+		[ $status -eq 0 ] || { note "$action: status $status"; notes <"$TMP/action"; }
+		tell $status >/dev/null || return
+	done
+	return 1
+}
+
+# ask ACTION : the initiator has the target do it
+ask() {
+	local i status
+	for i in "${!ACTIONS[@]}"; do
+		[ "${ACTIONS[i]}" = "$1" ] || continue
+		tell "$i" >/dev/null || return
+		[ "$1" != end ] || return 0
+		status=$(tell 0) || return
+		return "$status"
+	done
+	return 1
+}
+
+# The initiator only sees that nothing arrives
+flap() {
+	ip link set "$netdev" down
+	sleep 1
+	ip link set "$netdev" up
+}
+
+storage_finish() {
+	[ "$side" = target ] || [ -n "${ended:-}" ] || ask end >/dev/null 2>&1
+	{
+		side_down $side
+		ram_disk_del sram0
+		rdma link del $DEV
+	} >/dev/null 2>&1
+	rm -rf "$TMP"
+}
+
+# The initiator's own device goes and comes back; then the command must succeed in time
+our_device_again() {
+	device_again $DEV "$netdev" "$INI" || return
+	[ $# -eq 0 ] || wait_for 60 "$@"
+}
+
+# --- what the initiator does ----------------------------------------------------------------------
+
+# again COMMAND... : the target is taken down and put up again; then the command must succeed in time
+again() {
+	ask target_again && wait_for 90 "$@"
+}
+
+with_nvme() {
+	check "discover" 30 nvme discover -t rdma -a "$TGT" -s 4420
+	grep -q $NQN "$TMP/out"
+	result $? "the subsystem is discovered"
+	check "connect" 60 connect "$TGT"
+	d=$(wait_disk disk) || bail "no disk"
+	disk_checks "disk" "$d"
+	under_io "short link failure" 8 "$d" ask flap
+	under_io "target module removed and loaded" 15 "$d" again states live
+	check "disconnect" 60 disconnect
+}
+
+with_iser() {
+	session
+	disk_checks "disk" "$d"
+	under_io "short link failure" 8 "$d" ask flap
+	under_io "target restarted" 15 "$d" again session_up
+	under_io "our device removed" 15 "$d" our_device_again session_up
+	check "logout" 60 node --logout
+	iscsiadm -k 0
+}
+
+with_srp() {
+	check "login" 60 login "queue_size=64"
+	d=$(wait_disk disk) || bail "no disk"
+	disk_checks "disk" "$d"
+	under_io "short link failure" 8 "$d" ask flap
+	check "logout" 60 logout
+}
+
+with_nfs() { mounted_each nfs_failures; }
+nfs_failures() { # NAME FILE
+	under_io "$1: short link failure" 8 "$2" ask flap
+	under_io "$1: server restarted" 15 "$2" ask target_again
+	under_io "$1: our device removed" 10 "$2" our_device_again
+}
+
+# no_tools PACKAGE PROGRAM... : programs of others, which we do without
+no_tools() {
+	type -P "$2" >/dev/null || ktap_skip "${*:2}" "$1: not installed (Debian 13 has no such package)"
+}
+
+with_rds() {
+	talk_all
+	no_tools rds-tools rds-ping rds-stress
+	check "the server is restarted" 60 ask target_again
+	check "our device removed and made again" 60 our_device_again
+	check "a stream of messages both ways, once more" 60 talk stream 1000
+}
+
+with_smc() {
+	talk_all
+	no_tools smc-tools smc_run
+	check "the server is restarted" 60 ask target_again
+	check "20 MB to and fro, once more" 90 smc_talk run "$INI" "$TGT" 20000000
+	fallbacks_at_most 0
+	check "our device removed and made again" 60 our_device_again
+	talk_again
+}
+
+with_9p() { mounted_each; }
+
+# --- both -----------------------------------------------------------------------------------------
+
+# What must be there on each side before the first connection
+device() { device_up $DEV "$netdev" "$1" && wait_for 10 ping -q -c 1 -W 2 "$2"; }
+
+physical_network() { [ "$protocol" != smc ] || smc_talk setup "$netdev" $DEV; }
+
+target_ready() {
+	local disk=
+	case $protocol in
+	rds | smc) ;;
+	*) disk=$(ram_disk sram0 512) || return ;;
+	esac
+	# shellcheck disable=SC2086 # no disk is no argument
+	target_up $disk
+}
+
+initiator_ready() { :; }
+
+ready() { device "$@" && physical_network && "${side}_ready"; }
+
+target_side() {
+	obey
+	result $? "the initiator came to its end"
+	# one: see talk_again
+	[ "$protocol" != smc ] || fallbacks_at_most 1
+	check "target goes" 60 target_down
+}
+
+initiator_side() {
+	"with_$protocol"
+	ask end
+	ended=1
+	# a device counts from zero when it has been made again
+	[ "$(sent $DEV)" -gt 1000 ]
+	result $? "it went over the device ($(sent $DEV) packets)"
+}
+
+note "$protocol, $side: $(uname -r)"
+ktap_prefix="$protocol, $side: "
+driver_load
+lacks=$(missing $side)
+they=$(tell "$([ -n "$lacks" ] && echo 1 || echo 0)") || bail "the other machine is not there"
+if [ -n "$lacks" ] || [ "$they" != 0 ]; then
+	ended=1
+	ktap_skip "${lacks%%: *}" "${lacks:-the other machine cannot}"
+	ktap_end
+fi
+check "device and $side" 60 ready "$4" "$5"
+status=$?
+they=$(tell $status) || bail "the other machine is not there"
+if [ $status -ne 0 ] || [ "$they" != 0 ]; then
+	ended=1
+	note "the other machine: $they"
+	ktap_end
+fi
+"${side}_side"
+list=${side}_modules
+# the first one is what uses the device
+module=${!list%% *}
+# RDS may not go before the connections of the device have (storage.md)
+if [ "$protocol" = rds ]; then
+	check "the device goes" 60 rdma link del $DEV
+	sleep $((2 * SLOW))
+	check "$module unloads" 60 modprobe -r "$module"
+else
+	[ "$module" = null_blk ] || check "$module unloads" 60 modprobe -r "$module"
+	check "the device goes" 60 rdma link del $DEV
+fi
+driver_unload
+result $? "sroce unloads"
+ktap_end
