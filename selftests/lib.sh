@@ -150,7 +150,7 @@ link_add() {
 link_del() { limit 20 in_ns "$1" rdma link del "$2"; }
 
 # A device that goes with its netdev, and that with a namespace, has its name for a moment longer.
-device_up() {
+link_add_soon() {
 	wait_for 20 limit 20 in_ns "$1" rdma link add "$2" type "$DRIVER" netdev veth0 && wait_gids "$1" "$2" veth0 ||
 		bail "no device $2: $(in_ns "$1" rdma link add "$2" type "$DRIVER" netdev veth0 2>&1)"
 }
@@ -159,8 +159,8 @@ device_up() {
 devices_up() {
 	driver_load
 	hosts_up "$@"
-	device_up $A $DEV_A
-	device_up $B $DEV_B
+	link_add_soon $A $DEV_A
+	link_add_soon $B $DEV_B
 }
 
 hosts_down() {

@@ -10,32 +10,12 @@ target_up() { # DEVICE
 	local program
 	program=$(program serve_9p) || { echo "serve_9p was not built"; return 1; }
 	mkdir -p "$EXPORT" && mkfs.ext4 -qF "$1" && mount "$1" "$EXPORT" || return
-	"$program" $TGT "$EXPORT" >"$TMP/server" 2>&1 &
-	server=$!
-	wait_for 10 eval 'rdma resource show cm_id | grep -q LISTEN'
+	server_start "$program" $TGT "$EXPORT" && wait_for 10 eval 'rdma resource show cm_id | grep -q LISTEN'
 }
 
-target_down() {
-	kill $server || { cat "$TMP/server"; return 1; }
-	wait $server 2>/dev/null
-	umount "$EXPORT"
-}
+target_down() { server_stop && umount "$EXPORT"; }
 
 initiator_down() { umount -lf "$MNT"; }
-
-file_operations() {
-	local d=$MNT/ops i
-	mkdir "$d" && cd "$d" || return
-	for ((i = 0; i < 100; i++)); do echo "$i" >f$i || return; done
-	[ "$(find . -name 'f*' | wc -l)" = 100 ] || return
-	for ((i = 0; i < 100; i += 2)); do mv f$i g$i || return; done
-	ln g0 hard && ln -s g2 soft && [ "$(cat hard soft)" = "0
-2" ] && [ "$(stat -c %h g0)" = 2 ] || return
-	chmod 640 f1 && [ "$(stat -c %a f1)" = 640 ] || return
-	truncate -s 1M sparse && [ "$(stat -c %s sparse)" = 1048576 ] || return
-	mkdir -p a/b/c && mv a z && [ -d z/b/c ] && ! rmdir z 2>/dev/null || return
-	cd / && rm -r "$d" && [ ! -e "$d" ]
-}
 
 mounted_each() {
 	local before size name
@@ -47,7 +27,7 @@ mounted_each() {
 			dmesg | tail -n 5 | notes
 			continue
 		}
-		check "$name: file operations" 60 file_operations
+		check "$name: file operations" 60 file_operations links_and_modes
 		check "$name: a tree of files, checksums" 120 copy_tree "$MNT"
 		check "$name: fio with verify" 120 fio_verify "$MNT/fio" --direct=0 --bsrange=4k-1m --blockalign=4k \
 			--size="$(mb 32)" --io_size="$(mb 24)" --ioengine=sync

@@ -195,6 +195,22 @@ storage_finish() {
 }
 trap storage_finish EXIT
 
+# --- servers that are programs -------------------------------------------------------------------
+
+# server_start COMMAND... : in the background; it has to stay
+server_start() {
+	"$@" >"$TMP/server" 2>&1 &
+	server=$!
+	sleep $SLOW
+	kill -0 $server || { cat "$TMP/server"; return 1; }
+}
+
+server_stop() {
+	kill $server || { cat "$TMP/server"; return 1; }
+	wait $server 2>/dev/null
+	return 0
+}
+
 # --- disks and data -------------------------------------------------------------------------------
 
 # ram_disk NAME MEGABYTES [ATTRIBUTE=VALUE...] : prints the block device
@@ -266,6 +282,27 @@ copy_tree() {
 	cp -a "$TMP/tree" "$1/" && sync -f "$1/tree/SUMS" || return
 	echo 3 >/proc/sys/vm/drop_caches
 	(cd "$1/tree" && sha256sum -c --quiet SUMS) && diff -r "$TMP/tree" "$1/tree" && rm -r "$1/tree"
+}
+
+# file_operations [COMMAND] : what programs do with files on $MNT; the command goes on with them: f1, g0, sparse
+file_operations() {
+	local d=$MNT/ops i
+	mkdir "$d" && cd "$d" || return
+	for ((i = 0; i < 100; i++)); do echo "$i" >f$i || return; done
+	[ "$(find . -name 'f*' | wc -l)" = 100 ] || { echo "files: $(find . -name 'f*' | wc -l)"; return 1; }
+	for ((i = 0; i < 100; i += 2)); do mv f$i g$i || return; done
+	truncate -s 1M sparse && [ "$(stat -c %s sparse)" = 1048576 ] || return
+	mkdir -p a/b/c && mv a z && [ -d z/b/c ] && ! rmdir z 2>/dev/null || return
+	! cat nothing 2>/dev/null || return
+	[ $# -eq 0 ] || "$1" || return
+	cd / && rm -r "$d" && [ ! -e "$d" ]
+}
+
+# In a directory of file_operations, on file systems that have them
+links_and_modes() {
+	ln g0 hard && ln -s g2 soft && [ "$(cat hard soft)" = "0
+2" ] && [ "$(stat -c %h g0)" = 2 ] || return
+	chmod 640 f1 && [ "$(stat -c %a f1)" = 640 ]
 }
 
 # disk_checks NAME DEVICE : a file system, files, then raw I/O; the device must have been used

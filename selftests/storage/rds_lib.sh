@@ -5,18 +5,9 @@
 target_modules="rds_rdma rds" target_programs=python3
 initiator_modules=$target_modules initiator_programs=$target_programs
 
-target_up() {
-	python3 "$SELF/storage/rds_talk.py" $TGT serve >"$TMP/server" 2>&1 &
-	server=$!
-	sleep $SLOW
-	kill -0 $server || { cat "$TMP/server"; return 1; }
-}
+target_up() { server_start python3 "$SELF/storage/rds_talk.py" $TGT serve; }
 
-target_down() {
-	kill $server || { cat "$TMP/server"; return 1; }
-	wait $server
-	return 0
-}
+target_down() { server_stop; }
 
 target_again() { target_down && target_up; }
 

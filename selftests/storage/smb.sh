@@ -47,17 +47,6 @@ protocol_down() {
 	ram_disk_del sram0
 }
 
-file_operations() {
-	local d=$MNT/ops i
-	mkdir "$d" && cd "$d" || return
-	for ((i = 0; i < 100; i++)); do echo "$i" >f$i || return; done
-	[ "$(find . -name 'f*' | wc -l)" = 100 ] || return
-	for ((i = 0; i < 100; i += 2)); do mv f$i g$i || return; done
-	truncate -s 1M sparse && [ "$(stat -c %s sparse)" = 1048576 ] || return
-	mkdir -p a/b/c && mv a z && [ -d z/b/c ] && ! rmdir z 2>/dev/null || return
-	cd / && rm -r "$d" && [ ! -e "$d" ]
-}
-
 # A tree without the link: Windows has none
 copy_files() {
 	mountpoint -q "$MNT" || return

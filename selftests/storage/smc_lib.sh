@@ -7,18 +7,9 @@ initiator_modules=$target_modules initiator_programs=$target_programs
 
 smc_talk() { python3 "$SELF/storage/smc_talk.py" "$@"; }
 
-target_up() {
-	python3 "$SELF/storage/smc_talk.py" serve $TGT >"$TMP/server" 2>&1 &
-	server=$!
-	sleep $SLOW
-	kill -0 $server || { cat "$TMP/server"; return 1; }
-}
+target_up() { server_start python3 "$SELF/storage/smc_talk.py" serve $TGT; }
 
-target_down() {
-	kill $server || { cat "$TMP/server"; return 1; }
-	wait $server
-	return 0
-}
+target_down() { server_stop; }
 
 target_again() { target_down && target_up; }
 
