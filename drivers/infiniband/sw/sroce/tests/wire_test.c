@@ -290,8 +290,8 @@ static void icrc_other_id(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(changes); i++) {
 		ip.id = htons(0xbeef ^ changes[i]);
-		KUNIT_EXPECT_EQ_MSG(test, sroce_icrc_ipv4_id(crc, changes[i]), sroce_icrc_ipv4(&ip, &udp),
-				    "change %#x", changes[i]);
+		KUNIT_EXPECT_EQ_MSG(test, sroce_icrc_ipv4_id(crc, changes[i]),
+				    sroce_icrc_ipv4(&ip, &udp), "change %#x", changes[i]);
 	}
 }
 
