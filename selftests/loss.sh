@@ -60,6 +60,8 @@ under() {
 			"$(program verify_ud) -d $DEV_B -i $IP_B -l $IP_A"
 		pair "$name: rping" 60 "rping -s -a $IP_A -C 50 -V" "rping -c -a $IP_A -C 50 -V"
 	fi
+	# netem changes bits of the first part of a buffer: in most packets headers that IP and UDP check already
+	[[ $* != corrupt* ]] || perftest ib_send_bw -s 64 -n 20000
 	plausible "$name" $sent $retries
 	[[ $* == corrupt* ]] || return
 	icrc=$(($(icrc_errors $A $DEV_A) + $(icrc_errors $B $DEV_B) - icrc))
