@@ -432,20 +432,6 @@ void sroce_requester_response(struct sroce_qp *qp, struct sroce_train *t);
  */
 void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why);
 
-/**
- * sroce_requester_nak_stale() - may a NAK be about what was sent before the restart?
- * @qp: QP that has gone back to the PSN that the NAK asks for again
- *
- * A peer should send one NAK for a gap (IBA 9.7.5.1.1), but some (rdma_rxe) send
- * one for every packet behind it. To restart for each makes hundreds of
- * packets of one lost: as many as there were packets are ignored. In case
- * one was the peer's word that the packet was lost again, the QP restarts by
- * itself when nothing is acknowledged soon.
- *
- * Context: requester lock held.
- */
-bool sroce_requester_nak_stale(struct sroce_qp *qp);
-
 /* Put the send cursor to @una_psn, without counting a retry */
 void sroce_requester_rewind(struct sroce_qp *qp);
 

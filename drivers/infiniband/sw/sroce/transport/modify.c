@@ -136,7 +136,6 @@ static void sroce_qp_reset(struct sroce_qp *qp, struct sroce_modify *m)
 	sroce_fault_reset(&req->half);
 	req->rnr_naks = 0;
 	req->recovering = false;
-	req->nak_again = false;
 	req->retried = 0;
 	req->draining = false;
 	req->deadline = 0;

@@ -226,8 +226,6 @@ struct sroce_batch {
  * @recovering: a restart took place and @recover was not answered yet
  * @timer_armed: @timer is going to fire
  * @retried: when a retry was counted last
- * @stale: packets behind the gap that were sent before the last restart
- * @nak_again: a NAK came again that may be about those
  * @gap: responses of the stream before the restart, which may still arrive
  * @deadline: when the oldest unacknowledged packet times out; 0: nothing does
  * @timer: retransmission, or end of the RNR wait
@@ -256,11 +254,9 @@ struct sroce_requester {
 	bool rnr_wait;
 	bool recovering;
 	bool timer_armed;
-	bool nak_again;
 	bool drained_event;
 	bool draining;
 	u32 recover;
-	u32 stale;
 	struct sroce_gap gap;
 	u64 retried;
 	u64 deadline;

@@ -88,8 +88,7 @@ static void sroce_got_nak(struct sroce_qp *qp, const struct sroce_train *t)
 	case SROCE_NAK_PSN_SEQ:
 		/* One restart for each PSN; the timer helps when it is lost */
 		if (req->recovering && req->recover == t->psn &&
-		    (sroce_psn_diff(req->send_psn, t->psn) <= 0 ||
-		     sroce_requester_nak_stale(qp)))
+		    sroce_psn_diff(req->send_psn, t->psn) <= 0)
 			break;
 		sroce_requester_restart(qp, SROCE_CNT_PACKET_SEQ_ERR);
 		break;

@@ -24,9 +24,6 @@ static const u32 sroce_rnr_usec[32] = {
  */
 #define SROCE_MIN_TIMEOUT_NS (4 * NSEC_PER_MSEC)
 
-/* More than a round trip where losses are worth hurrying for */
-#define SROCE_SOON_NS NSEC_PER_MSEC
-
 /* Delays below this grow while a peer stays not ready */
 #define SROCE_RNR_GROWN_NS NSEC_PER_MSEC
 
@@ -82,7 +79,6 @@ void sroce_requester_progress(struct sroce_qp *qp)
 	req->retries = qp->attr.retry_cnt;
 	req->rnr_retries = qp->attr.rnr_retry;
 	req->rnr_naks = 0;
-	req->nak_again = false;
 	/* What the peer was not ready for has been taken after all */
 	req->rnr_wait = false;
 	if (req->recovering &&
@@ -140,31 +136,10 @@ void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why)
 	sroce_window_lost(qp);
 	req->recovering = true;
 	req->recover = req->una_psn;
-	req->stale = sroce_requester_outstanding(req);
-	req->nak_again = false;
 	/* Whatever has a gap before it now belongs to the new stream */
 	sroce_gap_begin(&req->gap, req->next_psn);
 	req->deadline = 0;
 	sroce_requester_rewind(qp);
-}
-
-bool sroce_requester_nak_stale(struct sroce_qp *qp)
-{
-	struct sroce_requester *req = &qp->req;
-	u64 soon;
-
-	if (!req->stale)
-		return false;
-	req->stale--;
-	if (req->nak_again)
-		return true;
-	req->nak_again = true;
-	soon = ktime_get_ns() + max_t(u64, 4 * req->rtt.min, SROCE_SOON_NS);
-	if (!req->deadline || soon < req->deadline) {
-		req->deadline = soon;
-		sroce_timer_start(req, soon);
-	}
-	return true;
 }
 
 /*
@@ -202,9 +177,7 @@ static void sroce_timed_out(struct sroce_qp *qp)
 	if (req->rnr_wait)
 		req->rnr_wait = false;
 	else if (sroce_in_flight(req))
-		sroce_requester_restart(qp, req->nak_again ?
-					SROCE_CNT_PACKET_SEQ_ERR :
-					SROCE_CNT_LOCAL_ACK_TIMEOUT_ERR);
+		sroce_requester_restart(qp, SROCE_CNT_LOCAL_ACK_TIMEOUT_ERR);
 	sroce_half_queue(&req->half);
 }
 
