@@ -533,6 +533,9 @@ static void build_targets(void)
 		struct sroce_create_qp_resp out;
 
 		qp_command(&cmd, ctx.pd, cq, types[i / 2]);
+		/* small ones, whose rings share a page with each other's, are connected to large ones */
+		if (i & 1)
+			cmd.max_send_wr = cmd.max_recv_wr = 4;
 		rc = create_qp(ctx.fd, &cmd, &qp_in, sizeof(qp_in), &resp, &out, sizeof(out));
 		if (rc)
 			vt_die(VT_SETUP, "create qp: %s", strerror(rc));

@@ -25,6 +25,7 @@ struct side {
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
+	uint32_t depth;
 	uint16_t pkey_index;
 	uint32_t flow_label;
 };
@@ -37,6 +38,7 @@ static struct side *side_of(struct vt_dev *dev)
 
 	s->dev = dev;
 	s->pd = dev->pd;
+	s->depth = 64;
 	return s;
 }
 
@@ -55,7 +57,7 @@ static struct ibv_qp *make_qp(struct side *s, enum ibv_qp_type type)
 		.send_cq = s->cq,
 		.recv_cq = s->cq,
 		.qp_type = type,
-		.cap = { .max_send_wr = 64, .max_recv_wr = 64, .max_send_sge = 1, .max_recv_sge = 1 },
+		.cap = { .max_send_wr = s->depth, .max_recv_wr = s->depth, .max_send_sge = 1, .max_recv_sge = 1 },
 	};
 
 	s->qp = ibv_create_qp(s->pd, &init);
@@ -175,6 +177,72 @@ static bool message_arrives(void)
 	struct ibv_wc wc;
 
 	return message() == IBV_WC_SUCCESS && poll_one(server->cq, &wc, 5) && wc.status == IBV_WC_SUCCESS;
+}
+
+/* --- many small queue pairs: the rings of several are in one page ---------------------------------------------- */
+
+#define SMALL 16
+
+static struct ibv_qp *small[SMALL][2];
+
+static void small_begin(int i)
+{
+	pair_begin(IBV_QPT_RC);
+	small[i][0] = client->qp;
+	small[i][1] = server->qp;
+}
+
+static void small_end(int i)
+{
+	client->qp = small[i][0];
+	server->qp = small[i][1];
+	pair_end();
+	small[i][0] = NULL;
+}
+
+/* over each that is there in turn, so often that every ring begins anew; the data is the pair's own */
+static bool small_talk(void)
+{
+	uint8_t want[64];
+	int i, turn;
+
+	for (turn = 0; turn < 20; turn++) {
+		for (i = 0; i < SMALL; i++) {
+			if (!small[i][0])
+				continue;
+			client->qp = small[i][0];
+			server->qp = small[i][1];
+			vt_pattern(from->addr, turn * SMALL + i, 0, sizeof(want));
+			vt_pattern(want, turn * SMALL + i, 0, sizeof(want));
+			if (!message_arrives() || memcmp(to->addr, want, sizeof(want)))
+				return false;
+		}
+	}
+	return true;
+}
+
+static void small_queues(void)
+{
+	uint32_t depth = client->depth;
+	int i;
+
+	cqs_begin(NULL);
+	client->depth = 4;
+	server->depth = 4;
+	for (i = 0; i < SMALL; i++)
+		small_begin(i);
+	vt_check(small_talk(), "small queues: %d pairs talk in turn", SMALL);
+	for (i = 0; i < SMALL; i += 2)
+		small_end(i);
+	vt_check(small_talk(), "small queues: half of them have gone, the others talk");
+	for (i = 0; i < SMALL; i += 2)
+		small_begin(i);
+	vt_check(small_talk(), "small queues: new ones have come");
+	for (i = 0; i < SMALL; i++)
+		small_end(i);
+	client->depth = depth;
+	server->depth = depth;
+	cqs_end();
 }
 
 /* --- extended completion queues ------------------------------------------------------------------------------- */
@@ -1088,6 +1156,7 @@ int main(int argc, char **argv)
 	server = side_of(b.dev);
 	from = vt_mr(a.dev, ROOM, IBV_ACCESS_LOCAL_WRITE);
 	to = vt_mr(b.dev, ROOM, IBV_ACCESS_LOCAL_WRITE);
+	small_queues();
 	device_time();
 	fields_of_rc();
 	fields_of_ud();
