@@ -173,15 +173,15 @@ struct sroce_swqe {
  * @at: when the packet before @psn was sent; 0: none under way
  * @min: shortest round trip seen, in ns
  * @psn: an ACK up to here ends the measurement
- * @threshold: window after the last loss, from which it grows with care
  * @limited: the window has kept the requester from sending since
+ * @lossy: packets were lost on this path
  */
 struct sroce_rtt {
 	u64 at;
 	u64 min;
 	u32 psn;
-	u32 threshold;
 	bool limited;
+	bool lossy;
 };
 
 /**

@@ -20,7 +20,7 @@
 /* After a round trip that says that there is room for more */
 static u32 sroce_window_larger(const struct sroce_requester *req)
 {
-	if (req->window < req->rtt.threshold)
+	if (!req->rtt.lossy)
 		return 2 * req->window;
 	return req->window + max_t(u32, SROCE_TRAIN_STUMP, req->window / 8);
 }
@@ -39,7 +39,6 @@ static void sroce_window_set(struct sroce_qp *qp, u32 packets)
 void sroce_window_init(struct sroce_qp *qp)
 {
 	memset(&qp->req.rtt, 0, sizeof(qp->req.rtt));
-	qp->req.rtt.threshold = U32_MAX;
 	sroce_window_set(qp, SROCE_WINDOW_START / qp->mtu);
 }
 
@@ -75,5 +74,5 @@ void sroce_window_lost(struct sroce_qp *qp)
 	/* A repeated packet's ACK says nothing about the time it took */
 	qp->req.rtt.at = 0;
 	sroce_window_set(qp, qp->req.window / 2);
-	qp->req.rtt.threshold = qp->req.window;
+	qp->req.rtt.lossy = true;
 }
