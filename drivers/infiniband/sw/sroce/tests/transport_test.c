@@ -566,6 +566,50 @@ static void invalidate_in_order(struct kunit *test)
 	sroce_mr_free(mr);
 }
 
+/*
+ * A SEND invalidates a region that is in use: it is asked for again until it no
+ * longer is, and comes in other pieces each time.
+ */
+static void invalidate_busy(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct sroce_mr *user, *mr = map_region(b, 0x40000, 10000);
+	const u32 len = 24 * p->mtu - 5, key = mr->key ^ 1;
+	struct ib_wc wc;
+	struct work w;
+	u32 i;
+
+	p->net.batch = 16;
+	post_reg(b, mr, 1, key, PAIR_MR_ACCESS);
+	side_expect_send(b, 1, IB_WC_SUCCESS);
+	side_fill(a, SRC, len, 5);
+	side_recv(b, 2, DST, len);
+	user = sroce_mr_find(&b->port.mrs, key);
+	work_send(a, &w, 3, SRC, len);
+	w.wqe.opcode = SROCE_WR_SEND_INV;
+	w.wqe.invalidate_rkey = key;
+	side_post(a, &w);
+	for (i = 0; i < 400; i++) {
+		a->qp->req.window = 1 + i % 24;
+		pair_step(p);
+	}
+	side_expect_none(a);
+	side_expect_none(b);
+	KUNIT_EXPECT_EQ(test, b->qp->resp.inv_wait, key);
+	KUNIT_EXPECT_FALSE(test, mr->valid);
+
+	sroce_mr_put(user);
+	side_expect_send(a, 3, IB_WC_SUCCESS);
+	side_expect(b, &b->rcq, 2, IB_WC_SUCCESS, &wc);
+	KUNIT_EXPECT_EQ(test, wc.ex.invalidate_rkey, key);
+	KUNIT_EXPECT_EQ(test, wc.byte_len, len);
+	KUNIT_EXPECT_EQ(test, b->qp->resp.inv_wait, 0);
+	KUNIT_EXPECT_TRUE(test, side_filled(b, DST, len, 5));
+	sroce_mr_free(mr);
+}
+
 /* --- atomics ------------------------------------------------------------- */
 
 static u64 do_atomic(struct side *s, u8 opcode, u32 off, u64 compare_add,
@@ -911,6 +955,7 @@ static struct kunit_case transport_cases[] = {
 	KUNIT_CASE_PARAM(missed_events, way_gen_params),
 	KUNIT_CASE_PARAM(fast_register, way_gen_params),
 	KUNIT_CASE_PARAM(invalidate_in_order, way_gen_params),
+	KUNIT_CASE(invalidate_busy),
 	KUNIT_CASE_PARAM(atomics, way_gen_params),
 	KUNIT_CASE_PARAM(atomic_writes, way_gen_params),
 	KUNIT_CASE_PARAM(flushes, way_gen_params),

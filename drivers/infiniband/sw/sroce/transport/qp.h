@@ -326,8 +326,8 @@ enum sroce_ack_state {
  * @comm_est: IB_EVENT_COMM_EST was raised
  * @last_wqe: IB_EVENT_QP_LAST_WQE_REACHED was raised
  * @gap: requests seen since the gap was reported
- * @inv_wait: the message has arrived and its key was invalidated, but the
- *	region is still in use
+ * @inv_wait: key that the current SEND has invalidated, 0 for none: the message
+ *	is not complete before its region is no longer in use
  * @srqn: XRC: shared receive queue of the current message
  * @have_wqe: @wqe holds the receive work request of the current message
  * @wqe: private copy, with room for max_recv_sge elements
@@ -362,10 +362,10 @@ struct sroce_responder {
 	bool rnr_sent;
 	bool comm_est;
 	bool last_wqe;
-	bool inv_wait;
 	bool have_wqe;
 	u32 epsn;
 	u32 msn;
+	u32 inv_wait;
 	u32 srqn;
 	struct sroce_gap gap;
 	struct sroce_recv_wqe *wqe;

@@ -283,51 +283,40 @@ void sroce_message_received(struct sroce_qp *qp, const struct sroce_train *t,
 
 static void sroce_send_received(struct sroce_qp *qp, struct sroce_train *t)
 {
-	if (t->flags & SROCE_END)
+	if (t->flags & SROCE_END) {
+		qp->resp.inv_wait = 0;
 		sroce_message_received(qp, t, IB_WC_RECV, qp->resp.recv_off);
+	}
 	sroce_accepted(qp, t, t->npkts);
 }
 
 /*
  * While the region is still being copied to or from the message is not
- * complete: the peer is asked for its last packet again.
+ * complete: the peer is asked for this train again, which is placed again, in
+ * whatever pieces it comes then. The key is invalidated once.
  */
-static bool sroce_invalidated_quiet(struct sroce_qp *qp,
-				    const struct sroce_train *t)
+static bool sroce_invalidated(struct sroce_qp *qp, const struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
+	struct sroce_mr_table *mrs = &qp->port->mrs;
+	bool again = resp->inv_wait && resp->inv_wait == t->inv_rkey;
 
-	resp->inv_wait = !sroce_mr_quiet(&qp->port->mrs, t->inv_rkey);
-	if (resp->inv_wait)
-		sroce_owe_nak(resp, SROCE_NAK_PSN_SEQ);
-	return !resp->inv_wait;
-}
-
-static bool sroce_invalidate_asked(struct sroce_qp *qp,
-				   const struct sroce_train *t)
-{
-	if (sroce_mr_invalidate(&qp->port->mrs, t->inv_rkey, qp->pd, qp,
-				true)) {
+	if (!again &&
+	    sroce_mr_invalidate(mrs, t->inv_rkey, qp->pd, qp, true)) {
 		sroce_refuse_access(qp);
 		return false;
 	}
-	return sroce_invalidated_quiet(qp, t);
-}
-
-/* The last packet of a message that has waited for its region */
-static void sroce_send_again(struct sroce_qp *qp, struct sroce_train *t)
-{
-	u16 want = SROCE_END | SROCE_INV;
-
-	if (t->op != SROCE_OP_SEND || (t->flags & want) != want)
-		sroce_refuse_request(qp);
-	else if (sroce_invalidated_quiet(qp, t))
-		sroce_send_received(qp, t);
+	resp->inv_wait = t->inv_rkey;
+	if (sroce_mr_quiet(mrs, t->inv_rkey))
+		return true;
+	sroce_owe_nak(resp, SROCE_NAK_PSN_SEQ);
+	return false;
 }
 
 static void sroce_send_request(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
+	u32 len = t->bi.bi_size;
 	int err;
 
 	if (!sroce_length_ok(qp, t)) {
@@ -347,11 +336,11 @@ static void sroce_send_request(struct sroce_qp *qp, struct sroce_train *t)
 			return;
 		}
 	}
-	if (t->bi.bi_size > resp->recv_len - resp->recv_off) {
+	if (len > resp->recv_len - resp->recv_off) {
 		sroce_refuse(qp, SROCE_NAK_INV_REQ, IB_WC_LOC_LEN_ERR);
 		return;
 	}
-	err = t->bi.bi_size ? sroce_place_sges(qp, t) : 0;
+	err = len ? sroce_place_sges(qp, t) : 0;
 	if (err == -EAGAIN) {
 		sroce_paging(qp, t);
 		return;
@@ -360,9 +349,11 @@ static void sroce_send_request(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_refuse(qp, SROCE_NAK_REM_OP, IB_WC_LOC_PROT_ERR);
 		return;
 	}
-	resp->state = t->flags & SROCE_END ? SROCE_RESP_IDLE : SROCE_RESP_SEND;
-	if (t->flags & SROCE_INV && !sroce_invalidate_asked(qp, t))
+	if (t->flags & SROCE_INV && !sroce_invalidated(qp, t)) {
+		resp->recv_off -= len;
 		return;
+	}
+	resp->state = t->flags & SROCE_END ? SROCE_RESP_IDLE : SROCE_RESP_SEND;
 	sroce_send_received(qp, t);
 }
 
@@ -738,11 +729,8 @@ void sroce_execute(struct sroce_qp *qp, struct sroce_train *t)
 	resp->half.fault.waiting = false;
 	if (resp->ack == SROCE_ACK_NAK)
 		resp->ack = SROCE_ACK_NONE;
-	if (resp->inv_wait) {
-		sroce_send_again(qp, t);
-		return;
-	}
-	if (!sroce_sequence_ok(resp, t)) {
+	if (!sroce_sequence_ok(resp, t) ||
+	    (resp->inv_wait && t->op != SROCE_OP_SEND)) {
 		sroce_refuse_request(qp);
 		return;
 	}
@@ -789,7 +777,7 @@ void sroce_responder_request(struct sroce_qp *qp, struct sroce_train *t)
 		return;
 	}
 	sroce_established(qp);
-	/* A repeated train of a QP of this host may be new in its second part */
+	/* A repeated train may be new in its second part */
 	if (ahead < 0 && t->npkts > -ahead) {
 		sroce_train_trim(t, -ahead);
 		ahead = 0;
@@ -814,7 +802,7 @@ void sroce_responder_reset(struct sroce_responder *resp)
 	resp->rnr_sent = false;
 	resp->comm_est = false;
 	resp->last_wqe = false;
-	resp->inv_wait = false;
+	resp->inv_wait = 0;
 	resp->have_wqe = false;
 	resp->msn = 0;
 	resp->res_next = 0;
