@@ -67,6 +67,22 @@ void sroce_bvec_write(const struct bio_vec *dst, struct bvec_iter *di,
 	}
 }
 
+unsigned int sroce_bvec_cut(struct bio_vec *bv, u32 skip, u32 len)
+{
+	const struct bio_vec *from = bv;
+	unsigned int n;
+
+	for (; skip >= from->bv_len && len; from++)
+		skip -= from->bv_len;
+	for (n = 0; len; n++, from++, skip = 0) {
+		bv[n].bv_page = from->bv_page;
+		bv[n].bv_offset = from->bv_offset + skip;
+		bv[n].bv_len = min(from->bv_len - skip, len);
+		len -= bv[n].bv_len;
+	}
+	return n;
+}
+
 static unsigned int bvec_pages(const struct bio_vec *bv)
 {
 	return DIV_ROUND_UP(bv->bv_offset + bv->bv_len, PAGE_SIZE);

@@ -44,6 +44,16 @@ void sroce_bvec_write(const struct bio_vec *dst, struct bvec_iter *di,
 		      const void *src, u32 len);
 
 /**
+ * sroce_bvec_cut() - leave out what is in front of and behind some bytes
+ * @bv: page vector, changed in place
+ * @skip: bytes in front
+ * @len: bytes to keep; it has as many behind those
+ *
+ * Return: its entries.
+ */
+unsigned int sroce_bvec_cut(struct bio_vec *bv, u32 skip, u32 len);
+
+/**
  * sroce_bvec_pin() - keep pages, whatever becomes of what they belong to
  * @bv: page vector
  * @n: its entries

@@ -21,7 +21,10 @@
 #include "wire/icrc.h"
 
 /* A packet of the largest MTU seldom has more parts than this */
-#define SROCE_RX_BVECS 8
+#define SROCE_RX_PARTS 8
+
+/* Parts of the packets that are coupled to one train */
+#define SROCE_RX_BVECS 48
 
 #define SROCE_MIN_PACKET (SROCE_BTH_LEN + SROCE_ICRC_LEN)
 #define SROCE_MAX_PACKET (SROCE_MAX_HDR_LEN + SROCE_MAX_PAYLOAD + SROCE_ICRC_LEN)
@@ -49,7 +52,8 @@
  * @ip6: header of the current packet
  * @udp: header of the current packet
  * @hdr: BTH and extended headers, when they are not in one piece
- * @bv: the current packet
+ * @part: the next packet to look at, in @bv
+ * @bv: payload of the packets before it that make a train, and itself
  */
 struct sroce_skb_rx {
 	struct sroce_rx rx;
@@ -75,6 +79,7 @@ struct sroce_skb_rx {
 	};
 	struct udphdr udp;
 	u8 hdr[SROCE_MAX_HDR_LEN];
+	struct bio_vec *part;
 	struct bio_vec bv[SROCE_RX_BVECS];
 };
 
@@ -125,18 +130,18 @@ static bool sroce_rx_icrc_ok(struct sroce_skb_rx *r, const u8 *hdr, u32 len)
 	__le32 icrc;
 
 	if (hdr != r->hdr)
-		n = min_t(u32, r->bv[0].bv_len, len - SROCE_ICRC_LEN);
+		n = min_t(u32, r->part->bv_len, len - SROCE_ICRC_LEN);
 	crc = sroce_icrc_bth(sroce_rx_icrc_start(r, len), hdr, n);
-	bvec_iter_advance(r->bv, &bi, n);
+	bvec_iter_advance(r->part, &bi, n);
 	while (bi.bi_size > SROCE_ICRC_LEN) {
-		part = mp_bvec_iter_bvec(r->bv, bi);
+		part = mp_bvec_iter_bvec(r->part, bi);
 		part.bv_len = min_t(u32, part.bv_len,
 				    bi.bi_size - SROCE_ICRC_LEN);
 		crc = sroce_icrc_data(crc, page_address(part.bv_page) +
 				      part.bv_offset, part.bv_len);
-		bvec_iter_advance(r->bv, &bi, part.bv_len);
+		bvec_iter_advance(r->part, &bi, part.bv_len);
 	}
-	sroce_bvec_read(&icrc, r->bv, &bi, sizeof(icrc));
+	sroce_bvec_read(&icrc, r->part, &bi, sizeof(icrc));
 	return icrc == sroce_icrc_final(crc);
 }
 
@@ -162,21 +167,21 @@ static const u8 *sroce_rx_header(struct sroce_skb_rx *r, u32 len)
 {
 	struct bvec_iter bi = { .bi_size = len };
 
-	if (r->bv[0].bv_len >= len)
-		return page_address(r->bv[0].bv_page) + r->bv[0].bv_offset;
-	sroce_bvec_read(r->hdr, r->bv, &bi, len);
+	if (r->part->bv_len >= len)
+		return page_address(r->part->bv_page) + r->part->bv_offset;
+	sroce_bvec_read(r->hdr, r->part, &bi, len);
 	return r->hdr;
 }
 
 static int sroce_rx_map(struct sroce_skb_rx *r, u32 pos, u32 len)
 {
-	int n = sroce_walk_map(&r->walk, r->bv, SROCE_RX_BVECS, len);
+	int n = sroce_walk_map(&r->walk, r->part, SROCE_RX_PARTS, len);
 
 	if (n != -EMSGSIZE)
 		return n;
 	if (skb_linearize(r->skb) || sroce_walk_start(&r->walk, r->skb, pos))
 		return -ENOMEM;
-	return sroce_walk_map(&r->walk, r->bv, SROCE_RX_BVECS, len);
+	return sroce_walk_map(&r->walk, r->part, SROCE_RX_PARTS, len);
 }
 
 /* What a UD receiver finds before the payload: this packet's own header */
@@ -195,25 +200,20 @@ static bool sroce_rx_decode(struct sroce_skb_rx *r, const u8 *hdr, u32 hlen,
 			    u32 len)
 {
 	struct sroce_train *t = &r->rx.t;
-	struct bvec_iter bi = { .bi_size = len };
-	int skip;
+	int skip = sroce_packet_decode(t, hdr, hlen, len);
 
-	skip = sroce_packet_decode(t, hdr, hlen, len);
 	if (skip < 0) {
 		sroce_rx_count(r, SROCE_CNT_RX_MALFORMED);
 		return false;
 	}
-	bvec_iter_advance(r->bv, &bi, skip);
-	bi.bi_size = t->bi.bi_size;
-	t->bi = bi;
+	t->bi = (struct bvec_iter){ .bi_size = t->bi.bi_size };
 	t->bv = r->bv;
+	r->part += sroce_bvec_cut(r->part, skip, t->bi.bi_size);
 	if (r->ce)
 		t->flags |= SROCE_CE;
 	if (t->service == SROCE_UD)
 		sroce_rx_grh(r);
 	r->rx.len = len;
-	r->rx.packets++;
-	r->rx.bytes += len;
 	return true;
 }
 
@@ -242,17 +242,24 @@ static bool sroce_rx_len_ok(u32 len)
 	return len >= SROCE_MIN_PACKET && len <= SROCE_MAX_PACKET && !(len & 3);
 }
 
-static bool sroce_rx_next(struct sroce_rx *rx)
+static u32 sroce_rx_step(struct sroce_skb_rx *r)
 {
-	struct sroce_skb_rx *r = container_of(rx, struct sroce_skb_rx, rx);
+	u32 len = min(r->stride, r->left);
+
+	r->pos += len;
+	r->left -= len;
+	r->k++;
+	return len;
+}
+
+static bool sroce_rx_first(struct sroce_skb_rx *r)
+{
 	u32 pos, len;
 
+	r->part = r->bv;
 	while (r->left) {
 		pos = r->pos;
-		len = min(r->stride, r->left);
-		r->pos += len;
-		r->left -= len;
-		r->k++;
+		len = sroce_rx_step(r);
 		if (sroce_rx_len_ok(len)) {
 			if (sroce_rx_packet(r, pos, len))
 				return true;
@@ -262,6 +269,70 @@ static bool sroce_rx_next(struct sroce_rx *rx)
 		sroce_rx_count(r, SROCE_CNT_RX_MALFORMED);
 	}
 	return false;
+}
+
+/* --- a train -------------------------------------------------------------- */
+
+/* The packet of @len bytes is at @r->part; its payload stays there */
+static bool sroce_rx_couple(struct sroce_skb_rx *r, u32 len)
+{
+	u32 hlen = min_t(u32, len, SROCE_MAX_HDR_LEN);
+	const u8 *hdr = sroce_rx_header(r, hlen);
+	struct sroce_train next;
+	int skip;
+
+	if (!sroce_rx_icrc_ok_any_id(r, hdr, len))
+		return false;
+	skip = sroce_packet_decode(&next, hdr, hlen, len);
+	if (skip < 0 || !sroce_train_couple(&r->rx.t, &next))
+		return false;
+	r->part += sroce_bvec_cut(r->part, skip, next.bi.bi_size);
+	r->rx.t.bi.bi_size += next.bi.bi_size;
+	r->rx.len += len;
+	return true;
+}
+
+/* False leaves the next packet where it is, to be looked at by itself */
+static bool sroce_rx_couple_next(struct sroce_skb_rx *r)
+{
+	struct sroce_walk walk = r->walk;
+	u32 len = sroce_rx_step(r);
+
+	if (sroce_rx_len_ok(len) &&
+	    sroce_walk_map(&r->walk, r->part, SROCE_RX_PARTS, len) > 0 &&
+	    sroce_rx_couple(r, len))
+		return true;
+	r->walk = walk;
+	r->pos -= len;
+	r->left += len;
+	r->k--;
+	return false;
+}
+
+/*
+ * What goes on in a message is one train, as it was for its sender: whoever
+ * takes it looks QP, key and memory up once.
+ */
+static void sroce_rx_couple_all(struct sroce_skb_rx *r)
+{
+	struct sroce_train *t = &r->rx.t;
+	const struct bio_vec *last = r->bv + SROCE_RX_BVECS - SROCE_RX_PARTS;
+	bool more = true;
+
+	while (more && r->left && !(t->flags & SROCE_END) && r->part <= last)
+		more = sroce_rx_couple_next(r);
+}
+
+static bool sroce_rx_next(struct sroce_rx *rx)
+{
+	struct sroce_skb_rx *r = container_of(rx, struct sroce_skb_rx, rx);
+
+	if (!sroce_rx_first(r))
+		return false;
+	sroce_rx_couple_all(r);
+	rx->packets += rx->t.npkts;
+	rx->bytes += rx->len;
+	return true;
 }
 
 /* --- the headers in front ------------------------------------------------- */

@@ -212,51 +212,96 @@ static struct fake_packet *fake_net_take(struct fake_net *net)
 
 /* --- receiving ----------------------------------------------------------- */
 
+/* Packets that may be coupled to one train */
+#define FAKE_TRAIN 8
+
 struct fake_rx {
 	struct sroce_rx rx;
 	struct sroce_rx_info info;
-	struct bio_vec bv;
 	struct fake_net *net;
-	struct fake_packet *p;
+	const struct fake_path *path;
+	struct fake_packet *p[FAKE_TRAIN];
+	struct bio_vec bv[FAKE_TRAIN];
+	u32 n;
 	u32 left;
 };
 
-static void fake_rx_load(struct fake_rx *f)
+static void fake_net_put_back(struct fake_net *net, struct fake_packet *p)
 {
-	struct sroce_train *t = &f->rx.t;
-	struct fake_packet *p = f->p;
+	spin_lock_bh(&net->lock);
+	list_add(&p->node, &net->queue);
+	spin_unlock_bh(&net->lock);
+}
+
+/* The next one of the same buffer. The other direction is another buffer. */
+static struct fake_packet *fake_rx_take(struct fake_rx *f)
+{
+	struct fake_packet *p = NULL;
+
+	if (f->left && --f->left)
+		p = fake_net_take(f->net);
+	if (!p || p->path == f->path)
+		return p;
+	fake_net_put_back(f->net, p);
+	f->left = 0;
+	return NULL;
+}
+
+static void fake_rx_decode(struct fake_rx *f, struct fake_packet *p,
+			   struct sroce_train *t)
+{
 	int hdr;
 
 	/* Fields of headers that a packet does not have must not be used */
 	memset(t, 0xa5, sizeof(*t));
 	t->bi = (struct bvec_iter){};
 	hdr = sroce_packet_decode(t, p->data, p->len, p->len);
-	bvec_set_virt(&f->bv, p->data + hdr, p->len - hdr);
-	t->bv = &f->bv;
+	bvec_set_virt(&f->bv[f->n], p->data + hdr, t->bi.bi_size);
+	f->p[f->n] = p;
+}
+
+static bool fake_rx_couple(struct fake_rx *f)
+{
+	struct fake_packet *p = fake_rx_take(f);
+	struct sroce_train next;
+
+	if (!p)
+		return false;
+	fake_rx_decode(f, p, &next);
+	if (!sroce_train_couple(&f->rx.t, &next)) {
+		fake_net_put_back(f->net, p);
+		f->left++;
+		return false;
+	}
+	f->rx.t.bi.bi_size += next.bi.bi_size;
+	f->n++;
+	return true;
+}
+
+/* Half of the time what follows is coupled to it */
+static void fake_rx_load(struct fake_rx *f, struct fake_packet *p)
+{
+	u32 n = prandom_u32_state(&f->net->rnd) % (2 * FAKE_TRAIN);
+
+	f->n = 0;
+	fake_rx_decode(f, p, &f->rx.t);
+	f->rx.t.bv = f->bv;
+	f->n = 1;
+	while (f->n < min_t(u32, n, FAKE_TRAIN) && fake_rx_couple(f))
+		;
 }
 
 static bool fake_rx_next(struct sroce_rx *rx)
 {
 	struct fake_rx *f = container_of(rx, struct fake_rx, rx);
-	const struct fake_path *path = f->p->path;
-	struct fake_packet *next = NULL;
+	struct fake_packet *next;
 
-	fake_packet_free(f->p);
-	f->p = NULL;
-	if (f->left && --f->left)
-		next = fake_net_take(f->net);
-	if (!next)
-		return false;
-	/* The other direction is another buffer */
-	if (next->path != path) {
-		spin_lock_bh(&f->net->lock);
-		list_add(&next->node, &f->net->queue);
-		spin_unlock_bh(&f->net->lock);
-		return false;
-	}
-	f->p = next;
-	fake_rx_load(f);
-	return true;
+	while (f->n)
+		fake_packet_free(f->p[--f->n]);
+	next = fake_rx_take(f);
+	if (next)
+		fake_rx_load(f, next);
+	return next;
 }
 
 static void fake_rx_info_init(struct sroce_rx_info *info,
@@ -294,13 +339,14 @@ bool fake_net_deliver(struct fake_net *net)
 		.rx.next = fake_rx_next,
 		.net = net,
 	};
+	struct fake_packet *first = fake_net_take(net);
 
-	f.p = fake_net_take(net);
-	if (!f.p)
+	if (!first)
 		return false;
+	f.path = first->path;
 	f.left = net->batch ? 1 + prandom_u32_state(&net->rnd) % net->batch : 1;
-	fake_rx_info_init(&f.info, &f.p->path->path);
-	fake_rx_load(&f);
+	fake_rx_info_init(&f.info, &f.path->path);
+	fake_rx_load(&f, first);
 	fake_rx_receive(&f);
 	return true;
 }

@@ -750,6 +750,92 @@ static void train_trim(struct kunit *test)
 	check_trains(test, expect_trimmed);
 }
 
+/* As it comes in: packet by packet */
+static void decode_kth(const struct sroce_train *t, u32 k,
+		       struct sroce_train *got)
+{
+	u8 packet[SROCE_MAX_HDR_LEN];
+	u32 len = sroce_train_encode(t, k, packet);
+
+	len += ALIGN(sroce_train_payload(t, k), 4) + SROCE_ICRC_LEN;
+	*got = (struct sroce_train){};
+	sroce_packet_decode(got, packet, sizeof(packet), len);
+}
+
+static void expect_coupled(struct kunit *test, const struct sroce_train *sent)
+{
+	struct sroce_train copy = *sent, *t = &copy;
+	struct sroce_train all, next, want;
+	u16 flags = 0;
+	u32 k;
+
+	/* Only the end of a message may be short */
+	if (!(t->flags & SROCE_END))
+		t->bi.bi_size = TRAIN_PACKETS * TRAIN_MTU;
+	for (k = 0; k < t->npkts; k++) {
+		expected_packet(t, k, &want);
+		flags |= want.flags;
+		decode_kth(t, k, &next);
+		if (!k) {
+			all = next;
+			continue;
+		}
+		KUNIT_EXPECT_TRUE(test, sroce_train_couple(&all, &next));
+		all.bi.bi_size += next.bi.bi_size;
+	}
+	KUNIT_EXPECT_EQ(test, all.npkts, t->npkts);
+	KUNIT_EXPECT_EQ(test, all.mtu, TRAIN_MTU);
+	KUNIT_EXPECT_EQ(test, all.psn, t->psn & 0xffffff);
+	KUNIT_EXPECT_EQ(test, all.bi.bi_size, t->bi.bi_size);
+	KUNIT_EXPECT_EQ(test, all.flags, flags);
+	want = *t;
+	want.flags = flags;
+	want.bi = all.bi;
+	clip_train(&want);
+	expect_headers(test, &all, &want);
+	if (flags & SROCE_END)
+		KUNIT_EXPECT_FALSE(test, sroce_train_couple(&all, &next));
+}
+
+static void train_couple(struct kunit *test)
+{
+	check_trains(test, expect_coupled);
+}
+
+/* Whatever is wrong with the third packet, it stays by itself */
+static void train_couple_not(struct kunit *test)
+{
+	enum { OP, SERVICE, QPN, PKEY, SRQN, PSN, EARLY, START, SHORT, LONG,
+	       EMPTY, HOW_MANY } i;
+	struct sroce_train two, next, was, t;
+
+	make_train(&t, SROCE_XRC, SROCE_OP_WRITE, SROCE_START, &train_bv);
+	t.bi.bi_size = TRAIN_PACKETS * TRAIN_MTU;
+	for (i = 0; i < HOW_MANY; i++) {
+		decode_kth(&t, 0, &two);
+		decode_kth(&t, 1, &next);
+		KUNIT_EXPECT_TRUE(test, sroce_train_couple(&two, &next));
+		two.bi.bi_size += next.bi.bi_size;
+		was = two;
+		decode_kth(&t, 2, &next);
+		next.op = i == OP ? SROCE_OP_SEND : next.op;
+		next.service = i == SERVICE ? SROCE_RC : next.service;
+		next.dqpn += i == QPN;
+		next.pkey ^= (i == PKEY) << 15;
+		next.srqn += i == SRQN;
+		next.psn = sroce_psn_add(next.psn, i == PSN);
+		next.psn -= i == EARLY;
+		next.flags |= i == START ? SROCE_START : 0;
+		next.flags |= i == LONG || i == EMPTY ? SROCE_END : 0;
+		next.bi.bi_size -= i == SHORT;
+		next.bi.bi_size += i == LONG;
+		next.bi.bi_size *= i != EMPTY;
+		KUNIT_EXPECT_FALSE_MSG(test, sroce_train_couple(&two, &next),
+				       "case %d", i);
+		KUNIT_EXPECT_MEMEQ(test, &two, &was, sizeof(was));
+	}
+}
+
 /* An empty message, and a READ request whose length is that of its responses */
 static void train_empty(struct kunit *test)
 {
@@ -793,6 +879,8 @@ static struct kunit_case wire_cases[] = {
 	KUNIT_CASE(encode_decode),
 	KUNIT_CASE(train_encode),
 	KUNIT_CASE(train_trim),
+	KUNIT_CASE(train_couple),
+	KUNIT_CASE(train_couple_not),
 	KUNIT_CASE(train_empty),
 	{}
 };

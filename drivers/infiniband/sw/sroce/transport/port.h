@@ -129,13 +129,13 @@ struct sroce_rx_info {
 
 /**
  * struct sroce_rx - packets that arrived together
- * @t: the current packet: checked (lengths, ICRC) and decoded
+ * @t: the current packet, or train of such: checked (lengths, ICRC) and decoded
  * @info: where all of them came from
- * @len: bytes of the current packet, from BTH to ICRC
+ * @len: bytes of the current train, from BTH to ICRC of each packet
  * @packets: that the port counts: the good ones so far, but for those that a QP
  *	has counted, because it has counters of its own
  * @bytes: their bytes
- * @next: move on to the next packet; false when there is none (then @t is no
+ * @next: move on to the next train; false when there is none (then @t is no
  *	longer valid)
  *
  * The network layer embeds this in what it needs to walk its buffer.
@@ -154,11 +154,11 @@ struct sroce_rx {
  * @qp: held by the caller, QP of @rx->t.dqpn
  * @rx: at its first packet for this QP
  *
- * Handles the packets of @rx one after another under one lock, as long as they
+ * Handles the trains of @rx one after another under one lock, as long as they
  * are for this QP; copies their payload, sends at most one ACK.
  *
  * Context: softirq or bottom halves off.
- * Return: true when @rx->t holds a packet for another QP, false at the end.
+ * Return: true when @rx->t is for another QP, false at the end.
  */
 bool sroce_receive(struct sroce_qp *qp, struct sroce_rx *rx);
 

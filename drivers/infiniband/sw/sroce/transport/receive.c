@@ -45,15 +45,15 @@ static bool sroce_accept(struct sroce_qp *qp, const struct sroce_train *t,
 			 const union ib_gid *sgid, const union ib_gid *dgid)
 {
 	if (t->service != qp->kind->service) {
-		sroce_qp_count(qp, SROCE_CNT_RX_DISCARDS, 1);
+		sroce_qp_count(qp, SROCE_CNT_RX_DISCARDS, t->npkts);
 		return false;
 	}
 	if (!sroce_qp_is_datagram(qp) && !sroce_from_peer(qp, sgid, dgid)) {
-		sroce_qp_count(qp, SROCE_CNT_RX_WRONG_PATH, 1);
+		sroce_qp_count(qp, SROCE_CNT_RX_WRONG_PATH, t->npkts);
 		return false;
 	}
 	if (!sroce_pkey_ok(qp, t->pkey)) {
-		sroce_qp_count(qp, SROCE_CNT_RX_BAD_PKEY, 1);
+		sroce_qp_count(qp, SROCE_CNT_RX_BAD_PKEY, t->npkts);
 		return false;
 	}
 	return true;
@@ -95,9 +95,9 @@ static void sroce_packet(struct sroce_qp *qp, struct sroce_rx *rx)
 /* The port counts by the buffer, but not what the QP has counted */
 static void sroce_receive_own(struct sroce_qp *qp, struct sroce_rx *rx)
 {
-	sroce_qp_count(qp, SROCE_CNT_RX_PACKETS, 1);
+	sroce_qp_count(qp, SROCE_CNT_RX_PACKETS, rx->t.npkts);
 	sroce_qp_count(qp, SROCE_CNT_RX_BYTES, rx->len);
-	rx->packets--;
+	rx->packets -= rx->t.npkts;
 	rx->bytes -= rx->len;
 }
 

@@ -261,13 +261,18 @@ static void sroce_got_data(struct sroce_qp *qp, struct sroce_train *t)
 	struct sroce_requester *req = &qp->req;
 	struct sroce_swqe *slot = sroce_oldest_read(req, t->psn);
 	u32 expected, end;
+	s32 behind;
 	int status;
 
 	if (!slot || sroce_psn_diff(t->psn, req->next_psn) >= 0)
 		return;
 	expected = sroce_response_psn(req, slot);
-	if (sroce_psn_diff(t->psn, expected) < 0)
-		return;
+	behind = sroce_psn_diff(expected, t->psn);
+	if (behind > 0) {
+		if (t->npkts <= behind)
+			return;
+		sroce_train_trim(t, behind);
+	}
 	if (t->psn != expected) {
 		sroce_ack_until(qp, expected);
 		sroce_implied_nak(qp, t->psn);

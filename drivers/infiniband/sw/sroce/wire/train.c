@@ -217,6 +217,44 @@ int sroce_packet_decode(struct sroce_train *t, const void *buf, u32 avail,
 	return info->hdr_len;
 }
 
+/* Of one message, which the header of every packet has */
+static bool same_message(const struct sroce_train *t,
+			 const struct sroce_train *next)
+{
+	return next->op == t->op && next->service == t->service &&
+	       next->dqpn == t->dqpn && next->pkey == t->pkey &&
+	       (!(t->flags & SROCE_XRCETH) || next->srqn == t->srqn);
+}
+
+static bool goes_on(const struct sroce_train *t, const struct sroce_train *next)
+{
+	u32 full = t->npkts > 1 ? t->mtu : t->bi.bi_size;
+	u32 len = next->bi.bi_size;
+
+	return !(t->flags & SROCE_END) && !(next->flags & SROCE_START) &&
+	       next->psn == sroce_psn_add(t->psn, t->npkts) && len &&
+	       (next->flags & SROCE_END ? len <= full : len == full);
+}
+
+bool sroce_train_couple(struct sroce_train *t, const struct sroce_train *next)
+{
+	if (!goes_on(t, next) || !same_message(t, next))
+		return false;
+
+	if (t->npkts++ == 1)
+		t->mtu = t->bi.bi_size;
+	t->flags |= next->flags;
+	if (next->flags & SROCE_IMM)
+		t->imm = next->imm;
+	else if (next->flags & SROCE_INV)
+		t->inv_rkey = next->inv_rkey;
+	if (next->flags & SROCE_AETH) {
+		t->syndrome = next->syndrome;
+		t->msn = next->msn;
+	}
+	return true;
+}
+
 void sroce_train_trim(struct sroce_train *t, u32 n)
 {
 	if (!n)

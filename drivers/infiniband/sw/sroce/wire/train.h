@@ -60,7 +60,8 @@ static inline u32 sroce_feth(u32 placement, u32 selectivity)
  *	header; SROCE_SOLICITED and SROCE_ACKREQ belong to the last packet.
  *	The remaining flags follow from @op and need not be set by a sender.
  * @pkey: partition key
- * @mtu: payload bytes in every packet but the last (path MTU)
+ * @mtu: payload bytes in every packet but the last (path MTU); 0 in a received
+ *	train of one packet
  * @dqpn: destination QP
  * @psn: PSN of the first packet
  * @npkts: number of packets, at least 1; a READ request is one packet however
@@ -194,6 +195,19 @@ u32 sroce_train_encode(const struct sroce_train *t, u32 k, void *buf);
  */
 int sroce_packet_decode(struct sroce_train *t, const void *buf, u32 avail,
 			u32 len);
+
+/**
+ * sroce_train_couple() - let a train go on with the packet behind it
+ * @t: decoded packet, or train made of such; with payload
+ * @next: decoded packet
+ *
+ * The packets must be of one message and in order, and full but for the last.
+ * Flags and fields of @next's headers become those of @t; its payload is the
+ * caller's to append, to @t->bi.bi_size as well.
+ *
+ * Return: true, or false when @next is not the one: nothing has changed.
+ */
+bool sroce_train_couple(struct sroce_train *t, const struct sroce_train *next);
 
 /**
  * sroce_train_trim() - forget packets at the front of a train
