@@ -394,7 +394,7 @@ run_pair_once() {
 	note "server: $server"
 	notes 6 <"$TMP/server"
 	note "client: $client"
-	notes 6 <"$TMP/client"
+	notes 12 <"$TMP/client"
 	return 1
 }
 
