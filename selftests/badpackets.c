@@ -167,6 +167,12 @@ static int answer(double seconds)
 	return -1;
 }
 
+static void forget_answers(void)
+{
+	while (recv(answer_fd, &(char){ 0 }, 1, MSG_DONTWAIT) > 0)
+		;
+}
+
 enum {
 	SILENCE = -1,
 	ACK = 0x00, /* and any credits */
@@ -191,8 +197,7 @@ static void expect(const char *name, enum ibv_qp_state state, uint32_t rc, uint3
 		failures++;
 	}
 	/* answers that are still under way */
-	while (recv(answer_fd, &(char){ 0 }, 1, MSG_DONTWAIT) > 0)
-		;
+	forget_answers();
 	ask(BP_RESET);
 	/* the reset's own flushed or late completions are nobody's */
 	ask(BP_QUERY);
@@ -610,7 +615,7 @@ static int packet_socket(const char *netdev, uint16_t protocol)
 }
 
 /* nothing but packets to the queue pair that the target believes to talk to */
-static void only_answers(int fd)
+static void only_answers(void)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ETH_LEN + (path.v6 ? 40 : 20) + UDP_LEN + 4),
@@ -621,8 +626,10 @@ static void only_answers(int fd)
 	};
 	struct sock_fprog filter = { ARRAY_SIZE(code), code };
 
-	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)))
+	if (setsockopt(answer_fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)))
 		vt_die(VT_SETUP, "filter: %s", strerror(errno));
+	/* what came before the filter may have filled the socket: the first answer would be lost */
+	forget_answers();
 }
 
 static void open_sockets(const char *netdev)
@@ -632,7 +639,7 @@ static void open_sockets(const char *netdev)
 
 	raw_fd = packet_socket(netdev, 0);
 	answer_fd = packet_socket(netdev, ETH_P_ALL);
-	only_answers(answer_fd);
+	only_answers();
 	udp_fd = socket(path.v6 ? AF_INET6 : AF_INET, SOCK_DGRAM, 0);
 	if (path.v6) {
 		in6->sin6_family = AF_INET6;
