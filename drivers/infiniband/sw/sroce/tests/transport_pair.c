@@ -249,6 +249,15 @@ static void side_make_qp(struct side *s)
 	s->ibqp.qp_num = qp->qpn;
 }
 
+/* Only the test's loop lets an ACK be late that waits for a request */
+static void side_stop_ack_timer(struct side *s)
+{
+	struct sroce_ack_delay *d = &s->qp->resp.delay;
+
+	d->armed = true;
+	hrtimer_cancel(&d->timer);
+}
+
 static void side_make(struct pair *p, int number)
 {
 	struct side *s = &p->side[number];
@@ -263,6 +272,7 @@ static void side_make(struct pair *p, int number)
 	if (side_is_xrc(s))
 		side_publish_srq(s);
 	side_make_qp(s);
+	side_stop_ack_timer(s);
 	fake_path_init(&s->path, &p->net, &s->port, 1 + number, 2 - number);
 	if (p->config.direct)
 		s->path.path.direct_ifindex = 1000 + !number;
@@ -502,6 +512,26 @@ bool side_expire(struct side *s)
 	return true;
 }
 
+bool side_holds_ack(const struct side *s)
+{
+	const struct sroce_ack_delay *d = &s->qp->resp.delay;
+
+	return d->state == SROCE_ACK_HELD || d->state == SROCE_ACK_AGED;
+}
+
+static bool side_expire_ack(struct side *s)
+{
+	struct sroce_ack_delay *d = &s->qp->resp.delay;
+
+	if (!side_holds_ack(s))
+		return false;
+	local_bh_disable();
+	ACCESS_PRIVATE(&d->timer, function)(&d->timer);
+	local_bh_enable();
+	side_stop_ack_timer(s);
+	return true;
+}
+
 static u64 side_deadline(struct side *s)
 {
 	return READ_ONCE(s->qp->req.deadline) ?: U64_MAX;
@@ -516,6 +546,8 @@ bool pair_step(struct pair *p)
 	/* A run that used up its budget goes on in a tasklet */
 	usleep_range(10, 50);
 	if (fake_net_deliver(&p->net))
+		return true;
+	if (side_expire_ack(&p->side[0]) || side_expire_ack(&p->side[1]))
 		return true;
 	if (side_deadline(&p->side[1]) < side_deadline(first))
 		first = &p->side[1];

@@ -203,6 +203,9 @@ void pair_deliver(struct pair *p);
 /* Let the timer of a side fire now; false when nothing is to time out */
 bool side_expire(struct side *s);
 
+/* Does a side's ACK wait for a request to go with? */
+bool side_holds_ack(const struct side *s);
+
 /* Wait for one completion; it must have this wr_id and status */
 void side_expect(struct side *s, struct sroce_cq *cq, u64 wr_id,
 		 enum ib_wc_status status, struct ib_wc *wc);

@@ -470,6 +470,56 @@ static inline void sroce_window_full(struct sroce_requester *req)
 
 void sroce_batch_init(struct sroce_requester *req);
 
+/* --- ack_delay.c ---------------------------------------------------------- */
+
+/**
+ * sroce_ack_hold() - may the ACK that is owed wait for a request to go with?
+ * @qp: QP
+ *
+ * For some milliseconds at most; and only that of a kernel user.
+ *
+ * Context: responder lock held; everything before the ACK has left.
+ * Return: true when it is not to be sent now.
+ */
+bool sroce_ack_hold(struct sroce_qp *qp);
+
+/* The peer repeats a request: it is not to wait for its ACK */
+static inline void sroce_ack_hurry(struct sroce_responder *resp)
+{
+	resp->delay.turns = 0;
+}
+
+void __sroce_ack_ride(struct sroce_qp *qp, struct sroce_tx *tx);
+
+/**
+ * sroce_ack_ride() - a request was sent: let the ACK that waits go with it
+ * @qp: QP
+ * @tx: coupling buffer of the run that has sent the request
+ *
+ * Context: requester lock held, not the responder's.
+ */
+static inline void sroce_ack_ride(struct sroce_qp *qp, struct sroce_tx *tx)
+{
+	/* One that is missed leaves with the next request, or when it is late */
+	if (READ_ONCE(qp->resp.delay.messages))
+		__sroce_ack_ride(qp, tx);
+}
+
+/**
+ * sroce_ack_settle() - send the ACK that waits, and let no other wait
+ * @qp: QP that ends, or is reset
+ *
+ * Whoever has seen a message may end the QP. The peer must know by then.
+ *
+ * Context: process.
+ */
+void sroce_ack_settle(struct sroce_qp *qp);
+
+/* A new connection: nothing is known. Context: responder lock held. */
+void sroce_ack_reset(struct sroce_ack_delay *d);
+
+void sroce_ack_delay_init(struct sroce_ack_delay *d);
+
 /* --- responder.c ------------------------------------------------------------ */
 
 /**
@@ -557,6 +607,10 @@ void sroce_responder_reset(struct sroce_responder *resp);
  * Return: true when the budget ran out before the work did.
  */
 bool sroce_responder_reply(struct sroce_qp *qp);
+
+/* Send the ACK or NAK owed, on behalf of @half. Context: responder lock held. */
+void sroce_reply_ack(struct sroce_qp *qp, struct sroce_half *half,
+		     struct sroce_tx *tx);
 
 /* Queue the answer to a READ or atomic; false when there is no room */
 bool sroce_job_push(struct sroce_responder *resp,

@@ -221,6 +221,8 @@ int sroce_qp_modify(struct sroce_qp *qp, const struct ib_qp_attr *attr,
 	if (err)
 		return err;
 
+	if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_RESET)
+		sroce_ack_settle(qp);
 	spin_lock_bh(&qp->req.half.lock);
 	spin_lock(&qp->resp.half.lock);
 	if (!qp->dead && sroce_still_legal(qp, attr, mask))

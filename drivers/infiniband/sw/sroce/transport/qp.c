@@ -214,6 +214,7 @@ static struct sroce_qp *sroce_qp_alloc(struct sroce_port *port,
 	spin_lock_init(&qp->resp.post_lock);
 	sroce_requester_timer_init(&qp->req);
 	sroce_batch_init(&qp->req);
+	sroce_ack_delay_init(&qp->resp.delay);
 	return qp;
 }
 
@@ -319,6 +320,7 @@ void sroce_qp_destroy(struct sroce_qp *qp)
 
 	sroce_qp_unpublish(qp);
 	sroce_group_detach_all(qp);
+	sroce_ack_settle(qp);
 	spin_lock_bh(&qp->req.half.lock);
 	spin_lock(&qp->resp.half.lock);
 	qp->dead = true;
@@ -330,6 +332,7 @@ void sroce_qp_destroy(struct sroce_qp *qp)
 	/* Nobody starts a timer of a dead QP, nor do they start themselves */
 	hrtimer_cancel(&qp->req.timer);
 	hrtimer_cancel(&qp->req.batch.timer);
+	hrtimer_cancel(&qp->resp.delay.timer);
 	sroce_half_purge(&qp->req.half);
 	sroce_half_purge(&qp->resp.half);
 	sroce_qp_forget_completions(qp);

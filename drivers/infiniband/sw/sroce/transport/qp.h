@@ -312,6 +312,37 @@ enum sroce_ack_state {
 	SROCE_ACK_NAK,		/* @syndrome says which */
 };
 
+/* An ACK that could wait for a request of ours: see ack_delay.c */
+enum sroce_ack_delay_state {
+	SROCE_ACK_PROMPT,	/* none is held back */
+	SROCE_ACK_HELD,		/* one is */
+	SROCE_ACK_AGED,		/* ... and the timer has met it once */
+	SROCE_ACK_LATE,		/* ... or twice: it is to be sent now */
+	SROCE_ACK_OFF,		/* the QP ends: none will be held back */
+};
+
+/**
+ * struct sroce_ack_delay - whether an ACK waits for a request to go with
+ * @timer: for the request that does not come
+ * @armed: @timer is going to fire
+ * @state: of the ACK owed
+ * @messages: that an ACK was owed for since our last request, up to a few
+ * @acked: PSN after the newest one acknowledged
+ * @turns: how many more messages were answered by a request of ours than were not
+ * @wanted: as many of them before an ACK is held back
+ * @rides: ACKs held that went with a request, since the last that did not
+ */
+struct sroce_ack_delay {
+	struct hrtimer timer;
+	bool armed;
+	u8 state;
+	u8 messages;
+	u16 turns;
+	u16 wanted;
+	u16 rides;
+	u32 acked;
+};
+
 /**
  * struct sroce_responder - receive queue and its engine
  * @half: lock, inbox
@@ -338,6 +369,7 @@ enum sroce_ack_state {
  * @left: RDMA WRITE: bytes to come
  * @write_len: RDMA WRITE: bytes of the whole message
  * @ack: answer owed
+ * @delay: whether an ACK waits for a request to go with
  * @syndrome: of a NAK owed
  * @fatal: the QP goes to ERR once the NAK owed has left; no request is taken
  *	any more
@@ -375,6 +407,7 @@ struct sroce_responder {
 	u32 rkey;
 	u32 left;
 	u32 write_len;
+	struct sroce_ack_delay delay;
 	struct sroce_rd_res *res;
 	u32 nres;
 	u32 res_next;

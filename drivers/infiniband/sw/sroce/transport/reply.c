@@ -194,7 +194,8 @@ static bool sroce_reply_job(struct sroce_qp *qp, struct sroce_tx *tx)
 	return true;
 }
 
-static void sroce_reply_ack(struct sroce_qp *qp, struct sroce_tx *tx)
+void sroce_reply_ack(struct sroce_qp *qp, struct sroce_half *half,
+		     struct sroce_tx *tx)
 {
 	struct sroce_responder *resp = &qp->resp;
 	struct sroce_train t;
@@ -205,7 +206,21 @@ static void sroce_reply_ack(struct sroce_qp *qp, struct sroce_tx *tx)
 	else
 		t.psn = sroce_psn_add(resp->epsn, -1);
 	resp->ack = SROCE_ACK_NONE;
-	sroce_send_train(&resp->half, tx, qp->path, &t, NULL);
+	resp->delay.acked = resp->epsn;
+	sroce_send_train(half, tx, qp->path, &t, NULL);
+}
+
+/* An ACK may wait for a request to go with; a NAK does not */
+static bool sroce_ack_due(struct sroce_qp *qp)
+{
+	switch (qp->resp.ack) {
+	case SROCE_ACK_NAK:
+		return true;
+	case SROCE_ACK_OWED:
+		return !sroce_ack_hold(qp);
+	default:
+		return false;
+	}
 }
 
 bool sroce_responder_reply(struct sroce_qp *qp)
@@ -222,8 +237,8 @@ bool sroce_responder_reply(struct sroce_qp *qp)
 	       paged && budget--)
 		paged = sroce_reply_job(qp, &tx);
 	idle = resp->job_head == resp->job_tail;
-	if (idle && resp->ack != SROCE_ACK_NONE)
-		sroce_reply_ack(qp, &tx);
+	if (idle && sroce_ack_due(qp))
+		sroce_reply_ack(qp, &resp->half, &tx);
 	qp->port->xmit->flush(&tx);
 	if (idle && resp->fatal)
 		sroce_qp_error(qp);

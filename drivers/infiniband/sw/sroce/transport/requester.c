@@ -714,6 +714,7 @@ static bool sroce_requester_send(struct sroce_qp *qp)
 	struct sroce_requester *req = &qp->req;
 	enum sroce_step step = SROCE_STEP_WAIT;
 	int budget = SROCE_SEND_BUDGET;
+	u32 next_psn = req->next_psn;
 	struct sroce_tx tx = {};
 
 	WRITE_ONCE(req->ring.hdr->flags, SROCE_SQ_ACTIVE);
@@ -725,6 +726,8 @@ static bool sroce_requester_send(struct sroce_qp *qp)
 			break;
 		WRITE_ONCE(req->ring.hdr->flags, SROCE_SQ_ACTIVE);
 	}
+	if (req->next_psn != next_psn)
+		sroce_ack_ride(qp, &tx);
 	qp->port->xmit->flush(&tx);
 	if (!sroce_may_send(qp))
 		WRITE_ONCE(req->ring.hdr->flags, 0);

@@ -87,6 +87,15 @@ void sroce_recv_fail(struct sroce_qp *qp, enum ib_wc_status status)
 	sroce_recv_complete(qp, &cqe, true);
 }
 
+/* What was taken has been taken, whatever happened to the QP since */
+static void sroce_last_ack(struct sroce_qp *qp)
+{
+	struct sroce_tx tx = {};
+
+	sroce_reply_ack(qp, &qp->resp.half, &tx);
+	qp->port->xmit->flush(&tx);
+}
+
 /* In ERR: every receive work request completes; those of an SRQ stay there */
 static bool sroce_responder_flush(struct sroce_qp *qp)
 {
@@ -94,6 +103,8 @@ static bool sroce_responder_flush(struct sroce_qp *qp)
 	int budget = SROCE_FLUSH_BUDGET;
 
 	resp->job_head = resp->job_tail;
+	if (resp->ack == SROCE_ACK_OWED)
+		sroce_last_ack(qp);
 	resp->ack = SROCE_ACK_NONE;
 	if (qp->xrcd)
 		sroce_xrc_flush(qp);
@@ -676,6 +687,7 @@ static void sroce_duplicate(struct sroce_qp *qp, struct sroce_train *t)
 	struct sroce_rd_res *res;
 
 	sroce_qp_count(qp, SROCE_CNT_DUPLICATE_REQUEST, 1);
+	sroce_ack_hurry(resp);
 	if (t->op == SROCE_OP_SEND || t->op == SROCE_OP_WRITE) {
 		if ((t->flags & SROCE_ACKREQ) && resp->ack == SROCE_ACK_NONE)
 			resp->ack = SROCE_ACK_OWED;
@@ -804,6 +816,7 @@ void sroce_responder_reset(struct sroce_responder *resp)
 	resp->last_wqe = false;
 	resp->inv_wait = 0;
 	resp->have_wqe = false;
+	sroce_ack_reset(&resp->delay);
 	resp->msn = 0;
 	resp->res_next = 0;
 	resp->job_head = 0;

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * ACKs that wait for a request to go with.
+ *
+ * Where both ends take turns (a storage target and its initiator, a call and
+ * its answer) the ACK of each message is followed by a request in the same
+ * direction. Sent together they cost one passage through the network's stack
+ * instead of two, and often share a packet buffer. IBA 9.7.5.1.2 lets a
+ * responder coalesce ACKs and sets no time for them but the requester's timeout.
+ *
+ * An ACK is held back only when requests of ours have followed the last ones
+ * soon; for a few messages and packets, so that nobody's window fills meanwhile;
+ * and never for long. When a hold was in vain it takes twice as many turns until
+ * the next one: two ends that each wait for the other's ACK would wait for the
+ * timer each time.
+ *
+ * For kernel users only. A process mostly looks at its completion queues without
+ * rest: it has its answer ready while the CPU that has received the message still
+ * sends the ACK, which would come on top of the answer then (12 % more latency).
+ *
+ * The timer runs on while ACKs are being held, and is not set anew for each:
+ * what it has met twice is late. It has much slack, so that it seldom causes an
+ * interrupt of its own.
+ */
+#include "compat.h"
+#include "transport/internal.h"
+
+/* An ACK is held for one to two periods */
+#define SROCE_ACK_DELAY_NS NSEC_PER_MSEC
+#define SROCE_ACK_DELAY_SLACK_NS (4 * NSEC_PER_MSEC)
+
+/* Local ACK timeout of 67 ms: of the peer's ours is the best guess there is */
+#define SROCE_ACK_DELAY_TIMEOUT 14
+
+/* Messages, and packets, that may wait for one ACK */
+#define SROCE_ACK_MESSAGES 16
+#define SROCE_ACK_PACKETS 16
+
+/* Turns that must have been taken before an ACK is held, at first and at most */
+#define SROCE_ACK_TURNS 32
+#define SROCE_ACK_TURNS_MOST 8192
+
+/* Messages without an answer until it is noticed that turns are taken no more */
+#define SROCE_ACK_TURNS_SPARE 64
+
+static bool sroce_ack_is_held(const struct sroce_ack_delay *d)
+{
+	return d->state == SROCE_ACK_HELD || d->state == SROCE_ACK_AGED;
+}
+
+/* Is the peer likely to take turns with us, and to have patience? */
+static bool sroce_ack_expects_turn(const struct sroce_qp *qp)
+{
+	const struct sroce_ack_delay *d = &qp->resp.delay;
+	u8 timeout = qp->attr.timeout & 0x1f;
+
+	return d->turns >= d->wanted && sroce_qp_state(qp) == IB_QPS_RTS &&
+	       (!timeout || timeout >= SROCE_ACK_DELAY_TIMEOUT);
+}
+
+static bool sroce_ack_may_hold(const struct sroce_qp *qp)
+{
+	const struct sroce_responder *resp = &qp->resp;
+	const struct sroce_ack_delay *d = &resp->delay;
+	u32 packets = (resp->epsn - d->acked) & SROCE_PSN_MASK;
+
+	return (d->state == SROCE_ACK_PROMPT || sroce_ack_is_held(d)) &&
+	       resp->state == SROCE_RESP_IDLE &&
+	       d->messages <= SROCE_ACK_MESSAGES &&
+	       packets <= SROCE_ACK_PACKETS && sroce_ack_expects_turn(qp);
+}
+
+static void sroce_ack_start_timer(struct sroce_ack_delay *d)
+{
+	d->armed = true;
+	hrtimer_start_range_ns(&d->timer, SROCE_ACK_DELAY_NS,
+			       SROCE_ACK_DELAY_SLACK_NS, HRTIMER_MODE_REL_SOFT);
+}
+
+static void sroce_ack_begin_hold(struct sroce_ack_delay *d)
+{
+	if (sroce_ack_is_held(d))
+		return;
+	d->state = SROCE_ACK_HELD;
+	if (!d->armed)
+		sroce_ack_start_timer(d);
+}
+
+bool sroce_ack_hold(struct sroce_qp *qp)
+{
+	struct sroce_ack_delay *d = &qp->resp.delay;
+	bool hold;
+
+	if (qp->user)
+		return false;
+	WRITE_ONCE(d->messages, min(d->messages + 1, SROCE_ACK_MESSAGES + 1));
+	if (d->turns)
+		d->turns--;
+	hold = sroce_ack_may_hold(qp);
+	if (hold)
+		sroce_ack_begin_hold(d);
+	else if (d->state != SROCE_ACK_OFF)
+		d->state = SROCE_ACK_PROMPT;
+	return hold;
+}
+
+/* For each message that is answered there is one point, and one for the answer */
+static void sroce_ack_count_turn(struct sroce_ack_delay *d)
+{
+	d->turns = min(d->turns + d->messages + 1,
+		       d->wanted + SROCE_ACK_TURNS_SPARE);
+	WRITE_ONCE(d->messages, 0);
+}
+
+/* A hold was worth it: in time a failure is forgotten */
+static void sroce_ack_rode(struct sroce_ack_delay *d)
+{
+	d->state = SROCE_ACK_PROMPT;
+	if (++d->rides < d->wanted)
+		return;
+	d->rides = 0;
+	d->wanted = max(d->wanted / 2, SROCE_ACK_TURNS);
+}
+
+void __sroce_ack_ride(struct sroce_qp *qp, struct sroce_tx *tx)
+{
+	struct sroce_responder *resp = &qp->resp;
+	struct sroce_ack_delay *d = &resp->delay;
+
+	/* Busy with the next message, whose ACK goes at once */
+	if (!spin_trylock(&resp->half.lock))
+		return;
+	sroce_ack_count_turn(d);
+	if (sroce_ack_is_held(d)) {
+		if (resp->ack == SROCE_ACK_OWED)
+			sroce_reply_ack(qp, &qp->req.half, tx);
+		sroce_ack_rode(d);
+	}
+	spin_unlock(&resp->half.lock);
+}
+
+/* True when the ACK has waited long enough */
+static bool sroce_ack_age(struct sroce_ack_delay *d)
+{
+	d->armed = false;
+	switch (d->state) {
+	case SROCE_ACK_HELD:
+		d->state = SROCE_ACK_AGED;
+		sroce_ack_start_timer(d);
+		return false;
+	case SROCE_ACK_AGED:
+		d->state = SROCE_ACK_LATE;
+		d->turns = 0;
+		d->rides = 0;
+		d->wanted = min(2 * d->wanted, SROCE_ACK_TURNS_MOST);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static enum hrtimer_restart sroce_ack_timer(struct hrtimer *timer)
+{
+	struct sroce_responder *resp =
+		container_of(timer, struct sroce_responder, delay.timer);
+	bool late;
+
+	spin_lock_bh(&resp->half.lock);
+	late = sroce_ack_age(&resp->delay);
+	spin_unlock_bh(&resp->half.lock);
+	if (late)
+		sroce_half_run(&resp->half);
+	return HRTIMER_NORESTART;
+}
+
+void sroce_ack_settle(struct sroce_qp *qp)
+{
+	struct sroce_responder *resp = &qp->resp;
+
+	if (!qp->kind->acked)
+		return;
+	spin_lock_bh(&resp->half.lock);
+	resp->delay.state = SROCE_ACK_OFF;
+	spin_unlock_bh(&resp->half.lock);
+	sroce_half_run(&resp->half);
+}
+
+void sroce_ack_reset(struct sroce_ack_delay *d)
+{
+	d->state = SROCE_ACK_PROMPT;
+	d->messages = 0;
+	d->turns = 0;
+	d->rides = 0;
+	d->wanted = SROCE_ACK_TURNS;
+}
+
+void sroce_ack_delay_init(struct sroce_ack_delay *d)
+{
+	hrtimer_setup(&d->timer, sroce_ack_timer, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_REL_SOFT);
+	sroce_ack_reset(d);
+}
