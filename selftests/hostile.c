@@ -572,9 +572,10 @@ static uint32_t some_length(struct vt_rng *rng)
 
 static uint32_t some_key(struct vt_rng *rng, uint32_t good)
 {
-	switch (vt_below(rng, 8)) {
+	switch (vt_below(rng, 12)) {
 	case 0: return vt_rand(rng);
 	case 1: return good ^ 1u << vt_below(rng, 32);
+	case 2: return 0xff; /* that of kernel users */
 	default: return good;
 	}
 }

@@ -807,6 +807,31 @@ static void queue_errors(void)
 		IBV_WC_REM_OP_ERR, IBV_QPS_ERR, IBV_QPS_ERR, IBV_WC_LOC_PROT_ERR, NO_EVENT });
 }
 
+/* With it kernel users name all memory; to a process it is nobody's key */
+#define KERNELS_KEY 0xff
+
+static void kernels_key(void)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+
+	wr = begin(&sge, IBV_WR_SEND, 64);
+	sge.lkey = KERNELS_KEY;
+	post_recv(&b, 1, b.mr, 100, b.mr->lkey);
+	expect_error("SEND with the kernel's local key", &wr, local_protection);
+	wr = begin(&sge, IBV_WR_RDMA_READ, 64);
+	sge.lkey = KERNELS_KEY;
+	expect_error("READ into the kernel's local key", &wr, local_protection);
+	wr = begin(&sge, IBV_WR_SEND, 64);
+	post_recv(&b, 1, b.mr, 100, KERNELS_KEY);
+	expect_error("SEND to a receive with the kernel's local key", &wr, (struct outcome){
+		IBV_WC_REM_OP_ERR, IBV_QPS_ERR, IBV_QPS_ERR, IBV_WC_LOC_PROT_ERR, NO_EVENT });
+	wr = begin(&sge, IBV_WR_RDMA_WRITE, 64);
+	wr.wr.rdma.rkey = KERNELS_KEY;
+	expect_error("WRITE with the kernel's local key", &wr, (struct outcome){
+		IBV_WC_REM_ACCESS_ERR, IBV_QPS_ERR, IBV_QPS_ERR, 0, IBV_EVENT_QP_ACCESS_ERR });
+}
+
 static void local_errors(void)
 {
 	struct ibv_send_wr wr;
@@ -934,6 +959,7 @@ int main(int argc, char **argv)
 	remote_errors();
 	queue_errors();
 	local_errors();
+	kernels_key();
 	retries();
 	datagram_errors();
 	printf("%d wrong\n", vt_failures);

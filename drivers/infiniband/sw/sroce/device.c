@@ -197,6 +197,7 @@ static void sroce_ibdev_setup(struct sroce_device *dev)
 	ibdev->phys_port_cnt = 1;
 	/* CPUs by number, see struct sroce_cq */
 	ibdev->num_comp_vectors = nr_cpu_ids;
+	ibdev->local_dma_lkey = SROCE_LOCAL_DMA_LKEY;
 	ibdev->node_guid = sroce_make_guid(dev->ndev);
 	strscpy(ibdev->node_desc, "sroce", sizeof(ibdev->node_desc));
 	ib_set_device_ops(ibdev, &sroce_device_ops);

@@ -302,8 +302,8 @@ static unsigned int bvecs_from_blocks(const struct sroce_mr *mr, u64 offset,
 	return n;
 }
 
-static unsigned int bvecs_from_kernel(u64 va, u32 len, struct bio_vec *bv,
-				      unsigned int max, u32 *done)
+unsigned int sroce_kernel_bvecs(u64 va, u32 len, struct bio_vec *bv,
+				unsigned int max, u32 *done)
 {
 	unsigned int i, n;
 
@@ -317,7 +317,7 @@ unsigned int sroce_mr_bvecs(const struct sroce_mr *mr, u64 va, u32 len,
 			    struct bio_vec *bv, unsigned int max, u32 *done)
 {
 	if (mr->kind == SROCE_MR_DMA)
-		return bvecs_from_kernel(va, len, bv, max, done);
+		return sroce_kernel_bvecs(va, len, bv, max, done);
 	if (unlikely(mr->kind == SROCE_MR_ON_DEMAND))
 		return sroce_odp_bvecs(mr, va, len, bv, max, done);
 	return bvecs_from_blocks(mr, va - mr->iova + mr->offset, len, bv, max,

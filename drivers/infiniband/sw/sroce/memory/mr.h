@@ -17,6 +17,12 @@
 
 struct sroce_odp;
 
+/*
+ * The key of all kernel memory that kernel users have for their own side. Its
+ * index is 0, which no region has.
+ */
+#define SROCE_LOCAL_DMA_LKEY 0xff
+
 /* In this order: sroce_mr_get() asks of few of them more than of the others */
 enum sroce_mr_kind {
 	SROCE_MR_DMA,		/* all kernel memory, kernel users only */
@@ -238,6 +244,21 @@ static inline void sroce_mr_hold(struct sroce_mr *mr)
  */
 unsigned int sroce_mr_bvecs(const struct sroce_mr *mr, u64 va, u32 len,
 			    struct bio_vec *bv, unsigned int max, u32 *done);
+
+/**
+ * sroce_kernel_bvecs() - describe a range of the kernel's own addresses
+ * @va: first byte
+ * @len: bytes, at least one
+ * @bv: entries to fill
+ * @max: room in @bv
+ * @done: set to the number of bytes described; less than @len when @max
+ *	entries did not suffice
+ *
+ * Context: any.
+ * Return: entries used.
+ */
+unsigned int sroce_kernel_bvecs(u64 va, u32 len, struct bio_vec *bv,
+				unsigned int max, u32 *done);
 
 /**
  * sroce_mr_set_pages() - take the pages of a pinned user region

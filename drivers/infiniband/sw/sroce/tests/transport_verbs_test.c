@@ -333,7 +333,98 @@ static void counts_elsewhere(struct kunit *test)
 	free_percpu(own);
 }
 
+/* --- the kernel's own key ------------------------------------------------- */
+
+static void recv_reserved(struct side *s, u64 wr_id, u32 off, u32 len)
+{
+	struct ib_sge sge = {
+		.addr = (uintptr_t)s->mem + off,
+		.length = len,
+		.lkey = SROCE_LOCAL_DMA_LKEY,
+	};
+	struct ib_recv_wr wr = {
+		.wr_id = wr_id,
+		.sg_list = &sge,
+		.num_sge = 1,
+	};
+
+	KUNIT_ASSERT_EQ(s->pair->test, 0, side_try_recv(s, &wr));
+}
+
+/* It stands for all memory, at both ends, in pieces and as a whole */
+static void reserved_key_moves(struct kunit *test, bool direct)
+{
+	struct pair_config c = { .direct = direct };
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	static const u32 lens[] = { 1, 300, 5000, 100000 };
+	struct work w;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(lens); i++) {
+		side_fill(a, SRC + 3, lens[i], i);
+		recv_reserved(b, i, DST + 1, lens[i]);
+		work_send(a, &w, i, SRC + 3, lens[i]);
+		w.sge[0].lkey = SROCE_LOCAL_DMA_LKEY;
+		side_post(a, &w);
+		side_expect_recv(b, i, IB_WC_SUCCESS);
+		side_expect_send(a, i, IB_WC_SUCCESS);
+		KUNIT_EXPECT_TRUE(test, side_filled(b, DST + 1, lens[i], i));
+		work_rdma(a, &w, SROCE_WR_RDMA_READ, i, 0x40000, DST + 1, lens[i]);
+		w.sge[0].lkey = SROCE_LOCAL_DMA_LKEY;
+		side_post(a, &w);
+		side_expect_send(a, i, IB_WC_SUCCESS);
+		KUNIT_EXPECT_TRUE(test, side_filled(a, 0x40000, lens[i], i));
+	}
+	pair_exit(test);
+}
+
+static void reserved_key(struct kunit *test)
+{
+	reserved_key_moves(test, false);
+	reserved_key_moves(test, true);
+}
+
+/* It is no key for the peer */
+static void reserved_key_is_local(struct kunit *test)
+{
+	static const u8 opcodes[] = { SROCE_WR_RDMA_WRITE, SROCE_WR_RDMA_READ };
+	struct pair_config c = {};
+	struct work w;
+	struct pair *p;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(opcodes); i++) {
+		p = pair_create(test, &c);
+		work_rdma(&p->side[0], &w, opcodes[i], 1, SRC, DST, 100);
+		w.wqe.rdma.rkey = SROCE_LOCAL_DMA_LKEY;
+		side_post(&p->side[0], &w);
+		side_expect_send(&p->side[0], 1, IB_WC_REM_ACCESS_ERR);
+		pair_exit(test);
+	}
+}
+
+/* Nor is it one for a process */
+static void reserved_key_of_process(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0];
+	struct work w;
+
+	work_send(a, &w, 1, SRC, 100);
+	w.sge[0].lkey = SROCE_LOCAL_DMA_LKEY;
+	/* Posted as a kernel user, looked at as a process's */
+	a->qp->user = true;
+	side_post(a, &w);
+	side_expect_send(a, 1, IB_WC_LOC_PROT_ERR);
+	a->qp->user = false;
+}
+
 static struct kunit_case verbs_cases[] = {
+	KUNIT_CASE(reserved_key),
+	KUNIT_CASE(reserved_key_is_local),
+	KUNIT_CASE(reserved_key_of_process),
 	KUNIT_CASE(moderated_by_count),
 	KUNIT_CASE(moderated_by_time),
 	KUNIT_CASE(moderated_or_not),

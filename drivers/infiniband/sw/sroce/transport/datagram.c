@@ -42,6 +42,7 @@ static int sroce_gather_datagram(struct sroce_gather *g, struct sroce_qp *qp,
 					      slot->inline_data,
 					      slot->length);
 		g->len = slot->length;
+		g->inlined = true;
 		return 0;
 	}
 	err = sroce_gather_sges(g, qp, slot->sge, slot->wqe.num_sge, 0, 0,

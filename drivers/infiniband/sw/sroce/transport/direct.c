@@ -98,7 +98,7 @@ static struct sroce_parcel *sroce_parcel_refer(const struct sroce_train *t,
 static struct sroce_parcel *sroce_parcel_make(const struct sroce_train *t,
 					      const struct sroce_gather *g)
 {
-	if (!g || !g->nmrs || t->bi.bi_size <= SROCE_PARCEL_COPY)
+	if (!g || g->inlined || t->bi.bi_size <= SROCE_PARCEL_COPY)
 		return sroce_parcel_copy(t);
 	return sroce_parcel_refer(t, g);
 }

@@ -42,6 +42,7 @@
  * @mrs: regions they belong to, held
  * @nmrs: entries of @mrs
  * @len: bytes in @bv
+ * @inlined: the data is in the work request itself
  * @on_demand: some of @mrs are on demand, their pages kept in place
  * @miss: what was not there, after -EAGAIN; its region is held
  */
@@ -51,6 +52,7 @@ struct sroce_gather {
 	unsigned int nbv;
 	unsigned int nmrs;
 	u32 len;
+	bool inlined;
 	bool on_demand;
 	struct sroce_miss miss;
 };
@@ -579,12 +581,15 @@ bool sroce_write_length_ok(const struct sroce_responder *resp,
  * sroce_write_begin() - begin an RDMA WRITE
  * @qp: QP
  * @t: its first train
+ * @check: bytes of the range to check now: all of it, or none when the caller is
+ *	going to place all of it, which checks as well
  *
  * Context: responder lock held.
  * Return: 0; -EBADMSG when the QP does not take such a request; an errno of
  * sroce_mr_get() when the key must not be used.
  */
-int sroce_write_begin(struct sroce_qp *qp, const struct sroce_train *t);
+int sroce_write_begin(struct sroce_qp *qp, const struct sroce_train *t,
+		      u32 check);
 
 /* Copy payload to the receive work request taken, or to the region of a WRITE */
 int sroce_place_sges(struct sroce_qp *qp, struct sroce_train *t);

@@ -431,6 +431,7 @@ static int sroce_gather_packets(struct sroce_qp *qp, struct sroce_gather *g,
 	if (slot->wqe.flags & SROCE_SEND_INLINE) {
 		g->nbv = sroce_bvec_from_virt(g->bv, ARRAY_SIZE(g->bv),
 					      slot->inline_data + off, len);
+		g->inlined = true;
 		g->len = len;
 		return 0;
 	}

@@ -368,8 +368,8 @@ static void sroce_send_request(struct sroce_qp *qp, struct sroce_train *t)
 	sroce_send_received(qp, t);
 }
 
-/* The RETH: the whole range is checked before the first byte is placed */
-int sroce_write_begin(struct sroce_qp *qp, const struct sroce_train *t)
+int sroce_write_begin(struct sroce_qp *qp, const struct sroce_train *t,
+		      u32 check)
 {
 	struct sroce_responder *resp = &qp->resp;
 	struct sroce_mr *mr;
@@ -377,9 +377,9 @@ int sroce_write_begin(struct sroce_qp *qp, const struct sroce_train *t)
 	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_WRITE) ||
 	    t->dma_len > 1U << 31)
 		return -EBADMSG;
-	if (t->dma_len) {
+	if (check) {
 		mr = sroce_rkey_get(qp, t->rkey, IB_ACCESS_REMOTE_WRITE,
-				    t->va, t->dma_len);
+				    t->va, check);
 		if (IS_ERR(mr))
 			return PTR_ERR(mr);
 		sroce_mr_put(mr);
@@ -422,8 +422,10 @@ static void sroce_write_request(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_refuse(qp, SROCE_NAK_REM_OP, IB_WC_LOC_QP_OP_ERR);
 		return;
 	}
+	/* The whole range is checked before the first byte is placed */
 	if (t->flags & SROCE_START)
-		err = sroce_write_begin(qp, t);
+		err = sroce_write_begin(qp, t, t->flags & SROCE_END ?
+					0 : t->dma_len);
 	if (err == -EBADMSG) {
 		sroce_refuse_request(qp);
 		return;

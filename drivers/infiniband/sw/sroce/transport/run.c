@@ -276,6 +276,7 @@ struct sroce_gather *sroce_gather_begin(void)
 	g->nbv = 0;
 	g->nmrs = 0;
 	g->len = 0;
+	g->inlined = false;
 	g->on_demand = false;
 	return g;
 }
@@ -340,6 +341,25 @@ int sroce_gather_key(struct sroce_gather *g, struct sroce_qp *qp, u32 key,
 	return done == len ? 0 : -ENOSPC;
 }
 
+static int sroce_gather_kernel(struct sroce_gather *g, u64 va, u32 len)
+{
+	u32 done;
+
+	g->nbv += sroce_kernel_bvecs(va, len, g->bv + g->nbv,
+				     ARRAY_SIZE(g->bv) - g->nbv, &done);
+	g->len += done;
+	return done == len ? 0 : -ENOSPC;
+}
+
+/* The reserved key needs no look-up; to a process it is a number like others */
+static int sroce_gather_sge(struct sroce_gather *g, struct sroce_qp *qp,
+			    u32 lkey, int access, u64 va, u32 len)
+{
+	if (lkey == SROCE_LOCAL_DMA_LKEY && !qp->user)
+		return sroce_gather_kernel(g, va, len);
+	return sroce_gather_key(g, qp, lkey, access, va, len);
+}
+
 int sroce_gather_sges(struct sroce_gather *g, struct sroce_qp *qp,
 		      const struct sroce_sge *sge, u32 n, int access, u32 off,
 		      u32 len)
@@ -353,7 +373,7 @@ int sroce_gather_sges(struct sroce_gather *g, struct sroce_qp *qp,
 			continue;
 		}
 		part = min(sge->length - off, len);
-		err = sroce_gather_key(g, qp, sge->lkey, access,
+		err = sroce_gather_sge(g, qp, sge->lkey, access,
 				       sge->addr + off, part);
 		if (err)
 			return err;

@@ -92,7 +92,7 @@ static bool sroce_uc_write_ok(struct sroce_qp *qp, struct sroce_train *t)
 {
 	if (!sroce_length_ok(qp, t) || !sroce_write_length_ok(&qp->resp, t))
 		return false;
-	return !(t->flags & SROCE_START) || !sroce_write_begin(qp, t);
+	return !(t->flags & SROCE_START) || !sroce_write_begin(qp, t, t->dma_len);
 }
 
 static void sroce_uc_write(struct sroce_qp *qp, struct sroce_train *t)

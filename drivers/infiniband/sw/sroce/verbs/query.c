@@ -64,7 +64,8 @@ static void sroce_query_abilities(struct ib_device_attr *attr)
 				 IB_DEVICE_MEM_WINDOW |
 				 IB_DEVICE_MEM_WINDOW_TYPE_2B |
 				 IB_DEVICE_MEM_MGT_EXTENSIONS;
-	attr->kernel_cap_flags = IBK_ALLOW_USER_UNREG |
+	attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY |
+				 IBK_ALLOW_USER_UNREG |
 				 IBK_BLOCK_MULTICAST_LOOPBACK;
 	attr->atomic_cap = IB_ATOMIC_GLOB;
 	attr->masked_atomic_cap = IB_ATOMIC_NONE;
