@@ -108,8 +108,9 @@ nvme_fio() {
 	note "$load" "$size" "$name" "$round" "$metric" "$v"
 }
 
-measure_nvme() {
-	local name=$1 type=rdma disk direct=/sys/module/sroce/parameters/direct
+# nvme_connect NAME : devices, target and connection
+nvme_connect() {
+	local name=$1 type=rdma direct=/sys/module/sroce/parameters/direct
 	[ "$name" = tcp ] && type=tcp
 	# rdma_cm may miss the answer of a neighbour that it does not know yet
 	ping -q -c 1 -I "10.$(nvme_net "$name").0.1" "10.$(nvme_net "$name").0.2" >/dev/null
@@ -118,6 +119,18 @@ measure_nvme() {
 	echo N >$direct
 	nvme connect -t $type -a "10.$(nvme_net "$name").0.2" -s 4420 -n bench >/tmp/client.log 2>&1
 	echo Y >$direct
+}
+
+nvme_disconnect() {
+	nvme disconnect -n bench >/dev/null
+	nvme_target_del "$1"
+	sleep 1
+	nvme_devices_del "$1"
+}
+
+measure_nvme() {
+	local name=$1 disk
+	nvme_connect "$name"
 	if disk=$(nvme_disk); then
 		nvme_fio nvme-randread "$name" "$disk" kIOPS 4096 1 randread
 		nvme_fio nvme-randread32 "$name" "$disk" kIOPS 4096 32 randread
@@ -127,8 +140,5 @@ measure_nvme() {
 	else
 		lost "nvme $name: no disk"
 	fi
-	nvme disconnect -n bench >/dev/null
-	nvme_target_del "$name"
-	sleep 1
-	nvme_devices_del "$name"
+	nvme_disconnect "$name"
 }

@@ -273,7 +273,10 @@ static bool sroce_rx_first(struct sroce_skb_rx *r)
 
 /* --- a train -------------------------------------------------------------- */
 
-/* The packet of @len bytes is at @r->part; its payload stays there */
+/*
+ * The packet of @len bytes at @r->part, if it goes on with the train. Before its
+ * ICRC is known to be right it is only compared with what is expected.
+ */
 static bool sroce_rx_couple(struct sroce_skb_rx *r, u32 len)
 {
 	u32 hlen = min_t(u32, len, SROCE_MAX_HDR_LEN);
@@ -281,11 +284,11 @@ static bool sroce_rx_couple(struct sroce_skb_rx *r, u32 len)
 	struct sroce_train next;
 	int skip;
 
-	if (!sroce_rx_icrc_ok_any_id(r, hdr, len))
-		return false;
 	skip = sroce_packet_decode(&next, hdr, hlen, len);
-	if (skip < 0 || !sroce_train_couple(&r->rx.t, &next))
+	if (skip < 0 || !sroce_train_goes_on(&r->rx.t, &next) ||
+	    !sroce_rx_icrc_ok_any_id(r, hdr, len))
 		return false;
+	sroce_train_couple(&r->rx.t, &next);
 	r->part += sroce_bvec_cut(r->part, skip, next.bi.bi_size);
 	r->rx.t.bi.bi_size += next.bi.bi_size;
 	r->rx.len += len;
@@ -293,7 +296,7 @@ static bool sroce_rx_couple(struct sroce_skb_rx *r, u32 len)
 }
 
 /* False leaves the next packet where it is, to be looked at by itself */
-static bool sroce_rx_couple_next(struct sroce_skb_rx *r)
+static bool sroce_rx_append(struct sroce_skb_rx *r)
 {
 	struct sroce_walk walk = r->walk;
 	u32 len = sroce_rx_step(r);
@@ -313,14 +316,14 @@ static bool sroce_rx_couple_next(struct sroce_skb_rx *r)
  * What goes on in a message is one train, as it was for its sender: whoever
  * takes it looks QP, key and memory up once.
  */
-static void sroce_rx_couple_all(struct sroce_skb_rx *r)
+static void sroce_rx_gather(struct sroce_skb_rx *r)
 {
 	struct sroce_train *t = &r->rx.t;
 	const struct bio_vec *last = r->bv + SROCE_RX_BVECS - SROCE_RX_PARTS;
-	bool more = true;
 
-	while (more && r->left && !(t->flags & SROCE_END) && r->part <= last)
-		more = sroce_rx_couple_next(r);
+	while (r->left && !(t->flags & SROCE_END) && r->part <= last)
+		if (!sroce_rx_append(r))
+			break;
 }
 
 static bool sroce_rx_next(struct sroce_rx *rx)
@@ -329,7 +332,7 @@ static bool sroce_rx_next(struct sroce_rx *rx)
 
 	if (!sroce_rx_first(r))
 		return false;
-	sroce_rx_couple_all(r);
+	sroce_rx_gather(r);
 	rx->packets += rx->t.npkts;
 	rx->bytes += rx->len;
 	return true;

@@ -268,11 +268,12 @@ static bool fake_rx_couple(struct fake_rx *f)
 	if (!p)
 		return false;
 	fake_rx_decode(f, p, &next);
-	if (!sroce_train_couple(&f->rx.t, &next)) {
+	if (!sroce_train_goes_on(&f->rx.t, &next)) {
 		fake_net_put_back(f->net, p);
 		f->left++;
 		return false;
 	}
+	sroce_train_couple(&f->rx.t, &next);
 	f->rx.t.bi.bi_size += next.bi.bi_size;
 	f->n++;
 	return true;

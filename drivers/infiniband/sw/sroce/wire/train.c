@@ -226,7 +226,7 @@ static bool same_message(const struct sroce_train *t,
 	       (!(t->flags & SROCE_XRCETH) || next->srqn == t->srqn);
 }
 
-static bool goes_on(const struct sroce_train *t, const struct sroce_train *next)
+static bool in_order(const struct sroce_train *t, const struct sroce_train *next)
 {
 	u32 full = t->npkts > 1 ? t->mtu : t->bi.bi_size;
 	u32 len = next->bi.bi_size;
@@ -236,11 +236,21 @@ static bool goes_on(const struct sroce_train *t, const struct sroce_train *next)
 	       (next->flags & SROCE_END ? len <= full : len == full);
 }
 
-bool sroce_train_couple(struct sroce_train *t, const struct sroce_train *next)
+/* Whoever is not ready for it refuses that packet, and not what is before it */
+static bool needs_receive(const struct sroce_train *next)
 {
-	if (!goes_on(t, next) || !same_message(t, next))
-		return false;
+	return next->op == SROCE_OP_WRITE && next->flags & SROCE_IMM;
+}
 
+bool sroce_train_goes_on(const struct sroce_train *t,
+			 const struct sroce_train *next)
+{
+	return in_order(t, next) && same_message(t, next) &&
+	       !needs_receive(next);
+}
+
+void sroce_train_couple(struct sroce_train *t, const struct sroce_train *next)
+{
 	if (t->npkts++ == 1)
 		t->mtu = t->bi.bi_size;
 	t->flags |= next->flags;
@@ -252,7 +262,6 @@ bool sroce_train_couple(struct sroce_train *t, const struct sroce_train *next)
 		t->syndrome = next->syndrome;
 		t->msn = next->msn;
 	}
-	return true;
 }
 
 void sroce_train_trim(struct sroce_train *t, u32 n)

@@ -197,17 +197,25 @@ int sroce_packet_decode(struct sroce_train *t, const void *buf, u32 avail,
 			u32 len);
 
 /**
- * sroce_train_couple() - let a train go on with the packet behind it
+ * sroce_train_goes_on() - may a packet be coupled to the train before it?
  * @t: decoded packet, or train made of such; with payload
  * @next: decoded packet
  *
- * The packets must be of one message and in order, and full but for the last.
+ * The packets must be of one message and in order, and full but for the last. The
+ * end of an RDMA WRITE with immediate stays by itself: only it takes a receive.
+ */
+bool sroce_train_goes_on(const struct sroce_train *t,
+			 const struct sroce_train *next);
+
+/**
+ * sroce_train_couple() - let a train go on with the packet behind it
+ * @t: train
+ * @next: decoded packet, after sroce_train_goes_on()
+ *
  * Flags and fields of @next's headers become those of @t; its payload is the
  * caller's to append, to @t->bi.bi_size as well.
- *
- * Return: true, or false when @next is not the one: nothing has changed.
  */
-bool sroce_train_couple(struct sroce_train *t, const struct sroce_train *next);
+void sroce_train_couple(struct sroce_train *t, const struct sroce_train *next);
 
 /**
  * sroce_train_trim() - forget packets at the front of a train
