@@ -110,7 +110,8 @@ nvme_fio() {
 
 # nvme_connect NAME : devices, target and connection
 nvme_connect() {
-	local name=$1 type=rdma direct=/sys/module/sroce/parameters/direct
+	local name=$1 type=rdma direct=/dev/null
+	[ "$name" != sroce ] || direct=/sys/module/sroce/parameters/direct
 	[ "$name" = tcp ] && type=tcp
 	# rdma_cm may miss the answer of a neighbour that it does not know yet
 	ping -q -c 1 -I "10.$(nvme_net "$name").0.1" "10.$(nvme_net "$name").0.2" >/dev/null
