@@ -4,7 +4,8 @@
 #
 # PROTOCOL_lib.sh next to this has, of a protocol that is tested between two machines as well (two_machines.sh):
 #	target_modules, target_programs, target_up [DISK], target_down, target_again, and the same of the initiator
-#	as far as there is something to do: what each side needs, modules first that can be unloaded afterwards
+#	as far as there is something to do: what each side needs, modules first that can be unloaded afterwards;
+#	target_actions: what else the initiator may ask the target for
 #
 # Most of these protocols live in the first network namespace only. So both ends are there, each with an
 # RDMA device on its own end of a veth, and policy routing sends what is for the other end over the link.
@@ -15,7 +16,9 @@
 #	the second link, with "links_up 2": si1, rsi1, 10.97.1.1; st1, rst1, 10.97.1.2
 . "$(dirname "$0")/../lib.sh"
 
-INI=${INI:-10.97.0.1} TGT=${TGT:-10.97.0.2}
+# two_machines.sh has others
+[ ${#TGTS[@]} -gt 0 ] || I_NETDEVS=(si0 si1) T_NETDEVS=(st0 st1) INIS=(10.97.0.1 10.97.1.1) TGTS=(10.97.0.2 10.97.1.2)
+INI=${INIS[0]} TGT=${TGTS[0]}
 LINKS=0
 CONFIGFS=/sys/kernel/config
 MNT=$TMP/mnt
@@ -101,10 +104,25 @@ links_down() {
 	LINKS=0
 }
 
+# ask ACTION : have the target do something, wherever it is (two_machines.sh has another)
+ask() { "$@"; }
+
 # link_flap NUMBER SECONDS : the link is down for so long
 link_flap() {
-	ip link set st"$1" down
+	link_down "$1"
 	sleep "$2"
+	link_up "$1"
+}
+
+# What may be asked for: nobody gives a connection up for the first, everybody for the second
+flap() { link_flap 0 1; }
+outage() { link_flap 0 $((6 * SLOW)); }
+second_link_down() { link_down 1; }
+second_link_up() { link_up 1; }
+
+link_down() { ip link set st"$1" down; }
+
+link_up() {
 	ip link set st"$1" up
 	# neither survives that the netdev is down
 	ip route replace 10.97.$1.1 dev st"$1" src 10.97.$1.2 table $((100 + $1))
@@ -304,6 +322,13 @@ links_and_modes() {
 2" ] && [ "$(stat -c %h g0)" = 2 ] || return
 	chmod 640 f1 && [ "$(stat -c %a f1)" = 640 ]
 }
+
+# put_data DISK, same_data DISK : something at its beginning, that must be there later
+put_data() {
+	head -c 16M /dev/urandom >"$TMP/data" && dd if="$TMP/data" of="$1" bs=1M oflag=direct status=none
+}
+
+same_data() { dd if="$1" bs=1M count=16 iflag=direct status=none | cmp - "$TMP/data"; }
 
 # disk_checks NAME DEVICE : a file system, files, then raw I/O; the device must have been used
 disk_checks() {

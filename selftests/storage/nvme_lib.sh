@@ -6,6 +6,8 @@ NQN=nqn.2026-01.test:sroce
 T=$CONFIGFS/nvmet
 target_modules="nvmet-rdma null_blk" target_programs=
 initiator_modules="nvme-rdma" initiator_programs="nvme fio mkfs.ext4"
+target_actions=(target_down target_ram target_file target_inline_0 target_inline_16384 target_interrupts target_srq no_srq
+	target_second_port target_device_again outage target_idle_outage second_link_down second_link_up)
 
 # --- target ---------------------------------------------------------------------------------------
 
@@ -45,8 +47,46 @@ subsystem_del() {
 	rmdir "$T/subsystems/$1"
 }
 
-target_up() { # DEVICE
-	subsystem $NQN "$1" && port 1 $TGT $NQN
+target_up() { # DEVICE [ATTRIBUTE=VALUE...]
+	subsystem $NQN "$1" && port 1 $TGT $NQN "${@:2}"
+}
+
+ram_disk_ready() { RAM=$(ram_disk sram0 512); }
+
+# With each kind of disk, and with data of a write in the command itself or fetched by RDMA READ
+target_ram() { target_up "$RAM"; }
+target_inline_0() { target_up "$RAM" param_inline_data_size=0; }
+target_inline_16384() { target_up "$RAM" param_inline_data_size=16384; }
+target_file() { truncate -s 256M "$TMP/disk" && target_up "$TMP/disk"; }
+# it completes in hard interrupts, and the answers are posted from there
+target_interrupts() {
+	local dev
+	dev=$(ram_disk sram1 256 irqmode=2 completion_nsec=20000) && target_up "$dev"
+}
+# receive work requests that all connections share
+target_srq() {
+	modprobe -r nvmet-rdma && modprobe nvmet-rdma use_srq=1 && [ "$(cat /sys/module/nvmet_rdma/parameters/use_srq)" = Y ] &&
+		target_up "$RAM"
+}
+no_srq() { modprobe -r nvmet-rdma && modprobe nvmet-rdma; }
+
+target_second_port() { port 2 "${TGTS[1]}" $NQN; }
+
+# Its listener goes with the device
+target_device_again() {
+	device_again rst0 "${T_NETDEVS[0]}" $TGT || return
+	port_del 1
+	port 1 $TGT $NQN
+}
+
+expired() { dmesg | grep -c 'keep-alive timer .* expired'; }
+
+# Nothing to send: it is the keep-alive timer that finds the initiator gone
+target_idle_outage() {
+	local before
+	before=$(expired)
+	outage
+	[ "$(expired)" -gt "$before" ] || { echo "no keep-alive timer has expired"; return 1; }
 }
 
 # The module goes, and with it whatever is connected
@@ -61,7 +101,8 @@ target_down() {
 	local p s
 	for p in "$T/ports/"*; do [ -d "$p" ] && port_del "${p##*/}"; done
 	for s in "$T/subsystems/"*; do [ -d "$s" ] && subsystem_del "${s##*/}"; done
-	return 0
+	[ ! -d "$CONFIGFS/nullb/sram1" ] || ram_disk_del sram1
+	rm -f "$TMP/disk"
 }
 
 # --- initiator ------------------------------------------------------------------------------------
@@ -107,14 +148,5 @@ states() {
 some_state() {
 	local c
 	for c in $(controllers); do [ "$(cat "/sys/class/nvme/$c/state")" = "$1" ] && return; done
-	return 1
-}
-
-# path_of ADDRESS : its controller
-path_of() {
-	local c
-	for c in $(controllers); do
-		grep -q "traddr=$1\>" "/sys/class/nvme/$c/address" && echo "$c" && return
-	done
 	return 1
 }

@@ -1,11 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-# two_machines.sh PROTOCOL NUMBER NETDEV OUR_IP PEER_IP : run at the same time on two machines with a link between
-# them: number 1 has the target, number 2 uses it, and says what is to happen. Both print results.
-protocol=${1:?two_machines.sh PROTOCOL NUMBER NETDEV OUR_IP PEER_IP} number=$2 netdev=$3
+# two_machines.sh PROTOCOL NUMBER NETDEV OUR_IP PEER_IP [NETDEV OUR_IP PEER_IP] : run at the same time on two machines
+# with a link between them, or two: number 1 has the target, number 2 uses it, and says what is to happen. Both print
+# results.
+protocol=${1:?two_machines.sh PROTOCOL NUMBER NETDEV OUR_IP PEER_IP [NETDEV OUR_IP PEER_IP]} number=$2
+shift 2
+NETDEVS=("$1" ${4:+"$4"}) OURS=("$2" ${5:+"$5"}) PEERS=("$3" ${6:+"$6"})
 case $number in
-1) side=target DEV=rst0 TGT=$4 INI=$5 ;;
-2) side=initiator DEV=rsi0 TGT=$5 INI=$4 ;;
+1) side=target DEV=rst T_NETDEVS=("${NETDEVS[@]}") TGTS=("${OURS[@]}") INIS=("${PEERS[@]}") ;;
+2) side=initiator DEV=rsi I_NETDEVS=("${NETDEVS[@]}") TGTS=("${PEERS[@]}") INIS=("${OURS[@]}") ;;
 esac
 TWO_MACHINES=1
 . "$(dirname "$0")/lib.sh"
@@ -40,7 +43,7 @@ tell() {
 	fi
 }
 
-ACTIONS=(end flap target_again)
+ACTIONS=(end flap target_again "${target_actions[@]}")
 
 # The target does what it is asked for
 obey() {
@@ -50,7 +53,8 @@ obey() {
 		[ "$action" != end ] || return 0
 		"$action" >"$TMP/action" 2>&1
 		status=$?
-		[ $status -eq 0 ] || { note "$action: status $status"; notes <"$TMP/action"; }
+		[ $status -eq 0 ] || note "$action: status $status"
+		notes <"$TMP/action"
 		tell $status >/dev/null || return
 	done
 	return 1
@@ -69,26 +73,23 @@ ask() {
 	return 1
 }
 
-# The initiator only sees that nothing arrives
-flap() {
-	ip link set "$netdev" down
-	sleep 1
-	ip link set "$netdev" up
-}
+# Of a link that fails the other side only sees that nothing arrives
+link_down() { ip link set "${NETDEVS[$1]}" down; }
+link_up() { ip link set "${NETDEVS[$1]}" up; }
 
 storage_finish() {
 	[ "$side" = target ] || [ -n "${ended:-}" ] || ask end >/dev/null 2>&1
 	{
 		side_down $side
 		ram_disk_del sram0
-		rdma link del $DEV
+		devices_go
 	} >/dev/null 2>&1
 	rm -rf "$TMP"
 }
 
 # The initiator's own device goes and comes back; then the command must succeed in time
 our_device_again() {
-	device_again $DEV "$netdev" "$INI" || return
+	device_again rsi0 "${NETDEVS[0]}" "$INI" || return
 	[ $# -eq 0 ] || wait_for 60 "$@"
 }
 
@@ -100,15 +101,9 @@ again() {
 }
 
 with_nvme() {
-	check "discover" 30 nvme discover -t rdma -a "$TGT" -s 4420
-	grep -q $NQN "$TMP/out"
-	result $? "the subsystem is discovered"
-	check "connect" 60 connect "$TGT"
-	d=$(wait_disk disk) || bail "no disk"
-	disk_checks "disk" "$d"
-	under_io "short link failure" 8 "$d" ask flap
-	under_io "target module removed and loaded" 15 "$d" again states live
-	check "disconnect" 60 disconnect
+	# shellcheck source=/dev/null
+	. "$SELF/storage/nvme_cases.sh"
+	nvme_cases
 }
 
 with_iser() {
@@ -164,23 +159,37 @@ with_9p() { mounted_each; }
 # --- both -----------------------------------------------------------------------------------------
 
 # What must be there on each side before the first connection
-device() { device_up $DEV "$netdev" "$1" && wait_for 10 ping -q -c 1 -W 2 "$2"; }
+devices() {
+	local n
+	for n in "${!NETDEVS[@]}"; do
+		device_up "$DEV$n" "${NETDEVS[n]}" "${OURS[n]}" && wait_for 10 ping -q -c 1 -W 2 "${PEERS[n]}" || return
+	done
+}
 
-physical_network() { [ "$protocol" != smc ] || smc_talk setup "$netdev" $DEV; }
+devices_go() {
+	local n status=0
+	for n in "${!NETDEVS[@]}"; do rdma link del "$DEV$n" || status=1; done
+	return $status
+}
+
+physical_network() { [ "$protocol" != smc ] || smc_talk setup "${NETDEVS[0]}" ${DEV}0; }
 
 target_ready() {
-	local disk=
+	local disk
 	case $protocol in
-	rds | smc) ;;
-	*) disk=$(ram_disk sram0 512) || return ;;
+	rds | smc) target_up ;;
+	# the initiator asks for one target after the other
+	nvme) ram_disk_ready ;;
+	*)
+		disk=$(ram_disk sram0 512) || return
+		target_up "$disk"
+		;;
 	esac
-	# shellcheck disable=SC2086 # no disk is no argument
-	target_up $disk
 }
 
 initiator_ready() { :; }
 
-ready() { device "$@" && physical_network && "${side}_ready"; }
+ready() { devices && physical_network && "${side}_ready"; }
 
 target_side() {
 	obey
@@ -195,8 +204,8 @@ initiator_side() {
 	ask end
 	ended=1
 	# a device counts from zero when it has been made again
-	[ "$(sent $DEV)" -gt 1000 ]
-	result $? "it went over the device ($(sent $DEV) packets)"
+	[ "$(sent rsi0)" -gt 1000 ]
+	result $? "it went over the device ($(sent rsi0) packets)"
 }
 
 note "$protocol, $side: $(uname -r)"
@@ -209,7 +218,7 @@ if [ -n "$lacks" ] || [ "$they" != 0 ]; then
 	ktap_skip "${lacks%%: *}" "${lacks:-the other machine cannot}"
 	ktap_end
 fi
-check "device and $side" 60 ready "$4" "$5"
+check "device and $side" 60 ready
 status=$?
 they=$(tell $status) || bail "the other machine is not there"
 if [ $status -ne 0 ] || [ "$they" != 0 ]; then
@@ -223,12 +232,12 @@ list=${side}_modules
 module=${!list%% *}
 # RDS may not go before the connections of the device have (storage.md)
 if [ "$protocol" = rds ]; then
-	check "the device goes" 60 rdma link del $DEV
+	check "the device goes" 60 devices_go
 	sleep $((2 * SLOW))
 	check "$module unloads" 60 modprobe -r "$module"
 else
 	[ "$module" = null_blk ] || check "$module unloads" 60 modprobe -r "$module"
-	check "the device goes" 60 rdma link del $DEV
+	check "the device goes" 60 devices_go
 fi
 driver_unload
 result $? "sroce unloads"
