@@ -106,6 +106,8 @@ with_nvme() {
 	nvme_cases
 }
 
+with_soak() { soak; }
+
 with_iser() {
 	session
 	disk_checks "disk" "$d"
@@ -179,7 +181,7 @@ target_ready() {
 	case $protocol in
 	rds | smc) target_up ;;
 	# the initiator asks for one target after the other
-	nvme) ram_disk_ready ;;
+	nvme | soak) ram_disk_ready ;;
 	*)
 		disk=$(ram_disk sram0 512) || return
 		target_up "$disk"
