@@ -2,7 +2,7 @@
 # The selftests in the lab; included by the Makefile at the top.
 #	make selftests-uml [DRIVER=rxe] [SET=full] [TESTS="verify link"]
 # Between two virtual machines with Debian's kernel:
-#	make selftests-storage [PROTOCOLS="nvme srp"]
+#	make selftests-storage [SET=full] [PROTOCOLS="nvme soak srp"]
 
 .PHONY: selftests-build selftests-uml selftests-sanitizer selftests-storage
 
@@ -22,4 +22,5 @@ selftests-sanitizer: selftests-build
 
 selftests-storage: selftests-build
 	tools/lab/build-module 6.12
-	tools/lab/qemu --timeout 3600 --pair selftests/lab-pair-storage selftests/lab-pair-storage $(PROTOCOLS)
+	tools/lab/qemu --timeout 5400 --links 2 --pair selftests/lab-pair-storage selftests/lab-pair-storage \
+		SET=$(TESTS_SET) $(PROTOCOLS)
