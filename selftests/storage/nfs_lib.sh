@@ -58,6 +58,9 @@ nfs_operations() {
 	touch -d '2001-02-03 04:05:06 UTC' f1 && [ "$(stat -c %Y f1)" = 981173106 ]
 }
 
+# einval FILE : xprtrdma connects anew so soon that it is the device that goes once more
+einval() { grep -q 'error=Invalid argument' "$1" && echo "EINVAL of xprtrdma, see storage.md"; }
+
 # mounted NAME OPTIONS PATH [COMMAND [ARGUMENT...]] : mount it, use it; and then the command (NAME FILE ARGUMENT...)
 mounted() {
 	local name=$1 options=$2 path=$3 before

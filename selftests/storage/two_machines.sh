@@ -130,7 +130,8 @@ with_nfs() { mounted_each nfs_failures; }
 nfs_failures() { # NAME FILE
 	under_io "$1: short link failure" 8 "$2" ask flap
 	under_io "$1: server restarted" 15 "$2" ask target_again
-	under_io "$1: our device removed" 10 "$2" our_device_again
+	excuse=einval under_io "$1: our device removed" 10 "$2" our_device_again
+	check "$1: fio with verify, 4 KiB to 1 MiB, once more" 180 fio_mixed "$2"
 }
 
 # no_tools PACKAGE PROGRAM... : programs of others, which we do without
