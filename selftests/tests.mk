@@ -22,5 +22,5 @@ selftests-sanitizer: selftests-build
 
 selftests-storage: selftests-build
 	tools/lab/build-module 6.12
-	tools/lab/qemu --timeout 5400 --links 2 --pair selftests/lab-pair-storage selftests/lab-pair-storage \
+	tools/lab/qemu --timeout 7200 --links 2 --pair selftests/lab-pair-storage selftests/lab-pair-storage \
 		SET=$(TESTS_SET) $(PROTOCOLS)

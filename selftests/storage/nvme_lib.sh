@@ -7,7 +7,7 @@ T=$CONFIGFS/nvmet
 target_modules="nvmet-rdma null_blk" target_programs=
 initiator_modules="nvme-rdma" initiator_programs="nvme fio mkfs.ext4"
 target_actions=(target_down target_ram target_file target_inline_0 target_inline_16384 target_interrupts target_srq no_srq
-	target_second_port target_device_again outage target_idle_outage second_link_down second_link_up)
+	target_second_port target_device_again target_idle_outage second_link_down second_link_up)
 
 # --- target ---------------------------------------------------------------------------------------
 

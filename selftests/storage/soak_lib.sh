@@ -5,7 +5,7 @@
 # block. One minute, or ten in the full set. Sourced, never run, after lib.sh.
 
 . "$SELF/storage/nvme_lib.sh"
-target_actions=(target_ram target_down target_lossy target_packets_lost target_clean outage)
+target_actions=(target_ram target_down target_lossy target_packets_lost target_clean)
 
 minutes=1
 [ "$SET" = full ] && minutes=10
@@ -75,6 +75,7 @@ soak() {
 	check "packets of the initiator were lost" 30 packets_lost "${I_NETDEVS[0]}"
 	notes <"$TMP/out"
 	check "packets of the target were lost" 30 ask target_packets_lost
+	notes <"$TMP/out"
 	check "nothing is lost any more" 30 clean_both
 	wait_for 60 states live
 	check "afterwards, on a clean link: fio" 120 fio_mixed "$d"

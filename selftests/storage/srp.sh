@@ -6,7 +6,7 @@
 . "$SELF/storage/srp_lib.sh"
 need_both
 
-flap() {
+failure() {
 	link_flap 0 $((4 * SLOW))
 	wait_for 60 running
 }
@@ -24,7 +24,7 @@ for options in "queue_size=64" "queue_size=64,cmd_sg_entries=255,allow_ext_sg=1"
 done
 check "login" 60 login_again "queue_size=64"
 d=$(wait_disk disk) || bail "no disk"
-under_io "link failure" 20 "$d" flap
+under_io "link failure" 20 "$d" failure
 check "the initiator's device removed" 60 device_again rsi0 si0 $INI
 wait_for 20 no_host
 result $? "its disks went with it"

@@ -43,7 +43,7 @@ tell() {
 	fi
 }
 
-ACTIONS=(end flap target_again "${target_actions[@]}")
+ACTIONS=(end flap outage silence target_again "${target_actions[@]}")
 
 # The target does what it is asked for
 obey() {
@@ -77,6 +77,15 @@ ask() {
 link_down() { ip link set "${NETDEVS[$1]}" down; }
 link_up() { ip link set "${NETDEVS[$1]}" up; }
 
+# Nothing arrives from the target for so long. Its link does not go, and its neighbour (neighbour_known) neither.
+silence() {
+	tc qdisc replace dev "${NETDEVS[0]}" root netem loss 100% || return
+	sleep $((8 * SLOW))
+	tc qdisc del dev "${NETDEVS[0]}" root
+}
+
+neighbour_known() { ip neigh change "${PEERS[0]}" dev "${NETDEVS[0]}" nud permanent; }
+
 storage_finish() {
 	[ "$side" = target ] || [ -n "${ended:-}" ] || ask end >/dev/null 2>&1
 	{
@@ -95,10 +104,8 @@ our_device_again() {
 
 # --- what the initiator does ----------------------------------------------------------------------
 
-# again COMMAND... : the target is taken down and put up again; then the command must succeed in time
-again() {
-	ask target_again && wait_for 90 "$@"
-}
+# after ACTION COMMAND... : what the target does ends the connection; then the command must succeed in time
+after() { ask "$1" && wait_for 90 "${@:2}"; }
 
 with_nvme() {
 	# shellcheck source=/dev/null
@@ -112,7 +119,10 @@ with_iser() {
 	session
 	disk_checks "disk" "$d"
 	under_io "short link failure" 8 "$d" ask flap
-	under_io "target restarted" 15 "$d" again session_up
+	# iser.sh says why the link must not be taken down for long
+	check "the neighbour is known for good" 10 neighbour_known
+	under_io "silence on the link" 20 "$d" after silence session_up
+	under_io "target restarted" 15 "$d" after target_again session_up
 	under_io "our device removed" 15 "$d" our_device_again session_up
 	check "logout" 60 node --logout
 	iscsiadm -k 0
@@ -123,6 +133,13 @@ with_srp() {
 	d=$(wait_disk disk) || bail "no disk"
 	disk_checks "disk" "$d"
 	under_io "short link failure" 8 "$d" ask flap
+	under_io "link failure" 20 "$d" after outage running
+	check "data is written" 60 put_data "$d"
+	check "our device removed and made again" 60 our_device_again no_host
+	check "login again" 60 login_again "queue_size=64"
+	d=$(wait_disk disk) || bail "no disk"
+	check "data is as before" 60 same_data "$d"
+	check "fio with verify, 4 KiB to 1 MiB, once more" 120 fio_mixed "$d"
 	check "logout" 60 logout
 }
 
