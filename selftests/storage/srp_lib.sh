@@ -40,7 +40,10 @@ target_down() {
 
 # --- initiator ------------------------------------------------------------------------------------
 
-login() { echo "id_ext=$GUID,ioc_guid=$GUID,dest=$TGT:$PORT,$1" >/sys/class/infiniband_srp/srp-rsi0-1/add_target; }
+login() {
+	modprobe -aq sd_mod
+	echo "id_ext=$GUID,ioc_guid=$GUID,dest=$TGT:$PORT,$1" >/sys/class/infiniband_srp/srp-rsi0-1/add_target
+}
 
 # The old host may still be on its way
 login_again() { wait_for 20 login "$1"; }
