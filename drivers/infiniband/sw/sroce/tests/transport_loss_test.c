@@ -601,6 +601,34 @@ static void not_ready(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, side_count(a, SROCE_CNT_RNR_NAK_RETRY_ERR));
 }
 
+/* What needs no receive has been taken, however the packets were coupled */
+static void not_ready_immediate(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct work w;
+	struct pair *p;
+	u64 seed;
+
+	for (seed = 1; seed <= 8; seed++) {
+		c.seed = seed;
+		p = loss_pair(test, &c);
+		side_fill(&p->side[0], SRC, 5 * p->mtu, seed);
+		work_rdma(&p->side[0], &w, SROCE_WR_RDMA_WRITE_IMM, 1,
+			  SRC, DST, 5 * p->mtu);
+		side_post(&p->side[0], &w);
+		pair_deliver(p);
+		KUNIT_EXPECT_TRUE(test, p->side[0].qp->req.rnr_wait);
+		side_recv(&p->side[1], 2, 0, 0);
+		side_expect_send(&p->side[0], 1, IB_WC_SUCCESS);
+		side_expect_recv(&p->side[1], 2, IB_WC_SUCCESS);
+		KUNIT_EXPECT_TRUE(test, side_filled(&p->side[1], DST,
+						    5 * p->mtu, seed));
+		KUNIT_EXPECT_EQ(test, 1, side_count(&p->side[0],
+						    SROCE_CNT_RETRANS_PACKETS));
+		pair_exit(test);
+	}
+}
+
 static void not_ready_too_often(struct kunit *test)
 {
 	struct pair_config c = { .rnr_retry = 3 };
@@ -969,6 +997,7 @@ static struct kunit_case loss_cases[] = {
 	KUNIT_CASE(chunk_request_lost),
 	KUNIT_CASE(implied_by_ack),
 	KUNIT_CASE(not_ready),
+	KUNIT_CASE(not_ready_immediate),
 	KUNIT_CASE(not_ready_too_often),
 	KUNIT_CASE(not_ready_never_tolerated),
 	KUNIT_CASE(not_ready_for_ever),
