@@ -5,8 +5,12 @@
  *
  * A train is put into the inbox of the receiving half while the sender's lock
  * is held, so that the order is kept, and is taken out when the receiver runs.
- * Until then it holds the memory regions that it points into.
+ * Until then it holds the memory regions that it points into. What a kernel user
+ * has named with the reserved key belongs to no region: the sender counts the
+ * trains that point to such memory, and returns none of its work requests by
+ * force (flush, reset, destroy) before they have been taken.
  */
+#include <linux/delay.h>
 #include <linux/slab.h>
 
 #include "memory/copy.h"
@@ -19,6 +23,7 @@
 struct sroce_parcel {
 	struct list_head node;
 	struct sroce_path *path;
+	struct sroce_qp *lender;
 	struct sroce_train t;
 	struct bio_vec copy;
 	u32 npinned;
@@ -37,8 +42,31 @@ struct sroce_path *sroce_parcel_path(struct sroce_parcel *p)
 	return p->path;
 }
 
+static void sroce_lend(struct sroce_parcel *p, struct sroce_qp *qp)
+{
+	sroce_qp_hold(qp);
+	atomic_inc(&qp->req.lent);
+	p->lender = qp;
+}
+
+static void sroce_give_back(struct sroce_qp *lender)
+{
+	/* What was read before comes before what the owner does with it */
+	smp_mb__before_atomic();
+	atomic_dec(&lender->req.lent);
+	sroce_qp_put(lender);
+}
+
+void sroce_wait_lent(struct sroce_qp *qp)
+{
+	while (sroce_has_lent(qp))
+		usleep_range(10, 100);
+}
+
 void sroce_parcel_free(struct sroce_parcel *p)
 {
+	if (p->lender)
+		sroce_give_back(p->lender);
 	if (unlikely(p->npinned))
 		sroce_bvec_unpin(p->bv, p->npinned);
 	while (p->nmrs)
@@ -57,6 +85,7 @@ static struct sroce_parcel *sroce_parcel_copy(const struct sroce_train *t)
 	if (!p)
 		return NULL;
 	p->t = *t;
+	p->lender = NULL;
 	p->npinned = 0;
 	p->nmrs = 0;
 	if (len) {
@@ -68,7 +97,8 @@ static struct sroce_parcel *sroce_parcel_copy(const struct sroce_train *t)
 	return p;
 }
 
-static struct sroce_parcel *sroce_parcel_refer(const struct sroce_train *t,
+static struct sroce_parcel *sroce_parcel_refer(struct sroce_qp *from,
+					       const struct sroce_train *t,
 					       const struct sroce_gather *g)
 {
 	struct sroce_parcel *p;
@@ -79,6 +109,9 @@ static struct sroce_parcel *sroce_parcel_refer(const struct sroce_train *t,
 	if (!p)
 		return NULL;
 	p->t = *t;
+	p->lender = NULL;
+	if (g->reserved)
+		sroce_lend(p, from);
 	memcpy(p->bv, g->bv, g->nbv * sizeof(g->bv[0]));
 	p->t.bv = p->bv;
 	/* Memory on demand stays in place only while it is being gathered */
@@ -95,12 +128,13 @@ static struct sroce_parcel *sroce_parcel_refer(const struct sroce_train *t,
 }
 
 /* Inline data is in the work request, which may be reused before delivery */
-static struct sroce_parcel *sroce_parcel_make(const struct sroce_train *t,
+static struct sroce_parcel *sroce_parcel_make(struct sroce_qp *from,
+					      const struct sroce_train *t,
 					      const struct sroce_gather *g)
 {
 	if (!g || g->inlined || t->bi.bi_size <= SROCE_PARCEL_COPY)
 		return sroce_parcel_copy(t);
-	return sroce_parcel_refer(t, g);
+	return sroce_parcel_refer(from, t, g);
 }
 
 static bool sroce_inbox_put(struct sroce_half *half, struct sroce_parcel *p)
@@ -158,7 +192,7 @@ static void sroce_direct_deliver(struct sroce_qp *from, struct sroce_qp *peer,
 {
 	struct sroce_half *half = sroce_op_is_response(t->op) ?
 				  &peer->req.half : &peer->resp.half;
-	struct sroce_parcel *p = sroce_parcel_make(t, g);
+	struct sroce_parcel *p = sroce_parcel_make(from, t, g);
 
 	if (!p) {
 		sroce_qp_count(from, SROCE_CNT_TX_DROPS, t->npkts);

@@ -43,6 +43,7 @@
  * @nmrs: entries of @mrs
  * @len: bytes in @bv
  * @inlined: the data is in the work request itself
+ * @reserved: some of it was named with the reserved key, so that no region holds it
  * @on_demand: some of @mrs are on demand, their pages kept in place
  * @miss: what was not there, after -EAGAIN; its region is held
  */
@@ -53,6 +54,7 @@ struct sroce_gather {
 	unsigned int nmrs;
 	u32 len;
 	bool inlined;
+	bool reserved;
 	bool on_demand;
 	struct sroce_miss miss;
 };
@@ -256,6 +258,15 @@ static inline bool sroce_faulting(const struct sroce_half *half)
 void sroce_send_train(struct sroce_half *half, struct sroce_tx *tx,
 		      struct sroce_path *path, struct sroce_train *t,
 		      struct sroce_gather *g);
+
+/* Do trains in inboxes point to memory of a kernel user that nothing else holds? */
+static inline bool sroce_has_lent(const struct sroce_qp *qp)
+{
+	return atomic_read(&qp->req.lent);
+}
+
+/* A QP has been reset, or is dead: wait until none does. Context: process. */
+void sroce_wait_lent(struct sroce_qp *qp);
 
 /* See whether there is buffer space again. Context: @half's lock held. */
 void sroce_half_unstarve(struct sroce_half *half);

@@ -238,6 +238,8 @@ int sroce_qp_modify(struct sroce_qp *qp, const struct ib_qp_attr *attr,
 	sroce_modify_free(&m);
 	if (err)
 		return err;
+	if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_RESET)
+		sroce_wait_lent(qp);
 	/* Queues flush, go on, or notice that they have drained */
 	if (mask & IB_QP_STATE) {
 		sroce_half_run(&qp->req.half);

@@ -335,6 +335,7 @@ void sroce_qp_destroy(struct sroce_qp *qp)
 	hrtimer_cancel(&qp->resp.delay.timer);
 	sroce_half_purge(&qp->req.half);
 	sroce_half_purge(&qp->resp.half);
+	sroce_wait_lent(qp);
 	sroce_qp_forget_completions(qp);
 	if (qp->has_windows)
 		sroce_mw_disown(&qp->port->mrs, qp);

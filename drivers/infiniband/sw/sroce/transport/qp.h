@@ -228,6 +228,7 @@ struct sroce_batch {
  * @retried: when a retry was counted last
  * @gap: responses of the stream before the restart, which may still arrive
  * @deadline: when the oldest unacknowledged packet times out; 0: nothing does
+ * @lent: trains in inboxes that point to memory that no region holds
  * @timer: retransmission, or end of the RNR wait
  * @batch: doorbells that need not be answered at once
  * @drained_event: raise IB_EVENT_SQ_DRAINED when the queue has drained
@@ -260,6 +261,7 @@ struct sroce_requester {
 	struct sroce_gap gap;
 	u64 retried;
 	u64 deadline;
+	atomic_t lent;
 	struct hrtimer timer;
 	struct sroce_batch batch;
 };

@@ -233,6 +233,9 @@ static bool sroce_requester_flush(struct sroce_qp *qp)
 	WRITE_ONCE(req->ring.hdr->flags, 0);
 	/* Pairs with the poster's, between its index and our flags */
 	smp_mb();
+	/* They are on their way: the peer's half is on a list, as this one is then */
+	if (sroce_has_lent(qp))
+		return true;
 	while (budget--) {
 		if (req->ring.index == req->fetched && !sroce_fetch(qp))
 			break;

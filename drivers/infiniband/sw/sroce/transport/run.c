@@ -277,6 +277,7 @@ struct sroce_gather *sroce_gather_begin(void)
 	g->nmrs = 0;
 	g->len = 0;
 	g->inlined = false;
+	g->reserved = false;
 	g->on_demand = false;
 	return g;
 }
@@ -348,6 +349,7 @@ static int sroce_gather_kernel(struct sroce_gather *g, u64 va, u32 len)
 	g->nbv += sroce_kernel_bvecs(va, len, g->bv + g->nbv,
 				     ARRAY_SIZE(g->bv) - g->nbv, &done);
 	g->len += done;
+	g->reserved = true;
 	return done == len ? 0 : -ENOSPC;
 }
 
