@@ -186,6 +186,32 @@ static void ack_of_duplicate(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, side_count(b, SROCE_CNT_DUPLICATE_REQUEST));
 }
 
+/* A response that waits for buffer space: the ACK of what came later waits as well */
+static void ack_behind_response(struct kunit *test)
+{
+	struct pair *p = turns_pair(test, false);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct sroce_half *half = &b->qp->resp.half;
+	struct work w;
+
+	say(a, 1000);
+	KUNIT_EXPECT_TRUE(test, side_holds_ack(b));
+	atomic_add(half->txq.limit, &half->txq.bytes);
+	half->starved = true;
+	side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_READ, 1001, DST, SRC, LEN));
+	say(a, 1002);
+	say(b, 1003);
+	fake_net_settle(&p->net);
+	KUNIT_EXPECT_EQ(test, 0, side_count(a, SROCE_CNT_IMPLIED_NAK_SEQ_ERR));
+	atomic_sub(half->txq.limit, &half->txq.bytes);
+	sroce_half_run(half);
+	side_expect_send(a, 1000, IB_WC_SUCCESS);
+	side_expect_send(a, 1001, IB_WC_SUCCESS);
+	side_expect_send(a, 1002, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 0, side_count(a, SROCE_CNT_IMPLIED_NAK_SEQ_ERR));
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+}
+
 /* A peer of little patience never waits longer than before */
 static void ack_of_hasty_peer(struct kunit *test)
 {
@@ -250,6 +276,7 @@ static struct kunit_case ack_cases[] = {
 	KUNIT_CASE(ack_of_long),
 	KUNIT_CASE(ack_of_stream),
 	KUNIT_CASE(ack_of_duplicate),
+	KUNIT_CASE(ack_behind_response),
 	KUNIT_CASE(ack_of_hasty_peer),
 	KUNIT_CASE_PARAM(ack_before_error, way_gen_params),
 	KUNIT_CASE_PARAM(ack_before_reset, way_gen_params),

@@ -131,7 +131,8 @@ void __sroce_ack_ride(struct sroce_qp *qp, struct sroce_tx *tx)
 	if (!spin_trylock(&resp->half.lock))
 		return;
 	sroce_ack_count_turn(d);
-	if (sroce_ack_is_held(d)) {
+	/* No ACK overtakes the response to a READ that has come since */
+	if (sroce_ack_is_held(d) && sroce_replied(resp)) {
 		if (resp->ack == SROCE_ACK_OWED)
 			sroce_reply_ack(qp, &qp->req.half, tx);
 		sroce_ack_rode(d);

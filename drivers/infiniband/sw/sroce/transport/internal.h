@@ -634,6 +634,12 @@ bool sroce_job_push(struct sroce_responder *resp,
 
 bool sroce_job_room(const struct sroce_responder *resp);
 
+/* Has every response to a READ or atomic left? */
+static inline bool sroce_replied(const struct sroce_responder *resp)
+{
+	return resp->job_head == resp->job_tail;
+}
+
 /*
  * Queue an answer once more, because the peer asks for it again: before those
  * to later requests, and instead of the same one when that has not left yet.

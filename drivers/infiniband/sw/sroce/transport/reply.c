@@ -236,7 +236,7 @@ bool sroce_responder_reply(struct sroce_qp *qp)
 	while (resp->job_head != resp->job_tail && !resp->half.starved &&
 	       paged && budget--)
 		paged = sroce_reply_job(qp, &tx);
-	idle = resp->job_head == resp->job_tail;
+	idle = sroce_replied(resp);
 	if (idle && sroce_ack_due(qp))
 		sroce_reply_ack(qp, &resp->half, &tx);
 	qp->port->xmit->flush(&tx);

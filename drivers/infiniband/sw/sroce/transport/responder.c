@@ -102,9 +102,9 @@ static bool sroce_responder_flush(struct sroce_qp *qp)
 	struct sroce_responder *resp = &qp->resp;
 	int budget = SROCE_FLUSH_BUDGET;
 
-	resp->job_head = resp->job_tail;
-	if (resp->ack == SROCE_ACK_OWED)
+	if (resp->ack == SROCE_ACK_OWED && sroce_replied(resp))
 		sroce_last_ack(qp);
+	resp->job_head = resp->job_tail;
 	resp->ack = SROCE_ACK_NONE;
 	if (qp->xrcd)
 		sroce_xrc_flush(qp);
