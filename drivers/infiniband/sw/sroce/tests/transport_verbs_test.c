@@ -424,6 +424,19 @@ static void run_at_last(struct side *s)
 	sroce_half_run(&s->qp->resp.half);
 }
 
+/* The sender goes on in a tasklet, of which pair_wait() knows nothing */
+static bool is_flushed(struct side *s)
+{
+	int i;
+
+	for (i = 0; i < 10000; i++) {
+		if (READ_ONCE(s->scq.ring.index) != s->scq.cons)
+			return true;
+		usleep_range(100, 200);
+	}
+	return false;
+}
+
 /* No region holds it: the sender gets it back when nobody looks at it any more */
 static void reserved_key_is_lent(struct kunit *test)
 {
@@ -438,6 +451,7 @@ static void reserved_key_is_lent(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, sroce_has_lent(a->qp));
 	run_at_last(b);
 	side_expect_recv(b, 2, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, is_flushed(a));
 	side_expect_send(a, 1, IB_WC_WR_FLUSH_ERR);
 	KUNIT_EXPECT_FALSE(test, sroce_has_lent(a->qp));
 }
