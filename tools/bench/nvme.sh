@@ -46,36 +46,48 @@ nvme_devices_del() {
 	[ "$1" = tcp ] || { rdma link del "nvme_i$net"; rdma link del "nvme_t$net"; }
 }
 
-# nvme_target NAME : a port of the one subsystem
-nvme_target() {
-	local net dir type=rdma
-	net=$(nvme_net "$1")
-	dir=$NVMET/ports/$net
-	[ "$1" = tcp ] && type=tcp
-	mkdir "$dir" && echo $type >"$dir/addr_trtype" && echo ipv4 >"$dir/addr_adrfam" &&
-		echo "10.$net.0.2" >"$dir/addr_traddr" && echo 4420 >"$dir/addr_trsvcid" || return
+# nvme_port NUMBER TRANSPORT ADDRESS : where the one subsystem can be connected to
+nvme_port() {
+	local dir=$NVMET/ports/$1
+	mkdir "$dir" && echo "$2" >"$dir/addr_trtype" && echo ipv4 >"$dir/addr_adrfam" &&
+		echo "$3" >"$dir/addr_traddr" && echo 4420 >"$dir/addr_trsvcid" || return
 	ln -s $NVMET/subsystems/bench "$dir/subsystems/bench"
 }
 
-nvme_target_del() {
-	local dir
-	dir=$NVMET/ports/$(nvme_net "$1")
-	rm "$dir/subsystems/bench"
-	rmdir "$dir"
+nvme_port_del() { # NUMBER
+	rm "$NVMET/ports/$1/subsystems/bench"
+	rmdir "$NVMET/ports/$1"
+}
+
+# nvme_transport NAME
+nvme_transport() { [ "$1" = tcp ] && echo tcp || echo rdma; }
+
+# nvme_target NAME : a port of the one subsystem
+nvme_target() {
+	local net
+	net=$(nvme_net "$1")
+	nvme_port "$net" "$(nvme_transport "$1")" "10.$net.0.2"
+}
+
+nvme_target_del() { nvme_port_del "$(nvme_net "$1")"; }
+
+# nvme_subsystem : a disk that does nothing, as the one subsystem
+nvme_subsystem() {
+	modprobe null_blk nr_devices=1 gb=4 bs=4096 irqmode=0 || return
+	mkdir $NVMET/subsystems/bench && echo 1 >$NVMET/subsystems/bench/attr_allow_any_host || return
+	mkdir $NVMET/subsystems/bench/namespaces/1 || return
+	echo -n /dev/nullb0 >$NVMET/subsystems/bench/namespaces/1/device_path
+	echo 1 >$NVMET/subsystems/bench/namespaces/1/enable
 }
 
 nvme_setup() {
 	local name
 	modprobe -a nvme_rdma nvme_tcp nvmet_rdma nvmet_tcp || return
-	modprobe null_blk nr_devices=1 gb=4 bs=4096 irqmode=0 || return
 	echo 1 >/proc/sys/net/ipv4/conf/all/accept_local
 	echo 0 >/proc/sys/net/ipv4/conf/all/rp_filter
 	for name in sroce rxe tcp; do nvme_link $name || return; done
 	ip rule add pref 3 lookup local && ip rule del pref 0
-	mkdir $NVMET/subsystems/bench && echo 1 >$NVMET/subsystems/bench/attr_allow_any_host || return
-	mkdir $NVMET/subsystems/bench/namespaces/1 || return
-	echo -n /dev/nullb0 >$NVMET/subsystems/bench/namespaces/1/device_path
-	echo 1 >$NVMET/subsystems/bench/namespaces/1/enable
+	nvme_subsystem
 }
 
 nvme_disk() {
@@ -110,15 +122,14 @@ nvme_fio() {
 
 # nvme_connect NAME : devices, target and connection
 nvme_connect() {
-	local name=$1 type=rdma direct=/dev/null
+	local name=$1 direct=/dev/null
 	[ "$name" != sroce ] || direct=/sys/module/sroce/parameters/direct
-	[ "$name" = tcp ] && type=tcp
 	# rdma_cm may miss the answer of a neighbour that it does not know yet
 	ping -q -c 1 -I "10.$(nvme_net "$name").0.1" "10.$(nvme_net "$name").0.2" >/dev/null
 	nvme_devices "$name" && nvme_target "$name" || lost "nvme $name: no target"
 	# over the veth, as the others
 	echo N >$direct
-	nvme connect -t $type -a "10.$(nvme_net "$name").0.2" -s 4420 -n bench >/tmp/client.log 2>&1
+	nvme connect -t "$(nvme_transport "$name")" -a "10.$(nvme_net "$name").0.2" -s 4420 -n bench >/tmp/client.log 2>&1
 	echo Y >$direct
 }
 
