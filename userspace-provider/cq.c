@@ -21,7 +21,7 @@ static void fill_wc(struct ibv_wc *wc, const struct sroce_cqe *cqe)
 		.src_qp = cqe->src_qp,
 		.wc_flags = cqe_wc_flags(cqe),
 		.pkey_index = cqe->pkey_index,
-		.sl = cqe->sl,
+		.sl = cqe_sl(cqe),
 	};
 }
 
@@ -273,26 +273,46 @@ int sroce_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 	return ibv_cmd_modify_cq(cq, attr, &cmd, sizeof(cmd));
 }
 
+static int cmd_resize_cq(struct ibv_cq *cq, int cqe, uint32_t step,
+			 struct sroce_ring_info *info)
+{
+	struct sroce_cmd_resize_cq cmd = { .drv_payload.step = step };
+	struct sroce_cmd_resize_cq_resp resp = {};
+	int err;
+
+	err = ibv_cmd_resize_cq(cq, cqe, &cmd.ibv_cmd, sizeof(cmd),
+				&resp.ibv_resp, sizeof(resp));
+	*info = resp.ring;
+	return err;
+}
+
 /*
- * The kernel moves the completions that were not polled yet to a new ring, to
- * the same indices, and the arm word with them; then it is up to us to follow.
+ * The new ring is mapped before the queue moves there, so whatever fails, the
+ * queue goes on with the ring that it has. The kernel takes the completions that
+ * were not polled yet along, to the same indices, and the arm word.
  */
 static int replace_ring(struct sroce_cq *cq, int cqe)
 {
-	struct sroce_cmd_resize_cq_resp resp = {};
 	struct ibv_cq *ibcq = &cq->vcq.cq;
-	struct sroce_cmd_resize_cq cmd = {};
+	struct sroce_ring_info info;
 	struct sroce_ring ring;
 	int err;
 
-	err = ibv_cmd_resize_cq(ibcq, cqe, &cmd.ibv_cmd, sizeof(cmd),
-				&resp.ibv_resp, sizeof(resp));
+	err = cmd_resize_cq(ibcq, cqe, SROCE_RESIZE_PREPARE, &info);
 	if (err)
 		return err;
 
-	err = sroce_ring_map(&ring, ibcq->context, &resp.ring);
-	if (err)
+	err = sroce_ring_map(&ring, ibcq->context, &info);
+	if (err) {
+		cmd_resize_cq(ibcq, cqe, SROCE_RESIZE_CANCEL, &info);
 		return err;
+	}
+
+	err = cmd_resize_cq(ibcq, cqe, SROCE_RESIZE_MOVE, &info);
+	if (err) {
+		sroce_ring_unmap(&ring);
+		return err;
+	}
 
 	sroce_ring_unmap(&cq->ring);
 	cq->ring = ring;

@@ -110,7 +110,7 @@ static uint8_t sroce_read_dlid_path_bits(struct ibv_cq_ex *cq_ex)
 
 static uint8_t sroce_read_sl(struct ibv_cq_ex *cq_ex)
 {
-	return to_scq_ex(cq_ex)->cqe->sl;
+	return cqe_sl(to_scq_ex(cq_ex)->cqe);
 }
 
 static uint16_t sroce_read_cvlan(struct ibv_cq_ex *cq_ex)

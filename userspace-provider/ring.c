@@ -25,7 +25,6 @@ int sroce_ring_map(struct sroce_ring *ring, struct ibv_context *ctx,
 		   const struct sroce_ring_info *info)
 {
 	void *base;
-	int err;
 
 	*ring = (struct sroce_ring){};
 	if (!info->entries)
@@ -35,13 +34,6 @@ int sroce_ring_map(struct sroce_ring *ring, struct ibv_context *ctx,
 		    ctx->cmd_fd, info->mmap_offset);
 	if (base == MAP_FAILED)
 		return errno;
-
-	/* A forked child has no business with the parent's queues. */
-	err = ibv_dontfork_range(base, info->mmap_len);
-	if (err) {
-		munmap(base, info->mmap_len);
-		return err;
-	}
 
 	place(ring, base, info);
 	ring->map_len = info->mmap_len;
@@ -61,7 +53,6 @@ void sroce_ring_unmap(struct sroce_ring *ring)
 	if (!ring->map_len)
 		return;
 
-	ibv_dofork_range(ring->map, ring->map_len);
 	munmap(ring->map, ring->map_len);
 	*ring = (struct sroce_ring){};
 }

@@ -15,7 +15,7 @@ DECLARE_DRV_CMD(sroce_cmd_get_context, IB_USER_VERBS_CMD_GET_CONTEXT,
 DECLARE_DRV_CMD(sroce_cmd_create_cq, IB_USER_VERBS_EX_CMD_CREATE_CQ,
 		sroce_create_cq_req, sroce_create_cq_resp);
 DECLARE_DRV_CMD(sroce_cmd_resize_cq, IB_USER_VERBS_CMD_RESIZE_CQ,
-		empty, sroce_resize_cq_resp);
+		sroce_resize_cq_req, sroce_resize_cq_resp);
 DECLARE_DRV_CMD(sroce_cmd_create_qp, IB_USER_VERBS_CMD_CREATE_QP,
 		sroce_create_qp_req, sroce_create_qp_resp);
 /* The same, where there are creation flags */
@@ -26,13 +26,10 @@ DECLARE_DRV_CMD(sroce_cmd_create_srq, IB_USER_VERBS_CMD_CREATE_XSRQ,
 DECLARE_DRV_CMD(sroce_cmd_create_ah, IB_USER_VERBS_CMD_CREATE_AH,
 		empty, sroce_create_ah_resp);
 
-/*
- * Resizing a shared receive queue: this command has no response of the
- * driver's, so the kernel writes a struct sroce_modify_srq_resp to @resp_addr.
- */
+/* This command has no response of the driver's: the request says where to. */
 struct sroce_cmd_modify_srq {
 	struct ibv_modify_srq ibv_cmd;
-	__aligned_u64 resp_addr;
+	struct sroce_modify_srq_req drv_payload;
 };
 
 #endif

@@ -103,20 +103,53 @@ struct ibv_srq *sroce_create_srq(struct ibv_pd *pd,
 	return srq;
 }
 
-/*
- * The kernel has moved what was queued to a new ring, to the same indices.
- * The queue's lock is held since before the kernel was asked, so that nothing
- * was posted in between.
- */
-static int replace_ring(struct sroce_rq *rq, struct ibv_context *ctx,
-			const struct sroce_ring_info *info)
+static int cmd_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr,
+			  int mask, uint32_t step, struct sroce_ring_info *info)
 {
+	struct sroce_modify_srq_resp resp = {};
+	struct sroce_cmd_modify_srq cmd = {
+		.drv_payload = {
+			.resp_addr = (uintptr_t)&resp,
+			.step = step,
+		},
+	};
+	int err;
+
+	err = ibv_cmd_modify_srq(srq, attr, mask, &cmd.ibv_cmd, sizeof(cmd));
+	*info = resp.ring;
+	return err;
+}
+
+/*
+ * The new ring is mapped before the queue moves there, so whatever fails, the
+ * queue goes on with the ring that it has. What was posted moves along, to the
+ * same indices, and nothing is posted meanwhile: the queue's lock is held.
+ */
+static int resize(struct sroce_rq *rq, struct ibv_srq *srq,
+		  struct ibv_srq_attr *attr)
+{
+	struct sroce_ring_info info;
 	struct sroce_ring ring;
 	int err;
 
-	err = sroce_ring_map(&ring, ctx, info);
+	err = cmd_modify_srq(srq, attr, IBV_SRQ_MAX_WR, SROCE_RESIZE_PREPARE,
+			     &info);
 	if (err)
 		return err;
+
+	err = sroce_ring_map(&ring, srq->context, &info);
+	if (err) {
+		cmd_modify_srq(srq, attr, IBV_SRQ_MAX_WR, SROCE_RESIZE_CANCEL,
+			       &info);
+		return err;
+	}
+
+	err = cmd_modify_srq(srq, attr, IBV_SRQ_MAX_WR, SROCE_RESIZE_MOVE,
+			     &info);
+	if (err) {
+		sroce_ring_unmap(&ring);
+		return err;
+	}
 
 	sroce_ring_unmap(&rq->ring);
 	rq->ring = ring;
@@ -127,16 +160,17 @@ static int replace_ring(struct sroce_rq *rq, struct ibv_context *ctx,
 int sroce_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 {
 	struct sroce_rq *rq = &to_ssrq(ibsrq)->rq;
-	struct sroce_modify_srq_resp resp = {};
-	struct sroce_cmd_modify_srq cmd = { .resp_addr = (uintptr_t)&resp };
-	int err;
+	struct sroce_ring_info info;
+	int err = 0;
 
-	sroce_lock(&rq->lock);
-	err = ibv_cmd_modify_srq(ibsrq, attr, mask, &cmd.ibv_cmd, sizeof(cmd));
-	/* No new ring: the old one stays. */
-	if (!err && resp.ring.entries)
-		err = replace_ring(rq, ibsrq->context, &resp.ring);
-	sroce_unlock(&rq->lock);
+	if (mask & IBV_SRQ_MAX_WR) {
+		sroce_lock(&rq->lock);
+		err = resize(rq, ibsrq, attr);
+		sroce_unlock(&rq->lock);
+	}
+	mask &= ~IBV_SRQ_MAX_WR;
+	if (!err && mask)
+		err = cmd_modify_srq(ibsrq, attr, mask, 0, &info);
 	return err;
 }
 

@@ -16,7 +16,7 @@
 #include <linux/ioctl.h>
 #endif
 
-#define SROCE_ABI_VERSION 2
+#define SROCE_ABI_VERSION 3
 
 /* ib_device_ops.driver_id: not in the kernel's list, "sroc" in ASCII */
 #define SROCE_DRIVER_ID 0x73726f63
@@ -156,7 +156,9 @@ enum {
 
 /*
  * A send work request: this header, then @num_sge scatter/gather elements or,
- * with SROCE_SEND_INLINE, @inline_len bytes of data (and num_sge 0).
+ * with SROCE_SEND_INLINE, @inline_len bytes of data (and num_sge 0). What its
+ * operation and its type of QP do not use is reserved as well. One that has
+ * something there, or an unknown flag, completes with IB_WC_LOC_QP_OP_ERR.
  */
 struct sroce_send_wqe {
 	__aligned_u64 wr_id;
@@ -241,6 +243,12 @@ enum {
 	SROCE_CQE_SOLICITED = 1 << 16,
 };
 
+/* network_hdr_type: what carried a datagram, in the kernel's numbers */
+enum {
+	SROCE_NETWORK_IPV4 = 2,
+	SROCE_NETWORK_IPV6 = 3,
+};
+
 /* @status is an ib_wc_status, @opcode an ib_wc_opcode (both < 256) */
 struct sroce_cqe {
 	__aligned_u64 wr_id;
@@ -282,6 +290,26 @@ struct sroce_create_cq_resp {
 	struct sroce_ring_info ring;
 };
 
+/*
+ * A queue is resized by two commands, so that whatever can fail comes first:
+ * SROCE_RESIZE_PREPARE makes a ring of the new size, which the process maps;
+ * SROCE_RESIZE_MOVE lets the queue go on there, with what is in the old one at the
+ * same indices, and with its flags. A ring that the queue has not moved to goes
+ * with SROCE_RESIZE_CANCEL, with the next one that is prepared, with a move that
+ * fails, or with the queue.
+ */
+enum {
+	SROCE_RESIZE_PREPARE = 1,
+	SROCE_RESIZE_MOVE = 2,
+	SROCE_RESIZE_CANCEL = 3,
+};
+
+struct sroce_resize_cq_req {
+	__u32 step;
+	__u32 reserved;
+};
+
+/* Of SROCE_RESIZE_PREPARE, otherwise zeros */
 struct sroce_resize_cq_resp {
 	struct sroce_ring_info ring;
 };
@@ -312,11 +340,15 @@ struct sroce_create_srq_resp {
 };
 
 /*
- * ib_core gives a driver no response buffer here: when the queue is resized,
- * the answer is stored at @resp_addr.
+ * @step is as for a completion queue, in a command that changes the size and nothing
+ * else; otherwise 0.
+ * ib_core gives a driver no response buffer here: the answer to
+ * SROCE_RESIZE_PREPARE is stored at @resp_addr.
  */
 struct sroce_modify_srq_req {
 	__aligned_u64 resp_addr;
+	__u32 step;
+	__u32 reserved;
 };
 
 struct sroce_modify_srq_resp {

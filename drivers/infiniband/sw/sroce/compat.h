@@ -124,6 +124,31 @@ static inline bool skb_frags_readable(const struct sk_buff *skb)
 #endif
 
 /*
+ * memory/
+ */
+#include <linux/local_lock.h>
+#include <linux/mm.h>
+
+/* Where they are missing, who has bottom halves off has the processor to itself */
+#ifndef local_lock_nested_bh
+#define local_lock_nested_bh(lock) __acquire(lock)
+#define local_unlock_nested_bh(lock) __release(lock)
+#elif LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0)
+/* These do not tell sparse what they do */
+#undef local_lock_nested_bh
+#undef local_unlock_nested_bh
+#define local_lock_nested_bh(lock) \
+	do { __local_lock_nested_bh(lock); __acquire(lock); } while (0)
+#define local_unlock_nested_bh(lock) \
+	do { __release(lock); __local_unlock_nested_bh(lock); } while (0)
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
+#define get_user_pages_remote(mm, start, nr_pages, flags, pages, locked) \
+	get_user_pages_remote(mm, start, nr_pages, flags, pages, NULL, locked)
+#endif
+
+/*
  * transport/
  */
 #include <linux/bvec.h>
@@ -159,19 +184,9 @@ hrtimer_setup(struct hrtimer *timer,
 #include <rdma/ib_verbs.h>
 #include <rdma/uverbs_ioctl.h>
 
-/*
- * Memory on demand: where its pages are listed, and how the right to write is
- * asked for
- */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 16, 0)
 #define IB_ODP_SUPPORT_FLUSH BIT(6)
 #define IB_ODP_SUPPORT_ATOMIC_WRITE BIT(7)
-#define sroce_umem_odp_pfns(umem_odp) ((umem_odp)->pfn_list)
-#define sroce_umem_odp_access(write)					\
-	(ODP_READ_ALLOWED_BIT | ((write) ? ODP_WRITE_ALLOWED_BIT : 0))
-#else
-#define sroce_umem_odp_pfns(umem_odp) ((umem_odp)->map.pfn_list)
-#define sroce_umem_odp_access(write) ((write) ? HMM_PFN_WRITE : 0)
 #endif
 
 #ifndef kvzalloc_objs

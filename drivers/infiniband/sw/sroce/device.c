@@ -26,6 +26,7 @@
 #include "net/net.h"
 #include "verbs/limits.h"
 #include "verbs/mmap.h"
+#include "verbs/quota.h"
 #include "verbs/verbs.h"
 
 /* --- end -------------------------------------------------------------------- */
@@ -59,7 +60,9 @@ static void sroce_device_free(struct ib_device *ibdev)
 	sroce_ah_table_destroy(dev);
 	sroce_mr_table_destroy(&dev->port.mrs);
 	sroce_bound_destroy(dev);
+	sroce_quota_end(dev);
 	free_percpu(dev->port.counters);
+	put_device(ibdev->dev.parent);
 	netdev_put(dev->ndev, &dev->ndev_tracker);
 }
 
@@ -183,6 +186,7 @@ static void sroce_port_setup(struct sroce_device *dev)
 	struct sroce_port *port = &dev->port;
 
 	port->xmit = &sroce_net_xmit_ops;
+	port->ah_path = sroce_ah_path;
 	port->ibdev = &dev->ibdev;
 	port->mtu = sroce_active_mtu(dev->ndev);
 	port->pkeys[0] = SROCE_DEFAULT_PKEY;
@@ -193,6 +197,11 @@ static void sroce_ibdev_setup(struct sroce_device *dev)
 {
 	struct ib_device *ibdev = &dev->ibdev;
 
+	/*
+	 * The card, where the netdev has one: "device" in sysfs and the NUMA
+	 * node. Messages name it for as long as there is a device.
+	 */
+	ibdev->dev.parent = get_device(dev->ndev->dev.parent);
 	ibdev->node_type = RDMA_NODE_IB_CA;
 	ibdev->phys_port_cnt = 1;
 	/* CPUs by number, see struct sroce_cq */
@@ -203,22 +212,9 @@ static void sroce_ibdev_setup(struct sroce_device *dev)
 	ib_set_device_ops(ibdev, &sroce_device_ops);
 }
 
-/*
- * Under RTNL: the netdev can neither be unregistered nor leave its namespace.
- * From ib_set_device_ops() on ib_dealloc_device() undoes everything.
- */
-static struct sroce_device *sroce_device_alloc(struct net_device *ndev)
+static void sroce_device_setup(struct sroce_device *dev,
+			       struct net_device *ndev)
 {
-	struct sroce_device *dev;
-
-	dev = ib_alloc_device_with_net(sroce_device, ibdev, dev_net(ndev));
-	if (!dev)
-		return ERR_PTR(-ENOMEM);
-	dev->port.counters = sroce_counters_alloc();
-	if (!dev->port.counters) {
-		ib_dealloc_device(&dev->ibdev);
-		return ERR_PTR(-ENOMEM);
-	}
 	dev->ndev = ndev;
 	netdev_hold(ndev, &dev->ndev_tracker, GFP_KERNEL);
 	sroce_device_locate(dev);
@@ -229,7 +225,6 @@ static struct sroce_device *sroce_device_alloc(struct net_device *ndev)
 	sroce_ah_table_init(dev);
 	sroce_port_setup(dev);
 	sroce_ibdev_setup(dev);
-	return dev;
 }
 
 static int sroce_check_netdev(struct net_device *ndev)
@@ -262,23 +257,30 @@ static int sroce_check_netdev(struct net_device *ndev)
 	return -EEXIST;
 }
 
-static struct sroce_device *sroce_device_make(struct net_device *ndev)
+/*
+ * Under RTNL: the netdev can neither be unregistered nor leave its namespace.
+ * What there is of @made after a failure is freed by ib_dealloc_device(), and
+ * without RTNL: that takes a lock under which the core asks for it. From
+ * sroce_ibdev_setup() on, it undoes everything.
+ */
+static int sroce_device_make(struct net_device *ndev,
+			     struct sroce_device **made)
 {
 	struct sroce_device *dev;
 	int err;
 
 	err = sroce_check_netdev(ndev);
 	if (err)
-		return ERR_PTR(err);
-	dev = sroce_device_alloc(ndev);
-	if (IS_ERR(dev))
-		return dev;
-	err = ib_device_set_netdev(&dev->ibdev, ndev, SROCE_PORT);
-	if (err) {
-		ib_dealloc_device(&dev->ibdev);
-		return ERR_PTR(err);
-	}
-	return dev;
+		return err;
+	dev = ib_alloc_device_with_net(sroce_device, ibdev, dev_net(ndev));
+	if (!dev)
+		return -ENOMEM;
+	*made = dev;
+	dev->port.counters = sroce_counters_alloc();
+	if (!dev->port.counters)
+		return -ENOMEM;
+	sroce_device_setup(dev, ndev);
+	return ib_device_set_netdev(&dev->ibdev, ndev, SROCE_PORT);
 }
 
 static int sroce_device_attach(struct sroce_device *dev)
@@ -365,7 +367,7 @@ static DEFINE_MUTEX(sroce_add_lock);
 
 int sroce_device_add(const char *name, struct net_device *ndev)
 {
-	struct sroce_device *dev;
+	struct sroce_device *dev = NULL;
 	struct net *net;
 	int err;
 
@@ -373,12 +375,12 @@ int sroce_device_add(const char *name, struct net_device *ndev)
 	rtnl_lock();
 	/* held until it is certain that the netdev is followed out of it */
 	net = maybe_get_net(dev_net(ndev));
-	dev = net ? sroce_device_make(ndev) : ERR_PTR(-ENODEV);
+	err = net ? sroce_device_make(ndev, &dev) : -ENODEV;
 	rtnl_unlock();
-	if (IS_ERR(dev))
-		err = PTR_ERR(dev);
-	else
+	if (!err)
 		err = sroce_device_register(dev, name, ndev);
+	else if (dev)
+		ib_dealloc_device(&dev->ibdev);
 	if (net)
 		put_net(net);
 	mutex_unlock(&sroce_add_lock);

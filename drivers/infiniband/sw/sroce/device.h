@@ -18,6 +18,19 @@
 /* The kernel's list of driver numbers does not have it */
 #define SROCE_RDMA_DRIVER ((__force enum rdma_driver_id)SROCE_DRIVER_ID)
 
+/* What a device has only so many of, see verbs/quota.h */
+enum sroce_object {
+	SROCE_OBJECT_PD,
+	SROCE_OBJECT_XRCD,
+	SROCE_OBJECT_CQ,
+	SROCE_OBJECT_SRQ,
+	SROCE_OBJECT_QP,
+	SROCE_OBJECT_MR,
+	SROCE_OBJECT_MW,
+	SROCE_OBJECT_AH,
+	SROCE_OBJECTS
+};
+
 /**
  * struct sroce_device - one RDMA device
  * @ibdev: what ib_core knows
@@ -30,6 +43,7 @@
  * @attached: the network layer was told of @port
  * @gid_work: has the core look at the netdev's addresses again
  * @address_gone: bit 0: an address was removed since
+ * @objects: how many of each kind there are
  * @ahs: address handles by number
  * @pkey_lock: serialises those who change the P_Key table
  * @bound: counters that QPs were bound to, by the number of the rdma_counter
@@ -48,6 +62,7 @@ struct sroce_device {
 	bool attached;
 	struct work_struct gid_work;
 	unsigned long address_gone;
+	atomic_t objects[SROCE_OBJECTS];
 	struct xarray ahs;
 	struct mutex pkey_lock; /* see above */
 	struct xarray bound;

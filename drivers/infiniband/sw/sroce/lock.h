@@ -12,6 +12,18 @@
 #include <linux/irqflags.h>
 #include <linux/spinlock.h>
 
+/*
+ * Those of processes and those of kernel users are two classes to lockdep, which
+ * looks at each class as one lock: one that interrupts take as well, it would
+ * complain, must not be held while they are on.
+ */
+#define sroce_lock_init(lock, user) do {				\
+	if (user)							\
+		spin_lock_init(lock);					\
+	else								\
+		spin_lock_init(lock);					\
+} while (0)
+
 /**
  * sroce_lock() - take a lock of a queue
  * @lock: lock

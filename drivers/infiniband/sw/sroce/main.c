@@ -43,13 +43,16 @@ err_icrc:
 	return err;
 }
 
-/* The other way round: no new devices, no devices, no QPs, no packets */
+/*
+ * No new devices, no devices, no packets, no QPs: a packet in some queue below
+ * holds its QP, which is freed after that.
+ */
 static void __exit sroce_exit(void)
 {
 	rdma_link_unregister(&sroce_link_ops);
 	sroce_device_exit();
-	sroce_transport_exit();
 	sroce_net_exit();
+	sroce_transport_exit();
 	sroce_icrc_exit();
 }
 

@@ -7,16 +7,16 @@
 
 #include "memory/copy.h"
 
-/* Bytes from the position to the end of the entry it is in */
+/* Bytes from the position to the end of the entry it is in, or of them all */
 static u32 bvec_left(const struct bio_vec *bv, const struct bvec_iter *it)
 {
-	return bv[it->bi_idx].bv_len - it->bi_bvec_done;
+	return mp_bvec_iter_len(bv, *it);
 }
 
 static void *bvec_ptr(const struct bio_vec *bv, const struct bvec_iter *it)
 {
-	return page_address(bv[it->bi_idx].bv_page) +
-	       bv[it->bi_idx].bv_offset + it->bi_bvec_done;
+	return page_address(mp_bvec_iter_page(bv, *it)) +
+	       mp_bvec_iter_offset(bv, *it);
 }
 
 void sroce_bvec_copy(const struct bio_vec *dst, struct bvec_iter *di,

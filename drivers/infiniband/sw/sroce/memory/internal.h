@@ -10,11 +10,22 @@
 
 #define KEY_BYTE 0xff		/* the part of a key that consumers choose */
 #define KEY_INDEX_SHIFT 8
+#define KEY_TRIES 64
 
 #define REMOTE_ACCESS (IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE | \
 		       IB_ACCESS_REMOTE_ATOMIC)
 /* Those which change memory: they need the local write right too (C10-74) */
 #define REMOTE_CHANGE (IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC)
+
+/**
+ * sroce_mr_insert() - give a region a key that nobody has
+ * @mr: region; its table is set
+ * @choose: a random key
+ *
+ * Context: process.
+ * Return: 0, -ENOSPC when no free one was found, -ENOMEM.
+ */
+int sroce_mr_insert(struct sroce_mr *mr, u32 (*choose)(void));
 
 /* The bounds of a region, without wrapping near 2^64; 0, -ERANGE or -EINVAL */
 int sroce_mr_check_range(const struct sroce_mr *mr, int access, u64 va,

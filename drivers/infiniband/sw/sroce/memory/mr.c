@@ -3,6 +3,7 @@
 #include <linux/err.h>
 #include <linux/limits.h>
 #include <linux/mm.h>
+#include <linux/nospec.h>
 #include <linux/random.h>
 #include <linux/rcupdate.h>
 #include <linux/scatterlist.h>
@@ -42,19 +43,23 @@ static u32 random_key(void)
 	return key;
 }
 
-/* Tries again on a collision only: few of the 2^24 indices are in use */
-static int insert_mr(struct sroce_mr *mr)
+/*
+ * At most a quarter of the 2^24 indices is in use (verbs/limits.h), so all tries
+ * meet others' with a chance of 2^-128.
+ */
+int sroce_mr_insert(struct sroce_mr *mr, u32 (*choose)(void))
 {
+	int tries = KEY_TRIES;
 	int err;
 
 	do {
-		mr->key = random_key();
+		mr->key = choose();
 		mr->ibmr.lkey = mr->key;
 		mr->ibmr.rkey = mr->key;
 		err = xa_insert(&mr->table->xa, mr->key >> KEY_INDEX_SHIFT, mr,
 				GFP_KERNEL);
-	} while (err == -EBUSY);
-	return err;
+	} while (err == -EBUSY && --tries);
+	return err == -EBUSY ? -ENOSPC : err;
 }
 
 static struct sroce_mr *new_mr(enum sroce_mr_kind kind, u32 max_pages)
@@ -102,13 +107,15 @@ struct sroce_mr *sroce_mr_alloc(struct sroce_mr_table *table, struct ib_pd *pd,
 				enum sroce_mr_kind kind, u32 max_pages)
 {
 	struct sroce_mr *mr = make_mr(table, pd, kind, max_pages);
+	int err;
 
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
-	if (insert_mr(mr)) {
+	err = sroce_mr_insert(mr, random_key);
+	if (err) {
 		kvfree(mr->pages);
 		kfree(mr);
-		return ERR_PTR(-ENOMEM);
+		return ERR_PTR(err);
 	}
 	return mr;
 }
@@ -140,23 +147,28 @@ static void unregister_mr(struct sroce_mr *mr, struct sroce_mr *heir)
 		   GFP_KERNEL);
 }
 
+/* It is in the table no more. Those who wait for its pages do not count. */
+static void wait_for_users(struct sroce_mr *mr)
+{
+	if (mr->odp)
+		sroce_odp_close(mr->odp);
+	sroce_mr_put(mr);
+	wait_for_completion(&mr->idle);
+}
+
 void sroce_mr_replace(struct sroce_mr *old, struct sroce_mr *heir)
 {
 	sroce_mr_publish(heir);
 	unregister_mr(old, heir);
 	old->replaced = true;
-	WRITE_ONCE(old->closing, true);
-	sroce_mr_put(old);
-	wait_for_completion(&old->idle);
+	wait_for_users(old);
 }
 
 void sroce_mr_free(struct sroce_mr *mr)
 {
 	if (!mr->replaced) {
 		unregister_mr(mr, NULL);
-		WRITE_ONCE(mr->closing, true);
-		sroce_mr_put(mr);
-		wait_for_completion(&mr->idle);
+		wait_for_users(mr);
 	}
 	if (mr->kind == SROCE_MR_WINDOW)
 		sroce_mw_unbind(mr);
@@ -274,12 +286,15 @@ static unsigned int bvecs_from_blocks(const struct sroce_mr *mr, u64 offset,
 				      unsigned int max, u32 *done)
 {
 	const u64 size = 1ULL << mr->page_shift;
-	u64 block = offset >> mr->page_shift;
+	unsigned long block = offset >> mr->page_shift;
 	u64 start = offset & (size - 1);
+	u32 nr_pages = READ_ONCE(mr->nr_pages);
 	struct page *next = NULL;	/* physically behind the last entry */
 	unsigned int n = 0;
 	u32 left = len;
 
+	if (block < nr_pages)
+		block = array_index_nospec(block, nr_pages);
 	while (left && block < READ_ONCE(mr->nr_pages)) {
 		struct page *first = READ_ONCE(mr->pages[block++]);
 		struct page *page = first + (start >> PAGE_SHIFT);
@@ -420,22 +435,32 @@ bool sroce_mr_quiet(struct sroce_mr_table *table, u32 key)
 	return quiet;
 }
 
-int sroce_mr_register(struct sroce_mr *mr, const struct ib_pd *pd, u32 key,
-		      int access)
+static int register_locked(struct sroce_mr *mr, u32 key, int access)
 {
-	if (mr->kind != SROCE_MR_FAST_REG || mr->ibmr.pd != pd ||
-	    READ_ONCE(mr->valid))
+	if (READ_ONCE(mr->valid) || (key ^ mr->key) & ~KEY_BYTE)
 		return -EINVAL;
-	if ((key ^ mr->key) & ~KEY_BYTE || access & ~REGISTER_ACCESS)
-		return -EINVAL;
-	if (access & REMOTE_CHANGE && !(access & IB_ACCESS_LOCAL_WRITE))
-		return -EINVAL;
-
 	WRITE_ONCE(mr->key, key);
 	mr->access = access;
 	sroce_mr_take_staged(mr);
 	sroce_mr_publish(mr);
 	return 0;
+}
+
+/* The lock keeps an invalidation away that has seen the key of the life before */
+int sroce_mr_register(struct sroce_mr *mr, const struct ib_pd *pd, u32 key,
+		      int access)
+{
+	int err;
+
+	if (mr->kind != SROCE_MR_FAST_REG || mr->ibmr.pd != pd ||
+	    access & ~REGISTER_ACCESS)
+		return -EINVAL;
+	if (access & REMOTE_CHANGE && !(access & IB_ACCESS_LOCAL_WRITE))
+		return -EINVAL;
+	spin_lock_bh(&mr->lock);
+	err = register_locked(mr, key, access);
+	spin_unlock_bh(&mr->lock);
+	return err;
 }
 
 /* The 8 bytes at @va, or NULL when they are not one aligned word of memory */

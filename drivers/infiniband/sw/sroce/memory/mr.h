@@ -50,7 +50,6 @@ struct sroce_mr_table {
  * @kind: how it is backed
  * @valid: a fast-register region answers only between REG_MR and invalidate
  * @replaced: its key is that of another region now, and it has no users
- * @closing: it waits for its users
  * @key: whole key: random index << 8, and the consumer's byte
  * @access: IB_ACCESS_* rights
  * @iova: address of the first byte as work requests name it
@@ -69,7 +68,8 @@ struct sroce_mr_table {
  * @parent: window: region that it is bound to; its @pages are that one's
  * @owner: window of type 2: QP it was bound through, only compared
  * @type2: window: its type
- * @lock: window: serialises whoever changes it; taken with bottom halves off
+ * @lock: window or fast-register: serialises whoever changes it; taken with bottom
+ *	halves off
  *
  * Consumers call ib_map_mr_sg() for the next use of a region while the one
  * before is still registered and its invalidation only queued. What it sets is
@@ -85,7 +85,6 @@ struct sroce_mr {
 	enum sroce_mr_kind kind;
 	bool valid;
 	bool replaced;
-	bool closing;
 	u32 key;
 	int access;
 	u64 iova;
@@ -126,7 +125,7 @@ void sroce_mr_table_destroy(struct sroce_mr_table *table);
  * sroce_mr_publish(). One of all kernel memory has its bounds already.
  *
  * Context: process.
- * Return: the region, or ERR_PTR(-ENOMEM).
+ * Return: the region, ERR_PTR(-ENOMEM), or ERR_PTR(-ENOSPC) without a free key.
  */
 struct sroce_mr *sroce_mr_alloc(struct sroce_mr_table *table, struct ib_pd *pd,
 				enum sroce_mr_kind kind, u32 max_pages);
@@ -164,10 +163,10 @@ void sroce_mr_publish(struct sroce_mr *mr);
 
 /**
  * sroce_mr_free() - unregister a region, wait for its users, free it
- * @mr: region; pages are not unpinned (@mr->umem belongs to the caller)
+ * @mr: region; pages are not unpinned (@mr->umem and @mr->odp belong to the caller)
  *
  * Users hold a region only for the time of a copy, or while a train waits to
- * be taken by a QP of this host; no wait is on a packet or a peer. On return
+ * be taken by a QP of this host; no wait is on a packet, a peer or a page. On return
  * nobody touches the region's memory any more, and the struct is freed after
  * a grace period.
  *
@@ -228,7 +227,7 @@ static inline void sroce_mr_hold(struct sroce_mr *mr)
 /**
  * sroce_mr_bvecs() - the pages behind a range
  * @mr: held region; the range was checked by sroce_mr_get(), and in a region
- *	on demand sroce_odp_begin() has found it there
+ *	on demand sroce_odp_present() has found it there
  * @va: first byte
  * @len: bytes
  * @bv: filled in

@@ -1,111 +1,184 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include <linux/err.h>
-#include <linux/hmm.h>
+#include <linux/local_lock.h>
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
+#include <linux/module.h>
 #include <linux/mutex.h>
-#include <linux/rwsem.h>
-#include <linux/sched.h>
+#include <linux/nospec.h>
+#include <linux/percpu.h>
+#include <linux/pfn.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
-#include <linux/spinlock.h>
-#include <rdma/ib_umem_odp.h>
 
 #include "compat.h"
 #include "memory/odp.h"
+#include "memory/pager.h"
 
 /* What an entry has besides the pointer to a struct page */
 #define ODP_PRESENT 1UL
 #define ODP_WRITABLE 2UL
 #define ODP_FLAGS 3UL
 
-/* Entries changed with bottom halves off */
-#define ODP_BATCH 1024
+/* Entries looked at before others may run */
+#define ODP_BATCH 4096
 
-/* Pages asked of the process at once: less is given up when one is lost */
-#define ODP_FAULT_BYTES (2 * 1024 * 1024)
+/* Pages asked of the process at once: all of them are given up when one is lost */
+#define ODP_STEP 32
 
-/**
- * struct sroce_odp - pages of a region on demand
- * @lock: readers copy; writers take entries away; with bottom halves off
- * @faults: held for reading by who brings pages in, for writing by who only looks
- *	which are there: older kernels warn when one comes between that look and
- *	the use of what was seen
- * @umem: the kernel's part: its mutex serialises who changes @entries
- * @entries: for each page a pointer and flags; 0: not there
- */
-struct sroce_odp {
-	rwlock_t lock;
-	struct rw_semaphore faults;
-	struct ib_umem_odp *umem;
-	unsigned long entries[];
-};
+/* Times that pages are asked for anew when some were lost meanwhile */
+#define ODP_TRIES 16
+
+/* Looks at another processor before we sleep: a copy takes microseconds */
+#define ODP_SPINS 200
 
 static struct page *entry_page(unsigned long entry)
 {
 	return (struct page *)(entry & ~ODP_FLAGS);
 }
 
+/* --- readers ------------------------------------------------------------------ */
+
+/**
+ * struct odp_reader - what a processor does
+ * @lock: there is one reader per processor: a lock only where those who have
+ *	bottom halves off can be preempted
+ * @seq: odd while it reads
+ */
+struct odp_reader {
+	local_lock_t lock; /* see above */
+	unsigned int seq;
+};
+
+static DEFINE_PER_CPU_SHARED_ALIGNED(struct odp_reader, odp_readers) = {
+	.lock = INIT_LOCAL_LOCK(lock),
+};
+
+static void count_reader(void)
+{
+	unsigned int *seq = this_cpu_ptr(&odp_readers.seq);
+
+	WRITE_ONCE(*seq, *seq + 1);
+}
+
+void sroce_odp_enter(void)
+{
+	local_lock_nested_bh(&odp_readers.lock);
+	count_reader();
+	/* Seen to read, then it looks; pairs with wait_for_readers() */
+	smp_mb();
+	/* It stays locked, which sparse has no words for */
+	__release(&odp_readers.lock);
+}
+
+void sroce_odp_leave(void)
+{
+	__acquire(&odp_readers.lock);
+	/* What was copied comes before; pairs with wait_for_reader() */
+	smp_mb();
+	count_reader();
+	local_unlock_nested_bh(&odp_readers.lock);
+}
+
+static void wait_for_reader(const unsigned int *seq)
+{
+	unsigned int was = READ_ONCE(*seq);
+	unsigned int spins = 0;
+
+	if (!(was & 1))
+		return;
+	/* It need not be idle ever: another odd number is another reader */
+	while (READ_ONCE(*seq) == was) {
+		if (spins++ < ODP_SPINS)
+			cpu_relax();
+		else
+			usleep_range(10, 50);
+	}
+}
+
+/* On return nobody uses an entry that was taken away before */
+static void wait_for_readers(void)
+{
+	int cpu;
+
+	/* The entry is gone, then we look; pairs with sroce_odp_enter() */
+	smp_mb();
+	for_each_possible_cpu(cpu)
+		wait_for_reader(per_cpu_ptr(&odp_readers.seq, cpu));
+	/* What they have copied comes before what the process does */
+	smp_mb();
+}
+
 /* --- when the process loses pages ------------------------------------------- */
 
-static void forget_batch(struct sroce_odp *odp, unsigned long i,
-			 unsigned long end)
+/* Readers find nothing from here on. Return: was there anything? */
+static bool hide_pages(struct sroce_odp *odp, unsigned long i,
+		       unsigned long end)
 {
-	write_lock_bh(&odp->lock);
-	for (; i < end; i++)
-		odp->entries[i] &= ~ODP_PRESENT;
-	write_unlock_bh(&odp->lock);
+	unsigned long found = 0;
+
+	for (; i < end; i++) {
+		unsigned long entry = odp->entries[i];
+
+		if (entry) {
+			found |= entry;
+			WRITE_ONCE(odp->entries[i], entry & ~ODP_PRESENT);
+		}
+		if (!(i % ODP_BATCH))
+			cond_resched();
+	}
+	return found;
 }
 
 /*
- * Nobody copies to these pages any more. What was written must not be lost
- * when the page goes to swap: the processor's own dirty bit knows nothing of it.
+ * What was written must not be lost when the page goes to swap: the processor's
+ * own dirty bit knows nothing of it.
  */
-static void release_batch(struct sroce_odp *odp, unsigned long i,
-			  unsigned long end)
+static void drop_pages(struct sroce_odp *odp, unsigned long i,
+		       unsigned long end)
 {
 	for (; i < end; i++) {
 		unsigned long entry = odp->entries[i];
 
 		if (entry & ODP_WRITABLE)
 			set_page_dirty(compound_head(entry_page(entry)));
-		odp->entries[i] = 0;
+		if (entry)
+			WRITE_ONCE(odp->entries[i], 0);
+		if (!(i % ODP_BATCH))
+			cond_resched();
 	}
 }
 
-/* Context: the umem's mutex held */
+/* Context: @odp->mutex held */
 static void forget_pages(struct sroce_odp *odp, unsigned long i,
 			 unsigned long end)
 {
-	while (i < end) {
-		unsigned long stop = min(end, i + ODP_BATCH);
+	if (!hide_pages(odp, i, end))
+		return;
+	wait_for_readers();
+	drop_pages(odp, i, end);
+}
 
-		forget_batch(odp, i, stop);
-		release_batch(odp, i, stop);
-		i = stop;
-		cond_resched();
-	}
+static u64 odp_base(const struct sroce_odp *odp)
+{
+	return odp->address & PAGE_MASK;
 }
 
 static bool odp_invalidate(struct mmu_interval_notifier *mni,
 			   const struct mmu_notifier_range *range,
 			   unsigned long seq)
 {
-	struct ib_umem_odp *umem = container_of(mni, struct ib_umem_odp,
-						notifier);
-	u64 start = max_t(u64, ib_umem_start(umem), range->start);
-	u64 end = min_t(u64, ib_umem_end(umem), range->end);
+	struct sroce_odp *odp = container_of(mni, struct sroce_odp, notifier);
+	u64 base = odp_base(odp);
+	u64 start = max_t(u64, base, range->start);
+	u64 end = min_t(u64, base + odp->nr * PAGE_SIZE, range->end);
 
 	if (!mmu_notifier_range_blockable(range))
 		return false;
-	mutex_lock(&umem->umem_mutex);
+	mutex_lock(&odp->mutex);
 	mmu_interval_set_seq(mni, seq);
-	/* not set before the first page is there, which takes the mutex */
-	if (umem->private)
-		forget_pages(umem->private,
-			     (start - ib_umem_start(umem)) >> PAGE_SHIFT,
-			     (end - ib_umem_start(umem)) >> PAGE_SHIFT);
-	ib_umem_odp_unmap_dma_pages(umem, start, end);
-	mutex_unlock(&umem->umem_mutex);
+	forget_pages(odp, PFN_DOWN(start - base), PFN_UP(end - base));
+	mutex_unlock(&odp->mutex);
 	return true;
 }
 
@@ -115,93 +188,142 @@ static const struct mmu_interval_notifier_ops odp_notifier_ops = {
 
 /* --- making and ending -------------------------------------------------------- */
 
-static unsigned long odp_nr_pages(struct ib_umem_odp *umem)
+/* Whoever needs memory may call odp_invalidate(): nobody allocates under the mutex */
+static void odp_teach_lockdep(struct sroce_odp *odp)
 {
-	return (ib_umem_end(umem) - ib_umem_start(umem)) >> PAGE_SHIFT;
+	if (!IS_ENABLED(CONFIG_LOCKDEP))
+		return;
+	fs_reclaim_acquire(GFP_KERNEL);
+	mutex_lock(&odp->mutex);
+	mutex_unlock(&odp->mutex);
+	fs_reclaim_release(GFP_KERNEL);
 }
 
-struct sroce_odp *sroce_odp_create(struct ib_device *ibdev, u64 start,
-				   u64 length, int access)
+static struct sroce_odp *odp_alloc(u64 start, u64 length)
 {
-	struct ib_umem_odp *umem;
+	unsigned long nr = PFN_UP(offset_in_page(start) + length);
+	struct sroce_pinned pinned;
 	struct sroce_odp *odp;
 
-	/* pages of every size are followed in small ones */
-	umem = ib_umem_odp_get(ibdev, start, length,
-			       access & ~IB_ACCESS_HUGETLB, &odp_notifier_ops);
-	if (IS_ERR(umem))
-		return ERR_CAST(umem);
-	odp = kvzalloc(struct_size(odp, entries, odp_nr_pages(umem)),
-		       GFP_KERNEL_ACCOUNT);
+	if (sroce_pin(&pinned, struct_size(odp, entries, nr)))
+		return NULL;
+	odp = kvzalloc(struct_size(odp, entries, nr), GFP_KERNEL_ACCOUNT);
 	if (!odp) {
-		ib_umem_odp_release(umem);
-		return ERR_PTR(-ENOMEM);
+		sroce_unpin(&pinned);
+		return NULL;
 	}
-	rwlock_init(&odp->lock);
-	init_rwsem(&odp->faults);
-	odp->umem = umem;
-	mutex_lock(&umem->umem_mutex);
-	umem->private = odp;
-	mutex_unlock(&umem->umem_mutex);
+	odp->pinned = pinned;
+	refcount_set(&odp->refs, 1);
+	mutex_init(&odp->mutex);
+	odp_teach_lockdep(odp);
+	odp->mm = current->mm;
+	odp->address = start;
+	odp->nr = nr;
 	return odp;
+}
+
+static void odp_free(struct sroce_odp *odp)
+{
+	struct sroce_pinned pinned = odp->pinned;
+
+	kvfree(odp);
+	sroce_unpin(&pinned);
+}
+
+struct sroce_odp *sroce_odp_create(u64 start, u64 length)
+{
+	struct sroce_odp *odp;
+	int err = -ENOMEM;
+	u64 last;
+
+	if (check_add_overflow(start, length + PAGE_SIZE, &last))
+		return ERR_PTR(-EOVERFLOW);
+	odp = odp_alloc(start, length);
+	if (!odp)
+		return ERR_PTR(-ENOMEM);
+	odp->pager = sroce_pager_get();
+	if (!odp->pager)
+		goto err_odp;
+	err = mmu_interval_notifier_insert(&odp->notifier, current->mm,
+					   odp_base(odp), odp->nr * PAGE_SIZE,
+					   &odp_notifier_ops);
+	if (err)
+		goto err_pager;
+	/* A page that never comes may keep us longer than the process */
+	__module_get(THIS_MODULE);
+	return odp;
+
+err_pager:
+	sroce_pager_put(odp->pager);
+err_odp:
+	odp_free(odp);
+	return ERR_PTR(err);
+}
+
+void sroce_odp_hold(struct sroce_odp *odp)
+{
+	refcount_inc(&odp->refs);
+}
+
+void sroce_odp_put(struct sroce_odp *odp)
+{
+	if (!refcount_dec_and_test(&odp->refs))
+		return;
+	mmu_interval_notifier_remove(&odp->notifier);
+	sroce_pager_put(odp->pager);
+	odp_free(odp);
+	module_put(THIS_MODULE);
+}
+
+void sroce_odp_close(struct sroce_odp *odp)
+{
+	sroce_pager_close(odp);
 }
 
 void sroce_odp_destroy(struct sroce_odp *odp)
 {
-	struct ib_umem_odp *umem = odp->umem;
-
-	mutex_lock(&umem->umem_mutex);
-	forget_pages(odp, 0, odp_nr_pages(umem));
-	umem->private = NULL;
-	mutex_unlock(&umem->umem_mutex);
-	ib_umem_odp_release(umem);
-	kvfree(odp);
+	mutex_lock(&odp->mutex);
+	odp->gone = true;
+	forget_pages(odp, 0, odp->nr);
+	mutex_unlock(&odp->mutex);
+	sroce_odp_put(odp);
 }
 
 u64 sroce_odp_start(const struct sroce_odp *odp)
 {
-	return odp->umem->umem.address;
+	return odp->address;
 }
 
 bool sroce_odp_is_ours(const struct sroce_odp *odp)
 {
-	return odp->umem->umem.owning_mm == current->mm;
+	return odp->mm == current->mm;
 }
 
 u64 sroce_odp_offset(const struct sroce_odp *odp)
 {
-	return odp->umem->umem.address - ib_umem_start(odp->umem);
+	return offset_in_page(odp->address);
 }
 
 /* --- copying --------------------------------------------------------------------- */
 
+/* Of an address in bounds */
 static unsigned long odp_index(const struct sroce_mr *mr, u64 va)
 {
-	return (va - mr->iova + mr->offset) >> PAGE_SHIFT;
+	unsigned long i = (va - mr->iova + mr->offset) >> PAGE_SHIFT;
+
+	return array_index_nospec(i, mr->odp->nr);
 }
 
-int sroce_odp_begin(const struct sroce_mr *mr, u64 va, u64 len, bool write)
+bool sroce_odp_present(const struct sroce_mr *mr, u64 va, u64 len, bool write)
 {
 	unsigned long want = ODP_PRESENT | (write ? ODP_WRITABLE : 0);
 	unsigned long last = odp_index(mr, va + len - 1);
-	unsigned long i = odp_index(mr, va);
+	unsigned long i;
 
-	read_lock(&mr->odp->lock);
-	for (; i <= last; i++) {
-		if ((READ_ONCE(mr->odp->entries[i]) & want) != want) {
-			read_unlock(&mr->odp->lock);
-			return -EAGAIN;
-		}
-	}
-	/* It stays locked, which sparse has no words for in a result of 0 */
-	__release(&mr->odp->lock);
-	return 0;
-}
-
-void sroce_odp_end(const struct sroce_mr *mr)
-{
-	__acquire(&mr->odp->lock);
-	read_unlock(&mr->odp->lock);
+	for (i = odp_index(mr, va); i <= last; i++)
+		if ((READ_ONCE(mr->odp->entries[i]) & want) != want)
+			return false;
+	return true;
 }
 
 unsigned int sroce_odp_bvecs(const struct sroce_mr *mr, u64 va, u32 len,
@@ -235,83 +357,115 @@ unsigned int sroce_odp_bvecs(const struct sroce_mr *mr, u64 va, u32 len,
 
 /* --- bringing pages in -------------------------------------------------------------- */
 
-/* Context: the umem's mutex held, so none of these pages is going */
-static void take_pages(struct sroce_odp *odp, unsigned long i,
-		       unsigned long end)
+/*
+ * The kernel's own way of getting at a process's pages, because it says no to all
+ * that is not ordinary memory: memfd_secret(), devices' registers, whatever has no
+ * mapping of the kernel's. We keep none of these references: the notifier tells us.
+ */
+static long get_pages(struct sroce_odp *odp, unsigned long i, unsigned long n,
+		      unsigned int flags, struct page **pages)
 {
-	unsigned long *pfns = sroce_umem_odp_pfns(odp->umem);
+	int locked = 1;
+	long got;
 
-	for (; i < end; i++) {
-		unsigned long entry;
-
-		if (!(pfns[i] & HMM_PFN_VALID))
-			continue;
-		entry = (unsigned long)hmm_pfn_to_page(pfns[i]) | ODP_PRESENT;
-		if (pfns[i] & HMM_PFN_WRITE)
-			entry |= ODP_WRITABLE;
-		/* what is known already may be in use, and is no worse */
-		if (!(odp->entries[i] & ODP_PRESENT) || entry & ODP_WRITABLE)
-			WRITE_ONCE(odp->entries[i], entry);
-	}
+	if (mmap_read_lock_killable(odp->mm))
+		return -EINTR;
+	got = get_user_pages_remote(odp->mm, odp_base(odp) + i * PAGE_SIZE, n,
+				    flags, pages, &locked);
+	if (locked)
+		mmap_read_unlock(odp->mm);
+	return got ?: -EFAULT;
 }
 
-static int fault_piece(struct sroce_odp *odp, u64 at, u64 len,
-		       enum sroce_odp_fault how)
+static void put_pages(struct page **pages, long n)
 {
-	u64 base = ib_umem_start(odp->umem);
-	int ret;
+	while (n > 0)
+		put_page(pages[--n]);
+}
 
-	ret = ib_umem_odp_map_dma_and_lock(odp->umem, base + at, len,
-					   sroce_umem_odp_access(how ==
-								 SROCE_ODP_WRITE),
-					   how != SROCE_ODP_SNAPSHOT);
-	if (ret < 0)
-		return ret;
-	take_pages(odp, at >> PAGE_SHIFT,
-		   (at + len + PAGE_SIZE - 1) >> PAGE_SHIFT);
-	mutex_unlock(&odp->umem->umem_mutex);
+/* False: some may have been lost since @seq. */
+static bool take_pages(struct sroce_odp *odp, unsigned long i,
+		       struct page **pages, long n, unsigned long seq,
+		       unsigned long flags)
+{
+	bool taken;
+	long k;
+
+	mutex_lock(&odp->mutex);
+	taken = !mmu_interval_read_retry(&odp->notifier, seq) && !odp->gone;
+	for (k = 0; taken && k < n; k++, i++) {
+		/* what is known already may be in use, and is no worse */
+		if (!odp->entries[i] || flags & ODP_WRITABLE)
+			WRITE_ONCE(odp->entries[i],
+				   (unsigned long)pages[k] | flags);
+	}
+	mutex_unlock(&odp->mutex);
+	return taken;
+}
+
+/* Return: pages taken into the table; 0: they were lost meanwhile; or an errno */
+static long bring_step(struct sroce_odp *odp, unsigned long i, unsigned long n,
+		       unsigned int flags)
+{
+	unsigned long entry = ODP_PRESENT |
+			      (flags & FOLL_WRITE ? ODP_WRITABLE : 0);
+	unsigned long seq = mmu_interval_read_begin(&odp->notifier);
+	struct page *pages[ODP_STEP];
+	long got;
+
+	got = get_pages(odp, i, min(n, ODP_STEP), flags, pages);
+	if (got < 0)
+		return got;
+	n = take_pages(odp, i, pages, got, seq, entry) ? got : 0;
+	put_pages(pages, got);
+	return n;
+}
+
+/* The same for pages that are there; one that is not is passed over */
+static long look_step(struct sroce_odp *odp, unsigned long i, unsigned long n)
+{
+	long got = bring_step(odp, i, n, FOLL_NOFAULT | FOLL_WRITE);
+
+	if (got < 0 && got != -EINTR)
+		got = bring_step(odp, i, 1, FOLL_NOFAULT);
+	return got < 0 && got != -EINTR ? 1 : got;
+}
+
+static long any_step(struct sroce_odp *odp, unsigned long i, unsigned long n,
+		     enum sroce_odp_fault how)
+{
+	if (how == SROCE_ODP_SNAPSHOT)
+		return look_step(odp, i, n);
+	return bring_step(odp, i, n, how == SROCE_ODP_WRITE ? FOLL_WRITE : 0);
+}
+
+static int bring_range(struct sroce_odp *odp, unsigned long i,
+		       unsigned long end, enum sroce_odp_fault how)
+{
+	unsigned int tries = 0;
+	long n;
+
+	while (i < end && tries < ODP_TRIES) {
+		if (READ_ONCE(odp->closing))
+			return -ESHUTDOWN;
+		n = any_step(odp, i, end - i, how);
+		if (n < 0)
+			return n;
+		i += n;
+		tries = n ? 0 : tries + 1;
+		cond_resched();
+	}
 	return 0;
 }
 
-/*
- * Nobody may have to wait for a process that lets a page wait (userfaultfd): whoever
- * only looks is told that there is nothing new while others bring pages in.
- */
-static bool begin_faults(struct sroce_odp *odp, enum sroce_odp_fault how)
-{
-	if (how == SROCE_ODP_SNAPSHOT)
-		return down_write_trylock(&odp->faults);
-	down_read(&odp->faults);
-	return true;
-}
-
-static void end_faults(struct sroce_odp *odp, enum sroce_odp_fault how)
-{
-	if (how == SROCE_ODP_SNAPSHOT)
-		up_write(&odp->faults);
-	else
-		up_read(&odp->faults);
-}
-
-int sroce_odp_fault(const struct sroce_mr *mr, u64 va, u64 len,
+int sroce_odp_bring(struct sroce_odp *odp, u64 at, u64 len,
 		    enum sroce_odp_fault how)
 {
-	u64 at = va - mr->iova;
-	u64 end = at + min(len, mr->length - at);
-	int err = 0;
+	int err;
 
-	for (; at < end && !err; at = ALIGN_DOWN(at, ODP_FAULT_BYTES) +
-				      ODP_FAULT_BYTES) {
-		u64 stop = min(end, ALIGN_DOWN(at, ODP_FAULT_BYTES) +
-			       ODP_FAULT_BYTES);
-
-		/* sroce_mr_free() waits for us */
-		if (READ_ONCE(mr->closing))
-			return -ESHUTDOWN;
-		if (!begin_faults(mr->odp, how))
-			return 0;
-		err = fault_piece(mr->odp, at + mr->offset, stop - at, how);
-		end_faults(mr->odp, how);
-	}
+	if (!mmget_not_zero(odp->mm))
+		return -EFAULT;
+	err = bring_range(odp, PFN_DOWN(at), PFN_UP(at + len), how);
+	mmput(odp->mm);
 	return err;
 }

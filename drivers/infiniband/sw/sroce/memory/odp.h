@@ -4,42 +4,92 @@
  *
  * The data path runs in softirq and may neither wait for a page nor walk page
  * tables. So such a region has a table of the pages that are known to be
- * mapped. Who copies holds the table's lock for reading and finds all pages
- * there, or asks process context to bring them in (sroce_odp_fault()) and comes
- * again. When the process loses a page, its kernel says so before the page is
- * given to anybody else: the entry goes, under the lock for writing, so
- * whatever was copied before is in the page, and nothing is copied after.
+ * mapped. Whoever copies is a reader: it finds all pages there, or asks process
+ * context to bring them in (struct sroce_want) and comes again. When the process
+ * loses a page, its kernel says so before the page is given to anybody else: the
+ * entry goes, and whoever may have seen it is waited for. So whatever was copied
+ * before is in the page, and nothing is copied after.
+ *
+ * Readers take no lock. They say on their processor that they are reading, and a
+ * writer waits until each processor has been seen outside what it was in: readers
+ * that keep coming do not keep a writer waiting, nor one another.
  */
 #ifndef SROCE_MEMORY_ODP_H
 #define SROCE_MEMORY_ODP_H
 
+#include <linux/list.h>
+
 #include "memory/mr.h"
 
-struct ib_umem_odp;
-
-/* What sroce_odp_fault() is to do */
+/* What is to be done about pages */
 enum sroce_odp_fault {
-	SROCE_ODP_READ,		/* bring pages in */
+	SROCE_ODP_READ,		/* bring them in */
 	SROCE_ODP_WRITE,	/* likewise, for writing */
 	SROCE_ODP_SNAPSHOT,	/* find those that are there */
+};
+
+struct sroce_pager_slot;
+
+/**
+ * struct sroce_want - pages that somebody waits for
+ * @done: called when they are there or cannot be had, in process context without
+ *	locks; the caller of sroce_want_pages() sets it. @err is 0, an errno of the
+ *	page fault, or -ESHUTDOWN when the region is going
+ * @odp: their region's
+ * @at: first byte, from the beginning of the region's first page
+ * @len: bytes that are needed
+ * @ahead: bytes from @at on that will be needed next; their absence is no error
+ * @how: what to do
+ * @pending: @done is still to be called; under the pager's lock
+ * @slot: what is bringing them in; NULL while they wait for their turn
+ * @node: in the pager's queue
+ */
+struct sroce_want {
+	void (*done)(struct sroce_want *want, int err);
+	struct sroce_odp *odp;
+	u64 at;
+	u64 len;
+	u64 ahead;
+	enum sroce_odp_fault how;
+	bool pending;
+	struct sroce_pager_slot *slot;
+	struct list_head node;
 };
 
 #ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
 /**
  * sroce_odp_create() - follow a range of the calling process's memory
- * @ibdev: device
  * @start: address
  * @length: bytes, not 0
- * @access: IB_ACCESS_* rights
  *
  * Context: process.
  * Return: what goes into sroce_mr.odp, or an ERR_PTR.
  */
-struct sroce_odp *sroce_odp_create(struct ib_device *ibdev, u64 start,
-				   u64 length, int access);
+struct sroce_odp *sroce_odp_create(u64 start, u64 length);
 
-/* Nobody uses the region any more. Context: process, may sleep. */
+/**
+ * sroce_odp_close() - let nobody wait for pages of a region any more
+ * @odp: region's pages; nobody finds the region any more
+ *
+ * A fault that is under way goes on by itself if it cannot be given up: nobody
+ * waits for whoever has the page.
+ *
+ * Context: process.
+ */
+void sroce_odp_close(struct sroce_odp *odp);
+
+/**
+ * sroce_odp_destroy() - end what sroce_odp_create() has begun
+ * @odp: closed, and nobody uses its region any more
+ *
+ * Context: process, may sleep, but waits for no page.
+ */
 void sroce_odp_destroy(struct sroce_odp *odp);
+
+/* Keep it for one who may want pages when the region is gone; then put it */
+void sroce_odp_hold(struct sroce_odp *odp);
+/* Context: process, may sleep */
+void sroce_odp_put(struct sroce_odp *odp);
 
 /* Address in the process that it was made for, and whether by the caller */
 u64 sroce_odp_start(const struct sroce_odp *odp);
@@ -49,47 +99,83 @@ bool sroce_odp_is_ours(const struct sroce_odp *odp);
 u64 sroce_odp_offset(const struct sroce_odp *odp);
 
 /**
- * sroce_odp_begin() - keep the pages of a range where they are
+ * sroce_odp_enter() - become a reader
+ *
+ * Pages that are found present from here on stay where they are until
+ * sroce_odp_leave(). This does not nest.
+ *
+ * Context: bottom halves off until sroce_odp_leave(); short, the process may be
+ * waiting.
+ */
+void sroce_odp_enter(void);
+void sroce_odp_leave(void);
+
+/**
+ * sroce_odp_present() - are the pages of a range there?
  * @mr: held region on demand; the range was checked by sroce_mr_get()
  * @va: first byte
  * @len: bytes
  * @write: to be written to
  *
- * May be called again before sroce_odp_end(), for this region or another.
- *
- * Context: bottom halves off until sroce_odp_end().
- * Return: 0, or -EAGAIN (and nothing to end) when a page is missing.
+ * Context: between sroce_odp_enter() and sroce_odp_leave().
  */
-int sroce_odp_begin(const struct sroce_mr *mr, u64 va, u64 len, bool write);
-void sroce_odp_end(const struct sroce_mr *mr);
+bool sroce_odp_present(const struct sroce_mr *mr, u64 va, u64 len, bool write);
 
-/* sroce_mr_bvecs() of a region on demand, between begin and end */
+/* sroce_mr_bvecs() of a region on demand, of a range that is present */
 unsigned int sroce_odp_bvecs(const struct sroce_mr *mr, u64 va, u32 len,
 			     struct bio_vec *bv, unsigned int max, u32 *done);
 
 /**
- * sroce_odp_fault() - bring pages in
+ * sroce_want_pages() - have pages brought in
+ * @want: all but @done is set here; to be kept until that is called
  * @mr: held region on demand
  * @va: first byte, in bounds
- * @len: bytes; what is behind the region's end is ignored
+ * @len: bytes, in bounds
+ * @ahead: bytes that will be wanted next from @va on, in bounds or not
  * @how: what to do
  *
- * A page may be gone again when this returns.
+ * Each process has as many faults under way as pager.c allows; more wait for
+ * their turn, behind those of the same process only.
  *
- * Context: process, may sleep; any process.
- * Return: 0, -EFAULT and the like when the memory is not there or the process
- * has ended, -ESHUTDOWN when the region is being freed.
+ * Context: any but hard interrupts. @want->done is not called from here.
+ * Return: 0, or -ESHUTDOWN when the region is going (@want->done is not called).
  */
-int sroce_odp_fault(const struct sroce_mr *mr, u64 va, u64 len,
-		    enum sroce_odp_fault how);
+int sroce_want_pages(struct sroce_want *want, const struct sroce_mr *mr, u64 va,
+		     u64 len, u64 ahead, enum sroce_odp_fault how);
+
+/* The same for what the caller has set in @want; it holds @want->odp */
+int sroce_want_submit(struct sroce_want *want);
+
+/**
+ * sroce_want_cancel() - want pages no more
+ * @want: wanted, and its @done has not returned
+ *
+ * Context: any but hard interrupts.
+ * Return: false when it is too late: @want->done is being called.
+ */
+bool sroce_want_cancel(struct sroce_want *want);
+
+/* Module end: none is under way. The module is held as long as one is. */
+void sroce_pagers_stop(void);
 #else
-static inline struct sroce_odp *
-sroce_odp_create(struct ib_device *ibdev, u64 start, u64 length, int access)
+static inline struct sroce_odp *sroce_odp_create(u64 start, u64 length)
 {
 	return ERR_PTR(-EOPNOTSUPP);
 }
 
+static inline void sroce_odp_close(struct sroce_odp *odp)
+{
+}
+
 static inline void sroce_odp_destroy(struct sroce_odp *odp)
+{
+}
+
+static inline void sroce_odp_hold(struct sroce_odp *odp)
+{
+}
+
+static inline void sroce_odp_put(struct sroce_odp *odp)
 {
 }
 
@@ -108,14 +194,18 @@ static inline u64 sroce_odp_offset(const struct sroce_odp *odp)
 	return 0;
 }
 
-static inline int sroce_odp_begin(const struct sroce_mr *mr, u64 va, u64 len,
-				  bool write)
+static inline void sroce_odp_enter(void)
 {
-	return -EFAULT;
 }
 
-static inline void sroce_odp_end(const struct sroce_mr *mr)
+static inline void sroce_odp_leave(void)
 {
+}
+
+static inline bool sroce_odp_present(const struct sroce_mr *mr, u64 va, u64 len,
+				     bool write)
+{
+	return false;
 }
 
 static inline unsigned int
@@ -126,10 +216,25 @@ sroce_odp_bvecs(const struct sroce_mr *mr, u64 va, u32 len, struct bio_vec *bv,
 	return 0;
 }
 
-static inline int sroce_odp_fault(const struct sroce_mr *mr, u64 va, u64 len,
-				  enum sroce_odp_fault how)
+static inline int
+sroce_want_pages(struct sroce_want *want, const struct sroce_mr *mr, u64 va,
+		 u64 len, u64 ahead, enum sroce_odp_fault how)
 {
-	return -EFAULT;
+	return -ESHUTDOWN;
+}
+
+static inline int sroce_want_submit(struct sroce_want *want)
+{
+	return -ESHUTDOWN;
+}
+
+static inline bool sroce_want_cancel(struct sroce_want *want)
+{
+	return false;
+}
+
+static inline void sroce_pagers_stop(void)
+{
 }
 #endif
 

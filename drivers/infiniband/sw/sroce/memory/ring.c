@@ -5,6 +5,7 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
+#include "compat.h"
 #include "memory/ring.h"
 
 #define STRIDE_ALIGN 16U
@@ -61,55 +62,103 @@ static void *alloc_memory(size_t len)
 	return (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
 }
 
-/* A page may be several rings' */
 static void free_memory(void *addr)
 {
 	if (is_vmalloc_addr(addr))
 		vfree(addr);
 	else
-		put_page(virt_to_page(addr));
+		free_page((unsigned long)addr);
 }
 
-struct page *sroce_ring_page(void *mem, size_t off)
+struct page *sroce_ring_page(const struct sroce_ring_mem *mem, size_t off)
 {
-	return is_vmalloc_addr(mem) ? vmalloc_to_page(mem + off) :
-				      virt_to_page(mem + off);
+	return is_vmalloc_addr(mem->addr) ? vmalloc_to_page(mem->addr + off) :
+					    virt_to_page(mem->addr + off);
+}
+
+/* --- who holds it ------------------------------------------------------------ */
+
+static struct sroce_ring_mem *mem_alloc(size_t len, bool user)
+{
+	struct sroce_ring_mem *mem = kzalloc_obj(*mem, GFP_KERNEL_ACCOUNT);
+
+	if (!mem)
+		return NULL;
+	kref_init(&mem->refs);
+	mem->len = len;
+	if (user && sroce_pin(&mem->pinned, len))
+		goto free;
+	mem->addr = alloc_memory(len);
+	if (mem->addr)
+		return mem;
+	sroce_unpin(&mem->pinned);
+free:
+	kfree(mem);
+	return NULL;
+}
+
+static void mem_free(struct kref *refs)
+{
+	struct sroce_ring_mem *mem = container_of(refs, struct sroce_ring_mem,
+						  refs);
+
+	free_memory(mem->addr);
+	sroce_unpin(&mem->pinned);
+	kfree(mem);
+}
+
+void sroce_ring_mem_put(struct sroce_ring_mem *mem)
+{
+	kref_put(&mem->refs, mem_free);
 }
 
 static int pool_refill(struct sroce_ring_pool *pool)
 {
-	struct page *page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	struct sroce_ring_mem *mem = mem_alloc(PAGE_SIZE, true);
 
-	if (!page)
+	if (!mem)
 		return -ENOMEM;
-	if (pool->page)
-		put_page(pool->page);
-	pool->page = page;
+	sroce_ring_pool_drop(pool);
+	pool->mem = mem;
 	pool->used = 0;
 	return 0;
 }
 
-static void *pool_alloc(struct sroce_ring_pool *pool, size_t len)
+static int pool_alloc(struct sroce_ring_pool *pool, struct sroce_ring *r,
+		      size_t len)
 {
-	void *addr = NULL;
+	int err = 0;
 
 	mutex_lock(&pool->lock);
-	if ((pool->page && len <= PAGE_SIZE - pool->used) ||
-	    !pool_refill(pool)) {
-		get_page(pool->page);
-		addr = page_address(pool->page) + pool->used;
+	if (!pool->mem || len > PAGE_SIZE - pool->used)
+		err = pool_refill(pool);
+	if (!err) {
+		r->mem = pool->mem;
+		sroce_ring_mem_get(r->mem);
+		r->hdr = r->mem->addr + pool->used;
 		pool->used += len;
 	}
 	mutex_unlock(&pool->lock);
-	return addr;
+	return err;
 }
 
 void sroce_ring_pool_drop(struct sroce_ring_pool *pool)
 {
-	if (pool->page)
-		put_page(pool->page);
-	pool->page = NULL;
+	if (pool->mem)
+		sroce_ring_mem_put(pool->mem);
+	pool->mem = NULL;
 }
+
+static int own_alloc(struct sroce_ring *r, size_t len, bool user)
+{
+	r->mem = mem_alloc(PAGE_ALIGN(len), user);
+	if (!r->mem)
+		return -ENOMEM;
+	r->hdr = r->mem->addr;
+	return 0;
+}
+
+/* --- rings -------------------------------------------------------------------- */
 
 /* Bytes, 0 when that does not fit into an int */
 static size_t ring_len(u32 entries, u32 stride)
@@ -135,40 +184,47 @@ int sroce_ring_shape(struct sroce_ring *r, u32 entries, u32 entry_size)
 	return r->len ? 0 : -EINVAL;
 }
 
-int sroce_ring_alloc_pair(struct sroce_ring *a, struct sroce_ring *b,
-			  struct sroce_ring_pool *pool)
+static int alloc_pair(struct sroce_ring *a, struct sroce_ring *b,
+		      struct sroce_ring_pool *pool, bool user)
 {
 	size_t len = a->len + b->len;
+	int err;
 
 	if (len > INT_MAX - PAGE_SIZE)
 		return -EINVAL;
 	/* A larger one would leave the rest of a page to nobody */
 	if (pool && len <= PAGE_SIZE / 2)
-		a->hdr = pool_alloc(pool, len);
+		err = pool_alloc(pool, a, len);
 	else
-		a->hdr = alloc_memory(PAGE_ALIGN(len));
-	if (!a->hdr)
-		return -ENOMEM;
-	if (b->len)
+		err = own_alloc(a, len, user);
+	if (!err && b->len)
 		b->hdr = (void *)a->hdr + a->len;
-	return 0;
+	return err;
+}
+
+int sroce_ring_alloc_pair(struct sroce_ring *a, struct sroce_ring *b,
+			  struct sroce_ring_pool *pool)
+{
+	return alloc_pair(a, b, pool, pool);
 }
 
 void sroce_ring_free_pair(struct sroce_ring *a, struct sroce_ring *b)
 {
-	if (a->hdr)
-		free_memory(a->hdr);
+	if (a->mem)
+		sroce_ring_mem_put(a->mem);
+	a->mem = NULL;
 	a->hdr = NULL;
 	b->hdr = NULL;
 }
 
-int sroce_ring_alloc(struct sroce_ring *r, u32 entries, u32 entry_size)
+int sroce_ring_alloc(struct sroce_ring *r, u32 entries, u32 entry_size,
+		     bool user)
 {
 	struct sroce_ring none = {};
 	int err;
 
 	err = sroce_ring_shape(r, entries, entry_size);
-	return err ?: sroce_ring_alloc_pair(r, &none, NULL);
+	return err ?: alloc_pair(r, &none, NULL, user);
 }
 
 void sroce_ring_free(struct sroce_ring *r)

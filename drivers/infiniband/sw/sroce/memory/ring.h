@@ -8,11 +8,30 @@
 #ifndef SROCE_MEMORY_RING_H
 #define SROCE_MEMORY_RING_H
 
+#include <linux/kref.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/types.h>
 #include <asm/barrier.h>
 #include <rdma/sroce-abi.h>
+
+#include "memory/pinned.h"
+
+/**
+ * struct sroce_ring_mem - memory that rings are in, whole pages
+ * @refs: one for each queue that is in it, for each mapping of a process, and for
+ *	the pool
+ * @addr: the first page
+ * @len: bytes
+ * @pinned: whose it is; counts until the memory is freed, so also while nothing
+ *	but a mapping holds it
+ */
+struct sroce_ring_mem {
+	struct kref refs;
+	void *addr;
+	size_t len;
+	struct sroce_pinned pinned;
+};
 
 /**
  * struct sroce_ring - one shared queue
@@ -22,6 +41,7 @@
  * @index: private copy of the index that the kernel owns: what it has
  *	produced (completion queue) or consumed (send and receive queues)
  * @len: bytes, a multiple of 64
+ * @mem: what it is in, held; NULL in the second ring of a pair
  */
 struct sroce_ring {
 	struct sroce_ring_hdr *hdr;
@@ -29,12 +49,13 @@ struct sroce_ring {
 	u32 stride;
 	u32 index;
 	size_t len;
+	struct sroce_ring_mem *mem;
 };
 
 /**
  * struct sroce_ring_pool - a page of which small rings get a piece each
  * @lock: protects the rest
- * @page: held here and by each ring that is in it
+ * @mem: the page, held here and by each ring that is in it
  * @used: bytes given away; what a ring leaves is not given to another one
  *
  * A pool belongs to one open of the device: who may map one of its rings may map
@@ -42,7 +63,7 @@ struct sroce_ring {
  */
 struct sroce_ring_pool {
 	struct mutex lock; /* see above */
-	struct page *page;
+	struct sroce_ring_mem *mem;
 	u32 used;
 };
 
@@ -50,7 +71,7 @@ struct sroce_ring_pool {
 static inline void sroce_ring_pool_init(struct sroce_ring_pool *pool)
 {
 	mutex_init(&pool->lock);
-	pool->page = NULL;
+	pool->mem = NULL;
 	pool->used = 0;
 }
 
@@ -62,6 +83,7 @@ void sroce_ring_pool_drop(struct sroce_ring_pool *pool);
  * @r: ring, zeroed by the caller
  * @entries: wanted number, rounded up to a power of two; at least 1
  * @entry_size: bytes an entry needs, rounded up to 16
+ * @user: for the calling process, whose limit of pinned memory it counts in
  *
  * The memory is zeroed, accounted to the caller's memory cgroup, and consists of
  * whole pages, which may be mapped to user space (sroce_ring_page()).
@@ -69,7 +91,8 @@ void sroce_ring_pool_drop(struct sroce_ring_pool *pool);
  * Context: process.
  * Return: 0, -EINVAL when the size overflows, or -ENOMEM.
  */
-int sroce_ring_alloc(struct sroce_ring *r, u32 entries, u32 entry_size);
+int sroce_ring_alloc(struct sroce_ring *r, u32 entries, u32 entry_size,
+		     bool user);
 
 /**
  * sroce_ring_shape() - say how large a ring of sroce_ring_alloc_pair() will be
@@ -85,7 +108,8 @@ int sroce_ring_shape(struct sroce_ring *r, u32 entries, u32 entry_size);
  * sroce_ring_alloc_pair() - make two rings in one piece of memory
  * @a: ring with a shape
  * @b: the same, directly behind @a; or a zeroed one, which is not made
- * @pool: of the process they are for, or NULL when no process will map them
+ * @pool: of the calling process, which they are for, or NULL when no process will
+ *	map them
  *
  * Most queue pairs are small: several of them fit into one page.
  *
@@ -98,8 +122,16 @@ int sroce_ring_alloc_pair(struct sroce_ring *a, struct sroce_ring *b,
 /* Free what sroce_ring_alloc_pair() has made, or has not */
 void sroce_ring_free_pair(struct sroce_ring *a, struct sroce_ring *b);
 
-/* The page that is @off bytes behind an address in a ring's memory */
-struct page *sroce_ring_page(void *mem, size_t off);
+/* The page that is @off bytes from the beginning */
+struct page *sroce_ring_page(const struct sroce_ring_mem *mem, size_t off);
+
+static inline void sroce_ring_mem_get(struct sroce_ring_mem *mem)
+{
+	kref_get(&mem->refs);
+}
+
+/* Context: process, may sleep */
+void sroce_ring_mem_put(struct sroce_ring_mem *mem);
 
 /* Bytes from the beginning of the page that a ring begins in */
 static inline u32 sroce_ring_start(const struct sroce_ring *r)
@@ -111,7 +143,8 @@ static inline u32 sroce_ring_start(const struct sroce_ring *r)
  * sroce_ring_free() - drop the kernel's hold on a ring
  * @r: ring; one that was never allocated is fine
  *
- * Pages that a process still has mapped live until it unmaps them.
+ * What a process still has mapped lives until it unmaps it, and counts as its
+ * pinned memory until then.
  */
 void sroce_ring_free(struct sroce_ring *r);
 

@@ -4,9 +4,18 @@
  * like one that a socket joins: IGMP or MLD tell switches and routers, the
  * netdev's filter lets its MAC address in, and what this host sends to the
  * group comes back to its other members.
+ *
+ * The netdev's masters are members as well, because a slave's packets are theirs.
+ * A membership holds what IP knows of a netdev, and with it the netdev. So it is
+ * given up when IP lets go of that (the netdev, or its namespace, ends or it moves
+ * to another one), however long the processes stay that wanted it, and it is
+ * taken up again where IP begins anew: on another master, or in another namespace.
+ *
+ * All of it is done under RTNL.
  */
 #include <linux/igmp.h>
 #include <linux/inetdevice.h>
+#include <linux/list.h>
 #include <linux/rtnetlink.h>
 #include <linux/slab.h>
 #include <net/addrconf.h>
@@ -27,13 +36,42 @@ struct sroce_member {
 	struct inet6_dev *idev;
 };
 
-/* The device's netdev, and its master (bond, bridge), which is IP's */
-#define SROCE_JOIN_NETDEVS 2
+/* The device's netdev, its master (a bond, say), and that one's (a bridge) */
+#define SROCE_JOIN_NETDEVS 3
 
+/**
+ * struct sroce_joins - groups that one netdev has joined for its device
+ * @node: in sroce_all_joins
+ * @joins: struct sroce_join
+ * @ndev: the netdev, which the device holds
+ * @on: itself and its masters as they were last seen; masters are not held
+ */
+struct sroce_joins {
+	struct list_head node;
+	struct list_head joins;
+	struct net_device *ndev;
+	struct net_device *on[SROCE_JOIN_NETDEVS];
+};
+
+/**
+ * struct sroce_join - one of them
+ * @node: in @of->joins
+ * @of: where it belongs
+ * @users: how often it was asked for
+ * @group: its address
+ * @member: the memberships, in the order of @of->on
+ */
 struct sroce_join {
+	struct list_head node;
+	struct sroce_joins *of;
+	unsigned int users;
 	struct in6_addr group;
 	struct sroce_member member[SROCE_JOIN_NETDEVS];
 };
+
+static LIST_HEAD(sroce_all_joins);
+
+/* --- one netdev ------------------------------------------------------------- */
 
 static int sroce_member_join_ipv4(struct sroce_member *m,
 				  struct net_device *dev, __be32 group)
@@ -89,7 +127,30 @@ static void sroce_member_leave(struct sroce_member *m,
 			ipv6_dev_mc_dec(m->idev->dev, group);
 		in6_dev_put(m->idev);
 	}
+	*m = (struct sroce_member){};
 }
+
+/* Is it a member there, and of what IP has there now? */
+static bool sroce_member_is_on(const struct sroce_member *m,
+			       const struct net_device *dev)
+{
+	if (m->in_dev)
+		return __in_dev_get_rtnl(dev) == m->in_dev;
+	return IS_ENABLED(CONFIG_IPV6) && m->idev &&
+	       __in6_dev_get(dev) == m->idev;
+}
+
+/* Be a member there, and nowhere else. @dev may be NULL. */
+static int sroce_member_follow(struct sroce_member *m, struct net_device *dev,
+			       const struct in6_addr *group)
+{
+	if (dev && sroce_member_is_on(m, dev))
+		return 0;
+	sroce_member_leave(m, group);
+	return dev ? sroce_member_join(m, dev, group) : 0;
+}
+
+/* --- a group ----------------------------------------------------------------- */
 
 static void sroce_join_end(struct sroce_join *join)
 {
@@ -99,44 +160,201 @@ static void sroce_join_end(struct sroce_join *join)
 		sroce_member_leave(&join->member[i], &join->group);
 }
 
-static int sroce_join_begin(struct sroce_join *join, struct net_device *ndev)
+/* Return: 0, or the first error; the others of them are members then */
+static int sroce_join_follow(struct sroce_join *join)
 {
-	struct net_device *dev = ndev;
-	int i, err = 0;
+	int i, e, err = 0;
 
-	if (ndev->reg_state != NETREG_REGISTERED)
-		return -ENODEV;
-	for (i = 0; i < SROCE_JOIN_NETDEVS && dev && !err; i++) {
-		err = sroce_member_join(&join->member[i], dev, &join->group);
-		dev = netdev_master_upper_dev_get(dev);
+	for (i = 0; i < SROCE_JOIN_NETDEVS; i++) {
+		e = sroce_member_follow(&join->member[i], join->of->on[i],
+					&join->group);
+		err = err ?: e;
 	}
-	if (err)
-		sroce_join_end(join);
 	return err;
 }
 
-struct sroce_join *sroce_net_join(struct net_device *ndev,
-				  const union ib_gid *mgid)
+static struct sroce_join *sroce_join_find(const struct sroce_joins *joins,
+					  const struct in6_addr *group)
+{
+	struct sroce_join *join;
+
+	list_for_each_entry(join, &joins->joins, node)
+		if (ipv6_addr_equal(&join->group, group))
+			return join;
+	return NULL;
+}
+
+static struct sroce_join *sroce_join_make(struct sroce_joins *joins,
+					  const struct in6_addr *group)
 {
 	struct sroce_join *join = kzalloc_obj(*join, GFP_KERNEL_ACCOUNT);
 	int err;
 
 	if (!join)
 		return ERR_PTR(-ENOMEM);
-	memcpy(&join->group, mgid, sizeof(join->group));
-	rtnl_lock();
-	err = sroce_join_begin(join, ndev);
-	rtnl_unlock();
-	if (!err)
-		return join;
+	join->of = joins;
+	join->group = *group;
+	err = sroce_join_follow(join);
+	if (err) {
+		sroce_join_end(join);
+		kfree(join);
+		return ERR_PTR(err);
+	}
+	list_add(&join->node, &joins->joins);
+	return join;
+}
+
+/* --- the netdev of a device ------------------------------------------------------ */
+
+/* See who the masters are. Whatever is on its way out is none any more. */
+static void sroce_joins_look(struct sroce_joins *joins)
+{
+	struct net_device *dev = joins->ndev;
+	int i;
+
+	for (i = 0; i < SROCE_JOIN_NETDEVS; i++) {
+		if (dev && dev->reg_state != NETREG_REGISTERED)
+			dev = NULL;
+		joins->on[i] = dev;
+		dev = dev ? netdev_master_upper_dev_get(dev) : NULL;
+	}
+}
+
+static struct sroce_joins *sroce_joins_find(const struct net_device *ndev)
+{
+	struct sroce_joins *joins;
+
+	list_for_each_entry(joins, &sroce_all_joins, node)
+		if (joins->ndev == ndev)
+			return joins;
+	return NULL;
+}
+
+static struct sroce_joins *sroce_joins_make(struct net_device *ndev)
+{
+	struct sroce_joins *joins = kzalloc_obj(*joins, GFP_KERNEL_ACCOUNT);
+
+	if (!joins)
+		return ERR_PTR(-ENOMEM);
+	INIT_LIST_HEAD(&joins->joins);
+	joins->ndev = ndev;
+	sroce_joins_look(joins);
+	list_add(&joins->node, &sroce_all_joins);
+	return joins;
+}
+
+static void sroce_joins_drop(struct sroce_joins *joins)
+{
+	if (!list_empty(&joins->joins))
+		return;
+	list_del(&joins->node);
+	kfree(joins);
+}
+
+static struct sroce_join *sroce_join_get(struct net_device *ndev,
+					 const struct in6_addr *group)
+{
+	struct sroce_joins *joins;
+	struct sroce_join *join;
+
+	if (ndev->reg_state != NETREG_REGISTERED)
+		return ERR_PTR(-ENODEV);
+	joins = sroce_joins_find(ndev) ?: sroce_joins_make(ndev);
+	if (IS_ERR(joins))
+		return ERR_CAST(joins);
+	join = sroce_join_find(joins, group) ?: sroce_join_make(joins, group);
+	if (IS_ERR(join))
+		sroce_joins_drop(joins);
+	else
+		join->users++;
+	return join;
+}
+
+static void sroce_join_put(struct sroce_join *join)
+{
+	if (--join->users)
+		return;
+	sroce_join_end(join);
+	list_del(&join->node);
+	sroce_joins_drop(join->of);
 	kfree(join);
-	return ERR_PTR(err);
+}
+
+struct sroce_join *sroce_net_join(struct net_device *ndev,
+				  const union ib_gid *mgid)
+{
+	struct in6_addr group;
+	struct sroce_join *join;
+
+	memcpy(&group, mgid, sizeof(group));
+	rtnl_lock();
+	join = sroce_join_get(ndev, &group);
+	rtnl_unlock();
+	return join;
 }
 
 void sroce_net_leave(struct sroce_join *join)
 {
 	rtnl_lock();
-	sroce_join_end(join);
+	sroce_join_put(join);
 	rtnl_unlock();
-	kfree(join);
+}
+
+/* --- what happens to netdevs ------------------------------------------------------ */
+
+static bool sroce_joins_concern(const struct sroce_joins *joins,
+				const struct net_device *dev)
+{
+	int i;
+
+	for (i = 0; i < SROCE_JOIN_NETDEVS; i++)
+		if (joins->on[i] == dev)
+			return true;
+	return joins->ndev == dev;
+}
+
+/* A netdev that cannot be joined now is joined when it changes again */
+static void sroce_joins_follow(struct sroce_joins *joins)
+{
+	struct sroce_join *join;
+
+	sroce_joins_look(joins);
+	list_for_each_entry(join, &joins->joins, node)
+		sroce_join_follow(join);
+}
+
+static int sroce_group_event(struct notifier_block *nb, unsigned long event,
+			     void *ptr)
+{
+	struct net_device *dev = netdev_notifier_info_to_dev(ptr);
+	struct sroce_joins *joins;
+
+	switch (event) {
+	case NETDEV_REGISTER:
+	case NETDEV_UNREGISTER:
+	case NETDEV_UP:
+	case NETDEV_CHANGEMTU:
+	case NETDEV_CHANGEUPPER:
+		list_for_each_entry(joins, &sroce_all_joins, node)
+			if (sroce_joins_concern(joins, dev))
+				sroce_joins_follow(joins);
+		break;
+	}
+	return NOTIFY_DONE;
+}
+
+/* After IP, which has then let go of a netdev, or begun with it */
+static struct notifier_block sroce_group_notifier = {
+	.notifier_call = sroce_group_event,
+	.priority = -1,
+};
+
+int sroce_group_init(void)
+{
+	return register_netdevice_notifier(&sroce_group_notifier);
+}
+
+void sroce_group_exit(void)
+{
+	unregister_netdevice_notifier(&sroce_group_notifier);
 }

@@ -18,12 +18,21 @@ MODULE_PARM_DESC(gso,
 
 int sroce_net_init(void)
 {
-	return sroce_ports_init();
+	int err;
+
+	err = sroce_ports_init();
+	if (err)
+		return err;
+	err = sroce_group_init();
+	if (err)
+		sroce_ports_exit();
+	return err;
 }
 
-/* No QP exists any more, so that nothing is sent from here on */
+/* All QPs are dead, so that nothing is sent from here on */
 void sroce_net_exit(void)
 {
+	sroce_group_exit();
 	sroce_ports_exit();
 	sroce_charge_drain();
 	sroce_pack_exit();

@@ -98,6 +98,13 @@ void sroce_port_del_path(struct sroce_path *path);
 int sroce_ports_init(void);
 void sroce_ports_exit(void);
 
+/* --- group.c: multicast groups ---------------------------------------------- */
+
+/* Memberships follow their netdevs from here on. Return: 0 or a negative errno. */
+int sroce_group_init(void);
+/* No membership is left */
+void sroce_group_exit(void);
+
 /* --- socket.c: ways in ---------------------------------------------------- */
 
 /* Context: process, serialised. Nothing is left behind on failure. */
@@ -105,6 +112,22 @@ int sroce_sockets_open(struct net *net, struct sroce_netns *ns,
 		       struct netlink_ext_ack *extack);
 /* On return no packet is on its way in through them */
 void sroce_sockets_close(struct net *net, struct sroce_netns *ns);
+
+/**
+ * sroce_is_for_us() - is a packet for the UDP port of RoCE?
+ * @skb: UDP packet
+ * @off: bytes from skb->data to its UDP header
+ */
+bool sroce_is_for_us(const struct sk_buff *skb, unsigned int off);
+
+/* --- guard.c: netfilter hooks at NF_INET_LOCAL_OUT ------------------------ */
+
+struct nf_hook_state;
+
+unsigned int sroce_guard_ipv4(void *priv, struct sk_buff *skb,
+			      const struct nf_hook_state *state);
+unsigned int sroce_guard_ipv6(void *priv, struct sk_buff *skb,
+			      const struct nf_hook_state *state);
 
 /* --- receive.c ------------------------------------------------------------ */
 
@@ -174,12 +197,43 @@ int sroce_walk_map(struct sroce_walk *w, struct bio_vec *bv, int max, u32 len);
  */
 struct dst_entry *sroce_path_route(struct sroce_path *path, struct net **net);
 
+/**
+ * struct sroce_flow - whose packets may share a packet buffer
+ * @path: where they go
+ * @txq: who will be charged
+ * @sport: their UDP source port
+ */
+struct sroce_flow {
+	struct sroce_path *path;
+	struct sroce_txq *txq;
+	__be16 sport;
+};
+
+/**
+ * sroce_path_flow() - the flow of a train
+ * @path: path it is sent on
+ * @t: train
+ * @txq: who will be charged
+ *
+ * Return: the flow; its port is the same for everything between two QPs.
+ */
+static inline struct sroce_flow sroce_path_flow(struct sroce_path *path,
+						const struct sroce_train *t,
+						struct sroce_txq *txq)
+{
+	struct sroce_flow f = { path, txq, path->sport };
+
+	/* Of an address handle, and so t->sqpn is there */
+	if (!f.sport)
+		f.sport = htons(rdma_get_udp_sport(0, t->sqpn, t->dqpn));
+	return f;
+}
+
 /* --- pack.c: packets into a packet buffer --------------------------------- */
 
 /**
  * sroce_pack_open() - make an empty packet buffer
- * @path: where it will go
- * @txq: who will be charged
+ * @flow: of its packets
  * @size: bytes of the first packet, BTH to ICRC
  * @linear: bytes to make room for behind the headers; 0: packets go into page
  *	fragments
@@ -187,12 +241,12 @@ struct dst_entry *sroce_path_route(struct sroce_path *path, struct net **net);
  * Context: bottom halves off.
  * Return: the buffer, or NULL when there is no route or no memory.
  */
-struct sk_buff *sroce_pack_open(struct sroce_path *path, struct sroce_txq *txq,
-				u32 size, u32 linear);
+struct sk_buff *sroce_pack_open(const struct sroce_flow *flow, u32 size,
+				u32 linear);
 
-/* May a packet of @size bytes over @path be added? */
-bool sroce_pack_fits(const struct sk_buff *skb, const struct sroce_path *path,
-		     const struct sroce_txq *txq, u32 size);
+/* May a packet of @size bytes of a flow be added? */
+bool sroce_pack_fits(const struct sk_buff *skb, const struct sroce_flow *flow,
+		     u32 size);
 
 /* Can nothing more be added? */
 bool sroce_pack_full(const struct sk_buff *skb);

@@ -35,7 +35,8 @@ struct netlink_ext_ack;
  * @tclass: traffic class or TOS
  * @hop_limit: TTL, never 0
  * @flow_label: 20 bits; 0: none was given
- * @sport: UDP source port, spread by flow label or QP numbers
+ * @sport: UDP source port, spread by flow label or QP numbers; 0: by those of each
+ *	datagram
  * @priority: skb priority from the service level, or else from the TOS
  * @dmac: destination MAC from the address handle, zero when not given
  * @direct_ifindex: netdev of the sroce device of this namespace that owns
@@ -45,8 +46,8 @@ struct netlink_ext_ack;
  * @lock: protects @dst and @cookie
  * @dst: cached route, checked at each use
  * @cookie: its validity
- * @id: next IPv4 identification
- * @hash: of the flow, for queues of qdiscs and NICs
+ * @id: IPv4 identification that follows the one last sent; no lock protects it
+ * @hash: of the addresses and @sport, for queues of qdiscs and NICs
  * @node: in the list of the device's paths
  */
 struct sroce_path {
@@ -71,13 +72,23 @@ struct sroce_path {
 	spinlock_t lock;	/* bottom halves off */
 	struct dst_entry *dst;
 	u32 cookie;
-	atomic_t id;
+	u16 id;
 	u32 hash;
 	struct list_head node;
 };
 
 /**
- * sroce_path_create() - make a path from an address vector
+ * sroce_path_alloc() - make a path that leads nowhere yet
+ * @gfp: how to get the memory
+ *
+ * Context: what @gfp says.
+ * Return: the path with one reference, or NULL.
+ */
+struct sroce_path *sroce_path_alloc(gfp_t gfp);
+
+/**
+ * sroce_path_set() - let a new path follow an address vector
+ * @path: from sroce_path_alloc()
  * @port: device
  * @ndev: netdev of the source GID
  * @attr: address vector with a checked GRH (grh.sgid_attr set, RoCE v2)
@@ -90,14 +101,12 @@ struct sroce_path {
  * The device must be attached. When it is detached, its paths lead nowhere.
  *
  * Context: RCU.
- * Return: the path with one reference, or ERR_PTR(-EINVAL) for an address that
- * is not RoCE v2, ERR_PTR(-EOPNOTSUPP) for a GID of another network namespace,
- * ERR_PTR(-ENODEV) when the device is not attached, ERR_PTR(-ENOMEM).
+ * Return: 0, -EINVAL for an address that is not RoCE v2, -EOPNOTSUPP for a GID of
+ * another network namespace, -ENODEV when the device is not attached.
  */
-struct sroce_path *sroce_path_create(struct sroce_port *port,
-				     struct net_device *ndev,
-				     const struct rdma_ah_attr *attr, u32 lqpn,
-				     u32 rqpn);
+int sroce_path_set(struct sroce_path *path, struct sroce_port *port,
+		   struct net_device *ndev, const struct rdma_ah_attr *attr,
+		   u32 lqpn, u32 rqpn);
 
 static inline struct sroce_path *sroce_path_get(struct sroce_path *path)
 {
@@ -155,11 +164,12 @@ void sroce_net_detach(struct net *net, struct sroce_port *port);
 struct sroce_join;
 
 /**
- * sroce_net_join() - make a netdev and its master members of a multicast group
- * @ndev: netdev, held by the caller
+ * sroce_net_join() - make a netdev and its masters members of a multicast group
+ * @ndev: netdev, held by the caller until it has left
  * @mgid: address of the group; IPv4 is v4-mapped
  *
- * Memberships are counted, together with those of others.
+ * Memberships are counted, together with those of others. They follow the netdev
+ * to other masters and namespaces, and keep none of these from ending.
  *
  * Context: process, takes RTNL.
  * Return: what sroce_net_leave() ends; or an ERR_PTR, when the netdev is being
@@ -167,7 +177,7 @@ struct sroce_join;
  */
 struct sroce_join *sroce_net_join(struct net_device *ndev,
 				  const union ib_gid *mgid);
-/* The netdev may be gone. Context: process, takes RTNL. */
+/* The netdev may be unregistered. Context: process, takes RTNL. */
 void sroce_net_leave(struct sroce_join *join);
 
 /* Module start; per-namespace state */

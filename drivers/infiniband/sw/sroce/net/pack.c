@@ -9,6 +9,7 @@
  */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
+#include <linux/jhash.h>
 #include <linux/percpu.h>
 #include <linux/udp.h>
 #include <net/ip.h>
@@ -115,23 +116,31 @@ static void sroce_pack_ipv6(struct sk_buff *skb, const struct sroce_path *path)
 	skb->protocol = htons(ETH_P_IPV6);
 }
 
-static void sroce_pack_headers(struct sk_buff *skb,
-			       const struct sroce_path *path)
+static u32 sroce_flow_hash(const struct sroce_flow *flow)
 {
+	if (flow->path->sport)
+		return flow->path->hash;
+	return jhash_1word((__force u16)flow->sport, flow->path->hash) ?: 1;
+}
+
+static void sroce_pack_headers(struct sk_buff *skb,
+			       const struct sroce_flow *flow)
+{
+	const struct sroce_path *path = flow->path;
 	struct udphdr *uh;
 
 	skb_reset_network_header(skb);
 	skb_put(skb, sroce_path_ip_len(path));
 	skb_set_transport_header(skb, skb->len);
 	uh = skb_put_zero(skb, sizeof(*uh));
-	uh->source = path->sport;
+	uh->source = flow->sport;
 	uh->dest = htons(SROCE_UDP_PORT);
 	if (path->ipv4)
 		sroce_pack_ipv4(skb, path);
 	else
 		sroce_pack_ipv6(skb, path);
 	skb->priority = path->priority;
-	__skb_set_hash(skb, path->hash, true, true);
+	__skb_set_hash(skb, sroce_flow_hash(flow), true, true);
 }
 
 /* IP datagrams end at 64 KiB, and a device counts its own headers as well */
@@ -156,18 +165,25 @@ static void sroce_pack_limit(struct sk_buff *skb, const struct net_device *dev,
 	p->room = max(sroce_pack_max_len(skb, dev), size);
 }
 
-static void sroce_pack_init(struct sk_buff *skb, struct sroce_path *path,
-			    struct sroce_txq *txq, struct net *net, u32 size)
+/*
+ * Identifications go on where those of the last buffer have ended, as receivers want
+ * it that couple packets (GRO): not all of them look for a gap. The ICRC depends on
+ * them, so they are given when a buffer is opened, and how many are used up is known
+ * when it is sent. Two that are open at once have the same ones, which is legal for
+ * packets that are never fragmented (RFC 6864).
+ */
+static void sroce_pack_init(struct sk_buff *skb, const struct sroce_flow *flow,
+			    struct net *net, u32 size)
 {
 	struct sroce_pack *p = sroce_pack(skb);
 
-	sroce_pack_headers(skb, path);
+	sroce_pack_headers(skb, flow);
 	sroce_pack_limit(skb, skb_dst(skb)->dev, size);
-	p->path = sroce_path_get(path);
-	p->txq = txq;
+	p->path = sroce_path_get(flow->path);
+	p->txq = flow->txq;
 	p->net = net;
 	p->size = size;
-	p->id = atomic_fetch_add(p->max_segs, &path->id);
+	p->id = READ_ONCE(flow->path->id);
 }
 
 static struct sk_buff *sroce_pack_alloc(const struct sroce_path *path,
@@ -184,23 +200,23 @@ static struct sk_buff *sroce_pack_alloc(const struct sroce_path *path,
 	return skb;
 }
 
-struct sk_buff *sroce_pack_open(struct sroce_path *path, struct sroce_txq *txq,
-				u32 size, u32 linear)
+struct sk_buff *sroce_pack_open(const struct sroce_flow *flow, u32 size,
+				u32 linear)
 {
 	struct dst_entry *dst;
 	struct sk_buff *skb;
 	struct net *net;
 
-	dst = sroce_path_route(path, &net);
+	dst = sroce_path_route(flow->path, &net);
 	if (!dst)
 		return NULL;
-	skb = sroce_pack_alloc(path, dst, linear);
+	skb = sroce_pack_alloc(flow->path, dst, linear);
 	if (!skb) {
 		dst_release(dst);
 		return NULL;
 	}
 	skb_dst_set(skb, dst);
-	sroce_pack_init(skb, path, txq, net, size);
+	sroce_pack_init(skb, flow, net, size);
 	sroce_pack(skb)->linear = linear;
 	return skb;
 }
@@ -214,12 +230,13 @@ bool sroce_pack_full(const struct sk_buff *skb)
 	return p->closed || p->segs >= p->max_segs;
 }
 
-bool sroce_pack_fits(const struct sk_buff *skb, const struct sroce_path *path,
-		     const struct sroce_txq *txq, u32 size)
+bool sroce_pack_fits(const struct sk_buff *skb, const struct sroce_flow *flow,
+		     u32 size)
 {
 	const struct sroce_pack *p = sroce_pack(skb);
 
-	return p->path == path && p->txq == txq && size <= p->size &&
+	return p->path == flow->path && p->txq == flow->txq &&
+	       udp_hdr(skb)->source == flow->sport && size <= p->size &&
 	       size <= p->room && !sroce_pack_full(skb);
 }
 
@@ -426,6 +443,7 @@ static int sroce_pack_transmit(struct sk_buff *skb, const struct sroce_pack *p)
 {
 	int err = sroce_pack_finish(skb, p);
 
+	WRITE_ONCE(p->path->id, p->id + p->segs);
 	if (err) {
 		kfree_skb(skb);
 		return err;

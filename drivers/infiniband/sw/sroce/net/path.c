@@ -45,6 +45,12 @@ static int sroce_path_oif(const struct sroce_path *path)
 	return path->ifindex;
 }
 
+/* Where each datagram has another one, the lowest there is stands for all */
+static __be16 sroce_path_route_sport(const struct sroce_path *path)
+{
+	return path->sport ?: htons(IB_ROCE_UDP_ENCAP_VALID_PORT_MIN);
+}
+
 static struct dst_entry *sroce_path_lookup_ipv4(const struct sroce_path *path)
 {
 	struct flowi4 fl4 = {};
@@ -54,7 +60,7 @@ static struct dst_entry *sroce_path_lookup_ipv4(const struct sroce_path *path)
 			   path->tclass & INET_DSCP_MASK, RT_SCOPE_UNIVERSE,
 			   IPPROTO_UDP, 0, sroce_gid_ipv4(&path->dgid),
 			   sroce_gid_ipv4(&path->sgid), htons(SROCE_UDP_PORT),
-			   path->sport, GLOBAL_ROOT_UID);
+			   sroce_path_route_sport(path), GLOBAL_ROOT_UID);
 	rt = ip_route_output_flow(path->net, &fl4, NULL);
 	return IS_ERR(rt) ? NULL : &rt->dst;
 }
@@ -68,7 +74,7 @@ static struct dst_entry *sroce_path_lookup_ipv6(const struct sroce_path *path)
 					       htonl(path->flow_label)),
 		.daddr = *sroce_gid_addr(&path->dgid),
 		.saddr = *sroce_gid_addr(&path->sgid),
-		.fl6_sport = path->sport,
+		.fl6_sport = sroce_path_route_sport(path),
 		.fl6_dport = htons(SROCE_UDP_PORT),
 	};
 	struct dst_entry *dst;
@@ -156,10 +162,14 @@ static u32 sroce_path_vlan_priority(struct net_device *vlan, u8 tclass, u8 sl)
 	return sl;
 }
 
-/* The service level; without one the priority that sockets with this TOS have */
+/*
+ * The service level; without one the priority that sockets with this TOS have.
+ * Ethernet has eight, and so more than that in a completion says that there was
+ * none (abi.md); it comes back in the address of an answer.
+ */
 static u32 sroce_path_priority(struct net_device *ndev, u8 tclass, u8 sl)
 {
-	if (!sl)
+	if (!sl || sl > 7)
 		return rt_tos2priority(tclass);
 	return is_vlan_dev(ndev) ? sroce_path_vlan_priority(ndev, tclass, sl) :
 				   sl;
@@ -181,13 +191,16 @@ static void sroce_path_set_flow(struct sroce_path *path,
 
 	path->tclass = grh->traffic_class;
 	path->flow_label = grh->flow_label & 0xfffff;
-	path->sport = htons(rdma_get_udp_sport(path->flow_label, lqpn, rqpn));
+	/* Of an address handle: as two QPs without a flow label have it */
+	if (path->flow_label || lqpn)
+		path->sport = htons(rdma_get_udp_sport(path->flow_label, lqpn,
+						       rqpn));
 	path->hash = jhash(&path->dgid, sizeof(path->dgid),
 			   jhash2((u32 *)&path->sgid, 4,
 				  (__force u16)path->sport)) ?: 1;
 	if (attr->type == RDMA_AH_ATTR_TYPE_ROCE)
 		memcpy(path->dmac, attr->roce.dmac, sizeof(path->dmac));
-	atomic_set(&path->id, get_random_u32());
+	path->id = get_random_u32();
 }
 
 static void sroce_path_set_direct(struct sroce_path *path, struct net *net,
@@ -229,36 +242,32 @@ static int sroce_path_set_netdev(struct sroce_path *path,
 	return 0;
 }
 
-struct sroce_path *sroce_path_create(struct sroce_port *port,
-				     struct net_device *ndev,
-				     const struct rdma_ah_attr *attr, u32 lqpn,
-				     u32 rqpn)
+struct sroce_path *sroce_path_alloc(gfp_t gfp)
 {
-	struct sroce_path *path;
-	int err;
+	struct sroce_path *path = kzalloc_obj(*path, gfp);
 
-	path = kzalloc_obj(*path, GFP_ATOMIC);
 	if (!path)
-		return ERR_PTR(-ENOMEM);
+		return NULL;
 	refcount_set(&path->refs, 1);
 	spin_lock_init(&path->lock);
 	INIT_LIST_HEAD(&path->node);
 	path->direct_vlan_id = 0xffff;
+	return path;
+}
+
+int sroce_path_set(struct sroce_path *path, struct sroce_port *port,
+		   struct net_device *ndev, const struct rdma_ah_attr *attr,
+		   u32 lqpn, u32 rqpn)
+{
+	int err;
+
 	path->port = port;
 	err = sroce_path_set_gids(path, rdma_ah_read_grh(attr));
 	if (err)
-		goto free;
+		return err;
 	sroce_path_set_flow(path, attr, lqpn, rqpn);
 	err = sroce_path_set_netdev(path, ndev, attr);
-	if (err)
-		goto free;
-	err = sroce_port_add_path(path);
-	if (err)
-		goto free;
-	return path;
-free:
-	kfree(path);
-	return ERR_PTR(err);
+	return err ?: sroce_port_add_path(path);
 }
 
 void sroce_path_put(struct sroce_path *path)

@@ -26,6 +26,12 @@
 /* Parts of the packets that are coupled to one train */
 #define SROCE_RX_BVECS 48
 
+/*
+ * How far an identification may be from the expected one. A larger gap is not worth
+ * that a broken packet is the more often taken for one with another identification.
+ */
+#define SROCE_RX_ID_GAP 128
+
 #define SROCE_MIN_PACKET (SROCE_BTH_LEN + SROCE_ICRC_LEN)
 #define SROCE_MAX_PACKET (SROCE_MAX_HDR_LEN + SROCE_MAX_PAYLOAD + SROCE_ICRC_LEN)
 
@@ -40,7 +46,7 @@
  * @left: bytes of packets not yet looked at
  * @stride: bytes of each packet but the last
  * @k: number of the current packet, from 1
- * @id: IPv4 identification of the first one
+ * @id: IPv4 identification of the first one, as the current one's follows from it
  * @crc: ICRC state after headers with @id, in front of @crc_len bytes
  * @crc_len: 0 as long as there is none
  * @fixed_id: all packets have the same identification
@@ -121,8 +127,11 @@ static u32 sroce_rx_icrc_start(struct sroce_skb_rx *r, u32 len)
 	return r->ipv4 ? sroce_rx_icrc_ipv4(r, len) : sroce_rx_icrc_ipv6(r, len);
 }
 
-/* @hdr: the beginning of the packet, its BTH in one piece */
-static bool sroce_rx_icrc_ok(struct sroce_skb_rx *r, const u8 *hdr, u32 len)
+/*
+ * What is wrong with the ICRC of the packet, 0 for nothing. @hdr is its beginning,
+ * its BTH in one piece.
+ */
+static u32 sroce_rx_icrc_diff(struct sroce_skb_rx *r, const u8 *hdr, u32 len)
 {
 	struct bvec_iter bi = { .bi_size = len };
 	struct bio_vec part;
@@ -142,25 +151,39 @@ static bool sroce_rx_icrc_ok(struct sroce_skb_rx *r, const u8 *hdr, u32 len)
 		bvec_iter_advance(r->part, &bi, part.bv_len);
 	}
 	sroce_bvec_read(&icrc, r->part, &bi, sizeof(icrc));
-	return icrc == sroce_icrc_final(crc);
+	return le32_to_cpu(icrc ^ sroce_icrc_final(crc));
 }
 
 /*
- * GRO couples packets that count their identification up and packets that do
- * not (RFC 6864 lets DF packets keep it), and keeps only the first one's.
+ * Of packets that GRO has coupled only the first one's identification is left. Most
+ * count it up; RFC 6864 lets DF packets keep it as well; and older kernels did not
+ * look for gaps when they coupled UDP. The ICRC says which one a packet had, if that is all
+ * that is wrong: one that is likely is believed, and the next ones follow it.
  */
-static bool sroce_rx_icrc_ok_any_id(struct sroce_skb_rx *r, const u8 *hdr,
-				    u32 len)
+static bool sroce_rx_other_id(struct sroce_skb_rx *r, u32 diff, u32 len)
 {
-	if (sroce_rx_icrc_ok(r, hdr, len))
-		return true;
-	if (!r->ipv4 || r->k != 2)
+	u16 change, id, expected = ntohs(r->ip4.id);
+
+	if (!r->ipv4 || r->k == 1 ||
+	    !sroce_icrc_ipv4_id_of(diff, len - SROCE_ICRC_LEN, &change))
 		return false;
-	r->fixed_id = true;
-	if (sroce_rx_icrc_ok(r, hdr, len))
-		return true;
-	r->fixed_id = false;
-	return false;
+	id = expected ^ change;
+	if (abs((s16)(id - expected)) > SROCE_RX_ID_GAP && id != r->id)
+		return false;
+	if (r->k == 2 && id == r->id)
+		r->fixed_id = true;
+	else
+		r->id += id - expected;
+	r->crc_len = 0;
+	r->ip4.id = htons(id);
+	return true;
+}
+
+static bool sroce_rx_icrc_ok(struct sroce_skb_rx *r, const u8 *hdr, u32 len)
+{
+	u32 diff = sroce_rx_icrc_diff(r, hdr, len);
+
+	return !diff || sroce_rx_other_id(r, diff, len);
 }
 
 static const u8 *sroce_rx_header(struct sroce_skb_rx *r, u32 len)
@@ -230,7 +253,7 @@ static bool sroce_rx_packet(struct sroce_skb_rx *r, u32 pos, u32 len)
 		return false;
 	}
 	hdr = sroce_rx_header(r, hlen);
-	if (!sroce_rx_icrc_ok_any_id(r, hdr, len)) {
+	if (!sroce_rx_icrc_ok(r, hdr, len)) {
 		sroce_rx_count(r, SROCE_CNT_RX_ICRC_ENCAPSULATED);
 		return false;
 	}
@@ -286,7 +309,7 @@ static bool sroce_rx_couple(struct sroce_skb_rx *r, u32 len)
 
 	skip = sroce_packet_decode(&next, hdr, hlen, len);
 	if (skip < 0 || !sroce_train_goes_on(&r->rx.t, &next) ||
-	    !sroce_rx_icrc_ok_any_id(r, hdr, len))
+	    !sroce_rx_icrc_ok(r, hdr, len))
 		return false;
 	sroce_train_couple(&r->rx.t, &next);
 	r->part += sroce_bvec_cut(r->part, skip, next.bi.bi_size);
@@ -342,13 +365,13 @@ static bool sroce_rx_next(struct sroce_rx *rx)
 
 static bool sroce_rx_ipv4(struct sroce_skb_rx *r)
 {
-	const struct iphdr *ip = ip_hdr(r->skb);
+	const struct iphdr *ip = &r->ip4;
 
+	r->ip4 = *ip_hdr(r->skb);
 	if (ip->ihl != 5 || ip_is_fragment(ip) ||
 	    ntohs(ip->tot_len) > r->skb->len)
 		return false;
 	r->ipv4 = true;
-	r->ip4 = *ip;
 	r->id = ntohs(ip->id);
 	r->pos = sizeof(*ip);
 	r->left = ntohs(ip->tot_len);
@@ -361,13 +384,13 @@ static bool sroce_rx_ipv4(struct sroce_skb_rx *r)
 
 static bool sroce_rx_ipv6(struct sroce_skb_rx *r)
 {
-	const struct ipv6hdr *ip = ipv6_hdr(r->skb);
+	const struct ipv6hdr *ip = &r->ip6;
 
+	r->ip6 = *ipv6_hdr(r->skb);
 	/* Behind extension headers the ICRC would be of something else */
 	if (ip->nexthdr != IPPROTO_UDP ||
 	    sizeof(*ip) + ntohs(ip->payload_len) > r->skb->len)
 		return false;
-	r->ip6 = *ip;
 	r->pos = sizeof(*ip);
 	r->left = sizeof(*ip) + ntohs(ip->payload_len);
 	r->ce = INET_ECN_is_ce(ipv6_get_dsfield(ip));

@@ -63,7 +63,7 @@ static struct sroce_port *sroce_port_of_packet(struct net *net,
 	return sroce_port_of_skb(net, skb, &daddr);
 }
 
-static bool sroce_is_for_us(const struct sk_buff *skb, unsigned int off)
+bool sroce_is_for_us(const struct sk_buff *skb, unsigned int off)
 {
 	const struct udphdr *uh;
 	struct udphdr buf;
@@ -142,6 +142,16 @@ static const struct nf_hook_ops sroce_hooks[] = {
 		.hook = sroce_hook_ipv6,
 		.pf = NFPROTO_IPV6,
 		.hooknum = NF_INET_LOCAL_IN,
+		.priority = NF_IP6_PRI_LAST,
+	}, {
+		.hook = sroce_guard_ipv4,
+		.pf = NFPROTO_IPV4,
+		.hooknum = NF_INET_LOCAL_OUT,
+		.priority = NF_IP_PRI_LAST,
+	}, {
+		.hook = sroce_guard_ipv6,
+		.pf = NFPROTO_IPV6,
+		.hooknum = NF_INET_LOCAL_OUT,
 		.priority = NF_IP6_PRI_LAST,
 	},
 };

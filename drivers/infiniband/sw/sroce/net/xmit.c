@@ -42,35 +42,35 @@ static u32 sroce_linear_room(const struct sroce_train *t, u32 k, u32 size)
 	return t->npkts - k > 1 ? SROCE_LINEAR_MAX : size;
 }
 
-static bool sroce_tx_open(struct sroce_tx *tx, struct sroce_path *path,
-			  struct sroce_txq *txq, u32 size, u32 linear)
+static bool sroce_tx_open(struct sroce_tx *tx, const struct sroce_flow *flow,
+			  u32 size, u32 linear)
 {
 	sroce_net_flush(tx);
-	tx->open = sroce_pack_open(path, txq, size, linear);
+	tx->open = sroce_pack_open(flow, size, linear);
 	return tx->open;
 }
 
 /* Short of large pages: a buffer of its own */
-static bool sroce_send_alone(struct sroce_tx *tx, struct sroce_path *path,
+static bool sroce_send_alone(struct sroce_tx *tx, const struct sroce_flow *flow,
 			     const struct sroce_train *t, u32 k,
-			     struct bvec_iter *bi, struct sroce_txq *txq,
-			     u32 size)
+			     struct bvec_iter *bi, u32 size)
 {
-	return sroce_tx_open(tx, path, txq, size, size) &&
+	return sroce_tx_open(tx, flow, size, size) &&
 	       sroce_pack_add(tx->open, t, k, bi, size);
 }
 
-static bool sroce_send_packet(struct sroce_tx *tx, struct sroce_path *path,
+static bool sroce_send_packet(struct sroce_tx *tx,
+			      const struct sroce_flow *flow,
 			      const struct sroce_train *t, u32 k,
-			      struct bvec_iter *bi, struct sroce_txq *txq)
+			      struct bvec_iter *bi)
 {
 	u32 size = sroce_packet_size(t, k);
 
-	if ((!tx->open || !sroce_pack_fits(tx->open, path, txq, size)) &&
-	    !sroce_tx_open(tx, path, txq, size, sroce_linear_room(t, k, size)))
+	if ((!tx->open || !sroce_pack_fits(tx->open, flow, size)) &&
+	    !sroce_tx_open(tx, flow, size, sroce_linear_room(t, k, size)))
 		return false;
 	if (!sroce_pack_add(tx->open, t, k, bi, size) &&
-	    !sroce_send_alone(tx, path, t, k, bi, txq, size))
+	    !sroce_send_alone(tx, flow, t, k, bi, size))
 		return false;
 	if (sroce_pack_full(tx->open))
 		sroce_net_flush(tx);
@@ -81,11 +81,12 @@ static bool sroce_send_packet(struct sroce_tx *tx, struct sroce_path *path,
 static void sroce_net_send(struct sroce_tx *tx, struct sroce_path *path,
 			   const struct sroce_train *t, struct sroce_txq *txq)
 {
+	struct sroce_flow flow = sroce_path_flow(path, t, txq);
 	struct bvec_iter bi = t->bi;
 	u32 k;
 
 	for (k = 0; k < t->npkts; k++)
-		if (!sroce_send_packet(tx, path, t, k, &bi, txq))
+		if (!sroce_send_packet(tx, &flow, t, k, &bi))
 			break;
 	if (k < t->npkts)
 		sroce_count(txq->counters, SROCE_CNT_TX_DROPS, t->npkts - k);

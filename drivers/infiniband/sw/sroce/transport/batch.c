@@ -33,11 +33,14 @@
 /* Fewer than this were not worth the wait */
 #define SROCE_BATCH_MIN 4
 
-/* What the process has consumed. It may lie; only its own speed depends on it */
+/*
+ * What the process had consumed when its newest completions came. It may lie; only
+ * its own speed depends on it. (Not what the rings say now: a resize takes them
+ * away, and their locks are the queues'.)
+ */
 static u32 sroce_consumed(const struct sroce_qp *qp)
 {
-	return READ_ONCE(qp->scq->ring.hdr->cons) +
-	       READ_ONCE(qp->rcq->ring.hdr->cons);
+	return READ_ONCE(qp->scq->seen) + READ_ONCE(qp->rcq->seen);
 }
 
 /* Average number of posts between two looks, and those since the last one */
@@ -95,14 +98,17 @@ static void sroce_batch_end(struct sroce_requester *req)
 		req->batch.average /= 2;
 }
 
-/* True when a batch was waiting, which the doorbell ends */
+/*
+ * True when a batch was waiting, which the doorbell ends. Who rings holds the QP,
+ * but does not keep it from being destroyed: then its rings are gone.
+ */
 static bool sroce_batch_stop(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
 	bool waiting;
 
 	spin_lock_bh(&req->half.lock);
-	waiting = req->batch.waiting;
+	waiting = !qp->dead && req->batch.waiting;
 	if (waiting)
 		sroce_batch_end(req);
 	spin_unlock_bh(&req->half.lock);

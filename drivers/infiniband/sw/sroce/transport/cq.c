@@ -17,10 +17,11 @@ int sroce_cq_init(struct sroce_cq *cq, struct sroce_port *port, u32 entries)
 	hrtimer_setup(&cq->mod_timer, sroce_cq_held_enough, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_REL_SOFT);
 	cq->port = port;
-	spin_lock_init(&cq->lock);
+	sroce_lock_init(&cq->lock, cq->user);
 	refcount_set(&cq->users, 1);
 	init_completion(&cq->idle);
-	return sroce_ring_alloc(&cq->ring, entries, sizeof(struct sroce_cqe));
+	return sroce_ring_alloc(&cq->ring, entries, sizeof(struct sroce_cqe),
+				cq->user);
 }
 
 void sroce_cq_cleanup(struct sroce_cq *cq)
@@ -39,40 +40,99 @@ static u32 sroce_cq_cons(const struct sroce_cq *cq)
 	return cq->user ? READ_ONCE(cq->ring.hdr->cons) : cq->cons;
 }
 
-static u32 sroce_cq_used(const struct sroce_cq *cq)
+static bool sroce_cq_room(struct sroce_cq *cq)
 {
-	return cq->ring.index - sroce_cq_cons(cq);
+	u32 cons = sroce_cq_cons(cq);
+
+	WRITE_ONCE(cq->seen, cons);
+	return cq->ring.index - cons <= cq->ring.mask;
 }
 
-int sroce_cq_resize(struct sroce_cq *cq, u32 entries, struct sroce_ring *old)
+/*
+ * Under way to a new ring: what is between the consumer's index and ours is copied to
+ * the same indices, a part at a time, because there may be millions. Nobody takes the
+ * old ring away meanwhile, and what is overwritten in it has been consumed.
+ */
+struct sroce_cq_move {
+	struct sroce_ring ring;
+	u32 first;
+	u32 next;
+};
+
+/* Completions that are copied, or looked at, under the lock: 64 KiB */
+#define SROCE_CQ_PART 1024
+
+static void sroce_cq_copy(const struct sroce_cq *cq, struct sroce_cq_move *m,
+			  u32 n)
 {
-	struct sroce_ring ring = {};
+	for (; n; n--, m->next++)
+		memcpy(sroce_ring_entry(&m->ring, m->next),
+		       sroce_ring_entry(&cq->ring, m->next),
+		       sizeof(struct sroce_cqe));
+}
+
+/* The consumer's index; a process that goes back has lost what was there */
+static u32 sroce_cq_move_cons(const struct sroce_cq *cq,
+			      const struct sroce_cq_move *m)
+{
+	u32 cons = sroce_cq_cons(cq);
+
+	return cons - m->first > cq->ring.index - m->first ? m->first : cons;
+}
+
+/* Context: the lock held */
+static int sroce_cq_move_begin(const struct sroce_cq *cq,
+			       struct sroce_cq_move *m)
+{
+	m->first = sroce_cq_cons(cq);
+	m->next = m->first;
+	return cq->ring.index - m->first > sroce_ring_entries(&m->ring) ||
+	       cq->ring.index - m->first > sroce_ring_entries(&cq->ring) ?
+	       -EINVAL : 0;
+}
+
+/* Context: the lock held, and little left to copy */
+static int sroce_cq_move_end(struct sroce_cq *cq, struct sroce_cq_move *m)
+{
+	u32 cons = sroce_cq_move_cons(cq, m);
+
+	if (cq->ring.index - cons > sroce_ring_entries(&m->ring))
+		return -EINVAL;
+	sroce_cq_copy(cq, m, cq->ring.index - m->next);
+	m->ring.index = cq->ring.index;
+	m->ring.hdr->prod = cq->ring.index;
+	m->ring.hdr->cons = cons;
+	m->ring.hdr->flags = READ_ONCE(cq->ring.hdr->flags);
+	swap(cq->ring, m->ring);
+	return 0;
+}
+
+static int sroce_cq_move(struct sroce_cq *cq, struct sroce_cq_move *m)
+{
 	unsigned long irq;
-	u32 cons, i;
 	int err;
 
-	err = sroce_ring_alloc(&ring, entries, sizeof(struct sroce_cqe));
-	if (err)
-		return err;
-
 	irq = sroce_lock(&cq->lock, cq->user);
-	cons = sroce_cq_cons(cq);
-	if (cq->ring.index - cons > sroce_ring_entries(&ring)) {
+	err = sroce_cq_move_begin(cq, m);
+	while (!err && cq->ring.index - m->next > SROCE_CQ_PART) {
 		sroce_unlock(&cq->lock, cq->user, irq);
-		sroce_ring_free(&ring);
-		return -EINVAL;
+		sroce_cq_copy(cq, m, SROCE_CQ_PART);
+		cond_resched();
+		irq = sroce_lock(&cq->lock, cq->user);
 	}
-	for (i = cons; i != cq->ring.index; i++)
-		memcpy(sroce_ring_entry(&ring, i),
-		       sroce_ring_entry(&cq->ring, i), sizeof(struct sroce_cqe));
-	ring.index = cq->ring.index;
-	ring.hdr->prod = ring.index;
-	ring.hdr->cons = cons;
-	ring.hdr->flags = READ_ONCE(cq->ring.hdr->flags);
-	*old = cq->ring;
-	cq->ring = ring;
+	if (!err)
+		err = sroce_cq_move_end(cq, m);
 	sroce_unlock(&cq->lock, cq->user, irq);
-	return 0;
+	return err;
+}
+
+int sroce_cq_resize(struct sroce_cq *cq, struct sroce_ring *ring)
+{
+	struct sroce_cq_move m = { .ring = *ring };
+	int err = sroce_cq_move(cq, &m);
+
+	*ring = m.ring;
+	return err;
 }
 
 /* --- events ------------------------------------------------------------------- */
@@ -189,7 +249,7 @@ bool sroce_cq_add(struct sroce_cq *cq, struct ib_qp *ibqp,
 	/* A kernel user wants the QP itself; a process must not see it */
 	cqe->reserved1 = cq->user ? 0 : (uintptr_t)ibqp;
 	irq = sroce_lock(&cq->lock, cq->user);
-	if (!cq->overrun && sroce_cq_used(cq) <= cq->ring.mask) {
+	if (!cq->overrun && sroce_cq_room(cq)) {
 		notify = sroce_cq_store(cq, cqe, solicited);
 		ok = true;
 	} else if (cq->ignore_overrun) {
@@ -215,6 +275,9 @@ static int sroce_wc_flags(u32 flags)
 			 SROCE_CQE_VLAN | SROCE_CQE_NETWORK_HDR)) |
 	       (flags & SROCE_CQE_INV ? IB_WC_WITH_INVALIDATE : 0);
 }
+
+static_assert(SROCE_NETWORK_IPV4 == (int)RDMA_NETWORK_IPV4);
+static_assert(SROCE_NETWORK_IPV6 == (int)RDMA_NETWORK_IPV6);
 
 /* Numbers of the ABI's opcodes are those of ib_wc_opcode */
 static void sroce_cqe_to_wc(const struct sroce_cqe *cqe, struct ib_wc *wc)
@@ -273,17 +336,34 @@ int sroce_cq_arm(struct sroce_cq *cq, enum ib_cq_notify_flags flags)
 	return missed;
 }
 
-void sroce_cq_forget(struct sroce_cq *cq, const struct ib_qp *ibqp)
+/* True: there is more behind @i, which was moved on. Context: the lock held */
+static bool sroce_cq_forget_part(struct sroce_cq *cq, const struct ib_qp *ibqp,
+				 u32 *i, u32 end)
 {
 	struct sroce_cqe *cqe;
-	unsigned long irq;
-	u32 i;
+	u32 n;
 
-	irq = sroce_lock(&cq->lock, cq->user);
-	for (i = cq->cons; i != cq->ring.index; i++) {
-		cqe = sroce_ring_entry(&cq->ring, i);
+	if ((s32)(cq->cons - *i) > 0)
+		*i = cq->cons;
+	for (n = 0; n < SROCE_CQ_PART && (s32)(end - *i) > 0; n++, (*i)++) {
+		cqe = sroce_ring_entry(&cq->ring, *i);
 		if (cqe->qpn == ibqp->qp_num)
 			cqe->qpn = 0;
 	}
-	sroce_unlock(&cq->lock, cq->user, irq);
+	return (s32)(end - *i) > 0;
+}
+
+void sroce_cq_forget(struct sroce_cq *cq, const struct ib_qp *ibqp)
+{
+	u32 end = READ_ONCE(cq->ring.index);
+	u32 i = READ_ONCE(cq->cons);
+	unsigned long irq;
+	bool more;
+
+	do {
+		irq = sroce_lock(&cq->lock, cq->user);
+		more = sroce_cq_forget_part(cq, ibqp, &i, end);
+		sroce_unlock(&cq->lock, cq->user, irq);
+		cond_resched();
+	} while (more);
 }

@@ -15,6 +15,7 @@
 #include <rdma/sroce-abi.h>
 
 #include "memory/ring.h"
+#include "transport/events.h"
 
 struct sroce_port;
 
@@ -31,12 +32,15 @@ struct sroce_port;
  *	the completion. Everybody uses that one who has no wish, and there an
  *	event comes soonest
  * @overrun: a completion did not fit; nothing is added any more
+ * @seen: the consumer's index when the newest completion was added, for who wants to
+ *	know without the lock whether the queue is being looked at
  * @cons: kernel consumer's index, when not @user
  * @armed: kernel consumer's arm word (SROCE_CQ_*), when not @user
  * @mod_count: completions that one event is for; 0: every one has its own
  * @mod_period: microseconds that an event waits for @mod_count at most
  * @mod_held: completions that have been waiting
  * @mod_timer: ends that wait
+ * @events: completion events that may wait to be read
  * @notify: on a CPU's list of queues whose handler is to be called
  * @notify_queued: @notify is in use
  * @users: 1 and one for each CPU list that holds it
@@ -52,12 +56,14 @@ struct sroce_cq {
 	bool ignore_overrun;
 	bool overrun;
 	u32 vector;
+	u32 seen;
 	u32 cons;
 	u32 armed;
 	u16 mod_count;
 	u16 mod_period;
 	u16 mod_held;
 	struct hrtimer mod_timer;
+	struct sroce_events events;
 	struct list_head notify;
 	bool notify_queued;
 	refcount_t users;
@@ -94,17 +100,16 @@ void sroce_cq_cleanup(struct sroce_cq *cq);
 /**
  * sroce_cq_resize() - move the outstanding completions into another ring
  * @cq: queue
- * @entries: new size
- * @old: set to the old ring, for the caller to free
+ * @ring: new ring, which a process may have mapped already; becomes the old one
  *
  * Nothing is lost under traffic: completions keep their order and the new ring
  * starts with the consumer's index of the old one.
  *
- * Context: process.
- * Return: 0, -EINVAL when more completions are outstanding than @entries,
- * -ENOMEM; the queue is unchanged on failure.
+ * Context: process, may sleep; serialised by the caller.
+ * Return: 0, or -EINVAL when more completions are outstanding than the new ring has
+ * entries: then nothing has changed.
  */
-int sroce_cq_resize(struct sroce_cq *cq, u32 entries, struct sroce_ring *old);
+int sroce_cq_resize(struct sroce_cq *cq, struct sroce_ring *ring);
 
 /**
  * sroce_cq_add() - add one completion
@@ -161,9 +166,9 @@ int sroce_cq_arm(struct sroce_cq *cq, enum ib_cq_notify_flags flags);
 /**
  * sroce_cq_forget() - drop the completions of a QP
  * @cq: queue with !@cq->user
- * @ibqp: QP that goes to RESET or is destroyed
+ * @ibqp: QP in RESET, or dead: it adds no others
  *
- * Context: any.
+ * Context: process, may sleep.
  */
 void sroce_cq_forget(struct sroce_cq *cq, const struct ib_qp *ibqp);
 

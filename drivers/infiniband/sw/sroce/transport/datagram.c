@@ -2,12 +2,19 @@
 /*
  * Unreliable datagrams, and QP 1, which is one with a fixed Q_Key. Each
  * message is one packet, complete when it was handed to the network.
+ *
+ * Anybody who knows the Q_Key may send one, so nothing in a datagram changes more
+ * than the receive work request that it fills: one that does not fit is dropped and
+ * counted, and the work request waits for the next.
  */
 #include "memory/copy.h"
 #include "net/net.h"
 #include "transport/internal.h"
 
 #define SROCE_GRH_BYTES 40
+
+/* All messages to QP 1 have this length (IBA 13.4.2) */
+#define SROCE_MAD_BYTES 256
 
 /* Q_Key of QP 1 (IBA 10.2.5) */
 #define SROCE_GSI_QKEY 0x80010000
@@ -35,6 +42,7 @@ static u16 sroce_send_pkey(const struct sroce_qp *qp,
 static int sroce_gather_datagram(struct sroce_gather *g, struct sroce_qp *qp,
 				 struct sroce_swqe *slot)
 {
+	struct sroce_sgl l = sroce_send_sgl(qp, slot);
 	int err;
 
 	if (slot->wqe.flags & SROCE_SEND_INLINE) {
@@ -45,11 +53,15 @@ static int sroce_gather_datagram(struct sroce_gather *g, struct sroce_qp *qp,
 		g->inlined = true;
 		return 0;
 	}
-	err = sroce_gather_sges(g, qp, slot->sge, slot->wqe.num_sge, 0, 0,
-				slot->length);
+	err = sroce_gather_sges(g, qp, &l, 0, 0, slot->length);
 	return err == -EAGAIN ? sroce_fault_gather(&qp->req.half, g, 0) : err;
 }
 
+/*
+ * The length was checked when the work request was fetched. The port's MTU may be
+ * smaller by now: a datagram that does not fit any more is lost on its way, like
+ * any other packet, and not cut short.
+ */
 static void sroce_datagram_train(struct sroce_qp *qp, struct sroce_train *t,
 				 const struct sroce_swqe *slot)
 {
@@ -58,7 +70,7 @@ static void sroce_datagram_train(struct sroce_qp *qp, struct sroce_train *t,
 		.service = SROCE_UD,
 		.flags = SROCE_START | SROCE_END,
 		.pkey = sroce_send_pkey(qp, slot),
-		.mtu = qp->port->mtu,
+		.mtu = slot->length,
 		.dqpn = slot->wqe.ud.remote_qpn & SROCE_QPN_MASK,
 		.psn = qp->req.send_psn,
 		.npkts = 1,
@@ -82,7 +94,7 @@ bool sroce_datagram_send(struct sroce_qp *qp, struct sroce_tx *tx,
 	int err = 0;
 
 	slot->state = SROCE_SWQE_DONE;
-	path = sroce_ah_path(qp->port, slot->wqe.ud.ahn, qp->pd);
+	path = qp->port->ah_path(qp->port, slot->wqe.ud.ahn, qp->pd);
 	if (!path) {
 		slot->status = IB_WC_LOC_QP_OP_ERR;
 		return true;
@@ -115,10 +127,10 @@ static int sroce_place_datagram(struct sroce_qp *qp, struct sroce_train *t,
 	u32 len = t->bi.bi_size;
 	struct bvec_iter di = { .bi_size = SROCE_GRH_BYTES + len };
 	struct sroce_gather *g = sroce_gather_begin();
+	struct sroce_sgl l = sroce_recv_sgl(qp);
 	int err;
 
-	err = sroce_gather_sges(g, qp, (struct sroce_sge *)(resp->wqe + 1),
-				resp->wqe->num_sge, IB_ACCESS_LOCAL_WRITE, 0,
+	err = sroce_gather_sges(g, qp, &l, IB_ACCESS_LOCAL_WRITE, 0,
 				SROCE_GRH_BYTES + len);
 	if (err == -EAGAIN)
 		err = sroce_fault_gather(&resp->half, g, 0);
@@ -178,38 +190,55 @@ static bool sroce_datagram_wanted(struct sroce_qp *qp,
 		sroce_qp_count(qp, SROCE_CNT_RX_BAD_QKEY, 1);
 		return false;
 	}
+	/* A shorter one would leave the rest of an older one in the buffer */
+	if (qp->type == IB_QPT_GSI && t->bi.bi_size != SROCE_MAD_BYTES) {
+		sroce_qp_count(qp, SROCE_CNT_RX_DISCARDS, 1);
+		return false;
+	}
 	return true;
+}
+
+/* 0, -EINVAL for a malformed work request, or why the datagram is dropped */
+static int sroce_datagram_take(struct sroce_qp *qp, u32 len)
+{
+	struct sroce_responder *resp = &qp->resp;
+
+	/* The one before may have been dropped because pages were missing */
+	if (resp->have_wqe)
+		return len > resp->recv_len ? -EMSGSIZE : 0;
+	return sroce_recv_take_for(qp, len);
+}
+
+static void sroce_datagram_dropped(struct sroce_qp *qp, int why)
+{
+	sroce_qp_count(qp, why == -EMSGSIZE ?
+		       SROCE_CNT_RESP_LOCAL_LENGTH_ERROR :
+		       SROCE_CNT_OUT_OF_BUFFER, 1);
 }
 
 void sroce_datagram_receive(struct sroce_qp *qp, struct sroce_train *t,
 			    const struct sroce_rx_info *info)
 {
 	enum ib_wc_status status = IB_WC_SUCCESS;
-	struct sroce_responder *resp = &qp->resp;
 	u32 len = t->bi.bi_size;
 	int placed = 0;
 	int err;
 
 	if (!sroce_datagram_wanted(qp, t))
 		return;
-	/* The one before may have been dropped because pages were missing */
-	err = resp->have_wqe ? 0 : sroce_recv_take(qp);
-	if (!err && SROCE_GRH_BYTES + len <= resp->recv_len)
+	err = sroce_datagram_take(qp, SROCE_GRH_BYTES + len);
+	if (!err)
 		placed = sroce_place_datagram(qp, t, info);
-	if (err == -ENOENT || placed == -EAGAIN) {
-		sroce_qp_count(qp, SROCE_CNT_OUT_OF_BUFFER, 1);
+	if (err == -ENOENT || err == -EMSGSIZE || placed == -EAGAIN) {
+		sroce_datagram_dropped(qp, err);
 		return;
 	}
 	if (err)
 		status = IB_WC_LOC_QP_OP_ERR;
-	else if (SROCE_GRH_BYTES + len > resp->recv_len)
-		status = IB_WC_LOC_LEN_ERR;
 	else if (placed)
 		status = IB_WC_LOC_PROT_ERR;
-	if (status == IB_WC_LOC_LEN_ERR)
-		sroce_qp_count(qp, SROCE_CNT_RESP_LOCAL_LENGTH_ERROR, 1);
 	sroce_datagram_complete(qp, t, info, len, status);
-	/* A receive queue that cannot be trusted ends the QP (IBA 10.10.2.2) */
+	/* What its own consumer has posted is wrong (IBA 10.10.2.2) */
 	if (status != IB_WC_SUCCESS)
 		sroce_qp_error(qp);
 }

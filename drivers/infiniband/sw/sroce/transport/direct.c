@@ -3,6 +3,10 @@
  * Trains between two QPs of this host: no packet, no ICRC, one copy from the
  * sender's memory to the receiver's.
  *
+ * A packet does not say which QP has sent it, so between hosts a connected QP has
+ * to believe whoever writes from its peer's address. Here it is known, and a connected
+ * QP takes trains of the QP only that it is connected to.
+ *
  * A train is put into the inbox of the receiving half while the sender's lock
  * is held, so that the order is kept, and is taken out when the receiver runs.
  * Until then it holds the memory regions that it points into. What a kernel user
@@ -24,6 +28,7 @@ struct sroce_parcel {
 	struct list_head node;
 	struct sroce_path *path;
 	struct sroce_qp *lender;
+	u32 sqpn;
 	struct sroce_train t;
 	struct bio_vec copy;
 	u32 npinned;
@@ -40,6 +45,12 @@ struct sroce_train *sroce_parcel_train(struct sroce_parcel *p)
 struct sroce_path *sroce_parcel_path(struct sroce_parcel *p)
 {
 	return p->path;
+}
+
+bool sroce_parcel_from_peer(const struct sroce_qp *qp,
+			    const struct sroce_parcel *p)
+{
+	return sroce_qp_is_datagram(qp) || p->sqpn == qp->attr.dest_qp_num;
 }
 
 static void sroce_lend(struct sroce_parcel *p, struct sroce_qp *qp)
@@ -199,6 +210,7 @@ static void sroce_direct_deliver(struct sroce_qp *from, struct sroce_qp *peer,
 		return;
 	}
 	p->path = sroce_path_get(path);
+	p->sqpn = from->qpn;
 	if (!sroce_inbox_put(half, p)) {
 		sroce_parcel_free(p);
 		sroce_qp_count(from, SROCE_CNT_TX_DROPS, t->npkts);
@@ -209,16 +221,29 @@ static void sroce_direct_deliver(struct sroce_qp *from, struct sroce_qp *peer,
 	sroce_half_queue(half);
 }
 
+/*
+ * Whoever is not the peer must not fill its inbox either. It may connect to another
+ * one meanwhile, so it asks again when it takes the train out.
+ */
+static bool sroce_direct_heard(const struct sroce_qp *from,
+			       const struct sroce_qp *peer)
+{
+	return sroce_qp_is_datagram(peer) ||
+	       READ_ONCE(peer->attr.dest_qp_num) == from->qpn;
+}
+
 static void sroce_direct_send(struct sroce_qp *from, struct sroce_path *path,
 			      const struct sroce_train *t,
 			      const struct sroce_gather *g)
 {
 	struct sroce_qp *peer = sroce_qp_find(t->dqpn);
 
-	if (peer && sroce_direct_peer(peer, path))
-		sroce_direct_deliver(from, peer, path, t, g);
-	else
+	if (!peer || !sroce_direct_peer(peer, path))
 		sroce_qp_count(from, SROCE_CNT_RX_NO_QP, t->npkts);
+	else if (!sroce_direct_heard(from, peer))
+		sroce_qp_count(from, SROCE_CNT_RX_WRONG_PATH, t->npkts);
+	else
+		sroce_direct_deliver(from, peer, path, t, g);
 	if (peer)
 		sroce_qp_put(peer);
 }
@@ -236,9 +261,11 @@ static void sroce_half_check_space(struct sroce_half *half)
 
 void sroce_half_unstarve(struct sroce_half *half)
 {
-	if (half->starved &&
-	    atomic_read(&half->txq.bytes) <= half->txq.limit / 2)
-		WRITE_ONCE(half->starved, false);
+	if (!half->starved ||
+	    atomic_read(&half->txq.bytes) > half->txq.limit / 2)
+		return;
+	WRITE_ONCE(half->starved, false);
+	half->stalled = false;
 }
 
 void sroce_send_train(struct sroce_half *half, struct sroce_tx *tx,
@@ -251,6 +278,10 @@ void sroce_send_train(struct sroce_half *half, struct sroce_tx *tx,
 	if (path->direct_ifindex && t->dqpn != SROCE_QPN_GSI &&
 	    t->dqpn != SROCE_QPN_MULTICAST) {
 		sroce_direct_send(qp, path, t, g);
+		return;
+	}
+	if (unlikely(half->stalled)) {
+		sroce_qp_count(qp, SROCE_CNT_TX_DROPS, t->npkts);
 		return;
 	}
 	qp->port->xmit->send(tx, path, t, &half->txq);

@@ -6,37 +6,20 @@
  * Nothing was changed when a half stops, so it simply does the same again. It
  * may find the pages gone once more, or that they cannot be had: that is
  * remembered until the access is tried again, and is its error then.
+ *
+ * While it waits, a half holds nothing that others may have to wait for: not the
+ * region, which can be deregistered meanwhile. A QP that is reset or destroyed
+ * does not wait any more.
  */
-#include <linux/workqueue.h>
-
 #include "memory/odp.h"
 #include "transport/internal.h"
 
-static struct workqueue_struct *sroce_fault_wq;
-
-static int sroce_fault_carry_out(const struct sroce_fault *f)
+static void sroce_fault_done(struct sroce_want *want, int err)
 {
-	enum sroce_odp_fault how = f->miss.write ? SROCE_ODP_WRITE :
-						   SROCE_ODP_READ;
-	int err = -EFAULT;
-
-	/* What is only likely to be wanted may not be there */
-	if (f->ahead > f->miss.len)
-		err = sroce_odp_fault(f->miss.mr, f->miss.va, f->ahead, how);
-	if (err)
-		err = sroce_odp_fault(f->miss.mr, f->miss.va, f->miss.len, how);
-	return err;
-}
-
-static void sroce_fault_work(struct work_struct *work)
-{
-	struct sroce_fault *f = container_of(work, struct sroce_fault, work);
+	struct sroce_fault *f = container_of(want, struct sroce_fault, want);
 	struct sroce_half *half = container_of(f, struct sroce_half, fault);
 	struct sroce_qp *qp = half->qp;
-	int err;
 
-	err = sroce_fault_carry_out(f);
-	sroce_mr_put(f->miss.mr);
 	spin_lock_bh(&half->lock);
 	/* A region that is going: its key tells, or is another one's */
 	f->state = err && err != -ESHUTDOWN ? SROCE_FAULT_FAILED :
@@ -49,13 +32,32 @@ static void sroce_fault_work(struct work_struct *work)
 static bool sroce_fault_same(const struct sroce_fault *f,
 			     const struct sroce_miss *miss)
 {
-	return f->key == miss->mr->key && f->miss.va == miss->va &&
-	       f->miss.write == miss->write;
+	return f->key == miss->mr->key && f->va == miss->va &&
+	       f->write == miss->write;
 }
 
-/* Takes over the hold on the region when it starts */
-static int sroce_fault_start(struct sroce_half *half, struct sroce_miss *miss,
-			     u32 ahead)
+/* The half runs again, if only to find that the region is gone */
+static void sroce_fault_wait(struct sroce_half *half,
+			     const struct sroce_miss *miss, u32 ahead)
+{
+	struct sroce_fault *f = &half->fault;
+
+	f->state = SROCE_FAULT_RUNNING;
+	f->met = false;
+	f->write = miss->write;
+	f->key = miss->mr->key;
+	f->va = miss->va;
+	sroce_qp_hold(half->qp);
+	if (!sroce_want_pages(&f->want, miss->mr, miss->va, miss->len, ahead,
+			      miss->write ? SROCE_ODP_WRITE : SROCE_ODP_READ))
+		return;
+	f->state = SROCE_FAULT_NONE;
+	sroce_half_kick(half);
+	sroce_qp_put(half->qp);
+}
+
+static int sroce_fault_start(struct sroce_half *half,
+			     const struct sroce_miss *miss, u32 ahead)
 {
 	struct sroce_fault *f = &half->fault;
 
@@ -66,14 +68,7 @@ static int sroce_fault_start(struct sroce_half *half, struct sroce_miss *miss,
 		return -EFAULT;
 	}
 	sroce_qp_count(half->qp, SROCE_CNT_PAGE_FAULTS, 1);
-	f->state = SROCE_FAULT_RUNNING;
-	f->met = false;
-	f->miss = *miss;
-	f->key = miss->mr->key;
-	f->ahead = ahead;
-	miss->mr = NULL;
-	sroce_qp_hold(half->qp);
-	queue_work(sroce_fault_wq, &f->work);
+	sroce_fault_wait(half, miss, ahead);
 	return -EAGAIN;
 }
 
@@ -91,48 +86,38 @@ int sroce_fault_enter(struct sroce_half *half, struct sroce_mr *mr, u64 va)
 		.len = sizeof(u64),
 		.write = true,
 	};
-	int err;
 
-	if (likely(mr->kind != SROCE_MR_ON_DEMAND) ||
-	    !sroce_odp_begin(mr, va, sizeof(u64), true))
+	if (likely(mr->kind != SROCE_MR_ON_DEMAND))
 		return 0;
-	sroce_mr_hold(mr);
-	err = sroce_fault_start(half, &miss, 0);
-	if (miss.mr)
-		sroce_mr_put(mr);
-	return err;
+	sroce_odp_enter();
+	if (sroce_odp_present(mr, va, sizeof(u64), true))
+		return 0;
+	sroce_odp_leave();
+	return sroce_fault_start(half, &miss, 0);
 }
 
 void sroce_fault_leave(struct sroce_mr *mr)
 {
 	if (unlikely(mr->kind == SROCE_MR_ON_DEMAND))
-		sroce_odp_end(mr);
+		sroce_odp_leave();
 }
 
 void sroce_fault_reset(struct sroce_half *half)
 {
-	half->fault.waiting = false;
-	if (half->fault.state == SROCE_FAULT_FAILED)
-		half->fault.state = SROCE_FAULT_NONE;
+	struct sroce_fault *f = &half->fault;
+
+	f->waiting = false;
+	f->key = 0;
+	if (f->state == SROCE_FAULT_RUNNING) {
+		/* Too late: sroce_fault_done() will come, and then it is over */
+		if (!sroce_want_cancel(&f->want))
+			return;
+		sroce_qp_put(half->qp);
+	}
+	f->state = SROCE_FAULT_NONE;
 }
 
 void sroce_fault_init(struct sroce_half *half)
 {
-	INIT_WORK(&half->fault.work, sroce_fault_work);
-}
-
-void sroce_faults_queue(struct work_struct *work)
-{
-	queue_work(sroce_fault_wq, work);
-}
-
-int sroce_faults_start(void)
-{
-	sroce_fault_wq = alloc_workqueue("sroce_fault", WQ_UNBOUND, 0);
-	return sroce_fault_wq ? 0 : -ENOMEM;
-}
-
-void sroce_faults_stop(void)
-{
-	destroy_workqueue(sroce_fault_wq);
+	half->fault.want.done = sroce_fault_done;
 }

@@ -7,6 +7,8 @@
  */
 #include <linux/jhash.h>
 #include <linux/mutex.h>
+#include <linux/once.h>
+#include <linux/random.h>
 #include <linux/rculist.h>
 #include <linux/slab.h>
 
@@ -47,11 +49,15 @@ struct sroce_attach {
 
 static DEFINE_MUTEX(sroce_groups_mutex);
 
+/* A process chooses the addresses, and shall not choose where they are */
 static struct hlist_head *sroce_group_bucket(struct sroce_port *port,
 					     const union ib_gid *mgid)
 {
-	u32 hash = jhash(mgid->raw, sizeof(mgid->raw), 0);
+	static u32 secret __read_mostly;
+	u32 hash;
 
+	get_random_once(&secret, sizeof(secret));
+	hash = jhash(mgid->raw, sizeof(mgid->raw), secret);
 	return &port->groups[hash % SROCE_GROUP_BUCKETS];
 }
 
@@ -79,21 +85,25 @@ static struct sroce_attach *sroce_attach_find(struct sroce_qp *qp,
 	return NULL;
 }
 
-static struct sroce_group *sroce_group_make(struct sroce_port *port,
-					    const union ib_gid *mgid)
+static struct sroce_group *sroce_group_alloc(const union ib_gid *mgid)
 {
-	struct sroce_group *group;
+	struct sroce_group *group = kzalloc_obj(*group, GFP_KERNEL_ACCOUNT);
 
-	if (port->ngroups >= SROCE_MAX_GROUPS)
-		return NULL;
-	group = kzalloc_obj(*group, GFP_KERNEL_ACCOUNT);
 	if (!group)
 		return NULL;
 	group->mgid = *mgid;
 	INIT_LIST_HEAD(&group->members);
-	hlist_add_head_rcu(&group->node, sroce_group_bucket(port, mgid));
-	port->ngroups++;
 	return group;
+}
+
+static int sroce_group_add(struct sroce_port *port, struct sroce_group *group)
+{
+	if (port->ngroups >= SROCE_MAX_GROUPS)
+		return -ENOSPC;
+	hlist_add_head_rcu(&group->node,
+			   sroce_group_bucket(port, &group->mgid));
+	port->ngroups++;
+	return 0;
 }
 
 static void sroce_group_drop(struct sroce_port *port, struct sroce_group *group)
@@ -126,35 +136,46 @@ static void sroce_attach_end(struct sroce_attach *a)
 	kfree_rcu(a, rcu);
 }
 
-static int sroce_attach(struct sroce_qp *qp, const union ib_gid *mgid)
+/* Takes over @a, and *@fresh where the device does not have the group yet */
+static int sroce_attach(struct sroce_qp *qp, struct sroce_attach *a,
+			struct sroce_group **fresh)
 {
+	const union ib_gid *mgid = &(*fresh)->mgid;
 	struct sroce_group *group = sroce_group_find(qp->port, mgid);
-	struct sroce_attach *a;
+	int err;
 
 	if (sroce_attach_find(qp, mgid))
 		return -EEXIST;
 	if (group && group->nmembers >= SROCE_MAX_GROUP_QPS)
-		return -ENOMEM;
-	a = kzalloc_obj(*a, GFP_KERNEL_ACCOUNT);
-	if (!a)
-		return -ENOMEM;
-	if (!group)
-		group = sroce_group_make(qp->port, mgid);
+		return -ENOSPC;
 	if (!group) {
-		kfree(a);
-		return -ENOMEM;
+		err = sroce_group_add(qp->port, *fresh);
+		if (err)
+			return err;
+		swap(group, *fresh);
 	}
 	sroce_attach_begin(a, qp, group);
 	return 0;
 }
 
+/*
+ * Whoever is at the limit of its memory may have to wait for some. Others need the
+ * mutex meanwhile, so everything is there before it is taken.
+ */
 int sroce_group_attach(struct sroce_qp *qp, const union ib_gid *mgid)
 {
-	int err;
+	struct sroce_attach *a = kzalloc_obj(*a, GFP_KERNEL_ACCOUNT);
+	struct sroce_group *group = sroce_group_alloc(mgid);
+	int err = -ENOMEM;
 
-	mutex_lock(&sroce_groups_mutex);
-	err = sroce_attach(qp, mgid);
-	mutex_unlock(&sroce_groups_mutex);
+	if (a && group) {
+		mutex_lock(&sroce_groups_mutex);
+		err = sroce_attach(qp, a, &group);
+		mutex_unlock(&sroce_groups_mutex);
+	}
+	if (err)
+		kfree(a);
+	kfree(group);
 	return err;
 }
 

@@ -44,7 +44,8 @@
  * @len: bytes in @bv
  * @inlined: the data is in the work request itself
  * @reserved: some of it was named with the reserved key, so that no region holds it
- * @on_demand: some of @mrs are on demand, their pages kept in place
+ * @on_demand: some of @mrs are on demand: we are a reader, which keeps their pages
+ *	in place
  * @miss: what was not there, after -EAGAIN; its region is held
  */
 struct sroce_gather {
@@ -149,11 +150,49 @@ int sroce_gather_key(struct sroce_gather *g, struct sroce_qp *qp, u32 key,
 		     int access, u64 va, u32 len);
 
 /**
+ * struct sroce_sgl - scatter/gather list of a work request
+ * @sge: private copy of its elements
+ * @n: their number
+ * @user: a process has written them, so that the reserved key is a key like others
+ * @pd: protection domain that their keys are of: that of the queue
+ */
+struct sroce_sgl {
+	const struct sroce_sge *sge;
+	u32 n;
+	bool user;
+	const struct ib_pd *pd;
+};
+
+/* The list of a send work request that was fetched */
+static inline struct sroce_sgl sroce_send_sgl(const struct sroce_qp *qp,
+					      const struct sroce_swqe *slot)
+{
+	return (struct sroce_sgl){
+		.sge = slot->sge,
+		.n = slot->wqe.num_sge,
+		.user = slot->user,
+		.pd = qp->pd,
+	};
+}
+
+/* The list of the receive work request that was taken */
+static inline struct sroce_sgl sroce_recv_sgl(const struct sroce_qp *qp)
+{
+	const struct sroce_responder *resp = &qp->resp;
+
+	return (struct sroce_sgl){
+		.sge = (const struct sroce_sge *)(resp->wqe + 1),
+		.n = resp->wqe->num_sge,
+		.user = resp->wqe_user,
+		.pd = qp->srq ? qp->srq->ibsrq.pd : qp->pd,
+	};
+}
+
+/**
  * sroce_gather_sges() - add a piece of a scatter/gather list
  * @g: buffer
  * @qp: whose keys
- * @sge: elements
- * @n: their number
+ * @l: list
  * @access: rights needed
  * @off: bytes of the list to skip
  * @len: bytes to add; the list has as many after @off
@@ -161,8 +200,7 @@ int sroce_gather_key(struct sroce_gather *g, struct sroce_qp *qp, u32 key,
  * Return: as sroce_gather_key().
  */
 int sroce_gather_sges(struct sroce_gather *g, struct sroce_qp *qp,
-		      const struct sroce_sge *sge, u32 n, int access, u32 off,
-		      u32 len);
+		      const struct sroce_sgl *l, int access, u32 off, u32 len);
 
 /* Whatever a key was found to be, may this QP use it? */
 static inline struct sroce_mr *sroce_rkey_check(const struct sroce_qp *qp,
@@ -230,13 +268,13 @@ int sroce_fault_gather(struct sroce_half *half, struct sroce_gather *g,
 int sroce_fault_enter(struct sroce_half *half, struct sroce_mr *mr, u64 va);
 void sroce_fault_leave(struct sroce_mr *mr);
 
-/* A QP is reset: nothing waits for what may be under way */
+/*
+ * A QP is reset or destroyed: it waits for no page any more, whoever has that.
+ * Context: @half's lock held; the caller holds the QP.
+ */
 void sroce_fault_reset(struct sroce_half *half);
 
 void sroce_fault_init(struct sroce_half *half);
-int sroce_faults_start(void);
-/* Waits for all that are under way */
-void sroce_faults_stop(void);
 
 static inline bool sroce_faulting(const struct sroce_half *half)
 {
@@ -277,6 +315,9 @@ struct sroce_parcel;
 struct sroce_parcel *sroce_inbox_next(struct sroce_half *half);
 struct sroce_train *sroce_parcel_train(struct sroce_parcel *p);
 struct sroce_path *sroce_parcel_path(struct sroce_parcel *p);
+/* Has the QP that @qp is connected to sent it? Of a datagram that is no question */
+bool sroce_parcel_from_peer(const struct sroce_qp *qp,
+			    const struct sroce_parcel *p);
 void sroce_parcel_free(struct sroce_parcel *p);
 
 /* Forget what waits for a half of a QP that is dead */
@@ -396,6 +437,12 @@ static inline bool sroce_swqe_has_response(const struct sroce_swqe *slot)
 	return slot->op >= SROCE_OP_READ && slot->op <= SROCE_OP_ATOMIC_WRITE;
 }
 
+/* PSNs of a READ from its packet @k to the end of the request that asks for that */
+static inline u32 sroce_chunk_rest(const struct sroce_swqe *slot, u32 k)
+{
+	return min(slot->chunk - k % slot->chunk, slot->npsn - k);
+}
+
 /* PSN after the last one of a work request that was sent */
 static inline u32 sroce_swqe_end(const struct sroce_swqe *slot)
 {
@@ -451,7 +498,10 @@ void sroce_requester_rewind(struct sroce_qp *qp);
 /* A response made progress: reload the retry counts and the timer */
 void sroce_requester_progress(struct sroce_qp *qp);
 
-/* Something is in flight: see that the timer runs */
+/*
+ * Something is in flight, or waits until the queues below have room: see that the
+ * timer runs
+ */
 void sroce_requester_arm(struct sroce_qp *qp);
 
 /* Stop sending for the time an RNR NAK asks for */
@@ -549,14 +599,21 @@ void sroce_responder_request(struct sroce_qp *qp, struct sroce_train *t);
 bool sroce_responder_run(struct sroce_half *half);
 
 /**
- * sroce_recv_take() - take the next receive work request into resp->wqe
+ * sroce_recv_take_for() - take the next receive work request into resp->wqe
  * @qp: QP
+ * @len: bytes of a message that must fit, or the work request stays where it is
  *
  * Context: responder lock held.
- * Return: 0, -ENOENT when there is none, -EINVAL when it is malformed (it is
- * taken then all the same).
+ * Return: 0, -ENOENT when there is none, -EMSGSIZE when it is too short, -EINVAL
+ * when it is malformed (it is taken then all the same).
  */
-int sroce_recv_take(struct sroce_qp *qp);
+int sroce_recv_take_for(struct sroce_qp *qp, u32 len);
+
+/* Likewise, however short it is */
+static inline int sroce_recv_take(struct sroce_qp *qp)
+{
+	return sroce_recv_take_for(qp, 0);
+}
 
 /* Complete the receive work request taken; @cqe has all but wr_id and qpn */
 void sroce_recv_complete(struct sroce_qp *qp, struct sroce_cqe *cqe,

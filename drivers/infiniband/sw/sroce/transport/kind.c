@@ -3,6 +3,8 @@
  * Types of QPs, a row for each. What the types have in common looks here for
  * what sets them apart.
  */
+#include <linux/nospec.h>
+
 #include "transport/internal.h"
 
 #define POST(x) BIT_ULL(SROCE_WR_##x)
@@ -54,5 +56,5 @@ static const struct sroce_qp_kind sroce_kinds[] = {
 
 const struct sroce_qp_kind *sroce_qp_kind(enum ib_qp_type type)
 {
-	return &sroce_kinds[type];
+	return &sroce_kinds[array_index_nospec(type, ARRAY_SIZE(sroce_kinds))];
 }

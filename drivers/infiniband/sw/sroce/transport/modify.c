@@ -4,6 +4,7 @@
  * (ib_modify_qp_is_ok()); here they take effect, under both locks.
  */
 #include <linux/log2.h>
+#include <linux/nospec.h>
 #include <linux/slab.h>
 
 #include "net/net.h"
@@ -16,10 +17,18 @@ struct sroce_modify {
 	struct sroce_rd_job *jobs;
 	u32 nres;
 	u32 njobs;
+	struct sroce_pinned pinned;
 };
 
+static int sroce_modify_pin(struct sroce_modify *m)
+{
+	return sroce_pin(&m->pinned, m->nres * sizeof(*m->res) +
+				     m->njobs * sizeof(*m->jobs));
+}
+
 static int sroce_modify_alloc(struct sroce_modify *m,
-			      const struct ib_qp_attr *attr, int mask)
+			      const struct ib_qp_attr *attr, int mask,
+			      bool user)
 {
 	if (!(mask & IB_QP_MAX_DEST_RD_ATOMIC))
 		return 0;
@@ -30,12 +39,15 @@ static int sroce_modify_alloc(struct sroce_modify *m,
 	 * indices of this circle run through all 32 bits.
 	 */
 	m->njobs = roundup_pow_of_two(2 * m->nres);
+	if (user && sroce_modify_pin(m))
+		return -ENOMEM;
 	m->res = kcalloc(m->nres, sizeof(*m->res), GFP_KERNEL_ACCOUNT);
 	m->jobs = kcalloc(m->njobs, sizeof(*m->jobs), GFP_KERNEL_ACCOUNT);
 	if (m->res && m->jobs)
 		return 0;
 	kfree(m->res);
 	kfree(m->jobs);
+	sroce_unpin(&m->pinned);
 	return -ENOMEM;
 }
 
@@ -44,6 +56,7 @@ static void sroce_modify_free(struct sroce_modify *m)
 	sroce_path_put(m->path);
 	kfree(m->res);
 	kfree(m->jobs);
+	sroce_unpin(&m->pinned);
 }
 
 static void sroce_swap_resources(struct sroce_responder *resp,
@@ -53,6 +66,7 @@ static void sroce_swap_resources(struct sroce_responder *resp,
 	swap(resp->jobs, m->jobs);
 	swap(resp->nres, m->nres);
 	swap(resp->njobs, m->njobs);
+	swap(resp->pinned, m->pinned);
 	resp->res_next = 0;
 	resp->job_head = 0;
 	resp->job_tail = 0;
@@ -64,13 +78,15 @@ static void sroce_set_rights(struct ib_qp_attr *to,
 	if (mask & IB_QP_ACCESS_FLAGS)
 		to->qp_access_flags = attr->qp_access_flags;
 	if (mask & IB_QP_PKEY_INDEX)
-		to->pkey_index = attr->pkey_index;
+		to->pkey_index = array_index_nospec(attr->pkey_index,
+						    SROCE_PKEYS);
 	if (mask & IB_QP_PORT)
 		to->port_num = attr->port_num;
 	if (mask & IB_QP_QKEY)
 		to->qkey = attr->qkey;
+	/* Read without a lock by whoever sends to it on this host */
 	if (mask & IB_QP_DEST_QPN)
-		to->dest_qp_num = attr->dest_qp_num & SROCE_QPN_MASK;
+		WRITE_ONCE(to->dest_qp_num, attr->dest_qp_num & SROCE_QPN_MASK);
 	if (mask & IB_QP_MAX_QP_RD_ATOMIC)
 		to->max_rd_atomic = attr->max_rd_atomic;
 	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
@@ -146,7 +162,6 @@ static void sroce_qp_reset(struct sroce_qp *qp, struct sroce_modify *m)
 	sroce_responder_reset(&qp->resp);
 	swap(qp->path, m->path);
 	memset(&qp->attr, 0, sizeof(qp->attr));
-	sroce_qp_forget_completions(qp);
 }
 
 static void sroce_enter_state(struct sroce_qp *qp, enum ib_qp_state to,
@@ -217,7 +232,7 @@ int sroce_qp_modify(struct sroce_qp *qp, const struct ib_qp_attr *attr,
 	struct sroce_modify m = { .path = path };
 	int err;
 
-	err = sroce_modify_alloc(&m, attr, mask);
+	err = sroce_modify_alloc(&m, attr, mask, qp->user);
 	if (err)
 		return err;
 
@@ -238,8 +253,10 @@ int sroce_qp_modify(struct sroce_qp *qp, const struct ib_qp_attr *attr,
 	sroce_modify_free(&m);
 	if (err)
 		return err;
-	if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_RESET)
+	if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_RESET) {
 		sroce_wait_lent(qp);
+		sroce_qp_forget_completions(qp);
+	}
 	/* Queues flush, go on, or notice that they have drained */
 	if (mask & IB_QP_STATE) {
 		sroce_half_run(&qp->req.half);

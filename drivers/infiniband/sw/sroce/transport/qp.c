@@ -99,10 +99,22 @@ static void sroce_half_init(struct sroce_half *half, struct sroce_qp *qp,
 	half->run = run;
 	half->qp = qp;
 	sroce_fault_init(half);
-	half->txq.limit = SROCE_TXQ_BYTES;
+	/* All of a host talk through one QP 1, to whoever: it waits for nobody */
+	half->txq.limit = qp->type == IB_QPT_GSI ? INT_MAX : SROCE_TXQ_BYTES;
 	half->txq.counters = qp->counters;
 	half->txq.hold = sroce_txq_hold;
 	half->txq.done = sroce_txq_done;
+}
+
+static int sroce_alloc_slots(struct sroce_qp *qp)
+{
+	struct sroce_requester *req = &qp->req;
+	size_t n = sroce_ring_entries(&req->ring);
+
+	if (qp->user && sroce_pin(&req->pinned, n * req->slot_size))
+		return -ENOMEM;
+	req->slots = kvcalloc(n, req->slot_size, GFP_KERNEL_ACCOUNT);
+	return req->slots ? 0 : -ENOMEM;
 }
 
 static int sroce_alloc_sq(struct sroce_qp *qp, struct ib_qp_cap *cap)
@@ -118,10 +130,9 @@ static int sroce_alloc_sq(struct sroce_qp *qp, struct ib_qp_cap *cap)
 		return err;
 	req->slot_size = sizeof(struct sroce_swqe) +
 			 cap->max_send_sge * sizeof(struct sroce_sge);
-	req->slots = kvcalloc(sroce_ring_entries(&req->ring), req->slot_size,
-			      GFP_KERNEL_ACCOUNT);
-	if (!req->slots)
-		return -ENOMEM;
+	err = sroce_alloc_slots(qp);
+	if (err)
+		return err;
 	qp->max_send_sge = cap->max_send_sge;
 	/* Where elements have room, inline data has it as well */
 	cap->max_inline_data = data;
@@ -168,9 +179,11 @@ static void sroce_qp_free_queues(struct sroce_qp *qp)
 {
 	sroce_ring_free_pair(&qp->req.ring, &qp->resp.ring);
 	kvfree(qp->req.slots);
+	sroce_unpin(&qp->req.pinned);
 	kfree(qp->resp.wqe);
 	kfree(qp->resp.res);
 	kfree(qp->resp.jobs);
+	sroce_unpin(&qp->resp.pinned);
 }
 
 static struct sroce_qp *sroce_qp_alloc(struct sroce_port *port,
@@ -190,7 +203,8 @@ static struct sroce_qp *sroce_qp_alloc(struct sroce_port *port,
 	qp->type = init->qp_type;
 	qp->kind = sroce_qp_kind(init->qp_type);
 	qp->owner = owner;
-	qp->user = owner;
+	/* Those of kernel users could have nothing to receive into */
+	qp->user = owner || qp->type == IB_QPT_XRC_TGT;
 	qp->sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
 	qp->state = IB_QPS_RESET;
 	spin_lock_init(&qp->state_lock);
@@ -257,7 +271,7 @@ void sroce_qp_count_in(struct sroce_qp *qp,
 
 /* --- ending ------------------------------------------------------------------------ */
 
-/* An XRC target has none; those of its shared queues are processes' */
+/* An XRC target has none */
 void sroce_qp_forget_completions(struct sroce_qp *qp)
 {
 	if (qp->scq && !qp->scq->user)
@@ -326,6 +340,8 @@ void sroce_qp_destroy(struct sroce_qp *qp)
 	qp->dead = true;
 	path = qp->path;
 	qp->path = NULL;
+	sroce_fault_reset(&qp->req.half);
+	sroce_fault_reset(&qp->resp.half);
 	spin_unlock(&qp->resp.half.lock);
 	spin_unlock_bh(&qp->req.half.lock);
 
@@ -354,7 +370,8 @@ void sroce_qp_event(struct sroce_qp *qp, enum ib_event_type type)
 		.element.qp = qp->ibqp,
 	};
 
-	if (qp->ibqp->event_handler)
+	if (qp->ibqp->event_handler &&
+	    sroce_events_async(&qp->events, qp->ibqp->uobject))
 		qp->ibqp->event_handler(&event, qp->ibqp->qp_context);
 }
 

@@ -15,12 +15,14 @@
 #include <linux/llist.h>
 #include <linux/refcount.h>
 #include <linux/spinlock.h>
-#include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/sroce-abi.h>
 
+#include "memory/odp.h"
+#include "memory/pinned.h"
 #include "memory/ring.h"
 #include "transport/cq.h"
+#include "transport/events.h"
 #include "transport/port.h"
 #include "transport/srq.h"
 #include "wire/train.h"
@@ -55,23 +57,23 @@ enum sroce_fault_state {
 
 /**
  * struct sroce_fault - pages being brought in for a half of a QP
- * @work: does it
+ * @want: which pages; in use while @state is SROCE_FAULT_RUNNING
  * @state: how far it is
  * @waiting: the half has something to do when it has ended: send the READ
  *	again whose response found no page, or ask the peer for its request
  * @met: the responder: a request has met it already
- * @miss: which pages
- * @key: of their region
- * @ahead: bytes from @miss.va on that will be wanted
+ * @write: they are to be written to
+ * @key: of their region; 0: nobody remembers
+ * @va: first byte
  */
 struct sroce_fault {
-	struct work_struct work;
+	struct sroce_want want;
 	u8 state;
 	bool waiting;
 	bool met;
-	struct sroce_miss miss;
+	bool write;
 	u32 key;
-	u32 ahead;
+	u64 va;
 };
 
 /**
@@ -105,6 +107,7 @@ struct sroce_qp_kind {
  *	is more to do
  * @txq: how much is in the stack
  * @starved: waits for @txq to fall
+ * @stalled: has waited in vain: what it sends meanwhile is lost
  * @qp: the QP
  * @fault: pages that it waits for
  */
@@ -119,6 +122,7 @@ struct sroce_half {
 	bool (*run)(struct sroce_half *half);
 	struct sroce_txq txq;
 	bool starved;
+	bool stalled;
 	struct sroce_qp *qp;
 	struct sroce_fault fault;
 };
@@ -151,6 +155,7 @@ enum sroce_swqe_state {
  * @chunk: READ: PSNs that one request asks for
  * @status: why it cannot be sent, an ib_wc_status; the QP fails when all
  *	earlier ones are complete
+ * @user: a process has written it
  * @inline_data: in the ring, of SROCE_SEND_INLINE
  * @wqe: validated copy of the header
  * @sge: copy of the elements, as many as the QP may have
@@ -159,6 +164,7 @@ struct sroce_swqe {
 	u8 state;
 	u8 op;
 	u8 status;
+	bool user;
 	u32 first_psn;
 	u32 npsn;
 	u32 length;
@@ -210,6 +216,7 @@ struct sroce_batch {
  * @posted: kernel posters' producer index
  * @slots: private copies, one for each ring entry
  * @slot_size: bytes of one
+ * @pinned: whose pinned memory @slots are
  * @fetched: ring index of the next work request to copy
  * @send: ring index of the work request to send from
  * @send_psn: PSN to send next, of the work request @send when that was begun
@@ -241,6 +248,7 @@ struct sroce_requester {
 	u32 posted;
 	void *slots;
 	u32 slot_size;
+	struct sroce_pinned pinned;
 	u32 fetched;
 	u32 send;
 	u32 send_psn;
@@ -363,6 +371,7 @@ struct sroce_ack_delay {
  *	is not complete before its region is no longer in use
  * @srqn: XRC: shared receive queue of the current message
  * @have_wqe: @wqe holds the receive work request of the current message
+ * @wqe_user: a process has written @wqe
  * @wqe: private copy, with room for max_recv_sge elements
  * @recv_len: bytes its elements have together
  * @recv_off: bytes of the current SEND placed so far
@@ -382,6 +391,7 @@ struct sroce_ack_delay {
  * @njobs: entries of @jobs, a power of two
  * @job_head: next to send
  * @job_tail: next to fill
+ * @pinned: whose pinned memory @res and @jobs are
  */
 struct sroce_responder {
 	struct sroce_half half;
@@ -397,6 +407,7 @@ struct sroce_responder {
 	bool comm_est;
 	bool last_wqe;
 	bool have_wqe;
+	bool wqe_user;
 	u32 epsn;
 	u32 msn;
 	u32 inv_wait;
@@ -417,6 +428,7 @@ struct sroce_responder {
 	u32 njobs;
 	u32 job_head;
 	u32 job_tail;
+	struct sroce_pinned pinned;
 };
 
 /**
@@ -431,7 +443,9 @@ struct sroce_responder {
  * @qpn: number
  * @type: IB_QPT_x
  * @kind: what that means
- * @user: a process posts to it
+ * @user: it is a process's, also where ib_core has made it (XRC target): its own
+ *	queues are, and it ends with the device. It does not say who has written a
+ *	receive work request, which may come from a queue of somebody else
  * @sig_all: every work request completes
  * @has_windows: it has tried to bind one, under the requester's lock
  * @dead: destroyed: written under both locks, nobody starts anything any more
@@ -449,6 +463,7 @@ struct sroce_responder {
  * @max_recv_sge: elements of a receive work request
  * @max_inline: inline bytes of a send work request
  * @owner: user context whose doorbell may ring it
+ * @events: that may wait to be read
  * @groups: multicast groups it is attached to (group.c)
  * @block_self: what it sends to them does not come back to it
  * @req: requester
@@ -481,6 +496,7 @@ struct sroce_qp {
 	u32 max_recv_sge;
 	u32 max_inline;
 	void *owner;
+	struct sroce_events events;
 	struct list_head groups;
 	bool block_self;
 	struct sroce_requester req;
@@ -567,7 +583,7 @@ int sroce_qp_modify(struct sroce_qp *qp, const struct ib_qp_attr *attr,
  * @mgid: address of the group; IPv4 is v4-mapped
  *
  * Context: process, may sleep.
- * Return: 0, -EEXIST when it does already, -ENOMEM, also for too many.
+ * Return: 0, -EEXIST when it does already, -ENOSPC for too many, -ENOMEM.
  */
 int sroce_group_attach(struct sroce_qp *qp, const union ib_gid *mgid);
 
@@ -619,21 +635,6 @@ int sroce_qp_post_recv(struct sroce_qp *qp, const struct ib_recv_wr *wr,
  * Context: process, no locks held.
  */
 void sroce_qp_doorbell(struct sroce_qp *qp);
-
-/**
- * sroce_ah_path() - path of an address handle
- * @port: device
- * @ahn: number, from a work request
- * @pd: protection domain of the QP
- *
- * Implemented in verbs/ah.c. Context: bottom halves off.
- * Return: the path, held, or NULL when there is none of this PD.
- */
-struct sroce_path *sroce_ah_path(struct sroce_port *port, u32 ahn,
-				 const struct ib_pd *pd);
-
-/* Run something that waits for memory on demand; done before the module ends */
-void sroce_faults_queue(struct work_struct *work);
 
 /* Module start and end */
 int sroce_transport_init(void);

@@ -156,6 +156,10 @@ void sroce_receive_parcel(struct sroce_qp *qp, struct sroce_parcel *p)
 	struct sroce_train *t = sroce_parcel_train(p);
 	struct sroce_rx_info info;
 
+	if (!sroce_parcel_from_peer(qp, p)) {
+		sroce_qp_count(qp, SROCE_CNT_RX_WRONG_PATH, t->npkts);
+		return;
+	}
 	/* The peer's destination is our source */
 	if (!sroce_accept(qp, t, &path->sgid, &path->dgid))
 		return;

@@ -6,6 +6,8 @@
  * sequence, rights of the QP, resources, length, key. Only then is anything
  * placed in memory or any state changed.
  */
+#include <linux/nospec.h>
+
 #include "compat.h"
 #include "memory/copy.h"
 #include "transport/internal.h"
@@ -25,39 +27,31 @@ bool sroce_takes_requests(const struct sroce_qp *qp)
 
 /* --- receive work requests -------------------------------------------------- */
 
-static u32 sroce_sge_total(const struct sroce_sge *sge, u32 n)
-{
-	u64 sum = 0;
-
-	while (n--)
-		sum += sge++->length;
-	return min_t(u64, sum, U32_MAX);
-}
-
-int sroce_recv_take(struct sroce_qp *qp)
+int sroce_recv_take_for(struct sroce_qp *qp, u32 len)
 {
 	struct sroce_responder *resp = &qp->resp;
+	int err;
 
 	if (qp->srq) {
-		if (!sroce_srq_take(qp->srq, resp->wqe))
-			return -ENOENT;
+		err = sroce_srq_take(qp->srq, resp->wqe, len);
+		resp->wqe_user = qp->srq->user;
 	} else {
-		if (!sroce_ring_pending(&resp->ring))
-			return -ENOENT;
-		memcpy(resp->wqe, sroce_ring_entry(&resp->ring,
-						   resp->ring.index),
-		       resp->ring.stride);
-		sroce_ring_consumed(&resp->ring, 1);
+		err = sroce_ring_take_recv(&resp->ring, resp->wqe,
+					   qp->max_recv_sge, len);
+		resp->wqe_user = qp->user;
 	}
+	if (err)
+		return err;
 	resp->have_wqe = true;
 	resp->recv_off = 0;
 	resp->recv_len = 0;
-	if (resp->wqe->num_sge > qp->max_recv_sge) {
+	if (resp->wqe->num_sge > qp->max_recv_sge || resp->wqe->reserved) {
 		resp->wqe->num_sge = 0;
 		return -EINVAL;
 	}
-	resp->recv_len = sroce_sge_total((struct sroce_sge *)(resp->wqe + 1),
-					 resp->wqe->num_sge);
+	resp->wqe->num_sge = array_index_nospec(resp->wqe->num_sge,
+						qp->max_recv_sge + 1);
+	resp->recv_len = sroce_recv_room(resp->wqe, qp->max_recv_sge);
 	return 0;
 }
 
@@ -237,10 +231,10 @@ int sroce_place_sges(struct sroce_qp *qp, struct sroce_train *t)
 	u32 len = t->bi.bi_size;
 	struct bvec_iter di = { .bi_size = len };
 	struct sroce_gather *g = sroce_gather_begin();
+	struct sroce_sgl l = sroce_recv_sgl(qp);
 	int err;
 
-	err = sroce_gather_sges(g, qp, (struct sroce_sge *)(resp->wqe + 1),
-				resp->wqe->num_sge, IB_ACCESS_LOCAL_WRITE,
+	err = sroce_gather_sges(g, qp, &l, IB_ACCESS_LOCAL_WRITE,
 				resp->recv_off, len);
 	if (err == -EAGAIN)
 		err = sroce_fault_gather(&resp->half, g,
@@ -640,14 +634,19 @@ static void sroce_flush_request(struct sroce_qp *qp, struct sroce_train *t)
 
 /* --- duplicates and gaps ------------------------------------------------------------ */
 
+/*
+ * From the newest back: of PSNs that have come round since, an older one tells of
+ * another time.
+ */
 static struct sroce_rd_res *sroce_find_res(struct sroce_responder *resp,
 					   u32 psn)
 {
 	struct sroce_rd_res *res;
 	u32 i;
 
-	for (i = 0; i < resp->nres; i++) {
-		res = &resp->res[i];
+	for (i = 1; i <= resp->nres; i++) {
+		res = &resp->res[(resp->res_next + resp->nres - i) %
+				 resp->nres];
 		if (res->op != SROCE_OP_NONE &&
 		    ((psn - res->psn) & SROCE_PSN_MASK) < res->npsn)
 			return res;

@@ -164,8 +164,9 @@ static void sroce_read_answered(struct sroce_requester *req,
 static int sroce_gather_sink(struct sroce_gather *g, struct sroce_qp *qp,
 			     struct sroce_swqe *slot, u32 off, u32 len)
 {
-	return sroce_gather_sges(g, qp, slot->sge, slot->wqe.num_sge,
-				 IB_ACCESS_LOCAL_WRITE, off, len);
+	struct sroce_sgl l = sroce_send_sgl(qp, slot);
+
+	return sroce_gather_sges(g, qp, &l, IB_ACCESS_LOCAL_WRITE, off, len);
 }
 
 /*
@@ -196,7 +197,11 @@ static int sroce_got_read(struct sroce_qp *qp, struct sroce_swqe *slot,
 	struct sroce_gather *g;
 	int err;
 
-	if (t->npkts > slot->npsn - k ||
+	/*
+	 * A response answers one request. What goes on behind its end would count
+	 * as the answer to the next one, or to one that was never sent.
+	 */
+	if (t->npkts > sroce_chunk_rest(slot, k) ||
 	    len != min(slot->length - k * qp->mtu, t->npkts * qp->mtu))
 		return IB_WC_BAD_RESP_ERR;
 	if (!len)

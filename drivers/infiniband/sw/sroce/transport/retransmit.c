@@ -27,6 +27,12 @@ static const u32 sroce_rnr_usec[32] = {
 /* Delays below this grow while a peer stays not ready */
 #define SROCE_RNR_GROWN_NS NSEC_PER_MSEC
 
+/*
+ * How long a type of QP without ACKs waits for a queue below that lets go of nothing,
+ * before its packets are lost as in any queue that is full
+ */
+#define SROCE_STALL_NS NSEC_PER_SEC
+
 /* Local ACK timeout in ns: 4.096 us * 2^t, 0 for none (IBA 9.7.6.1.3) */
 static u64 sroce_timeout_ns(const struct sroce_qp *qp)
 {
@@ -58,6 +64,8 @@ static u64 sroce_next_timeout_ns(const struct sroce_qp *qp)
 {
 	u8 used = qp->attr.retry_cnt - min(qp->req.retries, qp->attr.retry_cnt);
 
+	if (!qp->kind->acked)
+		return SROCE_STALL_NS;
 	return sroce_timeout_ns(qp) << min_t(u8, used, 2);
 }
 
@@ -168,7 +176,10 @@ void sroce_requester_rnr_wait(struct sroce_qp *qp, u8 code)
 	sroce_timer_start(req, req->deadline);
 }
 
-/* The deadline has passed */
+/*
+ * The deadline has passed. Packets that hang in a queue of this host are as lost
+ * as those that no ACK comes for.
+ */
 static void sroce_timed_out(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
@@ -176,7 +187,9 @@ static void sroce_timed_out(struct sroce_qp *qp)
 	req->deadline = 0;
 	if (req->rnr_wait)
 		req->rnr_wait = false;
-	else if (sroce_in_flight(req))
+	else if (!qp->kind->acked)
+		req->half.stalled = req->half.starved;
+	else if (sroce_in_flight(req) || req->half.starved)
 		sroce_requester_restart(qp, SROCE_CNT_LOCAL_ACK_TIMEOUT_ERR);
 	sroce_half_queue(&req->half);
 }

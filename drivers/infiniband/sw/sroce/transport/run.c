@@ -190,7 +190,8 @@ static void sroce_cq_dequeued(struct sroce_cq *cq)
 
 	cq->notify_queued = false;
 	sroce_unlock(&cq->lock, cq->user, irq);
-	if (cq->ibcq.comp_handler)
+	if (cq->ibcq.comp_handler &&
+	    sroce_events_of_cq(&cq->events, &cq->ibcq))
 		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 	if (refcount_dec_and_test(&cq->users))
 		complete(&cq->idle);
@@ -284,11 +285,7 @@ struct sroce_gather *sroce_gather_begin(void)
 
 static void sroce_gather_end_on_demand(struct sroce_gather *g)
 {
-	unsigned int i;
-
-	for (i = 0; i < g->nmrs; i++)
-		if (g->mrs[i]->kind == SROCE_MR_ON_DEMAND)
-			sroce_odp_end(g->mrs[i]);
+	sroce_odp_leave();
 	if (g->miss.mr)
 		sroce_mr_put(g->miss.mr);
 	g->miss.mr = NULL;
@@ -309,8 +306,10 @@ static int sroce_gather_begin_on_demand(struct sroce_gather *g,
 {
 	bool write = access & (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
 
+	if (!g->on_demand)
+		sroce_odp_enter();
 	g->on_demand = true;
-	if (!sroce_odp_begin(mr, va, len, write))
+	if (sroce_odp_present(mr, va, len, write))
 		return 0;
 	g->miss = (struct sroce_miss){
 		.mr = mr,
@@ -321,15 +320,12 @@ static int sroce_gather_begin_on_demand(struct sroce_gather *g,
 	return -EAGAIN;
 }
 
-int sroce_gather_key(struct sroce_gather *g, struct sroce_qp *qp, u32 key,
-		     int access, u64 va, u32 len)
+/* Add a range of a region that was found by its key, and is held for us */
+static int sroce_gather_mr(struct sroce_gather *g, struct sroce_mr *mr,
+			   int access, u64 va, u32 len)
 {
-	struct sroce_mr *mr;
 	u32 done;
 
-	if (g->nmrs == ARRAY_SIZE(g->mrs))
-		return -ENOSPC;
-	mr = sroce_rkey_get(qp, key, access, va, len);
 	if (IS_ERR(mr))
 		return PTR_ERR(mr);
 	if (unlikely(mr->kind == SROCE_MR_ON_DEMAND) &&
@@ -340,6 +336,15 @@ int sroce_gather_key(struct sroce_gather *g, struct sroce_qp *qp, u32 key,
 				 ARRAY_SIZE(g->bv) - g->nbv, &done);
 	g->len += done;
 	return done == len ? 0 : -ENOSPC;
+}
+
+int sroce_gather_key(struct sroce_gather *g, struct sroce_qp *qp, u32 key,
+		     int access, u64 va, u32 len)
+{
+	if (g->nmrs == ARRAY_SIZE(g->mrs))
+		return -ENOSPC;
+	return sroce_gather_mr(g, sroce_rkey_get(qp, key, access, va, len),
+			       access, va, len);
 }
 
 static int sroce_gather_kernel(struct sroce_gather *g, u64 va, u32 len)
@@ -353,19 +358,30 @@ static int sroce_gather_kernel(struct sroce_gather *g, u64 va, u32 len)
 	return done == len ? 0 : -ENOSPC;
 }
 
-/* The reserved key needs no look-up; to a process it is a number like others */
+/*
+ * The reserved key needs no look-up: all memory that the kernel has. It is one
+ * only where the kernel itself has written it; whose QP carries it out does not
+ * matter.
+ */
 static int sroce_gather_sge(struct sroce_gather *g, struct sroce_qp *qp,
-			    u32 lkey, int access, u64 va, u32 len)
+			    const struct sroce_sgl *l, u32 lkey, int access,
+			    u64 va, u32 len)
 {
-	if (lkey == SROCE_LOCAL_DMA_LKEY && !qp->user)
+	struct sroce_mr *mr;
+
+	if (lkey == SROCE_LOCAL_DMA_LKEY && !l->user)
 		return sroce_gather_kernel(g, va, len);
-	return sroce_gather_key(g, qp, lkey, access, va, len);
+	if (g->nmrs == ARRAY_SIZE(g->mrs))
+		return -ENOSPC;
+	mr = sroce_mr_get(&qp->port->mrs, lkey, l->pd, access, va, len);
+	return sroce_gather_mr(g, sroce_rkey_check(qp, mr), access, va, len);
 }
 
 int sroce_gather_sges(struct sroce_gather *g, struct sroce_qp *qp,
-		      const struct sroce_sge *sge, u32 n, int access, u32 off,
-		      u32 len)
+		      const struct sroce_sgl *l, int access, u32 off, u32 len)
 {
+	const struct sroce_sge *sge = l->sge;
+	u32 n = l->n;
 	u32 part;
 	int err;
 
@@ -375,7 +391,7 @@ int sroce_gather_sges(struct sroce_gather *g, struct sroce_qp *qp,
 			continue;
 		}
 		part = min(sge->length - off, len);
-		err = sroce_gather_sge(g, qp, sge->lkey, access,
+		err = sroce_gather_sge(g, qp, l, sge->lkey, access,
 				       sge->addr + off, part);
 		if (err)
 			return err;
@@ -411,16 +427,7 @@ int __init sroce_transport_init(void)
 		return err;
 	err = sroce_qps_start();
 	if (err)
-		goto err_numbers;
-	err = sroce_faults_start();
-	if (err)
-		goto err_qps;
-	return 0;
-
-err_qps:
-	sroce_qps_stop();
-err_numbers:
-	sroce_numbers_stop();
+		sroce_numbers_stop();
 	return err;
 }
 
@@ -431,7 +438,7 @@ void sroce_transport_exit(void)
 	/* A fault that has ended may start a tasklet, but not the reverse: no
 	 * QP is left that could want something
 	 */
-	sroce_faults_stop();
+	sroce_pagers_stop();
 	for_each_possible_cpu(cpu)
 		while (test_bit(0, &per_cpu_ptr(&sroce_runqs, cpu)->called))
 			usleep_range(1000, 2000);

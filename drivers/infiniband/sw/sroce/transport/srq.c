@@ -66,30 +66,39 @@ void sroce_srq_limit_event(struct sroce_srq *srq)
 		.element.srq = &srq->ibsrq,
 	};
 
-	if (srq->ibsrq.event_handler)
+	if (srq->ibsrq.event_handler &&
+	    sroce_events_async(&srq->events, srq->ibsrq.uobject))
 		srq->ibsrq.event_handler(&event, srq->ibsrq.srq_context);
 }
 
-bool sroce_srq_take(struct sroce_srq *srq, struct sroce_recv_wqe *wqe)
+int sroce_ring_take_recv(struct sroce_ring *ring, struct sroce_recv_wqe *wqe,
+			 u32 max_sge, u32 len)
+{
+	if (!sroce_ring_pending(ring))
+		return -ENOENT;
+	memcpy(wqe, sroce_ring_entry(ring, ring->index), ring->stride);
+	if (len && sroce_recv_room(wqe, max_sge) < len)
+		return -EMSGSIZE;
+	sroce_ring_consumed(ring, 1);
+	return 0;
+}
+
+int sroce_srq_take(struct sroce_srq *srq, struct sroce_recv_wqe *wqe, u32 len)
 {
 	bool limit = false;
 	unsigned long irq;
-	u32 pending;
+	int err;
 
 	irq = sroce_lock(&srq->lock, srq->user);
-	pending = sroce_ring_pending(&srq->ring);
-	if (pending) {
-		memcpy(wqe, sroce_ring_entry(&srq->ring, srq->ring.index),
-		       srq->ring.stride);
-		sroce_ring_consumed(&srq->ring, 1);
-		limit = pending - 1 < srq->limit;
-		if (limit)
-			srq->limit = 0;
+	err = sroce_ring_take_recv(&srq->ring, wqe, srq->max_sge, len);
+	if (!err && sroce_ring_pending(&srq->ring) < srq->limit) {
+		srq->limit = 0;
+		limit = true;
 	}
 	sroce_unlock(&srq->lock, srq->user, irq);
 	if (limit)
 		sroce_srq_limit_event(srq);
-	return pending;
+	return err;
 }
 
 int sroce_rq_write(struct sroce_ring *ring, u32 index, u32 max_sge,
@@ -103,6 +112,7 @@ int sroce_rq_write(struct sroce_ring *ring, u32 index, u32 max_sge,
 		return -EINVAL;
 	wqe->wr_id = wr->wr_id;
 	wqe->num_sge = wr->num_sge;
+	wqe->reserved = 0;
 	for (i = 0; i < wr->num_sge; i++)
 		sge[i] = (struct sroce_sge){
 			.addr = wr->sg_list[i].addr,

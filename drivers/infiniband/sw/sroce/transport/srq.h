@@ -7,11 +7,13 @@
 #define SROCE_TRANSPORT_SRQ_H
 
 #include <linux/completion.h>
+#include <linux/nospec.h>
 #include <linux/refcount.h>
 #include <linux/spinlock.h>
 #include <rdma/ib_verbs.h>
 
 #include "memory/ring.h"
+#include "transport/events.h"
 
 struct sroce_cq;
 struct sroce_port;
@@ -26,6 +28,7 @@ struct sroce_port;
  * @limit: raise IB_EVENT_SRQ_LIMIT_REACHED when fewer are left; 0: not armed
  * @user: a process owns the producer index
  * @prod: kernel producer's index, when not @user
+ * @events: that may wait to be read
  * @xrcd: XRC: its domain; NULL for other queues
  * @cq: XRC: where its work requests complete
  * @srqn: XRC: number by which requests name it
@@ -41,6 +44,7 @@ struct sroce_srq {
 	u32 limit;
 	bool user;
 	u32 prod;
+	struct sroce_events events;
 	const struct ib_xrcd *xrcd;
 	struct sroce_cq *cq;
 	u32 srqn;
@@ -54,17 +58,52 @@ static inline struct sroce_srq *to_sroce_srq(struct ib_srq *ibsrq)
 }
 
 /**
+ * sroce_recv_room() - bytes that the elements of a receive work request have
+ * @wqe: private copy
+ * @max_sge: elements that its queue was made for
+ *
+ * Return: bytes, at most U32_MAX; that, too, when it has more elements than it may,
+ * which is for whoever takes it to find.
+ */
+static inline u32 sroce_recv_room(const struct sroce_recv_wqe *wqe, u32 max_sge)
+{
+	const struct sroce_sge *sge = (const struct sroce_sge *)(wqe + 1);
+	u32 n = wqe->num_sge;
+	u64 sum = 0;
+
+	if (n > max_sge)
+		return U32_MAX;
+	n = array_index_nospec(n, max_sge + 1);
+	while (n--)
+		sum += sge++->length;
+	return min_t(u64, sum, U32_MAX);
+}
+
+/**
+ * sroce_ring_take_recv() - take one work request from a ring
+ * @ring: receive queue, or ring of a shared one whose lock is held
+ * @wqe: filled in with the header and as many elements as @ring's stride has room for
+ * @max_sge: elements that the queue was made for
+ * @len: bytes that it must have room for, or it stays where it is
+ *
+ * Return: 0, -ENOENT when there was none, or -EMSGSIZE when it is too short.
+ */
+int sroce_ring_take_recv(struct sroce_ring *ring, struct sroce_recv_wqe *wqe,
+			 u32 max_sge, u32 len);
+
+/**
  * sroce_srq_take() - take one work request
  * @srq: queue
  * @wqe: filled in with the header and as many elements as the ring's stride has room for
+ * @len: bytes that it must have room for, or it stays where it is
  *
  * Raises the limit event when it is due. The elements are a private copy, but
  * num_sge is unchecked.
  *
  * Context: bottom halves off.
- * Return: true when there was one.
+ * Return: 0, -ENOENT when there was none, or -EMSGSIZE when it is too short.
  */
-bool sroce_srq_take(struct sroce_srq *srq, struct sroce_recv_wqe *wqe);
+int sroce_srq_take(struct sroce_srq *srq, struct sroce_recv_wqe *wqe, u32 len);
 
 /**
  * sroce_srq_publish() - let packets find an XRC queue by its number

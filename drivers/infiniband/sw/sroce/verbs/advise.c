@@ -1,28 +1,50 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Advice on memory on demand: bring pages in before they are asked for.
+ * Advice on memory on demand: bring pages in before they are asked for. It goes a
+ * piece at a time, by the process's own pager, and holds no region meanwhile: who
+ * deregisters one waits for nobody's pages.
  */
+#include <linux/completion.h>
 #include <linux/mm.h>
+#include <linux/refcount.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 
 #include "memory/mr.h"
 #include "memory/odp.h"
 #include "verbs/verbs.h"
 
+/* Bytes of one piece: other faults of the process take their turn in between */
+#define SROCE_PREFETCH_STEP SZ_256K
+
+/*
+ * Who waits for the end gives up when a piece takes longer. As long as it is in here
+ * the device cannot go, and it may be waiting for a page that never comes.
+ */
+#define SROCE_PREFETCH_PATIENCE (5 * HZ)
+
 /**
  * struct sroce_prefetch - ranges to bring in
- * @work: does it, when nobody waits
- * @how: what to do
+ * @want: piece under way
+ * @refs: one for the pieces, one for who waits for the last
+ * @done: the last one has ended
+ * @err: of the first that failed, after which none begins
+ * @steps: pieces that have ended
+ * @i: range of the next piece
  * @n: entries of @range
- * @range: each with its region, held
+ * @range: what is left of each: pages of a region, held; first byte; bytes
  */
 struct sroce_prefetch {
-	struct work_struct work;
-	enum sroce_odp_fault how;
+	struct sroce_want want;
+	refcount_t refs;
+	struct completion done;
+	int err;
+	unsigned int steps;
+	u32 i;
 	u32 n;
 	struct {
-		struct sroce_mr *mr;
-		u64 va;
+		struct sroce_odp *odp;
+		u64 at;
 		u32 len;
 	} range[];
 };
@@ -64,11 +86,58 @@ static struct sroce_mr *sroce_prefetch_get(struct ib_pd *ibpd,
 	return ERR_PTR(err);
 }
 
-static void sroce_prefetch_free(struct sroce_prefetch *p)
+static void sroce_prefetch_put(struct sroce_prefetch *p)
 {
+	if (!refcount_dec_and_test(&p->refs))
+		return;
 	while (p->n)
-		sroce_mr_put(p->range[--p->n].mr);
+		sroce_odp_put(p->range[--p->n].odp);
 	kvfree(p);
+}
+
+/* Begin the next piece. Return: 0, -ENODATA after the last one, or -ESHUTDOWN. */
+static int sroce_prefetch_step(struct sroce_prefetch *p)
+{
+	while (p->i < p->n && !p->range[p->i].len)
+		p->i++;
+	if (p->i == p->n)
+		return -ENODATA;
+	p->want.odp = p->range[p->i].odp;
+	p->want.at = p->range[p->i].at;
+	p->want.len = min_t(u32, p->range[p->i].len, SROCE_PREFETCH_STEP);
+	p->range[p->i].at += p->want.len;
+	p->range[p->i].len -= p->want.len;
+	return sroce_want_submit(&p->want);
+}
+
+static void sroce_prefetch_done(struct sroce_want *want, int err)
+{
+	struct sroce_prefetch *p = container_of(want, struct sroce_prefetch,
+						want);
+
+	WRITE_ONCE(p->steps, p->steps + 1);
+	if (!err)
+		err = sroce_prefetch_step(p);
+	if (!err)
+		return;
+	p->err = err == -ENODATA ? 0 : err;
+	complete(&p->done);
+	sroce_prefetch_put(p);
+}
+
+static struct sroce_prefetch *sroce_prefetch_alloc(u32 n,
+						   enum sroce_odp_fault how)
+{
+	struct sroce_prefetch *p = kvzalloc(struct_size(p, range, n),
+					    GFP_KERNEL_ACCOUNT);
+
+	if (!p)
+		return NULL;
+	refcount_set(&p->refs, 1);
+	init_completion(&p->done);
+	p->want.done = sroce_prefetch_done;
+	p->want.how = how;
+	return p;
 }
 
 static struct sroce_prefetch *sroce_prefetch_make(struct ib_pd *ibpd,
@@ -76,41 +145,54 @@ static struct sroce_prefetch *sroce_prefetch_make(struct ib_pd *ibpd,
 						  u32 n,
 						  enum sroce_odp_fault how)
 {
-	struct sroce_prefetch *p = kvzalloc(struct_size(p, range, n),
-					    GFP_KERNEL_ACCOUNT);
+	struct sroce_prefetch *p = sroce_prefetch_alloc(n, how);
 	struct sroce_mr *mr;
 
 	if (!p)
 		return ERR_PTR(-ENOMEM);
-	p->how = how;
 	for (; p->n < n; p->n++, sge++) {
 		mr = sroce_prefetch_get(ibpd, sge, how);
 		if (IS_ERR(mr)) {
-			sroce_prefetch_free(p);
+			sroce_prefetch_put(p);
 			return ERR_CAST(mr);
 		}
-		p->range[p->n].mr = mr;
-		p->range[p->n].va = sge->addr;
+		sroce_odp_hold(mr->odp);
+		p->range[p->n].odp = mr->odp;
+		p->range[p->n].at = mr->offset + (sge->addr - mr->iova);
 		p->range[p->n].len = sge->length;
+		sroce_mr_put(mr);
 	}
 	return p;
 }
 
-static int sroce_prefetch_run(struct sroce_prefetch *p)
+static int sroce_prefetch_wait(struct sroce_prefetch *p)
 {
-	int err = 0;
-	u32 i;
+	unsigned int steps;
+	long left;
 
-	for (i = 0; i < p->n && !err; i++)
-		err = sroce_odp_fault(p->range[i].mr, p->range[i].va,
-				      p->range[i].len, p->how);
-	sroce_prefetch_free(p);
-	return err;
+	do {
+		steps = READ_ONCE(p->steps);
+		left = wait_for_completion_killable_timeout(&p->done,
+							    SROCE_PREFETCH_PATIENCE);
+	} while (!left && steps != READ_ONCE(p->steps));
+	if (left > 0)
+		return p->err;
+	return left ?: -ETIMEDOUT;
 }
 
-static void sroce_prefetch_work(struct work_struct *work)
+static int sroce_prefetch_run(struct sroce_prefetch *p, bool wait)
 {
-	sroce_prefetch_run(container_of(work, struct sroce_prefetch, work));
+	int err;
+
+	/* For the pieces */
+	refcount_inc(&p->refs);
+	err = sroce_prefetch_step(p);
+	if (err)
+		sroce_prefetch_put(p);
+	else if (wait)
+		err = sroce_prefetch_wait(p);
+	sroce_prefetch_put(p);
+	return err == -ENODATA ? 0 : err;
 }
 
 static int sroce_advice(enum ib_uverbs_advise_mr_advice advice)
@@ -139,9 +221,5 @@ int sroce_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice,
 	p = sroce_prefetch_make(ibpd, sg_list, num_sge, how);
 	if (IS_ERR(p))
 		return PTR_ERR(p);
-	if (flags & IB_UVERBS_ADVISE_MR_FLAG_FLUSH)
-		return sroce_prefetch_run(p);
-	INIT_WORK(&p->work, sroce_prefetch_work);
-	sroce_faults_queue(&p->work);
-	return 0;
+	return sroce_prefetch_run(p, flags & IB_UVERBS_ADVISE_MR_FLAG_FLUSH);
 }

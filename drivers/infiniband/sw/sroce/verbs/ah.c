@@ -15,6 +15,7 @@
 
 #include "net/net.h"
 #include "verbs/limits.h"
+#include "verbs/quota.h"
 #include "verbs/verbs.h"
 
 /**
@@ -33,7 +34,8 @@ struct sroce_ah_entry {
 
 void sroce_ah_table_init(struct sroce_device *dev)
 {
-	xa_init_flags(&dev->ahs, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_IRQ);
+	xa_init_flags(&dev->ahs, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_IRQ |
+		      XA_FLAGS_ACCOUNT);
 }
 
 void sroce_ah_table_destroy(struct sroce_device *dev)
@@ -64,24 +66,39 @@ int sroce_check_ah_attr(struct ib_device *ibdev,
 	return 0;
 }
 
-struct sroce_path *sroce_make_path(struct sroce_device *dev,
-				   const struct rdma_ah_attr *attr, u32 lqpn,
-				   u32 rqpn)
+static int sroce_set_path(struct sroce_path *path, struct sroce_device *dev,
+			  const struct rdma_ah_attr *attr, u32 lqpn, u32 rqpn)
 {
-	struct sroce_path *path;
 	struct net_device *ndev;
+	int err;
 
 	rcu_read_lock();
 	ndev = rdma_read_gid_attr_ndev_rcu(attr->grh.sgid_attr);
 	/* the GID has just gone: through another netdev nothing may leave */
-	path = IS_ERR(ndev) ? ERR_CAST(ndev) :
-	       sroce_path_create(&dev->port, ndev, attr, lqpn, rqpn);
+	err = IS_ERR(ndev) ? PTR_ERR(ndev) :
+	      sroce_path_set(path, &dev->port, ndev, attr, lqpn, rqpn);
 	rcu_read_unlock();
-	if (path == ERR_PTR(-EOPNOTSUPP))
+	return err;
+}
+
+struct sroce_path *sroce_make_path(struct sroce_device *dev,
+				   const struct rdma_ah_attr *attr, u32 lqpn,
+				   u32 rqpn, gfp_t gfp)
+{
+	struct sroce_path *path = sroce_path_alloc(gfp);
+	int err;
+
+	if (!path)
+		return ERR_PTR(-ENOMEM);
+	err = sroce_set_path(path, dev, attr, lqpn, rqpn);
+	if (!err)
+		return path;
+	if (err == -EOPNOTSUPP)
 		ibdev_dbg(&dev->ibdev,
 			  "GID %u is of another network namespace\n",
 			  attr->grh.sgid_attr->index);
-	return path;
+	sroce_path_put(path);
+	return ERR_PTR(err);
 }
 
 static struct sroce_ah_entry *sroce_ah_entry_new(struct sroce_device *dev,
@@ -94,7 +111,7 @@ static struct sroce_ah_entry *sroce_ah_entry_new(struct sroce_device *dev,
 
 	if (!e)
 		return ERR_PTR(-ENOMEM);
-	path = sroce_make_path(dev, attr, 0, 0);
+	path = sroce_make_path(dev, attr, 0, 0, gfp);
 	if (IS_ERR(path)) {
 		kfree(e);
 		return ERR_CAST(path);
@@ -121,7 +138,7 @@ static int sroce_ah_insert(struct sroce_device *dev, struct sroce_ah_entry *e,
 	xa_lock_irqsave(&dev->ahs, flags);
 	err = __xa_alloc(&dev->ahs, &e->ahn, e, XA_LIMIT(1, SROCE_MAX_AH), gfp);
 	xa_unlock_irqrestore(&dev->ahs, flags);
-	return err == -EBUSY ? -ENOMEM : err;
+	return err == -EBUSY ? -ENOSPC : err;
 }
 
 static void sroce_ah_erase(struct sroce_device *dev, u32 ahn)
@@ -147,22 +164,16 @@ static int sroce_ah_respond(struct sroce_ah *ah, struct ib_udata *udata)
 	return udata ? ib_respond_udata(udata, resp) : 0;
 }
 
-int sroce_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
-		    struct ib_udata *udata)
+static int sroce_ah_make(struct sroce_ah *ah, struct rdma_ah_init_attr *init,
+			 struct ib_udata *udata)
 {
 	gfp_t gfp = init->flags & RDMA_CREATE_AH_SLEEPABLE ?
 		    GFP_KERNEL_ACCOUNT : GFP_ATOMIC;
-	struct sroce_device *dev = to_sroce_device(ibah->device);
-	struct sroce_ah *ah = to_sroce_ah(ibah);
+	struct sroce_device *dev = to_sroce_device(ah->ibah.device);
 	struct sroce_ah_entry *e;
 	int err;
 
-	err = ib_is_udata_in_empty(udata);
-	if (!err)
-		err = sroce_check_ah_attr(ibah->device, init->ah_attr);
-	if (err)
-		return err;
-	e = sroce_ah_entry_new(dev, ibah->pd, init->ah_attr, gfp);
+	e = sroce_ah_entry_new(dev, ah->ibah.pd, init->ah_attr, gfp);
 	if (IS_ERR(e))
 		return PTR_ERR(e);
 	err = sroce_ah_insert(dev, e, gfp);
@@ -179,6 +190,25 @@ err_erase:
 	sroce_ah_erase(dev, e->ahn);
 err_entry:
 	sroce_ah_entry_drop(e);
+	return err;
+}
+
+int sroce_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
+		    struct ib_udata *udata)
+{
+	struct sroce_device *dev = to_sroce_device(ibah->device);
+	int err;
+
+	err = ib_is_udata_in_empty(udata);
+	if (!err)
+		err = sroce_check_ah_attr(ibah->device, init->ah_attr);
+	if (!err)
+		err = sroce_quota_take(dev, SROCE_OBJECT_AH, udata);
+	if (err)
+		return err;
+	err = sroce_ah_make(to_sroce_ah(ibah), init, udata);
+	if (err)
+		sroce_quota_give(dev, SROCE_OBJECT_AH);
 	return err;
 }
 
@@ -221,6 +251,7 @@ int sroce_destroy_ah(struct ib_ah *ibah, u32 flags)
 
 	sroce_ah_erase(to_sroce_device(ibah->device), e->ahn);
 	sroce_ah_entry_drop(e);
+	sroce_quota_give(to_sroce_device(ibah->device), SROCE_OBJECT_AH);
 	return 0;
 }
 

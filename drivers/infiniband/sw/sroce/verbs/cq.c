@@ -3,11 +3,12 @@
  * Completion queues: what ib_core calls. How they are filled is in
  * transport/cq.c.
  */
-#include <linux/log2.h>
 #include <linux/mutex.h>
+#include <linux/nospec.h>
 
 #include "verbs/limits.h"
 #include "verbs/mmap.h"
+#include "verbs/quota.h"
 #include "verbs/verbs.h"
 
 #define SROCE_CQ_FLAGS							\
@@ -63,18 +64,14 @@ static int sroce_user_cq_map(struct sroce_cq_obj *obj,
 	return err;
 }
 
-int sroce_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
-		    struct uverbs_attr_bundle *attrs)
+static int sroce_cq_make(struct sroce_cq_obj *obj,
+			 const struct ib_cq_init_attr *attr,
+			 struct ib_udata *udata)
 {
-	struct ib_udata *udata = attrs ? &attrs->driver_udata : NULL;
-	struct sroce_device *dev = to_sroce_device(ibcq->device);
-	struct sroce_cq_obj *obj = to_sroce_cq_obj(ibcq);
 	struct sroce_cq *cq = &obj->cq;
+	struct ib_cq *ibcq = &cq->ibcq;
 	int err;
 
-	err = sroce_check_cq_attr(ibcq->device, attr);
-	if (err)
-		return err;
 	mutex_init(&obj->lock);
 	cq->user = udata;
 	cq->timestamp = attr->flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
@@ -83,13 +80,16 @@ int sroce_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	 * In the kernel, queues are spread over the vectors without being asked,
 	 * and interrupting another CPU costs more than it brings
 	 */
-	cq->vector = udata ? attr->comp_vector : 0;
+	cq->vector = udata ? array_index_nospec(attr->comp_vector,
+						ibcq->device->num_comp_vectors) :
+			     0;
 	if (udata) {
 		err = sroce_user_cq_flags(cq, udata);
 		if (err)
 			return err;
 	}
-	err = sroce_cq_init(cq, &dev->port, attr->cqe);
+	err = sroce_cq_init(cq, &to_sroce_device(ibcq->device)->port,
+			    attr->cqe);
 	if (err)
 		return err;
 	ibcq->cqe = sroce_ring_entries(&cq->ring);
@@ -101,44 +101,71 @@ int sroce_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	return err;
 }
 
-/*
- * The answer is copied out before the queue is touched: once it has moved, the
- * process must know where to, so nothing may fail after that. The offset leads
- * nowhere until the new ring is in place.
- */
-static int sroce_cq_move(struct sroce_cq_obj *obj, u32 entries,
-			 struct sroce_mmap *map)
+int sroce_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		    struct uverbs_attr_bundle *attrs)
 {
-	struct sroce_ring old = {};
+	struct ib_udata *udata = attrs ? &attrs->driver_udata : NULL;
+	struct sroce_device *dev = to_sroce_device(ibcq->device);
 	int err;
 
-	err = sroce_cq_resize(&obj->cq, entries, &old);
+	err = sroce_check_cq_attr(ibcq->device, attr);
+	if (!err)
+		err = sroce_quota_take(dev, SROCE_OBJECT_CQ, udata);
 	if (err)
 		return err;
-	sroce_mmap_remove(obj->map);
-	sroce_ring_free(&old);
-	sroce_mmap_open(map, &obj->cq.ring);
-	obj->map = map;
-	obj->cq.ibcq.cqe = entries;
+	err = sroce_cq_make(to_sroce_cq_obj(ibcq), attr, udata);
+	if (err)
+		sroce_quota_give(dev, SROCE_OBJECT_CQ);
+	return err;
+}
+
+static int sroce_cq_prepare(struct sroce_cq_obj *obj, u32 entries,
+			    struct ib_udata *udata)
+{
+	struct sroce_resize_cq_resp resp = {};
+	struct sroce_successor next;
+	int err;
+
+	err = sroce_successor_make(&next, sroce_udata_context(udata), entries,
+				   sizeof(struct sroce_cqe), &resp.ring);
+	if (err)
+		return err;
+	err = ib_respond_udata(udata, resp);
+	if (!err) {
+		mutex_lock(&obj->lock);
+		swap(obj->next, next);
+		mutex_unlock(&obj->lock);
+	}
+	/* the new one, or one that was prepared before */
+	sroce_successor_drop(&next);
+	return err;
+}
+
+/* Context: @obj->lock held. The ring that is not used (any more) is left in next. */
+static int sroce_cq_move(struct sroce_cq_obj *obj)
+{
+	struct sroce_cq *cq = &obj->cq;
+	int err;
+
+	if (!obj->next.map)
+		return -EINVAL;
+	err = sroce_cq_resize(cq, &obj->next.ring);
+	if (err)
+		return err;
+	swap(obj->map, obj->next.map);
+	cq->ibcq.cqe = sroce_ring_entries(&cq->ring);
 	return 0;
 }
 
-static int sroce_cq_resize_user(struct sroce_cq_obj *obj, u32 entries,
-				struct ib_udata *udata)
+static int sroce_cq_finish(struct sroce_cq_obj *obj, bool move)
 {
-	struct sroce_resize_cq_resp resp = {};
-	struct sroce_mmap *map;
-	int err;
+	int err = 0;
 
-	map = sroce_mmap_reserve(sroce_udata_context(udata), entries,
-				 obj->cq.ring.stride, &resp.ring);
-	if (IS_ERR(map))
-		return PTR_ERR(map);
-	err = ib_respond_udata(udata, resp);
-	if (!err)
-		err = sroce_cq_move(obj, entries, map);
-	if (err)
-		sroce_mmap_remove(map);
+	mutex_lock(&obj->lock);
+	if (move)
+		err = sroce_cq_move(obj);
+	sroce_successor_drop(&obj->next);
+	mutex_unlock(&obj->lock);
 	return err;
 }
 
@@ -146,21 +173,30 @@ int sroce_resize_user_cq(struct ib_cq *ibcq, unsigned int cqe,
 			 struct ib_udata *udata)
 {
 	struct sroce_cq_obj *obj = to_sroce_cq_obj(ibcq);
+	struct sroce_resize_cq_req req;
 	int err;
 
 	if (!udata)
 		return -EOPNOTSUPP;
-	err = ib_is_udata_in_empty(udata);
+	err = ib_copy_validate_udata_in(udata, req, reserved);
 	if (err)
 		return err;
+	if (req.reserved)
+		return -EOPNOTSUPP;
 	if (!cqe || cqe > SROCE_MAX_CQE) {
 		ibdev_dbg(ibcq->device, "resize_cq: %u entries\n", cqe);
 		return -EINVAL;
 	}
-	mutex_lock(&obj->lock);
-	err = sroce_cq_resize_user(obj, roundup_pow_of_two(cqe), udata);
-	mutex_unlock(&obj->lock);
-	return err;
+	switch (req.step) {
+	case SROCE_RESIZE_PREPARE:
+		return sroce_cq_prepare(obj, cqe, udata);
+	case SROCE_RESIZE_MOVE:
+		return sroce_cq_finish(obj, true);
+	case SROCE_RESIZE_CANCEL:
+		return sroce_cq_finish(obj, false);
+	default:
+		return -EOPNOTSUPP;
+	}
 }
 
 int sroce_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
@@ -172,13 +208,11 @@ int sroce_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
 int sroce_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct sroce_cq_obj *obj = to_sroce_cq_obj(ibcq);
-	int err;
 
-	err = ib_no_udata_io(udata);
-	if (err)
-		return err;
+	sroce_successor_drop(&obj->next);
 	sroce_mmap_remove(obj->map);
 	sroce_cq_cleanup(&obj->cq);
+	sroce_quota_give(to_sroce_device(ibcq->device), SROCE_OBJECT_CQ);
 	return 0;
 }
 

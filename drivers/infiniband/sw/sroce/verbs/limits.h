@@ -14,13 +14,19 @@
 #define SROCE_MAX_QP SZ_1M
 #define SROCE_MAX_CQ SZ_1M
 #define SROCE_MAX_SRQ SZ_1M
-#define SROCE_MAX_PD SZ_1M
+#define SROCE_MAX_PD SZ_64K
+#define SROCE_MAX_XRCD SZ_64K
 #define SROCE_MAX_AH SZ_1M
+/*
+ * Regions and windows have one table of keys. With a quarter of its 2^24 indices
+ * in use, a random one is free three times out of four.
+ */
+#define SROCE_MAX_MR SZ_2M
+#define SROCE_MAX_MW SZ_2M
+/* One part in so many of each is not for just any process */
+#define SROCE_RESERVED_PART 8
 /* Multicast groups of one QP */
 #define SROCE_MAX_QP_GROUPS 1024
-/* keys have 24 bits of index */
-#define SROCE_MAX_MR SZ_8M
-#define SROCE_MAX_MW SZ_4M
 
 /* --- sizes of one object ----------------------------------------------------- */
 
@@ -29,8 +35,8 @@
 #define SROCE_MAX_SRQ_WR SZ_32K
 /* Completions of a queue, 64 bytes each; a power of two */
 #define SROCE_MAX_CQE SZ_4M
-/* Blocks of one region: a page table of 1 GiB, 512 GiB of 4 KiB pages */
-#define SROCE_MAX_MR_BLOCKS SZ_128M
+/* Bytes of one region: 512 GiB with pages of 4 KiB, of which a table takes 1 GiB */
+#define SROCE_MAX_MR_SIZE ((u64)SZ_128M * PAGE_SIZE)
 /* Largest block of one entry of that table: a bio_vec counts bytes in 32 bits */
 #define SROCE_MAX_MR_BLOCK SZ_1G
 /* Pages of a fast-register region */

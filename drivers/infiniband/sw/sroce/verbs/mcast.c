@@ -58,7 +58,7 @@ static int sroce_mcast_add(struct sroce_qp_obj *obj, const union ib_gid *mgid)
 	if (sroce_mcast_find(obj, mgid))
 		return 0;
 	if (obj->nmcasts >= SROCE_MAX_QP_GROUPS)
-		return -ENOMEM;
+		return -ENOSPC;
 	m = kzalloc_obj(*m, GFP_KERNEL_ACCOUNT);
 	if (!m)
 		return -ENOMEM;

@@ -6,7 +6,13 @@
  * can call it at any time. The core keeps the entry while it is in use, but not
  * what is behind it, so each entry has a lock under which pages are inserted
  * and under which the ring is taken away.
+ *
+ * A mapping holds the memory, which counts as the process's until it is gone. What
+ * is called when a mapping ends is in this module, so the module must not end
+ * before: mappings are therefore of the doorbell's file, which holds it. (The file
+ * of the device does not, and would be kept open by a mapping after close().)
  */
+#include <linux/fs.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
@@ -20,13 +26,13 @@
  * struct sroce_mmap - one ring that may be mapped
  * @entry: in the core's table of offsets
  * @lock: protects @mem; taken with the mmap lock held
- * @mem: the ring's pages, NULL when there is nothing to map
+ * @mem: what the ring is in, NULL when there is nothing to map
  * @len: its bytes
  */
 struct sroce_mmap {
 	struct rdma_user_mmap_entry entry;
 	struct mutex lock; /* see above */
-	void *mem;
+	struct sroce_ring_mem *mem;
 	size_t len;
 };
 
@@ -40,7 +46,7 @@ static struct sroce_mmap *sroce_mmap_new(struct sroce_ucontext *uctx,
 	if (!map)
 		return ERR_PTR(-ENOMEM);
 	mutex_init(&map->lock);
-	map->len = PAGE_ALIGN(len);
+	map->len = len;
 	err = rdma_user_mmap_entry_insert(&uctx->ibuc, &map->entry, map->len);
 	if (err) {
 		kfree(map);
@@ -49,40 +55,24 @@ static struct sroce_mmap *sroce_mmap_new(struct sroce_ucontext *uctx,
 	return map;
 }
 
-static void sroce_mmap_info(struct sroce_mmap *map, u32 entries, u32 stride,
-			    u32 start, struct sroce_ring_info *info)
+static void sroce_mmap_info(struct sroce_mmap *map,
+			    const struct sroce_ring *ring, u32 start,
+			    struct sroce_ring_info *info)
 {
 	*info = (struct sroce_ring_info){
 		.mmap_offset = rdma_user_mmap_get_offset(&map->entry),
 		.mmap_len = map->len,
-		.entries = entries,
-		.stride = stride,
+		.entries = sroce_ring_entries(ring),
+		.stride = ring->stride,
 		.start = start,
 	};
 }
 
-struct sroce_mmap *sroce_mmap_reserve(struct sroce_ucontext *uctx, u32 entries,
-				      u32 stride, struct sroce_ring_info *info)
-{
-	size_t len = SROCE_RING_ENTRIES_OFFSET + (size_t)entries * stride;
-	struct sroce_mmap *map = sroce_mmap_new(uctx, len);
-
-	if (!IS_ERR(map))
-		sroce_mmap_info(map, entries, stride, 0, info);
-	return map;
-}
-
-static void sroce_mmap_set(struct sroce_mmap *map, void *mem)
+static void sroce_mmap_set(struct sroce_mmap *map, struct sroce_ring_mem *mem)
 {
 	mutex_lock(&map->lock);
 	map->mem = mem;
 	mutex_unlock(&map->lock);
-}
-
-void sroce_mmap_open(struct sroce_mmap *map, const struct sroce_ring *ring)
-{
-	if (!WARN_ON_ONCE(PAGE_ALIGN(ring->len) != map->len))
-		sroce_mmap_set(map, ring->hdr);
 }
 
 struct sroce_mmap *sroce_mmap_add_pair(struct sroce_ucontext *uctx,
@@ -94,14 +84,13 @@ struct sroce_mmap *sroce_mmap_add_pair(struct sroce_ucontext *uctx,
 	u32 start = sroce_ring_start(a);
 	struct sroce_mmap *map;
 
-	map = sroce_mmap_new(uctx, start + a->len + b->len);
+	map = sroce_mmap_new(uctx, a->mem->len);
 	if (IS_ERR(map))
 		return map;
-	sroce_mmap_info(map, sroce_ring_entries(a), a->stride, start, a_info);
+	sroce_mmap_info(map, a, start, a_info);
 	if (b_info)
-		sroce_mmap_info(map, sroce_ring_entries(b), b->stride,
-				start + a->len, b_info);
-	sroce_mmap_set(map, (void *)a->hdr - start);
+		sroce_mmap_info(map, b, start + a->len, b_info);
+	sroce_mmap_set(map, a->mem);
 	return map;
 }
 
@@ -127,23 +116,59 @@ void sroce_mmap_free(struct rdma_user_mmap_entry *entry)
 	kfree(container_of(entry, struct sroce_mmap, entry));
 }
 
-/* Page by page: works for every kind of memory, and holds the pages */
-static int sroce_mmap_pages(struct sroce_mmap *map, struct vm_area_struct *vma)
+/* --- mappings ----------------------------------------------------------------- */
+
+/* A part of it was unmapped from the middle, or it moves to another address */
+static void sroce_vma_open(struct vm_area_struct *vma)
+{
+	sroce_ring_mem_get(vma->vm_private_data);
+}
+
+static void sroce_vma_close(struct vm_area_struct *vma)
+{
+	sroce_ring_mem_put(vma->vm_private_data);
+}
+
+static const struct vm_operations_struct sroce_vm_ops = {
+	.open = sroce_vma_open,
+	.close = sroce_vma_close,
+};
+
+/* Page by page: works for every kind of memory */
+static int sroce_mmap_pages(const struct sroce_ring_mem *mem,
+			    struct vm_area_struct *vma)
 {
 	size_t off;
 	int err;
 
-	if (!map->mem)
-		return -EINVAL;
-	for (off = 0; off < map->len; off += PAGE_SIZE) {
+	for (off = 0; off < mem->len; off += PAGE_SIZE) {
 		err = vm_insert_page(vma, vma->vm_start + off,
-				     sroce_ring_page(map->mem, off));
+				     sroce_ring_page(mem, off));
 		if (err)
 			return err;
+		cond_resched();
 	}
 	return 0;
 }
 
+static int sroce_mmap_ring(struct sroce_mmap *map, struct vm_area_struct *vma,
+			   struct file *file)
+{
+	int err;
+
+	if (!map->mem)
+		return -EINVAL;
+	err = sroce_mmap_pages(map->mem, vma);
+	if (err)
+		return err;
+	sroce_ring_mem_get(map->mem);
+	vma->vm_private_data = map->mem;
+	vma->vm_ops = &sroce_vm_ops;
+	vma_set_file(vma, file);
+	return 0;
+}
+
+/* A child of fork() gets none: two processes' indices would mix */
 int sroce_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 {
 	struct rdma_user_mmap_entry *entry;
@@ -157,9 +182,9 @@ int sroce_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 		return -EINVAL;
 	}
 	map = container_of(entry, struct sroce_mmap, entry);
-	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
+	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP | VM_DONTCOPY);
 	mutex_lock(&map->lock);
-	err = sroce_mmap_pages(map, vma);
+	err = sroce_mmap_ring(map, vma, to_sroce_ucontext(ibuc)->file);
 	mutex_unlock(&map->lock);
 	rdma_user_mmap_entry_put(entry);
 	return err;

@@ -17,30 +17,12 @@ struct sroce_ucontext;
 struct vm_area_struct;
 
 /**
- * sroce_mmap_reserve() - take an offset for a ring
- * @uctx: context that may map it
- * @entries: of the ring, a power of two
- * @stride: of the ring
- * @info: filled in, for the answer to user space
- *
- * Nothing can be mapped before sroce_mmap_open(), so the offset may be told to
- * the process before the ring is in place.
- *
- * Context: process.
- * Return: the mapping, or ERR_PTR(-ENOMEM).
- */
-struct sroce_mmap *sroce_mmap_reserve(struct sroce_ucontext *uctx, u32 entries,
-				      u32 stride, struct sroce_ring_info *info);
-
-/* Let the process map @ring, which has the shape that was reserved */
-void sroce_mmap_open(struct sroce_mmap *map, const struct sroce_ring *ring);
-
-/**
- * sroce_mmap_add() - both of the above, for a ring that exists
+ * sroce_mmap_add() - let a process map a ring
  * @uctx: context that may map it
  * @ring: ring
  * @info: filled in, for the answer to user space
  *
+ * Context: process.
  * Return: the mapping, or ERR_PTR(-ENOMEM).
  */
 struct sroce_mmap *sroce_mmap_add(struct sroce_ucontext *uctx,

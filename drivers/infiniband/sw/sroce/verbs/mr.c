@@ -12,6 +12,7 @@
 #include "memory/mw.h"
 #include "memory/odp.h"
 #include "verbs/limits.h"
+#include "verbs/quota.h"
 #include "verbs/verbs.h"
 
 #define SROCE_ACCESS_ON_DEMAND						\
@@ -24,16 +25,29 @@
 	 IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_OPTIONAL |			\
 	 SROCE_ACCESS_ON_DEMAND)
 
-static struct sroce_mr_table *sroce_pd_mrs(struct ib_pd *ibpd)
+/* A region with a key of its own, which is counted */
+static struct sroce_mr *sroce_mr_new(struct ib_pd *ibpd,
+				     enum sroce_mr_kind kind, u32 max_pages,
+				     bool user)
 {
-	return &to_sroce_device(ibpd->device)->port.mrs;
+	struct sroce_device *dev = to_sroce_device(ibpd->device);
+	struct sroce_mr *mr;
+	int err;
+
+	err = sroce_quota_take(dev, SROCE_OBJECT_MR, user);
+	if (err)
+		return ERR_PTR(err);
+	mr = sroce_mr_alloc(&dev->port.mrs, ibpd, kind, max_pages);
+	if (IS_ERR(mr))
+		sroce_quota_give(dev, SROCE_OBJECT_MR);
+	return mr;
 }
 
 struct ib_mr *sroce_get_dma_mr(struct ib_pd *ibpd, int access)
 {
 	struct sroce_mr *mr;
 
-	mr = sroce_mr_alloc(sroce_pd_mrs(ibpd), ibpd, SROCE_MR_DMA, 0);
+	mr = sroce_mr_new(ibpd, SROCE_MR_DMA, 0, false);
 	if (IS_ERR(mr))
 		return ERR_CAST(mr);
 	mr->access = access;
@@ -86,8 +100,8 @@ static int sroce_check_reg(const struct sroce_reg *reg, struct ib_dmah *dmah)
 			  reg->access);
 		return -EOPNOTSUPP;
 	}
-	if (!reg->length || check_add_overflow(sroce_reg_iova(reg),
-					       reg->length - 1, &last)) {
+	if (!reg->length || reg->length > SROCE_MAX_MR_SIZE ||
+	    check_add_overflow(sroce_reg_iova(reg), reg->length - 1, &last)) {
 		ibdev_dbg(reg->ibpd->device, "reg_mr: %#llx bytes at %#llx\n",
 			  reg->length, reg->virt);
 		return -EINVAL;
@@ -98,13 +112,9 @@ static int sroce_check_reg(const struct sroce_reg *reg, struct ib_dmah *dmah)
 static struct sroce_mr *sroce_reg_alloc(const struct sroce_reg *reg,
 					enum sroce_mr_kind kind, size_t n)
 {
-	if (n > SROCE_MAX_MR_BLOCKS) {
-		ibdev_dbg(reg->ibpd->device, "reg_mr: %zu blocks\n", n);
-		return ERR_PTR(-ENOMEM);
-	}
 	if (reg->old)
 		return sroce_mr_alloc_heir(reg->old, reg->ibpd, kind, n);
-	return sroce_mr_alloc(sroce_pd_mrs(reg->ibpd), reg->ibpd, kind, n);
+	return sroce_mr_new(reg->ibpd, kind, n, true);
 }
 
 static void sroce_reg_describe(const struct sroce_reg *reg,
@@ -163,11 +173,7 @@ static struct sroce_mr *sroce_reg_on_demand(const struct sroce_reg *reg)
 	struct sroce_odp *odp;
 	struct sroce_mr *mr;
 
-	/* One table has a limit that registration of pinned memory has as well */
-	if (reg->length >> PAGE_SHIFT > SROCE_MAX_MR_BLOCKS)
-		return ERR_PTR(-ENOMEM);
-	odp = sroce_odp_create(reg->ibpd->device, reg->start, reg->length,
-			       reg->access);
+	odp = sroce_odp_create(reg->start, reg->length);
 	if (IS_ERR(odp))
 		return ERR_CAST(odp);
 	mr = sroce_reg_alloc(reg, SROCE_MR_ON_DEMAND, 0);
@@ -240,6 +246,16 @@ static bool sroce_rereg_same_pages(const struct sroce_reg *reg,
 }
 
 /*
+ * Memory that is looked up anew is the caller's: a process that shares the
+ * device file with the one that registered would get its own instead.
+ */
+static bool sroce_rereg_is_ours(const struct sroce_mr *old)
+{
+	return old->odp ? sroce_odp_is_ours(old->odp) :
+			  old->umem->owning_mm == current->mm;
+}
+
+/*
  * A region with the new properties takes the place of the old one under its
  * key, between two uses of it. Whatever fails before that leaves the old one
  * as it is. The old one is then ib_core's to deregister.
@@ -265,19 +281,17 @@ struct ib_mr *sroce_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 		return ERR_PTR(err);
 	if (!old->umem && !old->odp)
 		return ERR_PTR(-EINVAL);
-	/* Memory that is looked up anew must be that of the same process */
-	if (old->odp && !(flags & IB_MR_REREG_TRANS) &&
-	    !sroce_odp_is_ours(old->odp))
-		return ERR_PTR(-EINVAL);
 	sroce_rereg_merge(&reg, old, flags);
 	err = sroce_check_reg(&reg, NULL);
 	if (err)
 		return ERR_PTR(err);
 
+	same = sroce_rereg_same_pages(&reg, old, flags);
+	if (!same && !(flags & IB_MR_REREG_TRANS) && !sroce_rereg_is_ours(old))
+		return ERR_PTR(-EINVAL);
 	if (!sroce_mr_seal(old))
 		return ERR_PTR(-EBUSY);
 
-	same = sroce_rereg_same_pages(&reg, old, flags);
 	mr = same ? sroce_reg_umem(&reg, old->umem) : sroce_reg_new(&reg);
 	if (IS_ERR(mr)) {
 		sroce_mr_unseal(old);
@@ -308,8 +322,7 @@ struct ib_mr *sroce_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
 	staged = kvzalloc_objs(*staged, max_num_sg, GFP_KERNEL);
 	if (!staged)
 		return ERR_PTR(-ENOMEM);
-	mr = sroce_mr_alloc(sroce_pd_mrs(ibpd), ibpd, SROCE_MR_FAST_REG,
-			    max_num_sg);
+	mr = sroce_mr_new(ibpd, SROCE_MR_FAST_REG, max_num_sg, false);
 	if (IS_ERR(mr)) {
 		kvfree(staged);
 		return ERR_CAST(mr);
@@ -349,20 +362,21 @@ int sroce_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 
 int sroce_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
+	struct sroce_device *dev = to_sroce_device(ibmr->device);
 	struct sroce_mr *mr = to_sroce_mr(ibmr);
 	struct page **staged = mr->staged;
 	struct ib_umem *umem = mr->umem;
 	struct sroce_odp *odp = mr->odp;
-	int err;
+	/* Then the key is another region's, and counted there */
+	bool replaced = mr->replaced;
 
-	err = ib_no_udata_io(udata);
-	if (err)
-		return err;
 	sroce_device_going(ibmr->device);
-	if (!mr->replaced && !sroce_mr_seal(mr))
+	if (!replaced && !sroce_mr_seal(mr))
 		return -EBUSY;
 	/* nobody touches the memory after this */
 	sroce_mr_free(mr);
+	if (!replaced)
+		sroce_quota_give(dev, SROCE_OBJECT_MR);
 	kvfree(staged);
 	ib_umem_release(umem);
 	if (odp)

@@ -4,6 +4,7 @@
  * memory/mw.c.
  */
 #include "memory/mw.h"
+#include "verbs/quota.h"
 #include "verbs/verbs.h"
 
 int sroce_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
@@ -19,10 +20,15 @@ int sroce_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 		ibdev_dbg(ibmw->device, "alloc_mw: type %d\n", ibmw->type);
 		return -EINVAL;
 	}
+	err = sroce_quota_take(dev, SROCE_OBJECT_MW, udata);
+	if (err)
+		return err;
 	mw = sroce_mw_alloc(&dev->port.mrs, ibmw->pd,
 			    ibmw->type == IB_MW_TYPE_2);
-	if (IS_ERR(mw))
+	if (IS_ERR(mw)) {
+		sroce_quota_give(dev, SROCE_OBJECT_MW);
 		return PTR_ERR(mw);
+	}
 	to_sroce_mw_obj(ibmw)->mw = mw;
 	ibmw->rkey = mw->key;
 	return 0;
@@ -32,5 +38,6 @@ int sroce_dealloc_mw(struct ib_mw *ibmw)
 {
 	sroce_device_going(ibmw->device);
 	sroce_mr_free(to_sroce_mw_obj(ibmw)->mw);
+	sroce_quota_give(to_sroce_device(ibmw->device), SROCE_OBJECT_MW);
 	return 0;
 }

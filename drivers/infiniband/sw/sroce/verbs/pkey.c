@@ -14,6 +14,7 @@
  */
 #include <linux/ctype.h>
 #include <linux/kstrtox.h>
+#include <linux/nospec.h>
 #include <linux/string.h>
 #include <rdma/ib_sysfs.h>
 
@@ -24,6 +25,7 @@ int sroce_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
 {
 	if (port != SROCE_PORT || index >= SROCE_PKEYS)
 		return -EINVAL;
+	index = array_index_nospec(index, SROCE_PKEYS);
 	*pkey = READ_ONCE(to_sroce_device(ibdev)->port.pkeys[index]);
 	return 0;
 }

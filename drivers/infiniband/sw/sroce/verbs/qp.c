@@ -9,6 +9,7 @@
 #include "verbs/doorbell.h"
 #include "verbs/limits.h"
 #include "verbs/mmap.h"
+#include "verbs/quota.h"
 #include "verbs/verbs.h"
 
 /* --- create ----------------------------------------------------------------- */
@@ -158,17 +159,13 @@ static int sroce_user_qp_map(struct sroce_qp_obj *obj, struct ib_udata *udata)
 	return err;
 }
 
-int sroce_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
-		    struct ib_udata *udata)
+static int sroce_qp_make(struct sroce_qp_obj *obj, struct sroce_device *dev,
+			 struct ib_qp_init_attr *init, struct ib_udata *udata)
 {
 	struct sroce_ucontext *uctx = sroce_udata_context(udata);
-	struct sroce_device *dev = to_sroce_device(ibqp->device);
-	struct sroce_qp_obj *obj = to_sroce_qp_obj(ibqp);
+	struct ib_qp *ibqp = &obj->ibqp;
 	int err;
 
-	err = sroce_check_qp_init(ibqp->device, init, udata);
-	if (err)
-		return err;
 	mutex_init(&obj->lock);
 	INIT_LIST_HEAD(&obj->mcasts);
 	obj->qp = sroce_qp_create(&dev->port, ibqp, init,
@@ -185,15 +182,30 @@ int sroce_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	return err;
 }
 
+int sroce_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
+		    struct ib_udata *udata)
+{
+	/* ib_core makes XRC targets itself, for processes */
+	bool user = udata || init->qp_type == IB_QPT_XRC_TGT;
+	struct sroce_device *dev = to_sroce_device(ibqp->device);
+	int err;
+
+	err = sroce_check_qp_init(ibqp->device, init, udata);
+	if (!err)
+		err = sroce_quota_take(dev, SROCE_OBJECT_QP, user);
+	if (err)
+		return err;
+	err = sroce_qp_make(to_sroce_qp_obj(ibqp), dev, init, udata);
+	if (err)
+		sroce_quota_give(dev, SROCE_OBJECT_QP);
+	return err;
+}
+
 int sroce_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct sroce_qp_obj *obj = to_sroce_qp_obj(ibqp);
 	struct sroce_qp *qp;
-	int err;
 
-	err = ib_no_udata_io(udata);
-	if (err)
-		return err;
 	sroce_qp_unmap(obj);
 	mutex_lock(&obj->lock);
 	sroce_mcast_del_all(obj);
@@ -203,9 +215,11 @@ int sroce_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	if (sroce_device_going(ibqp->device) && qp->user) {
 		sroce_qp_flush(qp);
 		/* What is posted from now on is refused, not forgotten */
-		sroce_doorbell_shut(qp->owner);
+		if (qp->owner)
+			sroce_doorbell_shut(qp->owner);
 	}
 	sroce_qp_destroy(qp);
+	sroce_quota_give(to_sroce_device(ibqp->device), SROCE_OBJECT_QP);
 	return 0;
 }
 
@@ -370,7 +384,8 @@ static struct sroce_path *sroce_qp_path(struct sroce_qp_obj *obj,
 					   obj->qp->attr.dest_qp_num;
 
 	return sroce_make_path(to_sroce_device(obj->ibqp.device),
-			       &attr->ah_attr, obj->qp->qpn, rqpn);
+			       &attr->ah_attr, obj->qp->qpn, rqpn,
+			       GFP_KERNEL_ACCOUNT);
 }
 
 static int sroce_do_modify(struct sroce_qp_obj *obj,
@@ -439,6 +454,17 @@ static void sroce_query_init(struct sroce_qp_obj *obj,
 	init->port_num = SROCE_PORT;
 }
 
+/*
+ * "rdma resource" asks for nothing in particular, on behalf of anybody, and shows
+ * these: with them a packet from this host could be made to look like the QP's own.
+ */
+static void sroce_query_hide(struct ib_qp_attr *attr)
+{
+	attr->dest_qp_num = 0;
+	attr->sq_psn = 0;
+	attr->rq_psn = 0;
+}
+
 /* In older kernels the netlink dump of QPs may still ask for a destroyed one */
 int sroce_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		   struct ib_qp_init_attr *init)
@@ -452,6 +478,8 @@ int sroce_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		sroce_query_cap(obj->qp, &attr->cap);
 		sroce_query_init(obj, init);
 		init->cap = attr->cap;
+		if (!mask && !sroce_may_see_psns())
+			sroce_query_hide(attr);
 		err = 0;
 	}
 	mutex_unlock(&obj->lock);

@@ -33,7 +33,7 @@ static void sroce_query_objects(struct ib_device_attr *attr)
 
 static void sroce_query_sizes(struct ib_device_attr *attr)
 {
-	attr->max_mr_size = U64_MAX;
+	attr->max_mr_size = SROCE_MAX_MR_SIZE;
 	/* every power of two from a page on */
 	attr->page_size_cap = ~(u64)(PAGE_SIZE - 1);
 	attr->max_qp_wr = SROCE_MAX_QP_WR;

@@ -3,6 +3,8 @@
  * What "rdma resource show ... -dd" tells beyond what the core knows. The
  * values are a glance at something that moves; nothing is locked for them.
  */
+#include <linux/capability.h>
+#include <linux/user_namespace.h>
 #include <net/netlink.h>
 #include <rdma/restrack.h>
 #include <uapi/rdma/rdma_netlink.h>
@@ -18,14 +20,29 @@ static int sroce_put_ring(struct sk_buff *msg, const char *entries,
 	       rdma_nl_put_driver_u32(msg, index, READ_ONCE(ring->index));
 }
 
+/* As the core shows keys: to whoever may change the network */
+bool sroce_may_see_psns(void)
+{
+	return ns_capable_noaudit(&init_user_ns, CAP_NET_ADMIN);
+}
+
+static int sroce_put_psns(struct sk_buff *msg, const struct sroce_qp *qp)
+{
+	if (!sroce_may_see_psns())
+		return 0;
+	return rdma_nl_put_driver_u32_hex(msg, "sq_next_psn",
+					  qp->req.next_psn) ?:
+	       rdma_nl_put_driver_u32_hex(msg, "sq_una_psn",
+					  qp->req.una_psn) ?:
+	       rdma_nl_put_driver_u32_hex(msg, "rq_epsn", qp->resp.epsn);
+}
+
 static int sroce_put_requester(struct sk_buff *msg,
 			       const struct sroce_requester *req)
 {
 	return sroce_put_ring(msg, "sq_entries", "sq_done", &req->ring) ?:
 	       rdma_nl_put_driver_u32(msg, "sq_fetched", req->fetched) ?:
 	       rdma_nl_put_driver_u32(msg, "sq_window", req->window) ?:
-	       rdma_nl_put_driver_u32_hex(msg, "sq_next_psn", req->next_psn) ?:
-	       rdma_nl_put_driver_u32_hex(msg, "sq_una_psn", req->una_psn) ?:
 	       rdma_nl_put_driver_u32(msg, "sq_rd_atomic",
 				      req->rd_outstanding) ?:
 	       rdma_nl_put_driver_u32(msg, "sq_retries_left", req->retries) ?:
@@ -43,7 +60,6 @@ static int sroce_put_responder(struct sk_buff *msg, const struct sroce_qp *qp)
 		err = sroce_put_ring(msg, "rq_entries", "rq_taken",
 				     &resp->ring);
 	return err ?:
-	       rdma_nl_put_driver_u32_hex(msg, "rq_epsn", resp->epsn) ?:
 	       rdma_nl_put_driver_u32_hex(msg, "rq_msn", resp->msn) ?:
 	       rdma_nl_put_driver_u32(msg, "rq_nak_sent", resp->nak_sent) ?:
 	       rdma_nl_put_driver_u32(msg, "rq_rnr_sent", resp->rnr_sent);
@@ -63,6 +79,7 @@ static int sroce_put_qp(struct sk_buff *msg, const struct sroce_qp *qp)
 	return rdma_nl_put_driver_u32(msg, "path_mtu", qp->mtu) ?:
 	       rdma_nl_put_driver_u32_hex(msg, "pkey", sroce_qp_pkey(qp)) ?:
 	       sroce_put_path(msg, qp->path) ?:
+	       sroce_put_psns(msg, qp) ?:
 	       sroce_put_requester(msg, &qp->req) ?:
 	       sroce_put_responder(msg, qp);
 }

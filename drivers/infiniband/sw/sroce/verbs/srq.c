@@ -4,11 +4,13 @@
  * transport/srq.c.
  */
 #include <linux/mutex.h>
+#include <linux/sched/signal.h>
 #include <linux/uaccess.h>
 
 #include "lock.h"
 #include "verbs/limits.h"
 #include "verbs/mmap.h"
+#include "verbs/quota.h"
 #include "verbs/verbs.h"
 
 static int sroce_check_srq_attr(struct ib_device *ibdev,
@@ -57,12 +59,12 @@ static int sroce_srq_init(struct sroce_srq *srq, struct sroce_device *dev,
 	int err;
 
 	srq->port = &dev->port;
-	spin_lock_init(&srq->lock);
+	sroce_lock_init(&srq->lock, srq->user);
 	/* a work request of no elements takes a message of no bytes */
 	srq->max_sge = max(attr->max_sge, 1U);
 	srq->limit = attr->srq_limit;
 	err = sroce_ring_alloc(&srq->ring, attr->max_wr,
-			       sroce_srq_entry_size(srq->max_sge));
+			       sroce_srq_entry_size(srq->max_sge), srq->user);
 	if (err)
 		return err;
 	attr->max_wr = sroce_ring_entries(&srq->ring);
@@ -107,18 +109,11 @@ static void sroce_srq_end(struct sroce_srq *srq)
 	sroce_ring_free(&srq->ring);
 }
 
-int sroce_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
-		     struct ib_udata *udata)
+static int sroce_srq_make(struct sroce_srq_obj *obj, struct sroce_device *dev,
+			  struct ib_srq_init_attr *init, struct ib_udata *udata)
 {
-	struct sroce_device *dev = to_sroce_device(ibsrq->device);
-	struct sroce_srq_obj *obj = to_sroce_srq_obj(ibsrq);
 	int err;
 
-	err = sroce_check_srq_attr(ibsrq->device, init, udata);
-	if (!err)
-		err = sroce_check_srq_req(udata);
-	if (err)
-		return err;
 	mutex_init(&obj->lock);
 	obj->srq.user = udata;
 	err = sroce_srq_init(&obj->srq, dev, &init->attr);
@@ -136,98 +131,127 @@ int sroce_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 	return err;
 }
 
+int sroce_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
+		     struct ib_udata *udata)
+{
+	struct sroce_device *dev = to_sroce_device(ibsrq->device);
+	int err;
+
+	err = sroce_check_srq_attr(ibsrq->device, init, udata);
+	if (!err)
+		err = sroce_check_srq_req(udata);
+	if (!err)
+		err = sroce_quota_take(dev, SROCE_OBJECT_SRQ, udata);
+	if (err)
+		return err;
+	err = sroce_srq_make(to_sroce_srq_obj(ibsrq), dev, init, udata);
+	if (err)
+		sroce_quota_give(dev, SROCE_OBJECT_SRQ);
+	return err;
+}
+
+/* Work requests that are copied at a time: up to 64 KiB */
+#define SROCE_SRQ_PART 128
+
+static void sroce_srq_copy(const struct sroce_srq *srq, struct sroce_ring *to,
+			   u32 *at, u32 n)
+{
+	for (; n; n--, (*at)++)
+		memcpy(sroce_ring_entry(to, *at),
+		       sroce_ring_entry(&srq->ring, *at), srq->ring.stride);
+}
+
 /*
- * Put @to in the place of the ring, with what is waiting in it at the same
- * indices; @to becomes the old ring.
+ * Put @to in the place of the ring, with what is waiting in it at the same indices,
+ * of which all before @at is there already; @to becomes the old ring.
+ *
+ * Context: the lock held.
+ * Return: 0, -EINVAL when that does not fit, -EAGAIN when too much is left to copy.
  */
-static int sroce_srq_swap(struct sroce_srq *srq, struct sroce_ring *to)
+static int sroce_srq_swap(struct sroce_srq *srq, struct sroce_ring *to, u32 *at)
 {
 	struct sroce_ring *ring = &srq->ring;
-	u32 i, n = sroce_ring_pending(ring);
+	u32 n = sroce_ring_pending(ring);
+	u32 end = ring->index + n;
 
 	if (n > sroce_ring_entries(to) || srq->limit > sroce_ring_entries(to))
 		return -EINVAL;
-	for (i = ring->index; i != ring->index + n; i++)
-		memcpy(sroce_ring_entry(to, i), sroce_ring_entry(ring, i),
-		       ring->stride);
+	/* Consumed meanwhile, or a process that does not know what it has posted */
+	if (end - *at > n)
+		*at = ring->index;
+	if (end - *at > SROCE_SRQ_PART)
+		return -EAGAIN;
+	sroce_srq_copy(srq, to, at, end - *at);
 	to->index = ring->index;
 	to->hdr->cons = ring->index;
 	/* Pairs with a producer that maps it: what is there comes first */
-	smp_store_release(&to->hdr->prod, ring->index + n);
+	smp_store_release(&to->hdr->prod, end);
 	swap(*ring, *to);
 	return 0;
 }
 
-static int sroce_srq_move(struct sroce_srq_obj *obj, struct sroce_ring *to,
-			  struct sroce_mmap *map)
+/* Context: @obj->lock held. @next is left with the ring that is not used (any more) */
+static int sroce_srq_move(struct sroce_srq_obj *obj,
+			  struct sroce_successor *next)
 {
 	struct sroce_srq *srq = &obj->srq;
+	u32 at = READ_ONCE(srq->ring.index);
 	unsigned long irq;
 	int err;
 
-	irq = sroce_lock(&srq->lock, srq->user);
-	err = sroce_srq_swap(srq, to);
-	sroce_unlock(&srq->lock, srq->user, irq);
-	if (err)
-		return err;
-	sroce_mmap_remove(obj->map);
-	obj->map = map;
-	if (map)
-		sroce_mmap_open(map, &obj->srq.ring);
-	return 0;
-}
-
-/* This command has no response of the driver's: the request says where to */
-static int sroce_check_modify_req(struct ib_udata *udata,
-				  struct sroce_modify_srq_req *req)
-{
-	if (!udata || !udata->inlen)
-		return 0;
-	return ib_copy_validate_udata_in(udata, *req, resp_addr);
-}
-
-/* As for a completion queue: the answer first, then nothing may fail */
-static int sroce_srq_move_user(struct sroce_srq_obj *obj, struct sroce_ring *to,
-			       struct sroce_ucontext *uctx, u64 resp_addr)
-{
-	struct sroce_modify_srq_resp resp = {};
-	struct sroce_mmap *map;
-	int err;
-
-	map = sroce_mmap_reserve(uctx, sroce_ring_entries(to), to->stride,
-				 &resp.ring);
-	if (IS_ERR(map))
-		return PTR_ERR(map);
-	if (copy_to_user(u64_to_user_ptr(resp_addr), &resp, sizeof(resp)))
-		err = -EFAULT;
-	else
-		err = sroce_srq_move(obj, to, map);
-	if (err)
-		sroce_mmap_remove(map);
+	for (;;) {
+		irq = sroce_lock(&srq->lock, srq->user);
+		err = sroce_srq_swap(srq, &next->ring, &at);
+		sroce_unlock(&srq->lock, srq->user, irq);
+		if (err != -EAGAIN)
+			break;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		/* What is posted stays as it is, and where it is */
+		sroce_srq_copy(srq, &next->ring, &at, SROCE_SRQ_PART);
+		cond_resched();
+	}
+	if (!err)
+		swap(obj->map, next->map);
 	return err;
 }
 
-static int sroce_srq_resize(struct sroce_srq_obj *obj, u32 max_wr,
-			    struct sroce_ucontext *uctx, u64 resp_addr)
+/* A kernel user's: at once. Context: @obj->lock held */
+static int sroce_srq_resize(struct sroce_srq_obj *obj, u32 max_wr)
 {
-	struct sroce_ring ring = {};
+	struct sroce_successor next = {};
 	int err;
 
-	if (!max_wr || max_wr > SROCE_MAX_SRQ_WR) {
-		ibdev_dbg(obj->srq.ibsrq.device, "modify_srq: %u entries\n",
-			  max_wr);
-		return -EINVAL;
-	}
-	err = sroce_ring_alloc(&ring, max_wr,
-			       sroce_srq_entry_size(obj->srq.max_sge));
+	err = sroce_ring_alloc(&next.ring, max_wr,
+			       sroce_srq_entry_size(obj->srq.max_sge), false);
 	if (err)
 		return err;
-	if (uctx)
-		err = sroce_srq_move_user(obj, &ring, uctx, resp_addr);
-	else
-		err = sroce_srq_move(obj, &ring, NULL);
-	/* the old ring, or the new one when it was not taken */
-	sroce_ring_free(&ring);
+	err = sroce_srq_move(obj, &next);
+	sroce_ring_free(&next.ring);
+	return err;
+}
+
+/* This command has no response of the driver's: the request says where to */
+static int sroce_srq_prepare(struct sroce_srq_obj *obj, u32 max_wr,
+			     struct sroce_ucontext *uctx, u64 resp_addr)
+{
+	struct sroce_modify_srq_resp resp = {};
+	struct sroce_successor next;
+	int err;
+
+	err = sroce_successor_make(&next, uctx, max_wr,
+				   sroce_srq_entry_size(obj->srq.max_sge),
+				   &resp.ring);
+	if (err)
+		return err;
+	if (copy_to_user(u64_to_user_ptr(resp_addr), &resp, sizeof(resp)))
+		err = -EFAULT;
+	if (!err) {
+		mutex_lock(&obj->lock);
+		swap(obj->next, next);
+		mutex_unlock(&obj->lock);
+	}
+	sroce_successor_drop(&next);
 	return err;
 }
 
@@ -251,6 +275,68 @@ static int sroce_srq_set_limit(struct sroce_srq *srq, u32 limit)
 	return err;
 }
 
+static int sroce_check_modify_srq(struct ib_device *ibdev,
+				  const struct ib_srq_attr *attr,
+				  enum ib_srq_attr_mask mask)
+{
+	if (mask & ~(IB_SRQ_MAX_WR | IB_SRQ_LIMIT))
+		return -EINVAL;
+	if (mask & IB_SRQ_MAX_WR &&
+	    (!attr->max_wr || attr->max_wr > SROCE_MAX_SRQ_WR)) {
+		ibdev_dbg(ibdev, "modify_srq: %u entries\n", attr->max_wr);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int sroce_srq_finish(struct sroce_srq_obj *obj, bool move)
+{
+	int err = 0;
+
+	mutex_lock(&obj->lock);
+	if (move)
+		err = obj->next.map ? sroce_srq_move(obj, &obj->next) : -EINVAL;
+	sroce_successor_drop(&obj->next);
+	mutex_unlock(&obj->lock);
+	return err;
+}
+
+/* What needs no steps: the limit, and the size of a kernel user's queue */
+static int sroce_srq_change(struct sroce_srq_obj *obj,
+			    const struct ib_srq_attr *attr,
+			    enum ib_srq_attr_mask mask)
+{
+	int err = 0;
+
+	mutex_lock(&obj->lock);
+	if (mask & IB_SRQ_MAX_WR)
+		err = sroce_srq_resize(obj, attr->max_wr);
+	if (!err && mask & IB_SRQ_LIMIT)
+		err = sroce_srq_set_limit(&obj->srq, attr->srq_limit);
+	mutex_unlock(&obj->lock);
+	return err;
+}
+
+/* A process resizes in steps, and does nothing else with the same command */
+static int sroce_check_modify_req(struct ib_udata *udata,
+				  enum ib_srq_attr_mask mask,
+				  struct sroce_modify_srq_req *req)
+{
+	int err = 0;
+
+	if (!udata)
+		return 0;
+	if (udata->inlen)
+		err = ib_copy_validate_udata_in(udata, *req, reserved);
+	if (err)
+		return err;
+	if (req->reserved || req->step > SROCE_RESIZE_CANCEL)
+		return -EOPNOTSUPP;
+	if (req->step)
+		return mask == IB_SRQ_MAX_WR ? 0 : -EINVAL;
+	return mask & IB_SRQ_MAX_WR ? -EINVAL : 0;
+}
+
 int sroce_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 		     enum ib_srq_attr_mask mask, struct ib_udata *udata)
 {
@@ -258,20 +344,23 @@ int sroce_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 	struct sroce_modify_srq_req req = {};
 	int err;
 
-	err = sroce_check_modify_req(udata, &req);
+	err = sroce_check_modify_srq(ibsrq->device, attr, mask);
+	if (!err)
+		err = sroce_check_modify_req(udata, mask, &req);
 	if (err)
 		return err;
-	if (mask & ~(IB_SRQ_MAX_WR | IB_SRQ_LIMIT))
-		return -EINVAL;
-	mutex_lock(&obj->lock);
-	if (mask & IB_SRQ_MAX_WR)
-		err = sroce_srq_resize(obj, attr->max_wr,
-				       sroce_udata_context(udata),
-				       req.resp_addr);
-	if (!err && mask & IB_SRQ_LIMIT)
-		err = sroce_srq_set_limit(&obj->srq, attr->srq_limit);
-	mutex_unlock(&obj->lock);
-	return err;
+	switch (req.step) {
+	case SROCE_RESIZE_PREPARE:
+		return sroce_srq_prepare(obj, attr->max_wr,
+					 sroce_udata_context(udata),
+					 req.resp_addr);
+	case SROCE_RESIZE_MOVE:
+		return sroce_srq_finish(obj, true);
+	case SROCE_RESIZE_CANCEL:
+		return sroce_srq_finish(obj, false);
+	default:
+		return sroce_srq_change(obj, attr, mask);
+	}
 }
 
 int sroce_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
@@ -291,13 +380,11 @@ int sroce_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
 int sroce_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 {
 	struct sroce_srq_obj *obj = to_sroce_srq_obj(ibsrq);
-	int err;
 
-	err = ib_no_udata_io(udata);
-	if (err)
-		return err;
+	sroce_successor_drop(&obj->next);
 	sroce_mmap_remove(obj->map);
 	sroce_srq_end(&obj->srq);
+	sroce_quota_give(to_sroce_device(ibsrq->device), SROCE_OBJECT_SRQ);
 	return 0;
 }
 

@@ -29,29 +29,33 @@ static int sroce_install_doorbell(struct sroce_ucontext *uctx,
 				  struct ib_udata *udata)
 {
 	struct sroce_alloc_ucontext_resp resp = {};
-	struct file *file;
 	int fd, err;
 
 	fd = get_unused_fd_flags(O_CLOEXEC);
 	if (fd < 0)
 		return fd;
-	file = sroce_doorbell_file(uctx->doorbell);
-	if (IS_ERR(file)) {
-		err = PTR_ERR(file);
-		goto err_fd;
-	}
 	resp.caps = SROCE_CAP_DOORBELL_FD;
 	resp.doorbell_fd = fd;
 	err = ib_respond_udata(udata, resp);
-	if (err)
-		goto err_file;
-	fd_install(fd, file);
+	if (err) {
+		put_unused_fd(fd);
+		return err;
+	}
+	fd_install(fd, get_file(uctx->file));
 	return 0;
+}
 
-err_file:
-	fput(file);
-err_fd:
-	put_unused_fd(fd);
+static int sroce_make_doorbell(struct sroce_ucontext *uctx,
+			       struct ib_udata *udata)
+{
+	int err;
+
+	uctx->file = sroce_doorbell_file(uctx->doorbell);
+	if (IS_ERR(uctx->file))
+		return PTR_ERR(uctx->file);
+	err = sroce_install_doorbell(uctx, udata);
+	if (err)
+		fput(uctx->file);
 	return err;
 }
 
@@ -76,7 +80,7 @@ int sroce_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 	uctx->doorbell = sroce_doorbell_create();
 	if (!uctx->doorbell)
 		return -ENOMEM;
-	err = sroce_install_doorbell(uctx, udata);
+	err = sroce_make_doorbell(uctx, udata);
 	if (err)
 		sroce_doorbell_close(uctx->doorbell);
 	return err;
@@ -89,6 +93,7 @@ void sroce_dealloc_ucontext(struct ib_ucontext *ibuc)
 
 	sroce_ring_pool_drop(&uctx->pool);
 	sroce_doorbell_close(uctx->doorbell);
+	fput(uctx->file);
 }
 
 /*

@@ -13,6 +13,7 @@
 #include "transport/cq.h"
 #include "transport/qp.h"
 #include "transport/srq.h"
+#include "verbs/resize.h"
 
 struct ib_dmah;
 struct sroce_doorbell;
@@ -25,11 +26,13 @@ struct sroce_mr;
  * @ibuc: what ib_core knows
  * @doorbell: what the doorbell file and the QPs point to; lives on as long as
  *	the file is open
+ * @file: the doorbell file, for mappings
  * @pool: the rings of its QPs
  */
 struct sroce_ucontext {
 	struct ib_ucontext ibuc;
 	struct sroce_doorbell *doorbell;
+	struct file *file;
 	struct sroce_ring_pool pool;
 };
 
@@ -67,26 +70,29 @@ struct sroce_mw_obj {
 /**
  * struct sroce_cq_obj - completion queue
  * @cq: the transport's part
- * @lock: serialises resizing; of its own, because a process can make its call
- *	wait for ever at a page of its memory
+ * @lock: serialises resizing, protects the rest
  * @map: mapping of the ring, for user queues
+ * @next: ring that it is going to move to
  */
 struct sroce_cq_obj {
 	struct sroce_cq cq;
 	struct mutex lock; /* see above */
 	struct sroce_mmap *map;
+	struct sroce_successor next;
 };
 
 /**
  * struct sroce_srq_obj - shared receive queue
  * @srq: the transport's part
- * @lock: serialises resizing
+ * @lock: serialises resizing, protects the rest
  * @map: mapping of the ring, for user queues
+ * @next: ring that it is going to move to
  */
 struct sroce_srq_obj {
 	struct sroce_srq srq;
 	struct mutex lock; /* see above */
 	struct sroce_mmap *map;
+	struct sroce_successor next;
 };
 
 /**
@@ -166,6 +172,9 @@ int sroce_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
 int sroce_destroy_ah(struct ib_ah *ibah, u32 flags);
 /* Number of an address handle, for work requests of the kernel */
 u32 sroce_ah_number(struct ib_ah *ibah);
+/* sroce_port.ah_path */
+struct sroce_path *sroce_ah_path(struct sroce_port *port, u32 ahn,
+				 const struct ib_pd *pd);
 void sroce_ah_table_init(struct sroce_device *dev);
 void sroce_ah_table_destroy(struct sroce_device *dev);
 
@@ -185,6 +194,7 @@ int sroce_check_ah_attr(struct ib_device *ibdev,
  * @attr: address vector
  * @lqpn: local QP number, 0 for an address handle
  * @rqpn: remote QP number, likewise
+ * @gfp: how to get the memory; one for a process is charged to it
  *
  * A GID that belongs to a VLAN on top of the netdev leaves through that one.
  *
@@ -193,7 +203,7 @@ int sroce_check_ah_attr(struct ib_device *ibdev,
  */
 struct sroce_path *sroce_make_path(struct sroce_device *dev,
 				   const struct rdma_ah_attr *attr, u32 lqpn,
-				   u32 rqpn);
+				   u32 rqpn, gfp_t gfp);
 
 /* mr.c */
 struct ib_mr *sroce_get_dma_mr(struct ib_pd *ibpd, int access);
@@ -277,6 +287,8 @@ extern const struct attribute_group *sroce_port_groups[];
 int sroce_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey);
 
 /* restrack.c */
+/* May whoever asks know what a packet must have that a QP takes? Context: process. */
+bool sroce_may_see_psns(void);
 int sroce_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp);
 int sroce_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq);
 int sroce_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);

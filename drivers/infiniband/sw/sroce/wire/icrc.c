@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <linux/array_size.h>
 #include <linux/crc32poly.h>
 #include <linux/in.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/string.h>
+#include <linux/swab.h>
 #include <linux/udp.h>
 
 #include "compat.h"
@@ -62,6 +64,49 @@ static void fill_id_table(void)
 	}
 }
 
+/* Bytes of the headers behind the identification, and itself */
+#define BEHIND_ID (sizeof(struct iphdr) + sizeof(struct udphdr) - \
+		   offsetof(struct iphdr, id))
+
+/* x^-(8 * 2^i) modulo the polynomial: what takes 2^i bytes of zeros back */
+static u32 back_table[13] __ro_after_init;
+
+/* Of polynomials modulo that of the CRC; the highest bit is x^0 */
+static u32 multiply(u32 a, u32 b)
+{
+	u32 product = 0;
+
+	for (; a; a <<= 1) {
+		if (a & BIT(31))
+			product ^= b;
+		b = b & 1 ? b >> 1 ^ CRC32_POLY_LE : b >> 1;
+	}
+	return product;
+}
+
+/* The state that becomes @crc by @len bytes of zeros */
+static u32 backwards_bytes(u32 crc, u32 len)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(back_table); i++)
+		if (len >> i & 1)
+			crc = multiply(back_table[i], crc);
+	return crc;
+}
+
+/*
+ * Two bytes that enter a CRC are added to the lower half of its state, before the
+ * zeros that move them on.
+ */
+bool sroce_icrc_ipv4_id_of(u32 diff, u32 len, u16 *change)
+{
+	u32 state = backwards_bytes(diff, BEHIND_ID + len);
+
+	*change = swab16(state);
+	return !(state >> 16);
+}
+
 /* Traffic class and flow label: all of the first word but the version */
 static void mask_ipv6(struct ipv6hdr *ip)
 {
@@ -102,6 +147,15 @@ static u32 backwards(u32 crc, int bits)
 	return crc;
 }
 
+static void fill_back_table(void)
+{
+	int i;
+
+	back_table[0] = backwards(BIT(31), 8);
+	for (i = 1; i < ARRAY_SIZE(back_table); i++)
+		back_table[i] = multiply(back_table[i - 1], back_table[i - 1]);
+}
+
 static void fill_mask_table(void)
 {
 	int value;
@@ -133,6 +187,7 @@ int __init sroce_icrc_init(void)
 		return PTR_ERR(engine);
 	fill_id_table();
 	fill_mask_table();
+	fill_back_table();
 	return 0;
 }
 

@@ -35,6 +35,19 @@ u32 sroce_icrc_ipv4(const struct iphdr *ip, const struct udphdr *udp);
 u32 sroce_icrc_ipv4_id(u32 crc, u16 change);
 
 /**
+ * sroce_icrc_ipv4_id_of() - is the identification all that is wrong with an ICRC?
+ * @diff: the ICRC that was computed with some identification, and the one that the
+ *	packet has, exclusive or
+ * @len: bytes between UDP header and ICRC
+ * @change: the bits of the identification that must have been others, in host order
+ *
+ * One of 65536 packets that are damaged in some other way is mistaken for one.
+ *
+ * Return: true when another identification explains it.
+ */
+bool sroce_icrc_ipv4_id_of(u32 diff, u32 len, u16 *change);
+
+/**
  * sroce_icrc_ipv6() - CRC state after the masked IPv6 and UDP headers
  * @ip: header; payload_len as it will be on the wire
  * @udp: ports and length as they will be on the wire

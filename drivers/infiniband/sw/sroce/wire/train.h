@@ -45,6 +45,13 @@
 #define SROCE_FETH_WHOLE_MR BIT(4)
 #define SROCE_FETH_SEL 0x30
 
+/* Have placement types and selectivity bits of their own there? */
+static inline bool sroce_feth_fits(u32 placement, u32 selectivity)
+{
+	return !(placement & ~SROCE_FETH_PLT) &&
+	       !(selectivity & ~(SROCE_FETH_SEL >> 4));
+}
+
 static inline u32 sroce_feth(u32 placement, u32 selectivity)
 {
 	return (placement & SROCE_FETH_PLT) |

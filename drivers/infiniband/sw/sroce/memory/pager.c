@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Bringing pages of memory on demand in: for whom, how many at once, and who waits.
+ *
+ * A page may be a long time coming, or not come at all: it may belong to a file
+ * system in user space that does not answer, or be awaited from a userfaultfd that
+ * nobody reads. So nobody but those who want such a page may have to wait for it:
+ *
+ * - Each process has SROCE_PAGER_SLOTS faults under way and its own queue for more.
+ *   There are workers enough for all of them: a workqueue for POOL_PAGERS processes.
+ * - A fault holds what it needs until it ends, and nothing else: the table of the
+ *   region's pages, but neither the region, nor a QP, nor the device. When these go,
+ *   those who wait are told so, and the fault is left to itself.
+ * - A fault keeps the process's memory: with it the mappings of its rings, and with
+ *   those the file that the end of the process would close. Therefore faults that
+ *   nobody but they themselves keep the memory for are broken off.
+ *
+ * Not every wait can be broken off (a file system may not allow it). What is left of
+ * a process then is its memory and what it had of our device, until that page comes
+ * or the device goes.
+ */
+#include <linux/delay.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+
+#include "compat.h"
+#include "memory/pager.h"
+
+/*
+ * Processes that share a workqueue. The kernel may divide what one runs at once
+ * among memory nodes by their processors: a node that has one in 32 still
+ * has a worker for each slot.
+ */
+#define POOL_PAGERS 8
+
+/* How often we look whether there is still a process behind its faults */
+#define PAGER_WATCH HZ
+
+/* Before a fault that was broken off is begun again: others let go as well */
+#define PAGER_PAUSE_MS 20
+
+/**
+ * struct pager_pool - workqueue of some processes
+ * @node: in pager_pools
+ * @wq: workers
+ * @pagers: processes that use it
+ */
+struct pager_pool {
+	struct list_head node;
+	struct workqueue_struct *wq;
+	unsigned int pagers;
+};
+
+/**
+ * struct sroce_pager_slot - a fault under way
+ * @work: does it
+ * @pager: process
+ * @odp: region's pages, held; NULL: the slot is free
+ * @want: whoever waits; NULL: nobody does any more
+ * @at: what is wanted, as in struct sroce_want, which may be gone
+ * @len: likewise
+ * @ahead: likewise
+ * @how: likewise
+ * @task: worker, while its wait may be broken off and it may keep the process's memory
+ */
+struct sroce_pager_slot {
+	struct work_struct work;
+	struct sroce_pager *pager;
+	struct sroce_odp *odp;
+	struct sroce_want *want;
+	u64 at;
+	u64 len;
+	u64 ahead;
+	enum sroce_odp_fault how;
+	struct task_struct *task;
+};
+
+/**
+ * struct sroce_pager - faults of one process
+ * @node: in pagers
+ * @refs: regions on demand; under pagers_mutex
+ * @mm: the process's memory
+ * @pool: workers
+ * @lock: for all below; with bottom halves off, taken inside the lock of a QP's half
+ * @queue: wants that wait for a slot
+ * @watch: looks for faults that only keep each other going
+ * @slots: faults
+ */
+struct sroce_pager {
+	struct list_head node;
+	unsigned int refs;
+	struct mm_struct *mm;
+	struct pager_pool *pool;
+	spinlock_t lock; /* see above */
+	struct list_head queue;
+	struct delayed_work watch;
+	struct sroce_pager_slot slots[SROCE_PAGER_SLOTS];
+};
+
+static DEFINE_MUTEX(pagers_mutex);
+static LIST_HEAD(pagers);
+static LIST_HEAD(pager_pools);
+
+/* --- a fault ----------------------------------------------------------------- */
+
+static int slot_bring(const struct sroce_pager_slot *slot)
+{
+	int err = -EFAULT;
+
+	/* What is only likely to be wanted may not be there */
+	if (slot->ahead > slot->len)
+		err = sroce_odp_bring(slot->odp, slot->at, slot->ahead,
+				      slot->how);
+	if (err && err != -EINTR)
+		err = sroce_odp_bring(slot->odp, slot->at, slot->len,
+				      slot->how);
+	return err;
+}
+
+/*
+ * From here on a fatal signal of ours ends a wait.
+ * Return: false when nobody waits for these pages, and it is not to begin.
+ */
+static bool slot_open(struct sroce_pager_slot *slot)
+{
+	bool wanted;
+
+	allow_kernel_signal(SIGKILL);
+	spin_lock_bh(&slot->pager->lock);
+	wanted = slot->want;
+	if (wanted)
+		slot->task = current;
+	spin_unlock_bh(&slot->pager->lock);
+	if (!wanted)
+		disallow_signal(SIGKILL);
+	return wanted;
+}
+
+/* ... and no longer; one that came is forgotten */
+static void slot_shut(struct sroce_pager_slot *slot)
+{
+	spin_lock_bh(&slot->pager->lock);
+	slot->task = NULL;
+	spin_unlock_bh(&slot->pager->lock);
+	disallow_signal(SIGKILL);
+}
+
+/* Context: the pager's lock held */
+static void slot_break_off(struct sroce_pager_slot *slot)
+{
+	if (slot->task)
+		send_sig(SIGKILL, slot->task, 1);
+}
+
+static void pager_start(struct sroce_pager *pager);
+
+static void slot_end(struct sroce_pager_slot *slot, int err)
+{
+	struct sroce_pager *pager = slot->pager;
+	struct sroce_odp *odp = slot->odp;
+	struct sroce_want *want;
+
+	spin_lock_bh(&pager->lock);
+	want = slot->want;
+	if (want)
+		want->pending = false;
+	slot->want = NULL;
+	slot->odp = NULL;
+	pager_start(pager);
+	spin_unlock_bh(&pager->lock);
+	if (want)
+		want->done(want, err);
+	/* The slot goes with it if this was the process's last region */
+	sroce_odp_put(odp);
+}
+
+static void slot_work(struct work_struct *work)
+{
+	struct sroce_pager_slot *slot = container_of(work,
+						     struct sroce_pager_slot,
+						     work);
+	int err = -EINTR;
+
+	while (err == -EINTR && slot_open(slot)) {
+		err = slot_bring(slot);
+		slot_shut(slot);
+		if (err == -EINTR)
+			msleep(PAGER_PAUSE_MS);
+	}
+	slot_end(slot, err);
+}
+
+/* --- the queue of a process ----------------------------------------------------- */
+
+static struct sroce_pager_slot *pager_free_slot(struct sroce_pager *pager)
+{
+	unsigned int i;
+
+	for (i = 0; i < SROCE_PAGER_SLOTS; i++)
+		if (!pager->slots[i].odp)
+			return &pager->slots[i];
+	return NULL;
+}
+
+/* Begin as much as there are slots for. Context: the pager's lock held. */
+static void pager_start(struct sroce_pager *pager)
+{
+	struct sroce_pager_slot *slot;
+	struct sroce_want *want;
+
+	while (!list_empty(&pager->queue) && (slot = pager_free_slot(pager))) {
+		want = list_first_entry(&pager->queue, struct sroce_want, node);
+		list_del(&want->node);
+		want->slot = slot;
+		slot->want = want;
+		slot->odp = want->odp;
+		sroce_odp_hold(slot->odp);
+		slot->at = want->at;
+		slot->len = want->len;
+		slot->ahead = want->ahead;
+		slot->how = want->how;
+		queue_work(pager->pool->wq, &slot->work);
+		schedule_delayed_work(&pager->watch, PAGER_WATCH);
+	}
+}
+
+/* Context: the pager's lock held */
+static bool pager_is_alone(const struct sroce_pager *pager)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < SROCE_PAGER_SLOTS; i++)
+		if (pager->slots[i].task)
+			n++;
+	/* Each keeps it once, or is about to: this may be wrong, and does no harm */
+	return n && atomic_read(&pager->mm->mm_users) <= n;
+}
+
+static void pager_watch(struct work_struct *work)
+{
+	struct sroce_pager *pager = container_of(to_delayed_work(work),
+						 struct sroce_pager, watch);
+	bool busy = false;
+	unsigned int i;
+	bool alone;
+
+	spin_lock_bh(&pager->lock);
+	alone = pager_is_alone(pager);
+	for (i = 0; i < SROCE_PAGER_SLOTS; i++) {
+		busy |= !!pager->slots[i].odp;
+		if (alone)
+			slot_break_off(&pager->slots[i]);
+	}
+	if (busy)
+		schedule_delayed_work(&pager->watch, PAGER_WATCH);
+	spin_unlock_bh(&pager->lock);
+}
+
+/* Nobody waits for it any more. Context: the pager's lock held. */
+static void want_detach(struct sroce_want *want)
+{
+	want->pending = false;
+	if (want->slot) {
+		want->slot->want = NULL;
+		slot_break_off(want->slot);
+	} else {
+		list_del(&want->node);
+	}
+}
+
+int sroce_want_submit(struct sroce_want *want)
+{
+	struct sroce_pager *pager = want->odp->pager;
+	int err = -ESHUTDOWN;
+
+	spin_lock_bh(&pager->lock);
+	if (!want->odp->closing) {
+		want->pending = true;
+		want->slot = NULL;
+		list_add_tail(&want->node, &pager->queue);
+		pager_start(pager);
+		err = 0;
+	}
+	spin_unlock_bh(&pager->lock);
+	return err;
+}
+
+int sroce_want_pages(struct sroce_want *want, const struct sroce_mr *mr, u64 va,
+		     u64 len, u64 ahead, enum sroce_odp_fault how)
+{
+	u64 off = va - mr->iova;
+
+	want->odp = mr->odp;
+	want->at = mr->offset + off;
+	want->len = len;
+	want->ahead = min(ahead, mr->length - off);
+	want->how = how;
+	return sroce_want_submit(want);
+}
+
+bool sroce_want_cancel(struct sroce_want *want)
+{
+	struct sroce_pager *pager = want->odp->pager;
+	bool pending;
+
+	spin_lock_bh(&pager->lock);
+	pending = want->pending;
+	if (pending)
+		want_detach(want);
+	spin_unlock_bh(&pager->lock);
+	return pending;
+}
+
+/* All that want pages of a region; detached, and from now on nobody else does */
+static void pager_detach_all(struct sroce_odp *odp, struct list_head *gone)
+{
+	struct sroce_pager *pager = odp->pager;
+	struct sroce_want *want, *next;
+	unsigned int i;
+
+	spin_lock_bh(&pager->lock);
+	odp->closing = true;
+	list_for_each_entry_safe(want, next, &pager->queue, node) {
+		if (want->odp != odp)
+			continue;
+		want_detach(want);
+		list_add_tail(&want->node, gone);
+	}
+	for (i = 0; i < SROCE_PAGER_SLOTS; i++) {
+		want = pager->slots[i].want;
+		if (!want || want->odp != odp)
+			continue;
+		want_detach(want);
+		list_add_tail(&want->node, gone);
+	}
+	spin_unlock_bh(&pager->lock);
+}
+
+void sroce_pager_close(struct sroce_odp *odp)
+{
+	struct sroce_want *want, *next;
+	LIST_HEAD(gone);
+
+	pager_detach_all(odp, &gone);
+	list_for_each_entry_safe(want, next, &gone, node)
+		want->done(want, -ESHUTDOWN);
+}
+
+/* --- processes and their workers ---------------------------------------------------- */
+
+static struct pager_pool *pool_new(void)
+{
+	struct pager_pool *pool = kzalloc_obj(*pool, GFP_KERNEL);
+
+	if (!pool)
+		return NULL;
+	pool->wq = alloc_workqueue("sroce_pager", WQ_UNBOUND, WQ_MAX_ACTIVE);
+	if (!pool->wq) {
+		kfree(pool);
+		return NULL;
+	}
+	list_add(&pool->node, &pager_pools);
+	return pool;
+}
+
+/* They stay, for others: who ends the last process's regions may be its worker */
+static struct pager_pool *pool_get(void)
+{
+	struct pager_pool *pool;
+
+	list_for_each_entry(pool, &pager_pools, node)
+		if (pool->pagers < POOL_PAGERS)
+			goto found;
+	pool = pool_new();
+	if (!pool)
+		return NULL;
+found:
+	pool->pagers++;
+	return pool;
+}
+
+static struct sroce_pager *pager_new(void)
+{
+	struct sroce_pager *pager = kzalloc_obj(*pager, GFP_KERNEL_ACCOUNT);
+	unsigned int i;
+
+	if (!pager)
+		return NULL;
+	pager->pool = pool_get();
+	if (!pager->pool) {
+		kfree(pager);
+		return NULL;
+	}
+	pager->mm = current->mm;
+	mmgrab(pager->mm);
+	spin_lock_init(&pager->lock);
+	INIT_LIST_HEAD(&pager->queue);
+	INIT_DELAYED_WORK(&pager->watch, pager_watch);
+	for (i = 0; i < SROCE_PAGER_SLOTS; i++) {
+		INIT_WORK(&pager->slots[i].work, slot_work);
+		pager->slots[i].pager = pager;
+	}
+	list_add(&pager->node, &pagers);
+	return pager;
+}
+
+static struct sroce_pager *pager_find(void)
+{
+	struct sroce_pager *pager;
+
+	list_for_each_entry(pager, &pagers, node)
+		if (pager->mm == current->mm)
+			return pager;
+	return NULL;
+}
+
+struct sroce_pager *sroce_pager_get(void)
+{
+	struct sroce_pager *pager;
+
+	mutex_lock(&pagers_mutex);
+	pager = pager_find() ?: pager_new();
+	if (pager)
+		pager->refs++;
+	mutex_unlock(&pagers_mutex);
+	return pager;
+}
+
+void sroce_pager_put(struct sroce_pager *pager)
+{
+	bool last;
+
+	mutex_lock(&pagers_mutex);
+	last = !--pager->refs;
+	if (last) {
+		list_del(&pager->node);
+		pager->pool->pagers--;
+	}
+	mutex_unlock(&pagers_mutex);
+	if (!last)
+		return;
+	cancel_delayed_work_sync(&pager->watch);
+	mmdrop(pager->mm);
+	kfree(pager);
+}
+
+void sroce_pagers_stop(void)
+{
+	struct pager_pool *pool, *next;
+
+	list_for_each_entry_safe(pool, next, &pager_pools, node) {
+		/* Whoever has put the module may still be on its way out */
+		destroy_workqueue(pool->wq);
+		kfree(pool);
+	}
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <linux/capability.h>
+#include <linux/mm.h>
+#include <linux/sched.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+
+#include "memory/pinned.h"
+
+static bool may_pin(u64 pages)
+{
+	return pages <= rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT ||
+	       capable(CAP_IPC_LOCK);
+}
+
+int sroce_pin(struct sroce_pinned *p, size_t bytes)
+{
+	unsigned long pages = DIV_ROUND_UP(bytes, PAGE_SIZE);
+	struct mm_struct *mm = current->mm;
+
+	*p = (struct sroce_pinned){};
+	if (!mm || bytes < PAGE_SIZE)
+		return 0;
+	if (!may_pin(atomic64_add_return(pages, &mm->pinned_vm))) {
+		atomic64_sub(pages, &mm->pinned_vm);
+		pr_debug("sroce: %lu more pages are above RLIMIT_MEMLOCK\n",
+			 pages);
+		return -ENOMEM;
+	}
+	mmgrab(mm);
+	p->mm = mm;
+	p->pages = pages;
+	return 0;
+}
+
+void sroce_unpin(struct sroce_pinned *p)
+{
+	if (!p->mm)
+		return;
+	atomic64_sub(p->pages, &p->mm->pinned_vm);
+	mmdrop(p->mm);
+	p->mm = NULL;
+}

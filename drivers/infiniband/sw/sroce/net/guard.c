@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Who may send to UDP port 4791 from this host, besides the driver itself.
+ *
+ * A connected QP believes a packet whose addresses and numbers are right. All
+ * processes of a host share its addresses, anybody can ask for QP numbers and
+ * PSNs ("rdma resource show qp"), and the ICRC is no secret: with an ordinary UDP
+ * socket one process could speak to a peer as another one's QP. So whoever may
+ * not send raw packets, which takes CAP_NET_RAW, may not send RoCE either, and
+ * sendmsg() says EPERM.
+ *
+ * Only where there is a device: another host's answer to the same question is
+ * that host's own.
+ */
+#include <linux/capability.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/netfilter.h>
+#include <linux/preempt.h>
+#include <linux/udp.h>
+#include <net/ip.h>
+#include <net/ipv6.h>
+#include <net/sock.h>
+
+#include "net/internal.h"
+
+/* The driver's own packets have no socket, those of tunnels a kernel's one */
+static bool sroce_of_process(const struct sk_buff *skb)
+{
+	const struct sock *sk = skb->sk;
+
+	return sk && sk_fullsock(sk) && !sk->sk_kern_sock &&
+	       sk->sk_type != SOCK_RAW;
+}
+
+/* A packet that leaves later, from a softirq, has nobody to ask */
+static bool sroce_may_send_raw(const struct net *net)
+{
+	return in_task() && ns_capable_noaudit(net->user_ns, CAP_NET_RAW);
+}
+
+static unsigned int sroce_guard(const struct sk_buff *skb, unsigned int off,
+				const struct net *net)
+{
+	if (!sroce_is_for_us(skb, off) || sroce_may_send_raw(net))
+		return NF_ACCEPT;
+	return NF_DROP;
+}
+
+unsigned int sroce_guard_ipv4(void *priv, struct sk_buff *skb,
+			      const struct nf_hook_state *state)
+{
+	if (likely(!sroce_of_process(skb)) ||
+	    ip_hdr(skb)->protocol != IPPROTO_UDP)
+		return NF_ACCEPT;
+	return sroce_guard(skb, ip_hdrlen(skb), state->net);
+}
+
+/* Behind extension headers no driver looks for RoCE */
+unsigned int sroce_guard_ipv6(void *priv, struct sk_buff *skb,
+			      const struct nf_hook_state *state)
+{
+	if (likely(!sroce_of_process(skb)) ||
+	    ipv6_hdr(skb)->nexthdr != IPPROTO_UDP)
+		return NF_ACCEPT;
+	return sroce_guard(skb, sizeof(struct ipv6hdr), state->net);
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include "verbs/mmap.h"
+#include "verbs/resize.h"
+#include "verbs/verbs.h"
+
+int sroce_successor_make(struct sroce_successor *s, struct sroce_ucontext *uctx,
+			 u32 entries, u32 entry_size,
+			 struct sroce_ring_info *info)
+{
+	int err;
+
+	*s = (struct sroce_successor){};
+	err = sroce_ring_alloc(&s->ring, entries, entry_size, true);
+	if (err)
+		return err;
+	s->map = sroce_mmap_add(uctx, &s->ring, info);
+	if (!IS_ERR(s->map))
+		return 0;
+	err = PTR_ERR(s->map);
+	s->map = NULL;
+	sroce_ring_free(&s->ring);
+	return err;
+}
+
+void sroce_successor_drop(struct sroce_successor *s)
+{
+	sroce_mmap_remove(s->map);
+	s->map = NULL;
+	sroce_ring_free(&s->ring);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The ring that a queue of a process is going to move to. It is made and mapped
+ * before the queue moves, so a process that has no room for it still has its queue.
+ */
+#ifndef SROCE_VERBS_RESIZE_H
+#define SROCE_VERBS_RESIZE_H
+
+#include "memory/ring.h"
+
+struct sroce_mmap;
+struct sroce_ucontext;
+
+/**
+ * struct sroce_successor - ring that a queue may move to
+ * @ring: ring
+ * @map: its mapping; NULL when there is none
+ */
+struct sroce_successor {
+	struct sroce_ring ring;
+	struct sroce_mmap *map;
+};
+
+/**
+ * sroce_successor_make() - make a ring, and let the process map it
+ * @s: filled in
+ * @uctx: context that may map it
+ * @entries: wanted number
+ * @entry_size: bytes an entry needs
+ * @info: filled in, for the answer to user space
+ *
+ * Context: process.
+ * Return: 0, or a negative errno and nothing to drop.
+ */
+int sroce_successor_make(struct sroce_successor *s, struct sroce_ucontext *uctx,
+			 u32 entries, u32 entry_size,
+			 struct sroce_ring_info *info);
+
+/* Nothing moves there, or the queue that it was has moved. NULLs are fine. */
+void sroce_successor_drop(struct sroce_successor *s);
+
+#endif
