@@ -18,7 +18,7 @@ static struct fake_packet *fake_packet_alloc(struct fake_path *path, u32 len)
 	return p;
 }
 
-static void fake_packet_free(struct fake_packet *p)
+void fake_packet_free(struct fake_packet *p)
 {
 	if (p->txq)
 		p->txq->done(p->txq, p->charge);
@@ -208,6 +208,21 @@ static struct fake_packet *fake_net_take(struct fake_net *net)
 			break;
 		}
 	}
+}
+
+struct fake_packet *fake_net_next(struct fake_net *net,
+				  const struct fake_path *path)
+{
+	struct fake_packet *p;
+
+	spin_lock_bh(&net->lock);
+	p = list_first_entry_or_null(&net->queue, struct fake_packet, node);
+	if (p && path && p->path != path)
+		p = NULL;
+	if (p)
+		list_del(&p->node);
+	spin_unlock_bh(&net->lock);
+	return p;
 }
 
 /* --- receiving ----------------------------------------------------------- */

@@ -112,6 +112,17 @@ void fake_net_purge(struct fake_net *net);
 void fake_path_init(struct fake_path *path, struct fake_net *net,
 		    struct sroce_port *port, u8 from, u8 to);
 
+/**
+ * fake_net_next() - take the next packet off the network, whatever chance says
+ * @net: network
+ * @path: only if it was sent there; NULL: anywhere
+ *
+ * Return: the packet, for fake_packet_free(), or NULL.
+ */
+struct fake_packet *fake_net_next(struct fake_net *net,
+				  const struct fake_path *path);
+void fake_packet_free(struct fake_packet *p);
+
 /* Put a packet on its way that no QP sends; false without memory */
 bool fake_net_inject(struct fake_path *path, const struct sroce_train *t);
 

@@ -15,9 +15,9 @@
 #include <rdma/ib_umem.h>
 
 #include "memory/copy.h"
+#include "memory/internal.h"
 #include "memory/mr.h"
 #include "memory/mw.h"
-#include "memory/odp.h"
 #include "memory/ring.h"
 
 #define MAX_PAGES 16
@@ -27,7 +27,6 @@ struct world {
 	struct sroce_mr_table table;
 	struct ib_pd pd;
 	struct ib_pd other_pd;
-	struct ib_device ibdev;	/* of memory on demand */
 	struct page *pages[MAX_PAGES];
 };
 
@@ -177,6 +176,29 @@ static void keys_random(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, index_bits, 0xffffff);
 	KUNIT_EXPECT_EQ(test, byte_bits, 0xff);
+}
+
+static u32 taken_key;
+
+static u32 choose_taken(void)
+{
+	return taken_key;
+}
+
+/* When no key is free it is an error, and not an endless search */
+static void keys_none_free(struct kunit *test)
+{
+	struct world *w = test->priv;
+	struct sroce_mr *mr = new_user_mr(test, 0, 0, 0, 1);
+	struct sroce_mr *late;
+
+	late = sroce_mr_alloc_heir(mr, &w->pd, SROCE_MR_USER, 1);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, late);
+	taken_key = mr->key;
+	KUNIT_EXPECT_EQ(test, sroce_mr_insert(late, choose_taken), -ENOSPC);
+	taken_key += 1 << KEY_INDEX_SHIFT;
+	KUNIT_EXPECT_EQ(test, sroce_mr_insert(late, choose_taken), 0);
+	KUNIT_EXPECT_EQ(test, late->ibmr.lkey, taken_key);
 }
 
 static void keys_rights(struct kunit *test)
@@ -1282,129 +1304,6 @@ static void window_seals(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, sroce_mr_seal(mr));
 }
 
-/* --- on demand ------------------------------------------------------------------ */
-
-#define DEMAND_PAGES 8
-#define DEMAND_IOVA 0x5000000123
-
-struct demand {
-	struct sroce_mr *mr;
-	unsigned long start;	/* of the mapping; the region begins 0x123 later */
-};
-
-/* Memory of a process of the test's own, and a region on demand in it */
-static void demand_init(struct kunit *test, struct demand *d, int access)
-{
-	struct world *w = test->priv;
-
-	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
-		kunit_skip(test, "no memory on demand in this kernel");
-	if (!current->mm)
-		KUNIT_ASSERT_EQ(test, kunit_attach_mm(), 0);
-	d->start = kunit_vm_mmap(test, NULL, 0, DEMAND_PAGES * PAGE_SIZE,
-				 PROT_READ | PROT_WRITE,
-				 MAP_ANONYMOUS | MAP_PRIVATE, 0);
-	KUNIT_ASSERT_NE(test, d->start, 0);
-	d->mr = sroce_mr_alloc(&w->table, &w->pd, SROCE_MR_ON_DEMAND, 0);
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, d->mr);
-	d->mr->odp = sroce_odp_create(&w->ibdev, d->start + 0x123,
-				      DEMAND_PAGES * PAGE_SIZE - 0x123,
-				      access | IB_ACCESS_ON_DEMAND);
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, d->mr->odp);
-	d->mr->offset = sroce_odp_offset(d->mr->odp);
-	d->mr->iova = DEMAND_IOVA;
-	d->mr->length = DEMAND_PAGES * PAGE_SIZE - 0x123;
-	d->mr->access = access;
-	sroce_mr_publish(d->mr);
-}
-
-static void demand_exit(struct demand *d)
-{
-	struct sroce_odp *odp = d->mr->odp;
-
-	sroce_mr_free(d->mr);
-	sroce_odp_destroy(odp);
-}
-
-/* Is a range there? By page numbers of the mapping. */
-static bool there(const struct demand *d, u64 first, u64 n, bool write)
-{
-	u64 va = DEMAND_IOVA + first * PAGE_SIZE - (first ? 0x123 : 0);
-	u64 end = DEMAND_IOVA + (first + n) * PAGE_SIZE - 0x123;
-	int err;
-
-	local_bh_disable();
-	err = sroce_odp_begin(d->mr, va, end - va, write);
-	if (!err)
-		sroce_odp_end(d->mr);
-	local_bh_enable();
-	return !err;
-}
-
-static void demand_faults(struct kunit *test)
-{
-	struct demand d;
-
-	demand_init(test, &d, IB_ACCESS_LOCAL_WRITE);
-	KUNIT_EXPECT_EQ(test, d.mr->offset, 0x123);
-	KUNIT_EXPECT_EQ(test, sroce_odp_start(d.mr->odp), d.start + 0x123);
-	KUNIT_EXPECT_TRUE(test, sroce_odp_is_ours(d.mr->odp));
-	KUNIT_EXPECT_FALSE(test, there(&d, 0, 1, false));
-	/* one byte: its page, and no other */
-	KUNIT_EXPECT_EQ(test, sroce_odp_fault(d.mr, DEMAND_IOVA + PAGE_SIZE, 1,
-					      SROCE_ODP_WRITE), 0);
-	KUNIT_EXPECT_FALSE(test, there(&d, 0, 1, false));
-	KUNIT_EXPECT_TRUE(test, there(&d, 1, 1, true));
-	KUNIT_EXPECT_FALSE(test, there(&d, 1, 2, true));
-	/* for reading is not for writing */
-	KUNIT_EXPECT_EQ(test, sroce_odp_fault(d.mr, DEMAND_IOVA + 2 * PAGE_SIZE,
-					      PAGE_SIZE, SROCE_ODP_READ), 0);
-	KUNIT_EXPECT_TRUE(test, there(&d, 1, 3, false));
-	KUNIT_EXPECT_FALSE(test, there(&d, 2, 1, true));
-	KUNIT_EXPECT_TRUE(test, there(&d, 1, 1, true));
-	/* all of it and more */
-	KUNIT_EXPECT_EQ(test, sroce_odp_fault(d.mr, DEMAND_IOVA, U64_MAX,
-					      SROCE_ODP_WRITE), 0);
-	KUNIT_EXPECT_TRUE(test, there(&d, 0, DEMAND_PAGES, true));
-	demand_exit(&d);
-}
-
-static void demand_loses(struct kunit *test)
-{
-	struct bio_vec bv[DEMAND_PAGES];
-	char byte = 0;
-	struct demand d;
-	u32 done;
-
-	demand_init(test, &d, IB_ACCESS_LOCAL_WRITE);
-	KUNIT_EXPECT_EQ(test, sroce_odp_fault(d.mr, DEMAND_IOVA, U64_MAX,
-					      SROCE_ODP_WRITE), 0);
-	/* what is copied there is what the process sees */
-	local_bh_disable();
-	KUNIT_EXPECT_EQ(test, sroce_odp_begin(d.mr, DEMAND_IOVA + 5000, 9000, true),
-			0);
-	sroce_mr_bvecs(d.mr, DEMAND_IOVA + 5000, 9000, bv, ARRAY_SIZE(bv), &done);
-	KUNIT_EXPECT_EQ(test, done, 9000);
-	memset(page_address(bv[0].bv_page) + bv[0].bv_offset, 0x5a, 1);
-	sroce_odp_end(d.mr);
-	local_bh_enable();
-	KUNIT_EXPECT_EQ(test, copy_from_user(&byte, (void __user *)d.start + 0x123 +
-					     5000, 1), 0);
-	KUNIT_EXPECT_EQ(test, byte, 0x5a);
-
-	/* the middle goes, the rest stays */
-	KUNIT_EXPECT_EQ(test, vm_munmap(d.start + 3 * PAGE_SIZE, 2 * PAGE_SIZE), 0);
-	KUNIT_EXPECT_TRUE(test, there(&d, 0, 3, true));
-	KUNIT_EXPECT_FALSE(test, there(&d, 3, 1, false));
-	KUNIT_EXPECT_FALSE(test, there(&d, 4, 1, false));
-	KUNIT_EXPECT_TRUE(test, there(&d, 5, 3, true));
-	KUNIT_EXPECT_LT(test, sroce_odp_fault(d.mr, DEMAND_IOVA, U64_MAX,
-					      SROCE_ODP_WRITE), 0);
-	KUNIT_EXPECT_EQ(test, sroce_odp_fault(d.mr, DEMAND_IOVA, U64_MAX,
-					      SROCE_ODP_SNAPSHOT), 0);
-	demand_exit(&d);
-}
-
 /* --- rings --------------------------------------------------------------- */
 
 static void ring_sizes(struct kunit *test)
@@ -1425,7 +1324,7 @@ static void ring_sizes(struct kunit *test)
 		struct sroce_ring r = {};
 		void *last;
 
-		KUNIT_ASSERT_EQ(test, sroce_ring_alloc(&r, cases[i].entries, cases[i].size),
+		KUNIT_ASSERT_EQ(test, sroce_ring_alloc(&r, cases[i].entries, cases[i].size, false),
 				0);
 		KUNIT_EXPECT_EQ(test, sroce_ring_entries(&r),
 				cases[i].want_entries);
@@ -1464,7 +1363,7 @@ static void ring_pairs(struct kunit *test)
 		KUNIT_EXPECT_LE(test, last - (void *)a.hdr, PAGE_ALIGN(a.len + b.len));
 		KUNIT_EXPECT_NULL(test, memchr_inv(a.hdr, 0, a.len + b.len));
 		memset(a.hdr, 0xff, a.len + b.len);
-		sroce_ring_page(a.hdr, a.len + b.len - 1);
+		sroce_ring_page(a.mem, a.len + b.len - 1);
 		sroce_ring_free_pair(&a, &b);
 		KUNIT_EXPECT_NULL(test, a.hdr);
 		KUNIT_EXPECT_NULL(test, b.hdr);
@@ -1520,7 +1419,7 @@ static void ring_pool_large(struct kunit *test)
 	ring_pool_alloc(test, &pool, r[1], 256);
 	ring_pool_alloc(test, &pool, r[2], 1);
 	KUNIT_EXPECT_TRUE(test, PAGE_ALIGNED(r[1][0].hdr));
-	KUNIT_EXPECT_PTR_EQ(test, sroce_ring_page(r[0][0].hdr, 0), sroce_ring_page(r[2][0].hdr, 0));
+	KUNIT_EXPECT_PTR_EQ(test, sroce_ring_page(r[0][0].mem, 0), sroce_ring_page(r[2][0].mem, 0));
 	sroce_ring_pool_drop(&pool);
 	for (i = 0; i < ARRAY_SIZE(r); i++)
 		sroce_ring_free_pair(&r[i][0], &r[i][1]);
@@ -1539,7 +1438,7 @@ static void ring_too_big(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct sroce_ring r = {};
 
-		KUNIT_EXPECT_EQ_MSG(test, sroce_ring_alloc(&r, cases[i][0], cases[i][1]),
+		KUNIT_EXPECT_EQ_MSG(test, sroce_ring_alloc(&r, cases[i][0], cases[i][1], false),
 				    -EINVAL, "%x entries of %x", cases[i][0],
 				    cases[i][1]);
 		KUNIT_EXPECT_NULL(test, r.hdr);
@@ -1555,7 +1454,7 @@ static void ring_indices(struct kunit *test)
 	struct sroce_ring r = {};
 	u32 i, other;
 
-	KUNIT_ASSERT_EQ(test, sroce_ring_alloc(&r, 8, 32), 0);
+	KUNIT_ASSERT_EQ(test, sroce_ring_alloc(&r, 8, 32, false), 0);
 	for (i = 0; i < ARRAY_SIZE(starts); i++) {
 		r.index = starts[i];
 		for (other = 0; other <= 8; other++) {
@@ -1586,7 +1485,7 @@ static void ring_progress(struct kunit *test)
 {
 	struct sroce_ring r = {};
 
-	KUNIT_ASSERT_EQ(test, sroce_ring_alloc(&r, 4, 16), 0);
+	KUNIT_ASSERT_EQ(test, sroce_ring_alloc(&r, 4, 16, false), 0);
 	r.index = 0xfffffffe;
 	sroce_ring_produced(&r, 3);
 	KUNIT_EXPECT_EQ(test, r.index, 1);
@@ -1606,6 +1505,7 @@ static struct kunit_case memory_cases[] = {
 	KUNIT_CASE(keys_lookup),
 	KUNIT_CASE(keys_unpublished),
 	KUNIT_CASE(keys_random),
+	KUNIT_CASE(keys_none_free),
 	KUNIT_CASE(keys_rights),
 	KUNIT_CASE(keys_check_order),
 	KUNIT_CASE(keys_bounds),
@@ -1635,8 +1535,6 @@ static struct kunit_case memory_cases[] = {
 	KUNIT_CASE(window_owner),
 	KUNIT_CASE(window_in_use),
 	KUNIT_CASE(window_seals),
-	KUNIT_CASE(demand_faults),
-	KUNIT_CASE(demand_loses),
 	KUNIT_CASE(ring_sizes),
 	KUNIT_CASE(ring_pairs),
 	KUNIT_CASE(ring_pool),

@@ -844,6 +844,72 @@ static void bad_responses(struct kunit *test)
 	answer(test, SROCE_WR_FETCH_ADD, 8, SROCE_OP_READ_RESP, 8);
 }
 
+static bool no_more(struct sroce_rx *rx)
+{
+	return false;
+}
+
+/* Packets @k to @k + @n - 1 of the response to a READ, as one train */
+static void respond(struct side *to, u32 k, u32 n)
+{
+	struct side *from = pair_peer(to);
+	struct sroce_rx_info info = {
+		.sgid = from->path.path.sgid,
+		.dgid = from->path.path.dgid,
+		.net_cookie = FAKE_NET_COOKIE,
+	};
+	struct sroce_rx rx = {
+		.t = side_train(from, SROCE_OP_READ_RESP,
+				side_first_psn(to) + k),
+		.info = &info,
+		.next = no_more,
+	};
+	struct bio_vec bv;
+
+	bvec_set_virt(&bv, from->mem, n * MTU);
+	rx.t.bv = &bv;
+	rx.t.bi.bi_size = n * MTU;
+	rx.t.npkts = n;
+	rx.t.flags = k ? 0 : SROCE_START;
+	sroce_receive(to->qp, &rx);
+}
+
+/*
+ * A long READ is asked for in requests of 64 packets. A response that goes on behind
+ * the end of the first one would be taken for that of the second, which is on its
+ * way as well (@depth 2) or was not even sent (1).
+ */
+static void long_response(struct kunit *test, u32 depth)
+{
+	struct pair_config c = {
+		.mtu = IB_MTU_256,
+		.window = 64 * depth,
+		.rd_atomic = depth,
+	};
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0];
+	struct work w;
+
+	side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_READ, 1, DST, SRC,
+			       128 * MTU));
+	post_good(a, 2);
+	KUNIT_EXPECT_EQ(test, depth, a->qp->req.rd_outstanding);
+	fake_net_purge(&p->net);
+	respond(a, 0, 40);
+	side_expect_none(a);
+	KUNIT_EXPECT_EQ(test, depth, a->qp->req.rd_outstanding);
+	respond(a, 40, 30);
+	side_expect_send(a, 1, IB_WC_BAD_RESP_ERR);
+	side_expect_send(a, 2, IB_WC_WR_FLUSH_ERR);
+	pair_exit(test);
+}
+
+static void responses_too_long(struct kunit *test)
+{
+	long_response(test, 2);
+	long_response(test, 1);
+}
+
 /* Whatever a NAK says, what was sent before it has arrived */
 static void naks_acknowledge(struct kunit *test)
 {
@@ -915,6 +981,7 @@ static struct kunit_case error_cases[] = {
 	KUNIT_CASE(not_connected),
 	KUNIT_CASE_PARAM(local_failure, local_error_gen_params),
 	KUNIT_CASE(bad_responses),
+	KUNIT_CASE(responses_too_long),
 	KUNIT_CASE(naks_acknowledge),
 	KUNIT_CASE(cannot_send_again),
 	{}

@@ -125,7 +125,7 @@ static void club_receive_from(struct club *c, const struct sroce_train *t,
 	local_bh_disable();
 	sroce_receive_group(&c->p->side[0].port, &rx);
 	local_bh_enable();
-	KUNIT_EXPECT_EQ(c->p->test, LEN, rx.t.bi.bi_size);
+	KUNIT_EXPECT_EQ(c->p->test, t->bi.bi_size, rx.t.bi.bi_size);
 }
 
 static void club_receive(struct club *c, const struct sroce_train *t,
@@ -134,8 +134,8 @@ static void club_receive(struct club *c, const struct sroce_train *t,
 	club_receive_from(c, t, group, false);
 }
 
-/* Exactly the members of @who have it, each in its own place */
-static void club_expect(struct club *c, u32 who)
+/* Exactly the members of @who have these bytes, each in its own place */
+static void club_expect_len(struct club *c, u32 who, u32 len)
 {
 	struct side *s = &c->p->side[0];
 	struct kunit *test = c->p->test;
@@ -145,15 +145,20 @@ static void club_expect(struct club *c, u32 who)
 
 	while (side_poll(&s->rcq, &wc)) {
 		KUNIT_EXPECT_EQ(test, IB_WC_SUCCESS, wc.status);
-		KUNIT_EXPECT_EQ(test, GRH + LEN, wc.byte_len);
+		KUNIT_EXPECT_EQ(test, GRH + len, wc.byte_len);
 		KUNIT_EXPECT_PTR_EQ(test, &c->ibqp[wc.wr_id], wc.qp);
 		KUNIT_EXPECT_TRUE(test, side_filled(s, PLACE(wc.wr_id) + GRH,
-						    LEN, 7));
+						    len, 7));
 		got |= BIT(wc.wr_id);
 	}
 	KUNIT_EXPECT_EQ(test, who, got);
 	for (i = 0; i < MEMBERS; i++)
 		memset(s->mem + PLACE(i), 0, PLACE(1) - PLACE(0));
+}
+
+static void club_expect(struct club *c, u32 who)
+{
+	club_expect_len(c, who, LEN);
 }
 
 static void club_recv_all(struct club *c)
@@ -248,24 +253,28 @@ static void group_unequal(struct kunit *test)
 	club_close(c);
 }
 
+/* Whoever sends to a group must not be able to end its members */
 static void group_too_short(struct kunit *test)
 {
 	struct club *c = club_open(test);
 	struct sroce_train t;
 	struct bio_vec bv;
-	struct ib_wc wc;
+	struct side *s;
 
+	s = &c->p->side[0];
 	t = club_train(c, &bv);
 	sroce_group_attach(c->qp[0], &group_a);
 	sroce_group_attach(c->qp[1], &group_a);
 	club_recv(c, 0, GRH + LEN - 1);
-	club_receive(c, &t, &group_a);
-	KUNIT_ASSERT_TRUE(test, side_poll(&c->p->side[0].rcq, &wc));
-	KUNIT_EXPECT_EQ(test, IB_WC_LOC_LEN_ERR, wc.status);
-	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, sroce_qp_state(c->qp[0]));
 	club_recv(c, 1, GRH + LEN);
 	club_receive(c, &t, &group_a);
 	club_expect(c, BIT(1));
+	KUNIT_EXPECT_EQ(test, IB_QPS_RTR, sroce_qp_state(c->qp[0]));
+	KUNIT_EXPECT_EQ(test, 1, side_count(s, SROCE_CNT_RESP_LOCAL_LENGTH_ERROR));
+	/* The receive is there for one that fits */
+	t.bi.bi_size = LEN - 1;
+	club_receive_from(c, &t, &group_a, false);
+	club_expect_len(c, BIT(0), LEN - 1);
 	club_close(c);
 }
 
@@ -328,7 +337,27 @@ static void group_odd_packets(struct kunit *test)
 	club_close(c);
 }
 
+/* A device has only so many groups, but room for more members of each */
+static void group_limit(struct kunit *test)
+{
+	struct club *c = club_open(test);
+	struct sroce_port *port = &c->p->side[0].port;
+
+	port->ngroups = SROCE_MAX_GROUPS - 1;
+	KUNIT_EXPECT_EQ(test, 0, sroce_group_attach(c->qp[0], &group_a));
+	KUNIT_EXPECT_EQ(test, -ENOSPC, sroce_group_attach(c->qp[0], &group_b));
+	KUNIT_EXPECT_EQ(test, -EEXIST, sroce_group_attach(c->qp[0], &group_a));
+	KUNIT_EXPECT_EQ(test, 0, sroce_group_attach(c->qp[1], &group_a));
+	KUNIT_EXPECT_EQ(test, SROCE_MAX_GROUPS, port->ngroups);
+	sroce_group_detach(c->qp[0], &group_a);
+	sroce_group_detach(c->qp[1], &group_a);
+	KUNIT_EXPECT_EQ(test, 0, sroce_group_attach(c->qp[0], &group_b));
+	port->ngroups = 1;
+	club_close(c);
+}
+
 static struct kunit_case group_cases[] = {
+	KUNIT_CASE(group_limit),
 	KUNIT_CASE(group_members),
 	KUNIT_CASE(group_of_destroyed),
 	KUNIT_CASE(group_unequal),

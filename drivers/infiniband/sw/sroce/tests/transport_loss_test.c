@@ -407,6 +407,32 @@ static void post_read_of(struct side *a, u64 id, u32 key, u64 va, u32 len)
 	side_post(a, &w);
 }
 
+/* PSNs come round: an older READ, still remembered, had the one that is repeated */
+static void repeated_read_after_wrap(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule rules[] = {
+		treat(b, SROCE_OP_READ_RESP, 0, 1, FAKE_DROP), {}
+	};
+	u32 psn = side_first_psn(a);
+
+	post_read(a, 1, 100);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	/* As if all the others had been used meanwhile */
+	a->qp->req.una_psn = psn;
+	a->qp->req.send_psn = psn;
+	a->qp->req.next_psn = psn;
+	b->qp->resp.epsn = psn;
+	pair_rules(p, rules);
+	side_fill(b, SRC + 4096, 200, 9);
+	post_read_of(a, 2, b->mr->key, (uintptr_t)b->mem + SRC + 4096, 200);
+	side_expect_send(a, 2, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 1, p->expired);
+	KUNIT_EXPECT_TRUE(test, side_filled(a, DST, 200, 9));
+}
+
 /* The region may be gone when a READ comes again that was answered long ago */
 static void duplicate_of_read_without_region(struct kunit *test)
 {
@@ -802,6 +828,73 @@ static void naks_exhaust_retries(struct kunit *test)
 }
 
 /* Whatever makes progress may be retried as often again */
+/*
+ * A queue of this host lets go of nothing. With every retry the window, and with it
+ * what the QP may have in such queues, becomes smaller, until it may not even
+ * send again: it must not wait for that queue without end.
+ */
+static void stuck_below(struct kunit *test)
+{
+	struct pair_config c = { .mtu = IB_MTU_4096, .window = 1024 };
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0];
+	struct rule rules[] = {
+		treat(a, SROCE_OP_WRITE, 0, 0, FAKE_HOLD), {}
+	};
+	u32 i;
+
+	pair_rules(p, rules);
+	for (i = 0; i < 8; i++)
+		post_write(a, i, 1024 * 1024);
+	side_expect_send(a, 0, IB_WC_RETRY_EXC_ERR);
+	for (i = 1; i < 8; i++)
+		side_expect_send(a, i, IB_WC_WR_FLUSH_ERR);
+	KUNIT_EXPECT_TRUE(test, a->qp->req.half.starved);
+	KUNIT_EXPECT_EQ(test, 8, side_count(a, SROCE_CNT_LOCAL_ACK_TIMEOUT_ERR));
+	fake_net_purge(&p->net);
+}
+
+/* What hangs there was acknowledged: the same, though nothing is in flight */
+static void stuck_when_idle(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0];
+	struct sroce_half *half = &a->qp->req.half;
+
+	post_write(a, 1, 1000);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	atomic_add(2 * half->txq.limit, &half->txq.bytes);
+	half->starved = true;
+	post_write(a, 2, 1000);
+	side_expect_send(a, 2, IB_WC_RETRY_EXC_ERR);
+	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, side_state(a));
+	atomic_sub(2 * half->txq.limit, &half->txq.bytes);
+}
+
+/* It lets go of them after all: whoever waited has a full timeout for an ACK */
+static void stuck_for_a_while(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0];
+	struct sroce_half *half = &a->qp->req.half;
+
+	atomic_add(2 * half->txq.limit, &half->txq.bytes);
+	half->starved = true;
+	post_write(a, 1, 1000);
+	KUNIT_EXPECT_TRUE(test, side_expire(a));
+	KUNIT_EXPECT_EQ(test, 0, p->net.sent);
+	atomic_sub(2 * half->txq.limit, &half->txq.bytes);
+	a->qp->req.deadline = 1;
+	sroce_half_run(half);
+	KUNIT_EXPECT_NE(test, 0, p->net.sent);
+	KUNIT_EXPECT_GT(test, a->qp->req.deadline, ktime_get_ns());
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 1, side_count(a, SROCE_CNT_LOCAL_ACK_TIMEOUT_ERR));
+	KUNIT_EXPECT_EQ(test, a->qp->attr.retry_cnt, a->qp->req.retries);
+}
+
 static void progress_reloads_retries(struct kunit *test)
 {
 	struct pair_config c = { .retry = 2 };
@@ -988,6 +1081,7 @@ static struct kunit_case loss_cases[] = {
 	KUNIT_CASE(atomic_response_lost),
 	KUNIT_CASE(atomic_write_response_lost),
 	KUNIT_CASE(late_duplicate_of_read),
+	KUNIT_CASE(repeated_read_after_wrap),
 	KUNIT_CASE(duplicate_of_read_without_region),
 	KUNIT_CASE(region_lost_while_read),
 	KUNIT_CASE(read_response_lost),
@@ -1006,6 +1100,9 @@ static struct kunit_case loss_cases[] = {
 	KUNIT_CASE(nak_while_waiting),
 	KUNIT_CASE(retries_exhausted),
 	KUNIT_CASE(naks_exhaust_retries),
+	KUNIT_CASE(stuck_below),
+	KUNIT_CASE(stuck_when_idle),
+	KUNIT_CASE(stuck_for_a_while),
 	KUNIT_CASE(progress_reloads_retries),
 	KUNIT_CASE(ignored_acks),
 	KUNIT_CASE(one_ack_for_all),

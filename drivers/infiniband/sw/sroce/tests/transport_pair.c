@@ -2,6 +2,7 @@
 #include <linux/delay.h>
 #include <linux/slab.h>
 
+#include "lock.h"
 #include "tests/transport_pair.h"
 
 /* --- data ---------------------------------------------------------------- */
@@ -140,11 +141,22 @@ static void side_notify(struct ib_cq *ibcq, void *arg)
 	atomic_inc(&s->notified);
 }
 
+/* One address handle, to the peer */
+static struct sroce_path *side_ah_path(struct sroce_port *port, u32 ahn,
+				       const struct ib_pd *pd)
+{
+	struct side *s = container_of(port, struct side, port);
+
+	return ahn == PAIR_AHN && pd == &s->pd ?
+	       sroce_path_get(&s->path.path) : NULL;
+}
+
 static void side_make_port(struct side *s, int number)
 {
 	struct kunit *test = s->pair->test;
 
 	s->port.xmit = &fake_net_xmit_ops;
+	s->port.ah_path = side_ah_path;
 	sroce_mr_table_init(&s->port.mrs);
 	s->port.counters = alloc_percpu(struct sroce_counters);
 	KUNIT_ASSERT_TRUE(test, !!s->port.counters);
@@ -180,15 +192,16 @@ static void side_make_srq(struct side *s)
 {
 	struct sroce_srq *srq = &s->srq;
 
+	srq->ibsrq.pd = &s->pd;
 	srq->ibsrq.event_handler = side_event;
 	srq->ibsrq.srq_context = s;
 	srq->port = &s->port;
-	spin_lock_init(&srq->lock);
+	sroce_lock_init(&srq->lock, srq->user);
 	srq->max_sge = 4;
 	KUNIT_ASSERT_EQ(s->pair->test, 0,
 			sroce_ring_alloc(&srq->ring, s->pair->config.depth,
 					 sizeof(struct sroce_recv_wqe) +
-					 4 * sizeof(struct sroce_sge)));
+					 4 * sizeof(struct sroce_sge), false));
 }
 
 static bool side_is_xrc(const struct side *s)
@@ -207,7 +220,6 @@ static enum ib_qp_type side_type(const struct side *s)
 /* Which work requests are for the target comes with each message */
 static void side_publish_srq(struct side *s)
 {
-	s->srq.ibsrq.pd = &s->pd;
 	s->srq.xrcd = &s->xrcd;
 	s->srq.cq = &s->rcq;
 	KUNIT_ASSERT_EQ(s->pair->test, 0, sroce_srq_publish(&s->srq));
@@ -389,7 +401,12 @@ void work_local(struct side *s, struct work *w, u32 off, u32 len)
 void work_remote(struct side *s, struct work *w, u32 off)
 {
 	struct side *peer = pair_peer(s);
+	u8 op = w->wqe.opcode;
 
+	/* The receiver says where it goes */
+	if (op == SROCE_WR_SEND || op == SROCE_WR_SEND_IMM ||
+	    op == SROCE_WR_SEND_INV)
+		return;
 	w->wqe.rdma.remote_addr = (uintptr_t)peer->mem + off;
 	w->wqe.rdma.rkey = peer->mr->key;
 }
@@ -409,6 +426,10 @@ struct work *work_rdma(struct side *s, struct work *w, u8 opcode, u64 wr_id,
 		       u32 local, u32 remote, u32 len)
 {
 	work_init(w, opcode, wr_id);
+	/* These have neither */
+	if (opcode == SROCE_WR_LOCAL_INV || opcode == SROCE_WR_BIND_MW ||
+	    opcode == SROCE_WR_REG_MR)
+		return w;
 	work_local(s, w, local, len);
 	work_remote(s, w, remote);
 	return w;

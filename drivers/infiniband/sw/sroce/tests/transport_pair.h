@@ -12,6 +12,9 @@
 #include "tests/fake_net.h"
 #include "transport/internal.h"
 
+/* Number of each side's address handle, which leads to the other one */
+#define PAIR_AHN 7
+
 #define PAIR_MEM_ORDER 9
 #define PAIR_MEM (PAGE_SIZE << PAIR_MEM_ORDER)
 
@@ -164,7 +167,7 @@ void work_remote(struct side *s, struct work *w, u32 off);
 void work_atomic(struct side *s, struct work *w, u32 off, u64 compare_add,
 		 u64 swap);
 
-/* All of it: one local element of @len bytes, signaled */
+/* All of it, as far as the operation has that: one local element of @len bytes, signaled */
 struct work *work_rdma(struct side *s, struct work *w, u8 opcode, u64 wr_id,
 		       u32 local, u32 remote, u32 len);
 struct work *work_send(struct side *s, struct work *w, u64 wr_id, u32 local,

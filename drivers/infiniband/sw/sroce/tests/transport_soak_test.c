@@ -171,7 +171,9 @@ static void soak_build_data(struct soak *k, struct soak_side *s,
 		work_local(s->s, w, local, cut);
 		work_local(s->s, w, local + cut, op->len - cut);
 	}
-	w->wqe.imm_data = cpu_to_be32(op->seed);
+	if (op->opcode == SROCE_WR_SEND_IMM ||
+	    op->opcode == SROCE_WR_RDMA_WRITE_IMM)
+		w->wqe.imm_data = cpu_to_be32(op->seed);
 	if (op->opcode != SROCE_WR_RDMA_READ &&
 	    op->opcode != SROCE_WR_RDMA_WRITE)
 		soak_promise(k, peer, op);

@@ -4,6 +4,7 @@
  * destroying; completion queues that overrun or are resized; shared receive
  * queues.
  */
+#include <linux/debug_locks.h>
 #include <linux/delay.h>
 #include <linux/hrtimer.h>
 
@@ -437,12 +438,14 @@ static void cq_just_enough(struct kunit *test)
 
 static void resize(struct side *s, u32 entries, int expect)
 {
-	struct sroce_ring old = {};
+	struct sroce_ring ring = {};
 
+	KUNIT_ASSERT_EQ(s->pair->test, 0,
+			sroce_ring_alloc(&ring, entries,
+					 sizeof(struct sroce_cqe), false));
 	KUNIT_EXPECT_EQ(s->pair->test, expect,
-			sroce_cq_resize(&s->scq, entries, &old));
-	if (old.hdr)
-		sroce_ring_free(&old);
+			sroce_cq_resize(&s->scq, &ring));
+	sroce_ring_free(&ring);
 }
 
 static void cq_resize(struct kunit *test)
@@ -616,6 +619,52 @@ static void post_in_interrupts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 2 * INTERRUPTS, atomic_read(&in->done));
 }
 
+/* --- locks ----------------------------------------------------------------- */
+
+struct in_interrupt {
+	struct hrtimer timer;
+	struct side *s;
+	bool done;
+};
+
+static enum hrtimer_restart poll_in_interrupt(struct hrtimer *timer)
+{
+	struct in_interrupt *in = container_of(timer, struct in_interrupt,
+					       timer);
+	struct ib_wc wc;
+
+	sroce_cq_poll(&in->s->scq, 1, &wc);
+	WRITE_ONCE(in->done, true);
+	return HRTIMER_NORESTART;
+}
+
+/* Interrupts take the locks of kernel users' queues, and never those of processes' */
+static void locks_of_two_kinds(struct kunit *test)
+{
+	struct sroce_cq *of_process;
+	struct pair_config c = {};
+	struct in_interrupt *in;
+
+	if (!IS_ENABLED(CONFIG_LOCKDEP))
+		kunit_skip(test, "needs lockdep");
+	in = kunit_kzalloc(test, sizeof(*in), GFP_KERNEL);
+	of_process = kunit_kzalloc(test, sizeof(*of_process), GFP_KERNEL);
+	KUNIT_ASSERT_TRUE(test, in && of_process);
+	in->s = &pair_create(test, &c)->side[0];
+	of_process->user = true;
+	KUNIT_ASSERT_EQ(test, 0, sroce_cq_init(of_process, &in->s->port, 8));
+	sroce_cq_moderate(of_process, 0, 0);
+	hrtimer_setup(&in->timer, poll_in_interrupt, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_REL_HARD);
+	hrtimer_start(&in->timer, us_to_ktime(30), HRTIMER_MODE_REL_HARD);
+	while (!READ_ONCE(in->done))
+		usleep_range(50, 100);
+	hrtimer_cancel(&in->timer);
+	/* It goes off with the first complaint */
+	KUNIT_EXPECT_TRUE(test, debug_locks);
+	sroce_cq_cleanup(of_process);
+}
+
 /* --- shared receive queues ----------------------------------------------- */
 
 static void srq_messages(struct kunit *test)
@@ -689,6 +738,7 @@ static struct kunit_case state_cases[] = {
 	KUNIT_CASE(handler_posts),
 	KUNIT_CASE(post_with_interrupts_off),
 	KUNIT_CASE(post_in_interrupts),
+	KUNIT_CASE(locks_of_two_kinds),
 	KUNIT_CASE(srq_messages),
 	KUNIT_CASE(srq_last_one),
 	{}

@@ -52,7 +52,8 @@ static void post_message(struct side *from, u8 opcode, u64 wr_id, u32 len)
 
 	side_fill(from, SRC, len, wr_id);
 	work_rdma(from, &w, opcode, wr_id, SRC, DST, len);
-	w.wqe.imm_data = cpu_to_be32(wr_id);
+	if (opcode == SROCE_WR_SEND_IMM || opcode == SROCE_WR_RDMA_WRITE_IMM)
+		w.wqe.imm_data = cpu_to_be32(wr_id);
 	side_post(from, &w);
 }
 

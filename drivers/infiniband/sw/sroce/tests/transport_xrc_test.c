@@ -43,7 +43,7 @@ static struct sroce_srq *xrc_srq(struct side *s, struct ib_pd *pd,
 			sroce_ring_alloc(&srq->ring, 16,
 					 sizeof(struct sroce_recv_wqe) +
 					 SROCE_MAX_SGE *
-					 sizeof(struct sroce_sge)));
+					 sizeof(struct sroce_sge), false));
 	KUNIT_ASSERT_EQ(test, 0, sroce_srq_publish(srq));
 	return srq;
 }

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What arrives: the packets of the two ends, some of them changed on the way, and
+ * those of an attacker who knows all their numbers.
+ */
+#include "compat.h"
+#include "tests/fuzz_pen.h"
+
+#define HIGH_BITS 0x8080808080808080ULL
+
+/* --- what an attacker knows --------------------------------------------------- */
+
+static void aim_keys(struct pen_side *ps, struct fuzz_aim *aim)
+{
+	const struct sroce_mr *mr;
+	int i;
+
+	for (i = 0; i < PEN_REGIONS; i++) {
+		mr = ps->mr[i];
+		if (!mr || !mr->length)
+			continue;
+		aim->keys[aim->nkeys++] = (struct fuzz_key){
+			.key = mr->key,
+			.len = mr->length,
+			.iova = mr->iova,
+		};
+	}
+	/* More often what would work */
+	while (aim->nkeys < FUZZ_KEYS) {
+		aim->keys[aim->nkeys] = aim->keys[PEN_OPEN];
+		aim->nkeys++;
+	}
+}
+
+/* What the oldest request without an answer waits for */
+static void aim_wait(const struct sroce_qp *qp, struct fuzz_aim *aim)
+{
+	const struct sroce_requester *req = &qp->req;
+	const struct sroce_swqe *slot;
+	u32 done, i;
+
+	aim->una = req->una_psn;
+	aim->next = req->next_psn;
+	aim->waits_for = SROCE_OP_SEND;
+	for (i = req->ring.index; i != req->fetched; i++) {
+		slot = sroce_slot(req, i);
+		if (slot->state != SROCE_SWQE_SENT ||
+		    !sroce_swqe_has_response(slot))
+			continue;
+		aim->waits_for = slot->op == SROCE_OP_FETCH_ADD ?
+				 SROCE_OP_CMP_SWAP : SROCE_OP_READ;
+		aim->read_psn = sroce_psn_diff(aim->una, slot->first_psn) > 0 ?
+				aim->una : slot->first_psn;
+		done = (aim->read_psn - slot->first_psn) * qp->mtu;
+		aim->read_len = slot->op == SROCE_OP_READ &&
+				done < slot->length ? slot->length - done : 0;
+		return;
+	}
+}
+
+struct fuzz_aim pen_aim(struct pen *pen, struct pen_side *ps)
+{
+	const struct sroce_qp *qp = ps->s->qp;
+	struct fuzz_aim aim = {
+		.service = qp->kind->service,
+		.qpn = qp->qpn,
+		.mtu = pen->p->mtu,
+		.epsn = qp->resp.epsn,
+		.srqn = ps->s->srq.srqn,
+	};
+
+	memcpy(aim.strangers, pen->f->strangers, sizeof(aim.strangers));
+	aim_keys(ps, &aim);
+	if (pen_sends(ps))
+		aim_wait(qp, &aim);
+	return aim;
+}
+
+/* --- packets of the two ---------------------------------------------------- */
+
+/* No response may carry a byte that nobody may read */
+static void check_leak(struct pen *pen, const struct fuzz_packet *p)
+{
+	u32 i;
+
+	if (sroce_opcode_info(p->opcode)->op != SROCE_OP_READ_RESP)
+		return;
+	for (i = 0; i + 8 <= p->payload; i += 8)
+		if (get_unaligned((u64 *)(p->data + i)) & HIGH_BITS)
+			break;
+	for (; i < p->payload; i++)
+		pen_check(pen, !(p->data[i] & 0x80), "a secret was told", i,
+			  p->payload);
+}
+
+struct fuzz_envelope pen_envelope(const struct fake_path *path)
+{
+	return (struct fuzz_envelope){
+		.src = path->path.sgid,
+		.dst = path->path.dgid,
+		.pkt_type = PACKET_HOST,
+	};
+}
+
+/* Return: false when it is lost */
+static bool forward(struct pen *pen, struct fake_packet *p, bool faults)
+{
+	struct fuzz *f = pen->f;
+	struct fuzz_packet parsed;
+	struct fuzz_aim aim;
+	u32 len;
+
+	fuzz_packet_parse(&parsed, p->data, p->len);
+	check_leak(pen, &parsed);
+	if (!faults || !fuzz_one_in(&f->rnd, 16))
+		return fuzz_train_add(&f->train, p->data, p->len, false);
+	if (fuzz_one_in(&f->rnd, 4))
+		return false;
+	aim = pen_aim(pen, &pen->side[p->path == &pen->side[0].s->path]);
+	fuzz_mutate(&f->rnd, &aim, &parsed);
+	pen->hits[parsed.opcode]++;
+	len = fuzz_packet_encode(&parsed, f->bytes);
+	return fuzz_train_add(&f->train, f->bytes, len, parsed.bad_icrc);
+}
+
+/* The next few that go the same way; false when there is none */
+bool pen_deliver(struct pen *pen, bool faults)
+{
+	struct fake_net *net = &pen->p->net;
+	u32 n = 1 + fuzz_below(&pen->f->rnd, 24);
+	const struct fake_path *path = NULL;
+	struct fuzz_envelope env;
+	struct fake_packet *p;
+	u32 to;
+
+	while (n-- && pen->f->train.len < FUZZ_TRAIN_BYTES - FUZZ_PACKET_LEN) {
+		p = fake_net_next(net, path);
+		if (!p)
+			break;
+		path = p->path;
+		forward(pen, p, faults);
+		fake_packet_free(p);
+	}
+	if (!path)
+		return false;
+	to = path == &pen->side[0].s->path;
+	env = pen_envelope(path);
+	env.faults = faults;
+	pen->f->packets += fuzz_send(&pen->f->stage, &pen->side[to].s->port,
+				     &env, &pen->f->train);
+	return true;
+}
+
+/* --- packets of the attacker ----------------------------------------------- */
+
+static void log_packet(struct pen *pen, struct pen_side *ps,
+		       const struct fuzz_packet *p)
+{
+	struct fuzz *f = pen->f;
+
+	f->log[f->nlog++ % FUZZ_LOG] = (struct fuzz_log){
+		.pen = pen->kind->name,
+		.side = ps - pen->side,
+		.state = side_state(ps->s),
+		.p = *p,
+	};
+}
+
+void pen_load(struct pen *pen, struct pen_side *ps,
+	      const struct fuzz_packet *p, u32 n)
+{
+	struct fuzz *f = pen->f;
+	u32 len;
+
+	for (; n; n--, p++) {
+		len = fuzz_packet_encode(p, f->bytes);
+		if (!len || !fuzz_train_add(&f->train, f->bytes, len, p->bad_icrc))
+			break;
+		pen->hits[p->opcode]++;
+		log_packet(pen, ps, p);
+	}
+}
+
+struct pen_shape pen_shape_of(const struct pen_side *ps)
+{
+	const struct sroce_qp *qp = ps->s->qp;
+	const struct sroce_responder *resp = &qp->resp;
+	const struct sroce_requester *req = &qp->req;
+
+	return (struct pen_shape){
+		.word = {
+			resp->epsn, resp->msn, resp->recv_off, resp->job_tail,
+			resp->res_next, resp->ring.index, req->una_psn,
+			req->next_psn, req->ring.index, req->rd_outstanding,
+			req->retries,
+		},
+		.state = { qp->state, resp->state, resp->ack, resp->fatal,
+			   resp->have_wqe },
+	};
+}
+
+static bool is_deaf(const struct pen_side *ps)
+{
+	enum ib_qp_state state = side_state(ps->s);
+
+	return state == IB_QPS_RESET || state == IB_QPS_INIT ||
+	       (state == IB_QPS_ERR && pen_is_flushed(ps));
+}
+
+/* Every packet is counted, as good or as bad */
+static u64 arrived(const struct pen_side *ps)
+{
+	return side_count(ps->s, SROCE_CNT_RX_PACKETS) +
+	       side_count(ps->s, SROCE_CNT_RX_ICRC_ENCAPSULATED) +
+	       side_count(ps->s, SROCE_CNT_RX_MALFORMED);
+}
+
+void pen_attack(struct pen *pen)
+{
+	struct fuzz *f = pen->f;
+	struct pen_side *ps = &pen->side[fuzz_below(&f->rnd, 2)];
+	struct fuzz_envelope env = pen_envelope(&pen_other(pen, ps)->s->path);
+	struct fuzz_aim aim = pen_aim(pen, ps);
+	bool deaf = is_deaf(ps);
+	struct pen_shape before, after;
+	u64 count = arrived(ps);
+	u32 n;
+
+	pen_load(pen, ps, f->p, fuzz_attack(&f->rnd, &aim, f->p));
+	env.faults = fuzz_one_in(&f->rnd, 2);
+	if (fuzz_one_in(&f->rnd, 64))
+		env.src.raw[15] ^= 1 << fuzz_below(&f->rnd, 8);
+	if (env.faults && fuzz_one_in(&f->rnd, 32))
+		env.pkt_type = fuzz_below(&f->rnd, 8);
+	local_bh_disable();
+	before = pen_shape_of(ps);
+	n = fuzz_send(&f->stage, &ps->s->port, &env, &f->train);
+	after = pen_shape_of(ps);
+	local_bh_enable();
+	f->packets += n;
+	count = arrived(ps) - count;
+	pen_check(pen, env.faults || count == n, "packets and counters differ", n,
+		  count);
+	pen_check(pen, !deaf || !memcmp(&before, &after, sizeof(before)),
+		  "a QP that must not listen has changed", before.state[0],
+	      after.state[0]);
+}
+

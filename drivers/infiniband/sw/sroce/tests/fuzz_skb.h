@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * From packets to packet buffers of every layout that the stack knows, and into
+ * the driver.
+ */
+#ifndef SROCE_TESTS_FUZZ_SKB_H
+#define SROCE_TESTS_FUZZ_SKB_H
+
+#include <linux/netdevice.h>
+#include <linux/prandom.h>
+
+#include "tests/fuzz_packet.h"
+#include "transport/port.h"
+
+#define FUZZ_TRAIN_BYTES 61440
+
+/**
+ * struct fuzz_train - packets that are sent to one port, one after another
+ * @n: their number
+ * @len: their bytes
+ * @size: of each
+ * @bad_icrc: its ICRC is wrong
+ * @bytes: BTH to ICRC of each
+ */
+struct fuzz_train {
+	u32 n;
+	u32 len;
+	u16 size[FUZZ_PACKETS];
+	bool bad_icrc[FUZZ_PACKETS];
+	u8 bytes[FUZZ_TRAIN_BYTES];
+};
+
+/**
+ * struct fuzz_envelope - what is around the packets
+ * @src: sender's address, IPv4 is v4-mapped
+ * @dst: receiver's address
+ * @pkt_type: how the frame was addressed
+ * @faults: IP and UDP headers, and the cut into packets, may be wrong too
+ */
+struct fuzz_envelope {
+	union ib_gid src;
+	union ib_gid dst;
+	u8 pkt_type;
+	bool faults;
+};
+
+/* Buffers are made here, one at a time */
+struct fuzz_stage {
+	struct rnd_state *rnd;
+	struct net_device *ndev;
+	u64 buffers;
+	u64 trains;	/* buffers of several packets */
+	u64 in_parts;	/* buffers with page fragments, or a list of buffers */
+	u8 bytes[ETH_HLEN + 40 + 8 + FUZZ_TRAIN_BYTES + 64];
+};
+
+/* Add a packet; false when there is no room. Packets without a whole BTH have no ICRC. */
+bool fuzz_train_add(struct fuzz_train *t, const u8 *packet, u32 len,
+		    bool bad_icrc);
+
+/**
+ * fuzz_send() - have the driver receive a train
+ * @st: stage
+ * @port: device that it arrives at
+ * @env: envelope
+ * @t: packets; empty afterwards
+ *
+ * Equal packets share a buffer, mostly.
+ *
+ * Return: packets that the driver got; 0 when memory ran out.
+ */
+u32 fuzz_send(struct fuzz_stage *st, struct sroce_port *port,
+	      const struct fuzz_envelope *env, struct fuzz_train *t);
+
+#endif

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * A network that tries everything: packets with a right ICRC and anything else
+ * wrong, to QPs of every kind in every state, as buffers of every layout, into
+ * sroce_net_receive(). The module parameters say how many, and from which seed:
+ *
+ *	insmod sroce.ko fuzz_packets=100000000 fuzz_seed=1
+ */
+#include <linux/etherdevice.h>
+#include <linux/moduleparam.h>
+#include <linux/vmalloc.h>
+
+#include "tests/fuzz_datagram.h"
+#include "tests/fuzz_pen.h"
+
+static ulong fuzz_packets;
+module_param(fuzz_packets, ulong, 0444);
+MODULE_PARM_DESC(fuzz_packets, "Unit tests: hostile packets to send; 0: a few");
+
+static ulong fuzz_seed;
+module_param(fuzz_seed, ulong, 0444);
+MODULE_PARM_DESC(fuzz_seed, "Unit tests: seed of the first round; 0: any");
+
+/* Packets of one round, whose QPs and memory are all its own; a few seconds */
+#define ROUND (IS_ENABLED(CONFIG_KASAN) ? 100000 : 1000000)
+
+/* One short round where nobody has said how many */
+static u64 round_packets(void)
+{
+	return fuzz_packets ? ROUND : ROUND / 10;
+}
+
+static const struct pen_kind kinds[] = {
+	{ .name = "RC", .config = { .mtu = IB_MTU_1024 } },
+	{ .name = "RC, IPv6, SRQ", .ipv6 = true,
+	  .config = { .mtu = IB_MTU_256, .srq = true } },
+	{ .name = "RC, on demand", .demand = true,
+	  .config = { .mtu = IB_MTU_4096 } },
+	{ .name = "RC, few retries",
+	  .config = { .mtu = IB_MTU_256, .retry = 1, .rnr_retry = 1 } },
+	{ .name = "RC, small window",
+	  .config = { .mtu = IB_MTU_256, .window = 16, .rd_atomic = 1 } },
+	{ .name = "UC", .config = { .type = IB_QPT_UC, .mtu = IB_MTU_256 } },
+	{ .name = "UC, SRQ, on demand", .demand = true,
+	  .config = { .type = IB_QPT_UC, .mtu = IB_MTU_1024, .srq = true } },
+	{ .name = "XRC",
+	  .config = { .type = IB_QPT_XRC_INI, .mtu = IB_MTU_256 } },
+	{ .name = "XRC, IPv6", .ipv6 = true,
+	  .config = { .type = IB_QPT_XRC_INI, .mtu = IB_MTU_4096 } },
+	{ .name = "calm RC", .calm = true, .config = { .mtu = IB_MTU_1024 } },
+	{ .name = "calm UC", .calm = true,
+	  .config = { .type = IB_QPT_UC, .mtu = IB_MTU_256 } },
+	{ .name = "calm XRC", .calm = true, .ipv6 = true,
+	  .config = { .type = IB_QPT_XRC_INI, .mtu = IB_MTU_1024 } },
+};
+
+static struct pen pens[ARRAY_SIZE(kinds)];
+static struct hall hall;
+
+/* Over all rounds */
+static u64 hits[ARRAY_SIZE(kinds)][256];
+static u64 lives[ARRAY_SIZE(kinds)];
+static u64 datagrams, datagrams_got;
+static u64 packets, buffers, trains, in_parts;
+
+void fuzz_fail(struct fuzz *f, const char *who, const char *what, u64 a, u64 b)
+{
+	u32 i = f->nlog > FUZZ_LOG ? f->nlog - FUZZ_LOG : 0;
+
+	f->failed = true;
+	KUNIT_FAIL(f->test, "seed %llu, packet %llu: %s: %s (%llu, %llu)",
+		   f->seed, f->packets, who, what, a, b);
+	for (; i != f->nlog; i++) {
+		const struct fuzz_log *l = &f->log[i % FUZZ_LOG];
+		const struct fuzz_packet *p = &l->p;
+
+		kunit_info(f->test,
+			   "%s %u in %u: op %02x psn %06x qp %06x len %u%+d rkey %08x va %llx+%x aeth %02x/%06x srq %06x tail %08x ver %u pad %u pkey %04x\n",
+			   l->pen, l->side, l->state, p->opcode,
+			   p->psn & SROCE_PSN_MASK, p->dqpn, p->payload,
+			   p->stretch, p->rkey, p->va, p->dma_len, p->syndrome,
+			   p->msn, p->srqn, p->tail, p->version, p->pad,
+			   p->pkey);
+	}
+}
+
+static void find_strangers(struct fuzz *f)
+{
+	int i;
+
+	for (i = 0; i < FUZZ_STRANGERS; i++)
+		f->strangers[i] = pens[fuzz_below(&f->rnd, ARRAY_SIZE(pens))]
+				  .side[i & 1].s->qp->qpn;
+}
+
+static void run(struct fuzz *f)
+{
+	u32 i, turn = 0;
+
+	while (f->packets < round_packets() && !f->failed) {
+		struct pen *pen = &pens[fuzz_below(&f->rnd, ARRAY_SIZE(pens))];
+
+		for (i = 0; i < 8 && !f->failed; i++)
+			pen_step(pen);
+		for (i = 0; i < 2 && !f->failed; i++)
+			hall_step(&hall);
+		if (!(++turn % 256))
+			find_strangers(f);
+		cond_resched();
+	}
+	for (i = 0; i < ARRAY_SIZE(pens); i++)
+		pen_settle(&pens[i]);
+	if (!f->failed)
+		hall_prove(&hall);
+}
+
+static void add_up(const struct fuzz *f)
+{
+	u32 i, op;
+
+	packets += f->packets;
+	buffers += f->stage.buffers;
+	trains += f->stage.trains;
+	in_parts += f->stage.in_parts;
+	datagrams_got += hall.got;
+	for (op = 0; op < 256; op++)
+		datagrams += hall.hits[op];
+	for (i = 0; i < ARRAY_SIZE(pens); i++) {
+		lives[i] += pens[i].lives;
+		for (op = 0; op < 256; op++)
+			hits[i][op] += pens[i].hits[op];
+	}
+}
+
+static void fuzz_round(struct kunit *test)
+{
+	u64 round = *(const u64 *)test->param_value;
+	struct fuzz *f = vzalloc(sizeof(*f));
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, f);
+	f->test = test;
+	f->seed = (fuzz_seed ?: get_random_u32()) + round;
+	prandom_seed_state(&f->rnd, f->seed);
+	f->stage.rnd = &f->rnd;
+	f->stage.ndev = alloc_etherdev(0);
+	f->ibdev = kunit_kzalloc(test, sizeof(*f->ibdev), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, f->stage.ndev);
+	KUNIT_ASSERT_NOT_NULL(test, f->ibdev);
+	/* Nothing happens behind the back of whoever compares states */
+	set_cpus_allowed_ptr(current, cpumask_of(raw_smp_processor_id()));
+	if (!current->mm)
+		KUNIT_ASSERT_EQ(test, kunit_attach_mm(), 0);
+	memset(pens, 0, sizeof(pens));
+	for (i = 0; i < ARRAY_SIZE(pens); i++)
+		pen_open(&pens[i], f, &kinds[i], i);
+	memset(&hall, 0, sizeof(hall));
+	hall_open(&hall, f);
+	find_strangers(f);
+	run(f);
+	for (i = 0; i < ARRAY_SIZE(pens); i++)
+		pen_close(&pens[i]);
+	hall_close(&hall);
+	add_up(f);
+	kunit_info(test, "seed %llu: %llu packets\n", f->seed, f->packets);
+	free_netdev(f->stage.ndev);
+	vfree(f);
+}
+
+/* So many rounds that there are enough packets */
+static const void *fuzz_rounds(struct kunit *test, const void *prev, char *desc)
+{
+	static u64 round;
+	u64 wanted = max_t(u64, DIV_ROUND_UP(fuzz_packets, ROUND), 1);
+
+	round = prev ? round + 1 : 0;
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%llu packets", packets);
+	return round < wanted ? &round : NULL;
+}
+
+static void fuzz_report(struct kunit_suite *suite)
+{
+	u32 i, op, n;
+	u64 sum;
+
+	pr_info("sroce: fuzz: %llu packets in %llu buffers, %llu of them trains, %llu in parts\n",
+		packets, buffers, trains, in_parts);
+	pr_info("sroce: fuzz: %llu datagrams, %llu of them received\n",
+		datagrams, datagrams_got);
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		for (n = 0, sum = 0, op = 0; op < 256; op++) {
+			n += !!hits[i][op];
+			sum += hits[i][op];
+		}
+		pr_info("sroce: fuzz: %s: %llu connections, %llu packets of %u opcodes from the attacker\n",
+			kinds[i].name, lives[i], sum, n);
+	}
+}
+
+static struct kunit_case fuzz_cases[] = {
+	KUNIT_CASE_PARAM_ATTR(fuzz_round, fuzz_rounds,
+			      { .speed = KUNIT_SPEED_SLOW }),
+	{}
+};
+
+static struct kunit_suite fuzz_suite = {
+	.name = "sroce_fuzz",
+	.suite_exit = fuzz_report,
+	.test_cases = fuzz_cases,
+};
+
+kunit_test_suite(fuzz_suite);

@@ -1,0 +1,615 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Memory on demand: which pages a region has, who brings them in, and that nobody
+ * waits for a page that does not come.
+ */
+#include <kunit/test.h>
+#include <linux/anon_inodes.h>
+#include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/jiffies.h>
+#include <linux/kthread.h>
+#include <linux/mm.h>
+#include <linux/mman.h>
+#include <linux/module.h>
+#include <linux/uaccess.h>
+
+#include "memory/mr.h"
+#include "memory/odp.h"
+#include "memory/pager.h"
+
+#define DEMAND_PAGES 16
+#define DEMAND_IOVA 0x5000000123
+/* The region begins so many bytes behind the mapping */
+#define DEMAND_SKEW 0x123
+
+/* Whatever is not to wait has this long, on a machine that may be slow */
+#define SOON (5 * HZ)
+
+struct world {
+	struct sroce_mr_table table;
+	struct ib_pd pd;
+};
+
+static int world_init(struct kunit *test)
+{
+	struct world *w = kunit_kzalloc(test, sizeof(*w), GFP_KERNEL);
+
+	if (!w)
+		return -ENOMEM;
+	sroce_mr_table_init(&w->table);
+	test->priv = w;
+	return 0;
+}
+
+static void world_exit(struct kunit *test)
+{
+	struct world *w = test->priv;
+
+	if (w)
+		sroce_mr_table_destroy(&w->table);
+}
+
+/* --- a region ------------------------------------------------------------------- */
+
+struct demand {
+	struct sroce_mr *mr;
+	unsigned long start;	/* of the mapping */
+};
+
+static void demand_register(struct kunit *test, struct demand *d,
+			    unsigned long start)
+{
+	struct world *w = test->priv;
+
+	d->start = start;
+	KUNIT_ASSERT_NE(test, d->start, 0);
+	d->mr = sroce_mr_alloc(&w->table, &w->pd, SROCE_MR_ON_DEMAND, 0);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, d->mr);
+	d->mr->odp = sroce_odp_create(d->start + DEMAND_SKEW,
+				      DEMAND_PAGES * PAGE_SIZE - DEMAND_SKEW);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, d->mr->odp);
+	d->mr->offset = sroce_odp_offset(d->mr->odp);
+	d->mr->iova = DEMAND_IOVA;
+	d->mr->length = DEMAND_PAGES * PAGE_SIZE - DEMAND_SKEW;
+	d->mr->access = IB_ACCESS_LOCAL_WRITE;
+	sroce_mr_publish(d->mr);
+}
+
+/* Memory of a process of the test's own, and a region on demand in it */
+static void demand_init(struct kunit *test, struct demand *d)
+{
+	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
+		kunit_skip(test, "no memory on demand in this kernel");
+	demand_register(test, d,
+			kunit_vm_mmap(test, NULL, 0, DEMAND_PAGES * PAGE_SIZE,
+				      PROT_READ | PROT_WRITE,
+				      MAP_ANONYMOUS | MAP_PRIVATE, 0));
+}
+
+static void demand_exit(struct demand *d)
+{
+	struct sroce_odp *odp = d->mr->odp;
+
+	sroce_mr_free(d->mr);
+	sroce_odp_destroy(odp);
+}
+
+/* Address of the first byte of the region in a page of the mapping */
+static u64 page_va(u64 page)
+{
+	return DEMAND_IOVA + (page ? page * PAGE_SIZE - DEMAND_SKEW : 0);
+}
+
+static u64 page_bytes(u64 first, u64 n)
+{
+	return page_va(first + n) - page_va(first);
+}
+
+/* Is a range there? By page numbers of the mapping. */
+static bool there(const struct demand *d, u64 first, u64 n, bool write)
+{
+	bool present;
+
+	local_bh_disable();
+	sroce_odp_enter();
+	present = sroce_odp_present(d->mr, page_va(first), page_bytes(first, n),
+				    write);
+	sroce_odp_leave();
+	local_bh_enable();
+	return present;
+}
+
+struct waiter {
+	struct sroce_want want;
+	struct completion done;
+	int err;
+};
+
+static void waiter_done(struct sroce_want *want, int err)
+{
+	struct waiter *w = container_of(want, struct waiter, want);
+
+	w->err = err;
+	complete(&w->done);
+}
+
+static int waiter_begin(struct waiter *w, const struct demand *d, u64 va,
+			u64 len, u64 ahead, enum sroce_odp_fault how)
+{
+	init_completion(&w->done);
+	w->want.done = waiter_done;
+	return sroce_want_pages(&w->want, d->mr, va, len, ahead, how);
+}
+
+/* Bring in what is needed, and wait for it */
+static int bring(const struct demand *d, u64 va, u64 len, u64 ahead,
+		 enum sroce_odp_fault how)
+{
+	struct waiter w;
+	int err = waiter_begin(&w, d, va, len, ahead, how);
+
+	if (err)
+		return err;
+	wait_for_completion(&w.done);
+	return w.err;
+}
+
+static int bring_all(const struct demand *d, enum sroce_odp_fault how)
+{
+	return bring(d, DEMAND_IOVA, d->mr->length, 0, how);
+}
+
+/* --- what is there ---------------------------------------------------------------- */
+
+static void demand_faults(struct kunit *test)
+{
+	struct demand d;
+
+	demand_init(test, &d);
+	KUNIT_EXPECT_EQ(test, d.mr->offset, DEMAND_SKEW);
+	KUNIT_EXPECT_EQ(test, sroce_odp_start(d.mr->odp), d.start + DEMAND_SKEW);
+	KUNIT_EXPECT_TRUE(test, sroce_odp_is_ours(d.mr->odp));
+	KUNIT_EXPECT_FALSE(test, there(&d, 0, 1, false));
+	/* one byte: its page, and no other */
+	KUNIT_EXPECT_EQ(test, bring(&d, page_va(1), 1, 0, SROCE_ODP_WRITE), 0);
+	KUNIT_EXPECT_FALSE(test, there(&d, 0, 1, false));
+	KUNIT_EXPECT_TRUE(test, there(&d, 1, 1, true));
+	KUNIT_EXPECT_FALSE(test, there(&d, 1, 2, true));
+	/* for reading is not for writing */
+	KUNIT_EXPECT_EQ(test, bring(&d, page_va(2), PAGE_SIZE, 0, SROCE_ODP_READ),
+			0);
+	KUNIT_EXPECT_TRUE(test, there(&d, 1, 2, false));
+	KUNIT_EXPECT_FALSE(test, there(&d, 2, 1, true));
+	KUNIT_EXPECT_TRUE(test, there(&d, 1, 1, true));
+	/* what will be wanted next, as far as there is any */
+	KUNIT_EXPECT_EQ(test, bring(&d, page_va(14), 1, U64_MAX, SROCE_ODP_READ),
+			0);
+	KUNIT_EXPECT_TRUE(test, there(&d, 14, 2, false));
+	KUNIT_EXPECT_EQ(test, bring_all(&d, SROCE_ODP_WRITE), 0);
+	KUNIT_EXPECT_TRUE(test, there(&d, 0, DEMAND_PAGES, true));
+	demand_exit(&d);
+}
+
+static void demand_loses(struct kunit *test)
+{
+	struct bio_vec bv[DEMAND_PAGES];
+	char byte = 0;
+	struct demand d;
+	u32 done;
+
+	demand_init(test, &d);
+	KUNIT_EXPECT_EQ(test, bring_all(&d, SROCE_ODP_WRITE), 0);
+	/* what is copied there is what the process sees */
+	local_bh_disable();
+	sroce_odp_enter();
+	KUNIT_EXPECT_TRUE(test, sroce_odp_present(d.mr, DEMAND_IOVA + 5000, 9000,
+						  true));
+	sroce_mr_bvecs(d.mr, DEMAND_IOVA + 5000, 9000, bv, ARRAY_SIZE(bv), &done);
+	KUNIT_EXPECT_EQ(test, done, 9000);
+	memset(page_address(bv[0].bv_page) + bv[0].bv_offset, 0x5a, 1);
+	sroce_odp_leave();
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, copy_from_user(&byte, (void __user *)d.start +
+					     DEMAND_SKEW + 5000, 1), 0);
+	KUNIT_EXPECT_EQ(test, byte, 0x5a);
+
+	/* the middle goes, the rest stays */
+	KUNIT_EXPECT_EQ(test, vm_munmap(d.start + 3 * PAGE_SIZE, 2 * PAGE_SIZE), 0);
+	KUNIT_EXPECT_TRUE(test, there(&d, 0, 3, true));
+	KUNIT_EXPECT_FALSE(test, there(&d, 3, 1, false));
+	KUNIT_EXPECT_FALSE(test, there(&d, 4, 1, false));
+	KUNIT_EXPECT_TRUE(test, there(&d, 5, DEMAND_PAGES - 5, true));
+	KUNIT_EXPECT_EQ(test, bring_all(&d, SROCE_ODP_WRITE), -EFAULT);
+	/* what is only likely to be wanted may be missing */
+	KUNIT_EXPECT_EQ(test, bring(&d, page_va(2), 1, 3 * PAGE_SIZE,
+				    SROCE_ODP_WRITE), 0);
+	demand_exit(&d);
+}
+
+/* Those that are there are found, with the right that they have; none is made */
+static void demand_snapshot(struct kunit *test)
+{
+	char byte = 1;
+	struct demand d;
+
+	demand_init(test, &d);
+	KUNIT_EXPECT_EQ(test, copy_to_user((void __user *)d.start + 5 * PAGE_SIZE,
+					   &byte, 1), 0);
+	KUNIT_EXPECT_EQ(test, copy_from_user(&byte, (void __user *)d.start +
+					     7 * PAGE_SIZE, 1), 0);
+	KUNIT_EXPECT_EQ(test, bring_all(&d, SROCE_ODP_SNAPSHOT), 0);
+	KUNIT_EXPECT_TRUE(test, there(&d, 5, 1, true));
+	KUNIT_EXPECT_TRUE(test, there(&d, 7, 1, false));
+	KUNIT_EXPECT_FALSE(test, there(&d, 7, 1, true));
+	KUNIT_EXPECT_FALSE(test, there(&d, 4, 1, false));
+	KUNIT_EXPECT_FALSE(test, there(&d, 6, 1, false));
+	demand_exit(&d);
+}
+
+/* --- pages that do not come ------------------------------------------------------------ */
+
+/**
+ * struct slow - a file whose pages come when they are let
+ * @file: file
+ * @page: each of its pages
+ * @inside: faults that wait
+ * @answer: ends all waits
+ * @stubborn: they do not end for any other reason
+ */
+struct slow {
+	struct file *file;
+	struct page *page;
+	atomic_t inside;
+	struct completion answer;
+	bool stubborn;
+};
+
+/* Return: false when it has been broken off */
+static bool slow_wait(struct slow *s)
+{
+	bool done = true;
+
+	atomic_inc(&s->inside);
+	if (s->stubborn)
+		wait_for_completion(&s->answer);
+	else
+		done = !wait_for_completion_killable(&s->answer);
+	atomic_dec(&s->inside);
+	return done;
+}
+
+/* As a userfaultfd does: nobody keeps the lock of the process's memory */
+static vm_fault_t slow_retry(struct slow *s, struct vm_fault *vmf)
+{
+	mmap_read_unlock(vmf->vma->vm_mm);
+	slow_wait(s);
+	return VM_FAULT_RETRY;
+}
+
+static vm_fault_t slow_fault(struct vm_fault *vmf)
+{
+	struct slow *s = vmf->vma->vm_file->private_data;
+
+	if (!completion_done(&s->answer)) {
+		if (vmf->flags & FAULT_FLAG_ALLOW_RETRY)
+			return slow_retry(s, vmf);
+		if (!slow_wait(s))
+			return VM_FAULT_SIGBUS;
+	}
+	get_page(s->page);
+	vmf->page = s->page;
+	return 0;
+}
+
+static const struct vm_operations_struct slow_vm_ops = {
+	.fault = slow_fault,
+};
+
+static int slow_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	vma->vm_ops = &slow_vm_ops;
+	return 0;
+}
+
+static const struct file_operations slow_ops = {
+	.owner = THIS_MODULE,
+	.mmap = slow_mmap,
+};
+
+static void slow_init(struct kunit *test, struct slow *s, bool stubborn)
+{
+	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
+		kunit_skip(test, "no memory on demand in this kernel");
+	atomic_set(&s->inside, 0);
+	init_completion(&s->answer);
+	s->stubborn = stubborn;
+	s->page = alloc_page(GFP_KERNEL | __GFP_ZERO);
+	KUNIT_ASSERT_NOT_NULL(test, s->page);
+	s->file = anon_inode_getfile("sroce_slow", &slow_ops, s, O_RDWR);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(s->file));
+}
+
+/* Wait until as many faults as that wait. Return: how many do in the end. */
+static int slow_inside(const struct slow *s, int n)
+{
+	unsigned long end = jiffies + SOON;
+
+	while (atomic_read(&s->inside) != n && time_before(jiffies, end))
+		usleep_range(10000, 20000);
+	return atomic_read(&s->inside);
+}
+
+static unsigned long slow_map(struct kunit *test, const struct slow *s)
+{
+	return kunit_vm_mmap(test, s->file, 0, DEMAND_PAGES * PAGE_SIZE,
+			     PROT_READ | PROT_WRITE, MAP_SHARED, 0);
+}
+
+/* Let the pages come, and see that nothing is left of those that waited for them */
+static void slow_exit(struct kunit *test, struct slow *s, unsigned long start)
+{
+	complete_all(&s->answer);
+	KUNIT_EXPECT_EQ(test, slow_inside(s, 0), 0);
+	if (start)
+		KUNIT_EXPECT_EQ(test, vm_munmap(start, DEMAND_PAGES * PAGE_SIZE), 0);
+	fput(s->file);
+	/* a task of the kernel's own closes files later */
+	flush_delayed_fput();
+	put_page(s->page);
+}
+
+/* The module is held by memory on demand as often as that */
+static bool module_held(unsigned long wanted)
+{
+	unsigned long end = jiffies + SOON;
+
+	while (module_refcount(THIS_MODULE) != wanted && time_before(jiffies, end))
+		usleep_range(10000, 20000);
+	return module_refcount(THIS_MODULE) == wanted;
+}
+
+/* The region goes while a page of it cannot be had: what waits is told, who frees does not wait */
+static void stuck_region_goes(struct kunit *test, bool stubborn)
+{
+	unsigned long began, start;
+	struct waiter w;
+	struct demand d;
+	struct slow s;
+	int held;
+
+	slow_init(test, &s, stubborn);
+	start = slow_map(test, &s);
+	held = module_refcount(THIS_MODULE);
+	demand_register(test, &d, start);
+	KUNIT_ASSERT_EQ(test, waiter_begin(&w, &d, page_va(3), 1, 0,
+					   SROCE_ODP_WRITE), 0);
+	KUNIT_EXPECT_EQ(test, slow_inside(&s, 1), 1);
+	began = jiffies;
+	demand_exit(&d);
+	KUNIT_EXPECT_TRUE(test, time_before(jiffies, began + SOON));
+	KUNIT_EXPECT_TRUE(test, completion_done(&w.done));
+	KUNIT_EXPECT_EQ(test, w.err, -ESHUTDOWN);
+	if (stubborn) {
+		KUNIT_EXPECT_EQ(test, atomic_read(&s.inside), 1);
+		KUNIT_EXPECT_GT(test, module_refcount(THIS_MODULE), held);
+		complete_all(&s.answer);
+	}
+	/* given up, or answered */
+	KUNIT_EXPECT_EQ(test, slow_inside(&s, 0), 0);
+	KUNIT_EXPECT_TRUE(test, module_held(held));
+	slow_exit(test, &s, start);
+}
+
+static void stuck_and_freed(struct kunit *test)
+{
+	stuck_region_goes(test, false);
+}
+
+static void stuck_for_good_and_freed(struct kunit *test)
+{
+	stuck_region_goes(test, true);
+}
+
+/* Who does not want pages any more has them given up, and nobody else's */
+static void stuck_and_cancelled(struct kunit *test)
+{
+	struct waiter w[2];
+	unsigned long start;
+	struct demand d;
+	struct slow s;
+
+	slow_init(test, &s, false);
+	start = slow_map(test, &s);
+	demand_register(test, &d, start);
+	KUNIT_ASSERT_EQ(test, waiter_begin(&w[0], &d, page_va(3), 1, 0,
+					   SROCE_ODP_READ), 0);
+	KUNIT_ASSERT_EQ(test, waiter_begin(&w[1], &d, page_va(5), 1, 0,
+					   SROCE_ODP_READ), 0);
+	KUNIT_EXPECT_EQ(test, slow_inside(&s, 2), 2);
+	KUNIT_EXPECT_TRUE(test, sroce_want_cancel(&w[0].want));
+	KUNIT_EXPECT_FALSE(test, sroce_want_cancel(&w[0].want));
+	KUNIT_EXPECT_EQ(test, slow_inside(&s, 1), 1);
+	complete_all(&s.answer);
+	KUNIT_EXPECT_GT(test, wait_for_completion_timeout(&w[1].done, SOON), 0);
+	KUNIT_EXPECT_EQ(test, w[1].err, 0);
+	KUNIT_EXPECT_TRUE(test, there(&d, 5, 1, false));
+	KUNIT_EXPECT_FALSE(test, completion_done(&w[0].done));
+	demand_exit(&d);
+	slow_exit(test, &s, start);
+}
+
+/* A process has so many faults under way; the others wait for their turn, or go */
+static void stuck_queue(struct kunit *test)
+{
+	struct waiter *w = kunit_kcalloc(test, DEMAND_PAGES, sizeof(*w), GFP_KERNEL);
+	unsigned long start;
+	struct demand d;
+	struct slow s;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, w);
+	slow_init(test, &s, true);
+	start = slow_map(test, &s);
+	demand_register(test, &d, start);
+	for (i = 0; i < DEMAND_PAGES; i++)
+		KUNIT_ASSERT_EQ(test, waiter_begin(&w[i], &d, page_va(i), 1, 0,
+						   SROCE_ODP_READ), 0);
+	KUNIT_EXPECT_EQ(test, slow_inside(&s, SROCE_PAGER_SLOTS),
+			SROCE_PAGER_SLOTS);
+	msleep(50);
+	KUNIT_EXPECT_EQ(test, atomic_read(&s.inside), SROCE_PAGER_SLOTS);
+	KUNIT_EXPECT_TRUE(test, sroce_want_cancel(&w[DEMAND_PAGES - 1].want));
+	complete_all(&s.answer);
+	for (i = 0; i < DEMAND_PAGES - 1; i++) {
+		KUNIT_EXPECT_GT(test, wait_for_completion_timeout(&w[i].done, SOON), 0);
+		KUNIT_EXPECT_EQ(test, w[i].err, 0);
+	}
+	KUNIT_EXPECT_TRUE(test, there(&d, 0, DEMAND_PAGES - 1, false));
+	KUNIT_EXPECT_FALSE(test, there(&d, DEMAND_PAGES - 1, 1, false));
+	demand_exit(&d);
+	slow_exit(test, &s, start);
+}
+
+struct mortal {
+	struct kunit *test;
+	struct slow *s;
+	struct demand d;
+	struct waiter w[2];
+};
+
+/* A process that ends while it has wants; its region is left to others */
+static int mortal_process(void *arg)
+{
+	struct mortal *m = arg;
+	int i;
+
+	if (kunit_attach_mm())
+		return -ENOMEM;
+	demand_register(m->test, &m->d,
+			vm_mmap(m->s->file, 0, DEMAND_PAGES * PAGE_SIZE,
+				PROT_READ | PROT_WRITE, MAP_SHARED, 0));
+	for (i = 0; i < ARRAY_SIZE(m->w); i++)
+		if (waiter_begin(&m->w[i], &m->d, page_va(i), 1, 0,
+				 SROCE_ODP_READ))
+			return -EINVAL;
+	return slow_inside(m->s, 2) == 2 ? 0 : -EBUSY;
+}
+
+/* Faults do not keep the memory of a process that has ended, if they can be given up */
+static void stuck_process_ends(struct kunit *test)
+{
+	struct mortal *m = kunit_kzalloc(test, sizeof(*m), GFP_KERNEL);
+	struct task_struct *task;
+	struct slow s;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, m);
+	slow_init(test, &s, false);
+	m->test = test;
+	m->s = &s;
+	task = kthread_create(mortal_process, m, "sroce_mortal");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	get_task_struct(task);
+	wake_up_process(task);
+	KUNIT_EXPECT_EQ(test, slow_inside(&s, 2), 2);
+	KUNIT_EXPECT_EQ(test, kthread_stop_put(task), 0);
+	for (i = 0; i < ARRAY_SIZE(m->w); i++) {
+		KUNIT_EXPECT_GT(test,
+				wait_for_completion_timeout(&m->w[i].done, SOON), 0);
+		KUNIT_EXPECT_EQ(test, m->w[i].err, -EFAULT);
+	}
+	KUNIT_EXPECT_EQ(test, slow_inside(&s, 0), 0);
+	demand_exit(&m->d);
+	slow_exit(test, &s, 0);
+}
+
+/* --- readers and writers ------------------------------------------------------------------ */
+
+/**
+ * struct relay - readers that take turns so that there is always one
+ * @inside: those that read
+ * @stop: end
+ * @turns: of all
+ */
+struct relay {
+	atomic_t inside;
+	bool stop;
+	atomic_t turns;
+};
+
+/* Goes only when the other one has come */
+static int relay_reader(void *arg)
+{
+	struct relay *r = arg;
+
+	while (!READ_ONCE(r->stop)) {
+		local_bh_disable();
+		sroce_odp_enter();
+		atomic_inc(&r->inside);
+		while (atomic_read(&r->inside) < 2 && !READ_ONCE(r->stop))
+			cpu_relax();
+		udelay(5);
+		atomic_dec(&r->inside);
+		sroce_odp_leave();
+		local_bh_enable();
+		atomic_inc(&r->turns);
+		cond_resched();
+	}
+	return 0;
+}
+
+/* Readers that keep coming must not keep a process from getting rid of its pages */
+static void readers_let_writer(struct kunit *test)
+{
+	struct task_struct *task[2];
+	unsigned long began;
+	struct relay r = {};
+	struct demand d;
+	int i;
+
+	if (num_online_cpus() < 3)
+		kunit_skip(test, "needs three processors");
+	demand_init(test, &d);
+	KUNIT_EXPECT_EQ(test, bring_all(&d, SROCE_ODP_WRITE), 0);
+	for (i = 0; i < 2; i++) {
+		task[i] = kthread_run(relay_reader, &r, "sroce_reader");
+		KUNIT_ASSERT_FALSE(test, IS_ERR(task[i]));
+		get_task_struct(task[i]);
+	}
+	while (atomic_read(&r.turns) < 10)
+		usleep_range(1000, 2000);
+	began = jiffies;
+	for (i = 0; i < DEMAND_PAGES; i++)
+		KUNIT_EXPECT_EQ(test, vm_munmap(d.start + i * PAGE_SIZE, PAGE_SIZE),
+				0);
+	KUNIT_EXPECT_TRUE(test, time_before(jiffies, began + SOON));
+	WRITE_ONCE(r.stop, true);
+	for (i = 0; i < 2; i++)
+		kthread_stop_put(task[i]);
+	demand_exit(&d);
+}
+
+static struct kunit_case odp_cases[] = {
+	KUNIT_CASE(demand_faults),
+	KUNIT_CASE(demand_loses),
+	KUNIT_CASE(demand_snapshot),
+	KUNIT_CASE(stuck_and_freed),
+	KUNIT_CASE(stuck_for_good_and_freed),
+	KUNIT_CASE(stuck_and_cancelled),
+	KUNIT_CASE(stuck_queue),
+	KUNIT_CASE(stuck_process_ends),
+	KUNIT_CASE(readers_let_writer),
+	{}
+};
+
+static struct kunit_suite odp_suite = {
+	.name = "sroce_odp",
+	.init = world_init,
+	.exit = world_exit,
+	.test_cases = odp_cases,
+};
+
+kunit_test_suite(odp_suite);
