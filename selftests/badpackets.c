@@ -3,10 +3,11 @@
  * badpackets: packets that nobody should send, to UDP port 4791.
  *
  *	badpackets -i NETDEV -s OUR_IP -D TARGET_IP -M TARGET_MAC -S OUR_MAC -c HOST [-n COUNT] [-r SEED]
- *		[-q QPN]...
+ *		[-q QPN]... [-g]
  *
  * First, one by one, packets with a single fault in them: what the protocol says must
- * happen to the queue pair, and which answer comes back. Then COUNT runt, oversized,
+ * happen to the queue pair, and which answer comes back; with -g also several in one
+ * buffer, as GRO puts them together. Then COUNT runt, oversized,
  * random and mutated ones; with -q also to those queue pairs, from addresses that are
  * not their peer's. badpackets_target runs on HOST.
  */
@@ -16,6 +17,7 @@
 #include <linux/filter.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
+#include <linux/virtio_net.h>
 #include <net/if.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -27,8 +29,11 @@
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
 #endif
+#ifndef VIRTIO_NET_HDR_GSO_UDP_L4
+#define VIRTIO_NET_HDR_GSO_UDP_L4 5
+#endif
 
-static int ctl, raw_fd, answer_fd, udp_fd;
+static int ctl, raw_fd, answer_fd, udp_fd, gso_fd;
 static struct wire_path path;
 static struct sockaddr_storage target_addr;
 static struct bp_report target;
@@ -71,11 +76,36 @@ struct packet {
 	uint8_t ext[64];
 	uint32_t ext_len;
 	uint32_t payload;
+	/* instead of the same byte over and over */
+	const uint8_t *data;
 	uint8_t pad_byte;
 	/* bytes cut off before the ICRC */
 	uint32_t cut;
 	bool break_icrc, ip_options, longer_udp;
+	/* IPv4: in fragments of as many bytes */
+	uint32_t fragment;
 };
+
+/* what is put together again is a list of buffers, and has the headers of a packet that never was in pieces */
+static void send_fragments(uint8_t *frame, size_t n, uint32_t piece)
+{
+	const size_t head = ETH_LEN + 20, all = n - head;
+	uint8_t part[2048], *ip = part + ETH_LEN;
+	size_t at, len;
+
+	frame[ETH_LEN + 6] = 0;
+	wire_fix_up(frame, n);
+	memcpy(part, frame, head);
+	for (at = 0; at < all; at += len) {
+		len = min(all - at, (size_t)piece);
+		put16(ip + 2, 20 + len);
+		put16(ip + 6, at / 8 | (at + len < all ? 0x2000 : 0));
+		put16(ip + 10, 0);
+		put16(ip + 10, ~wire_ip_sum(ip, 20));
+		memcpy(part + head, frame + head + at, len);
+		send_frame(part, head + len);
+	}
+}
 
 static void send_packet(const struct packet *p)
 {
@@ -87,11 +117,17 @@ static void send_packet(const struct packet *p)
 	memcpy(roce + len, p->ext, p->ext_len);
 	len += p->ext_len;
 	memset(roce + len, 0x77, p->payload);
+	if (p->data)
+		memcpy(roce + len, p->data, p->payload);
 	len += p->payload;
 	memset(roce + len, p->pad_byte, -p->payload & 3);
 	len += -p->payload & 3;
 	len -= p->cut;
 	n = wire_frame(frame, &p->path, roce, len);
+	if (p->fragment && !p->path.v6) {
+		send_fragments(frame, n, p->fragment);
+		return;
+	}
 	if (p->break_icrc)
 		frame[n - 1] ^= 0x10;
 	if (p->longer_udp) {
@@ -140,6 +176,19 @@ static struct packet datagram(void)
 	put32(p.ext, BP_QKEY);
 	put32(p.ext + 4, 7);
 	p.payload = 4;
+	return p;
+}
+
+/* to the queue pair of connection managers; with 256 bytes it is one of theirs */
+static struct packet mad(uint32_t len)
+{
+	struct packet p = datagram();
+
+	p.bth.qpn = 1;
+	put32(p.ext, 0x80010000);
+	put32(p.ext + 4, 1);
+	p.payload = len;
+	p.bth.pad = -len & 3;
 	return p;
 }
 
@@ -196,6 +245,9 @@ static void expect(const char *name, enum ibv_qp_state state, uint32_t rc, uint3
 		printf("  wanted: %s, %u+%u received, answer %d\n", vt_state_name(state), rc, ud, syndrome);
 		failures++;
 	}
+	/* whatever anybody sends to it */
+	if (target.ud_state != IBV_QPS_RTS)
+		vt_die(VT_WRONG, "WRONG: %s: the UD queue pair is in %s", name, vt_state_name(target.ud_state));
 	/* answers that are still under way */
 	forget_answers();
 	ask(BP_RESET);
@@ -213,6 +265,84 @@ static void refused(const char *name, const struct packet *p, int syndrome)
 {
 	send_packet(p);
 	expect(name, IBV_QPS_ERR, 0, 0, syndrome);
+}
+
+/* --- packets that were coupled --------------------------------------------------------- */
+
+#define COUPLED 3
+
+/*
+ * A SEND of full packets in one buffer that has one header. Each packet's ICRC is that of
+ * the identification it was sent with.
+ */
+static bool send_coupled(const uint16_t *ids)
+{
+	const size_t headers = ETH_LEN + 20 + UDP_LEN, size = BTH_LEN + BP_MTU + ICRC_LEN;
+	struct {
+		struct virtio_net_hdr v;
+		uint8_t frame[ETH_LEN + 20 + UDP_LEN + COUPLED * (BTH_LEN + BP_MTU + ICRC_LEN)];
+	} buf = { .v = {
+		.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+		.gso_type = VIRTIO_NET_HDR_GSO_UDP_L4,
+		.gso_size = size,
+		.hdr_len = headers,
+		.csum_start = ETH_LEN + 20,
+		.csum_offset = 6,
+	} };
+	uint8_t roce[BTH_LEN + BP_MTU], one[2048], *l3 = buf.frame + ETH_LEN;
+	struct wire_path from = path;
+	int k;
+
+	memset(roce, 0x77, sizeof(roce));
+	for (k = 0; k < COUPLED; k++) {
+		/* SEND FIRST, MIDDLE, LAST */
+		struct packet p = request(k);
+
+		p.bth.psn += k;
+		p.bth.ackreq = k == COUPLED - 1;
+		bth_put(roce, &p.bth);
+		from.ip_id = ids[k];
+		wire_frame(one, &from, roce, sizeof(roce));
+		if (!k)
+			memcpy(buf.frame, one, headers);
+		memcpy(buf.frame + headers + k * size, one + headers, size);
+	}
+	put16(l3 + 2, 20 + UDP_LEN + COUPLED * size);
+	put16(l3 + 20 + 4, UDP_LEN + COUPLED * size);
+	put16(l3 + 10, 0);
+	put16(l3 + 10, ~wire_ip_sum(l3, 20));
+	return send(gso_fd, &buf, sizeof(buf), 0) == sizeof(buf);
+}
+
+static void coupled(void)
+{
+	static const struct {
+		const char *name;
+		uint16_t ids[COUPLED];
+		bool good;
+	} cases[] = {
+		{ "identifications count up", { 100, 101, 102 }, true },
+		{ "... around their end", { 0xffff, 0, 1 }, true },
+		{ "all have the same one", { 100, 100, 100 }, true },
+		{ "a gap before the second", { 100, 149, 150 }, true },
+		{ "a gap before the third", { 100, 101, 149 }, true },
+		{ "backwards", { 100, 60, 61 }, true },
+		{ "the same one, and then another", { 100, 100, 160 }, true },
+		{ "one that cannot be meant", { 100, 101, 6000 }, false },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "coupled: %s", cases[i].name);
+		if (!send_coupled(cases[i].ids)) {
+			printf("skip: %s [no such buffers from a packet socket: %s\n", name, strerror(errno));
+			continue;
+		}
+		expect(name, IBV_QPS_RTS, cases[i].good, 0, cases[i].good ? ACK : SILENCE);
+		bad_icrc += !cases[i].good;
+	}
 }
 
 /* the sender's own test: its packets are good ones where nothing is broken in them */
@@ -242,6 +372,12 @@ static void good_ones(void)
 	p.path.sport = 0;
 	send_packet(&p);
 	expect("any UDP source port is accepted", IBV_QPS_RTS, 1, 0, ACK);
+	p = request(0x04);
+	p.payload = BP_MTU;
+	p.fragment = 200;
+	p.path.ip_id = 4711;
+	send_packet(&p);
+	expect("a full packet is received, of IPv4 in fragments", IBV_QPS_RTS, 1, 0, ACK);
 	p = request(0x04);
 	p.bth.migreq = false;
 	send_packet(&p);
@@ -289,6 +425,17 @@ static void silent_drops(void)
 	p = datagram();
 	put32(p.ext, BP_QKEY ^ 1);
 	dropped("datagram with another Q_Key", &p);
+	p = datagram();
+	p.payload = BP_ROOM;
+	dropped("datagram longer than the receive, with its 40 bytes", &p);
+	p = mad(0);
+	dropped("datagram of no bytes to QP 1", &p);
+	p = mad(255);
+	dropped("datagram to QP 1 shorter than a MAD", &p);
+	p = mad(257);
+	dropped("datagram to QP 1 longer than a MAD", &p);
+	p = mad(BP_ROOM);
+	dropped("datagram to QP 1 as long as can be", &p);
 	p = request(0x0a);
 	p.payload = 0;
 	p.cut = 8;
@@ -468,6 +615,8 @@ static void send_mutant(void)
 	p.cut = vt_below(&rng, 8) ? 0 : min(p.payload, vt_below(&rng, 64));
 	p.break_icrc = !vt_below(&rng, 8);
 	p.longer_udp = !vt_below(&rng, 64);
+	p.path.ip_id = vt_rand(&rng);
+	p.fragment = vt_below(&rng, 16) || p.break_icrc ? 0 : 8 * (1 + vt_below(&rng, 160));
 	/* an IPv4 or IPv6 host looks no further when its own lengths are wrong */
 	bad_icrc += p.break_icrc && !p.longer_udp;
 	send_packet(&p);
@@ -476,16 +625,33 @@ static void send_mutant(void)
 /* a datagram, also to the connection manager's queue pair, with noise inside */
 static void send_datagram(void)
 {
-	struct packet p = datagram();
+	struct packet p = vt_below(&rng, 2) ? mad(0) : datagram();
 
-	if (vt_below(&rng, 2)) {
-		p.bth.qpn = 1;
-		put32(p.ext, 0x80010000);
-		put32(p.ext + 4, 1);
-	}
-	p.payload = vt_below(&rng, 600);
+	p.payload = vt_below(&rng, 4) ? vt_below(&rng, 600) : vt_below(&rng, BP_ROOM + 1);
 	p.bth.pad = vt_below(&rng, 4);
 	p.bth.opcode = 0x64 + vt_below(&rng, 2);
+	send_packet(&p);
+}
+
+/* what connection managers say to each other, of connections that there are not */
+static void send_mad(void)
+{
+	uint8_t bytes[256];
+	struct packet p = mad(sizeof(bytes));
+
+	random_bytes(bytes, sizeof(bytes));
+	bytes[0] = 1;
+	bytes[1] = vt_below(&rng, 16) ? 0x07 : vt_rand(&rng);
+	bytes[2] = 2;
+	bytes[3] = vt_below(&rng, 8) ? 0x03 : vt_rand(&rng);
+	put16(bytes + 4, 0);
+	/* REQ to APR, and some that are not defined */
+	put16(bytes + 16, 0x10 + vt_below(&rng, 14));
+	put32(bytes + 20, 0);
+	/* communication ids of both ends: some that somebody may have had, or none */
+	put32(bytes + 24, vt_below(&rng, 2) ? vt_below(&rng, 64) : vt_rand(&rng));
+	put32(bytes + 28, vt_below(&rng, 2) ? vt_below(&rng, 64) : vt_rand(&rng));
+	p.data = bytes;
 	send_packet(&p);
 }
 
@@ -568,7 +734,7 @@ static void flood(unsigned long count)
 		switch (vt_below(&rng, 16)) {
 		case 0: case 1: case 2: send_noise(); break;
 		case 3: case 4: send_broken_ip(); break;
-		case 5: send_datagram(); break;
+		case 5: vt_below(&rng, 2) ? send_mad() : send_datagram(); break;
 		case 6: case 7: case 8: send_to_victim(); break;
 		case 9: if (!vt_below(&rng, 8)) send_large(); break;
 		default: send_mutant(); break;
@@ -634,10 +800,14 @@ static void only_answers(void)
 
 static void open_sockets(const char *netdev)
 {
+	int one = 1;
 	struct sockaddr_in *in = (void *)&target_addr;
 	struct sockaddr_in6 *in6 = (void *)&target_addr;
 
 	raw_fd = packet_socket(netdev, 0);
+	gso_fd = packet_socket(netdev, 0);
+	if (setsockopt(gso_fd, SOL_PACKET, PACKET_VNET_HDR, &one, sizeof(one)))
+		vt_die(VT_SETUP, "PACKET_VNET_HDR: %s", strerror(errno));
 	answer_fd = packet_socket(netdev, ETH_P_ALL);
 	only_answers();
 	udp_fd = socket(path.v6 ? AF_INET6 : AF_INET, SOCK_DGRAM, 0);
@@ -656,10 +826,11 @@ int main(int argc, char **argv)
 {
 	const char *netdev = NULL, *host = NULL;
 	unsigned long count = 10000;
+	bool couple = false;
 	int c;
 
 	path.sport = 0xc123;
-	while ((c = getopt(argc, argv, "i:s:D:M:S:c:n:r:q:")) != -1) {
+	while ((c = getopt(argc, argv, "i:s:D:M:S:c:n:r:q:g")) != -1) {
 		switch (c) {
 		case 'i': netdev = optarg; break;
 		case 's': parse_ip(path.saddr, optarg); break;
@@ -667,6 +838,7 @@ int main(int argc, char **argv)
 		case 'M': parse_mac(path.dmac, optarg); break;
 		case 'S': parse_mac(path.smac, optarg); break;
 		case 'c': host = optarg; break;
+		case 'g': couple = true; break;
 		case 'n': count = strtoul(optarg, NULL, 0); break;
 		case 'r': rng.state = vt_mix(strtoull(optarg, NULL, 0)); break;
 		case 'q':
@@ -684,6 +856,8 @@ int main(int argc, char **argv)
 	silent_drops();
 	sequence();
 	errors();
+	if (couple && !path.v6)
+		coupled();
 	printf("%d of the single faults went wrong\n", failures);
 	fflush(stdout);
 	flood(count);

@@ -26,7 +26,8 @@ struct bp_request {
 };
 
 struct bp_report {
-	uint32_t rc_qpn, ud_qpn, state;
+	/* the states: of the RC and the UD queue pair */
+	uint32_t rc_qpn, ud_qpn, state, ud_state;
 	/* successful receives since the last report */
 	uint32_t rc_received, ud_received;
 	uint32_t rkey;

@@ -165,6 +165,7 @@ int main(int argc, char **argv)
 			.rc_qpn = rc->qp_num,
 			.ud_qpn = ud->qp_num,
 			.state = vt_state(rc),
+			.ud_state = vt_state(ud),
 			.rc_received = rc_received,
 			.ud_received = ud_received,
 			.rkey = open_mr->rkey,

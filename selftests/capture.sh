@@ -4,7 +4,7 @@
 # sequence number, with trains as they are, with trains split late by the stack in software, and without trains.
 . "$(dirname "$0")/lib.sh"
 
-VERIFY=$(program verify) || bail "verify was not built"
+VERIFY=$(program verify) && VERIFY_UD=$(program verify_ud) || bail "verify was not built"
 CHECK=$(program icrc_check) || bail "icrc_check was not built"
 rounds=4
 [ "$SET" = full ] && rounds=30
@@ -19,10 +19,11 @@ one_cpu="taskset -c 0"
 
 field() { sed -n "s/.*[ ]*\b$1=\([0-9]*\).*/\1/p" "$2" | tail -n 1; }
 
-# captured NAME MTU OPTIONS SERVER CLIENT : run a pair while both hosts are watched
+# captured NAME MTU OPTIONS SERVER CLIENT : run a pair while both hosts are watched, or those of $WATCHED
 captured() {
-	local name=$1 mtu=$2 options=$3 ns status pids=()
-	for ns in $A $B; do
+	local name=$1 mtu=$2 options=$3 ns status watched=${WATCHED:-$A $B} pids=()
+	echo 'resent=0 trains=0 packets=0 gaps=0' | tee "$TMP/capture.$A" >"$TMP/capture.$B"
+	for ns in $watched; do
 		: >"$TMP/capture.$ns"
 		# shellcheck disable=SC2086 # options
 		ip netns exec $ns "$CHECK" -i veth0 -t 120 -M "$mtu" $rxe_options $options >"$TMP/capture.$ns" 2>&1 &
@@ -32,7 +33,7 @@ captured() {
 	pair "$name: traffic" 60 "$4" "$5"
 	sleep 0.2
 	kill "${pids[@]}"
-	for ns in $A $B; do
+	for ns in $watched; do
 		wait "${pids[0]}"
 		status=$?
 		pids=("${pids[@]:1}")
@@ -74,6 +75,17 @@ trains_seen() {
 	result $? "$1: there are trains"
 }
 
+# ids_go_on NAME : from one buffer to the next, or receivers cannot couple them. Where both directions of a connection
+# send at the same time, they may not.
+ids_go_on() {
+	local gaps
+	[ "$DRIVER" = rxe ] && { ktap_skip "$1: identifications go on" "rxe has random ones"; return; }
+	gaps=$(($(field gaps "$TMP/capture.$A") + $(field gaps "$TMP/capture.$B")))
+	note "$gaps gaps in $packets packets"
+	[ $gaps -le $((packets / 100)) ]
+	result $? "$1: identifications go on"
+}
+
 # A window of single packets is more than the stack queues for a processor by itself; what it drops is lost like
 # anything else, but here nothing is to be missing.
 backlog=/proc/sys/net/core/netdev_max_backlog
@@ -84,9 +96,11 @@ echo 30000 >$backlog
 devices_up 9000
 traffic "trains, MTU 4096" 4096 ""
 trains_seen "trains, MTU 4096"
+ids_go_on "trains, MTU 4096"
 traffic "trains, IPv6" 4096 "" $IP6_A $IP6_B
 trains_seen "trains, IPv6"
 traffic "trains, MTU 256" 256 ""
+ids_go_on "trains, MTU 256"
 if segmentation off; then
 	traffic "split in software, MTU 4096" 4096 -g
 	traffic "split in software, MTU 1024" 1024 -g
@@ -103,6 +117,15 @@ else
 	ktap_skip "without trains" "the driver has no parameter gso"
 fi
 captured "datagrams and connection set-up" 0 "" "udaddy -b $IP_A -C 50 -S 1000" "udaddy -s $IP_A -C 50 -S 1000"
+# one way
+WATCHED=$A captured "datagrams of several queue pairs" 0 "" "$VERIFY_UD -d $DEV_A -i $IP_A" "$VERIFY_UD -d $DEV_B -i $IP_B -n 200 $IP_A"
+note "$(field ports "$TMP/capture.$A") UDP source ports"
+if [ "$DRIVER" = rxe ]; then
+	ktap_skip "they have UDP source ports of their own" "rxe sends all of a host from one"
+else
+	[ "$(field ports "$TMP/capture.$A")" -gt 1 ]
+	result $? "they have UDP source ports of their own"
+fi
 captured "rping" 0 "" "rping -s -a $IP_A -C 20 -V" "rping -c -a $IP_A -C 20 -V"
 
 # The receiver itself: it must notice what is wrong.

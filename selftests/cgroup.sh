@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-# The RDMA controller of cgroups: what a group may have of the device, and that all of it is given back.
+# Cgroups: what a group may have of the device (the RDMA controller), that all of it is given back, and processes
+# whose memory is at its limit.
 . "$(dirname "$0")/lib.sh"
 
 TOP=/sys/fs/cgroup
 GROUP=$TOP/srtest
 
 cgroup_finish() {
-	rmdir $GROUP 2>/dev/null
+	rmdir $GROUP $TOP/srtest_tight 2>/dev/null
 	finish
 }
 trap cgroup_finish EXIT
@@ -56,4 +57,46 @@ allow 4 max
 check "enough: it works" 40 pingpong
 wait_for 5 none_used
 result $? "everything was given back ($(used))"
+
+# --- memory at its limit -----------------------------------------------------------------------------------------
+
+VERIFY=$(program verify) || bail "verify was not built"
+TIGHT=$TOP/srtest_tight
+if ! echo +memory >$TOP/cgroup.subtree_control 2>/dev/null || ! mkdir $TIGHT; then
+	ktap_skip "memory at its limit" "no memory controller in cgroup2"
+	ktap_end
+fi
+
+# tight SIZE : a client in a group with so much memory, against a server with as much as it wants. However it ends
+# (out of memory, killed for it, or well), it ends, and nothing is left of it.
+tight() {
+	local size=$1 server status start=$SECONDS events
+	echo "$size" >$TIGHT/memory.max
+	echo 0 >$TIGHT/memory.swap.max 2>/dev/null
+	ip netns exec $A timeout 60 "$VERIFY" -d $DEV_A -i $IP_A >"$TMP/server" 2>&1 &
+	server=$!
+	wait_for 5 listening $A
+	# shellcheck disable=SC2016 # for the inner shell
+	timeout -k 2 $((40 * SLOW)) bash -c 'echo $$ >"$0/cgroup.procs" && exec ip netns exec "$@"' $TIGHT $B \
+		"$VERIFY" -d $DEV_B -i $IP_B -q 32 -t 3 $IP_A >"$TMP/client" 2>&1
+	status=$?
+	events=$(tr '\n' ' ' <$TIGHT/memory.events)
+	note "$size: status $status after $((SECONDS - start)) s: $(tail -n 1 "$TMP/client" | cut -c 1-80); $events"
+	kill $server 2>/dev/null
+	wait $server 2>/dev/null
+	# 137: killed, by the kernel at once or by timeout at its end
+	[ $status -ne 124 ] && [ $((SECONDS - start)) -lt $((40 * SLOW)) ]
+	result $? "memory.max $size: the process comes to its end"
+	wait_for 10 eval '! rdma resource show qp | grep "link '$DEV_B'/" | grep -q "comm verify"'
+	result $? "memory.max $size: no queue pair is left"
+}
+
+for size in 256M 64M 16M 4M 1M; do tight $size; done
+echo max >$TIGHT/memory.max
+# What the kernel holds for somebody who is gone would stay charged.
+wait_for 10 eval '[ "$(cat $TIGHT/memory.current)" -lt 2000000 ]'
+result $? "nothing stays charged ($(cat $TIGHT/memory.current) bytes: files)"
+rmdir $TIGHT
+result $? "the group can be removed"
+pair "and everybody else can talk" 60 "$VERIFY -d $DEV_A -i $IP_A" "$VERIFY -d $DEV_B -i $IP_B -n 3 $IP_A"
 ktap_end

@@ -16,164 +16,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <rdma/ib_user_ioctl_cmds.h>
-#include <rdma/ib_user_verbs.h>
-#include <rdma/rdma_user_ioctl_cmds.h>
-#include <rdma/sroce-abi.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "uverbs.h"
 #include "vt.h"
 
 static const char *uverbs;
 static int gid_index;
 static uint8_t gid[16];
 static uint32_t others[64], n_others;
-
-/* --- commands -------------------------------------------------------------------------- */
-
-/* the core's part of a command and the driver's, each way */
-struct command {
-	uint32_t number;
-	const void *core_in;
-	size_t core_in_len;
-	const void *in;
-	size_t in_len;
-	void *core_out;
-	size_t core_out_len;
-	void *out;
-	size_t out_len;
-};
-
-/* 0 or an errno. The first field of every command with an answer is the address for it. */
-static int issue(int fd, const struct command *c)
-{
-	uint8_t req[1024] = {}, resp[1024] = {};
-	struct ib_uverbs_cmd_hdr hdr = {
-		.command = c->number,
-		.in_words = (sizeof(hdr) + c->core_in_len + c->in_len) / 4,
-		.out_words = (c->core_out_len + c->out_len) / 4,
-	};
-	uint64_t response = (uintptr_t)resp;
-	size_t len = hdr.in_words * 4;
-
-	memcpy(req, &hdr, sizeof(hdr));
-	memcpy(req + sizeof(hdr), c->core_in, c->core_in_len);
-	if (c->core_out_len)
-		memcpy(req + sizeof(hdr), &response, 8);
-	if (c->in_len)
-		memcpy(req + sizeof(hdr) + c->core_in_len, c->in, c->in_len);
-	if (write(fd, req, len) != (ssize_t)len)
-		return errno;
-	if (c->core_out)
-		memcpy(c->core_out, resp, c->core_out_len);
-	if (c->out)
-		memcpy(c->out, resp + c->core_out_len, c->out_len);
-	return 0;
-}
-
-/* --- good ones, to start from -------------------------------------------------------------- */
-
-struct context {
-	int fd, doorbell;
-	uint32_t pd;
-};
-
-static int get_context(int fd, const void *in, size_t in_len, struct sroce_alloc_ucontext_resp *out, size_t out_len)
-{
-	struct ib_uverbs_get_context cmd = {};
-	struct ib_uverbs_get_context_resp resp;
-	int rc = issue(fd, &(struct command){
-		IB_USER_VERBS_CMD_GET_CONTEXT, &cmd, sizeof(cmd), in, in_len, &resp, sizeof(resp), out, out_len });
-
-	/* nobody reads the events */
-	if (!rc)
-		close(resp.async_fd);
-	return rc;
-}
-
-static uint32_t alloc_pd(int fd)
-{
-	struct ib_uverbs_alloc_pd cmd = {};
-	struct ib_uverbs_alloc_pd_resp resp;
-	int rc = issue(fd, &(struct command){
-		IB_USER_VERBS_CMD_ALLOC_PD, &cmd, sizeof(cmd), NULL, 0, &resp, sizeof(resp), NULL, 0 });
-
-	if (rc)
-		vt_die(VT_WRONG, "WRONG: alloc pd: %s", strerror(rc));
-	return resp.pd_handle;
-}
-
-static struct context open_context(void)
-{
-	struct sroce_alloc_ucontext_req req = {};
-	struct sroce_alloc_ucontext_resp resp = { .doorbell_fd = -1 };
-	struct context c = { .fd = open(uverbs, O_RDWR | O_CLOEXEC) };
-	int rc;
-
-	if (c.fd < 0)
-		vt_die(VT_SETUP, "%s: %s", uverbs, strerror(errno));
-	rc = get_context(c.fd, &req, sizeof(req), &resp, sizeof(resp));
-	if (rc)
-		vt_die(VT_SETUP, "get context: %s", strerror(rc));
-	c.doorbell = resp.doorbell_fd;
-	c.pd = alloc_pd(c.fd);
-	return c;
-}
-
-static void close_context(struct context *c)
-{
-	close(c->fd);
-	if (c->doorbell >= 0)
-		close(c->doorbell);
-}
-
-static int create_cq(int fd, uint32_t cqe, const struct sroce_create_cq_req *in, size_t in_len, uint32_t *handle,
-		     struct sroce_create_cq_resp *out, size_t out_len)
-{
-	struct ib_uverbs_create_cq cmd = { .cqe = cqe, .comp_channel = -1 };
-	struct ib_uverbs_create_cq_resp resp;
-	int rc = issue(fd, &(struct command){
-		IB_USER_VERBS_CMD_CREATE_CQ, &cmd, sizeof(cmd), in, in_len, &resp, sizeof(resp), out, out_len });
-
-	*handle = resp.cq_handle;
-	return rc;
-}
-
-static void qp_command(struct ib_uverbs_create_qp *cmd, uint32_t pd, uint32_t cq, uint8_t type)
-{
-	memset(cmd, 0, sizeof(*cmd));
-	cmd->pd_handle = pd;
-	cmd->send_cq_handle = cq;
-	cmd->recv_cq_handle = cq;
-	cmd->max_send_wr = 64;
-	cmd->max_recv_wr = 64;
-	cmd->max_send_sge = 4;
-	cmd->max_recv_sge = 4;
-	cmd->max_inline_data = 64;
-	cmd->qp_type = type;
-}
-
-static int create_qp(int fd, const struct ib_uverbs_create_qp *cmd, const void *in, size_t in_len,
-		     struct ib_uverbs_create_qp_resp *resp, struct sroce_create_qp_resp *out, size_t out_len)
-{
-	return issue(fd, &(struct command){
-		IB_USER_VERBS_CMD_CREATE_QP, cmd, sizeof(*cmd), in, in_len, resp, sizeof(*resp), out, out_len });
-}
-
-static int reg_mr(int fd, uint32_t pd, uint64_t start, uint64_t length, uint64_t va, uint32_t access,
-		  struct ib_uverbs_reg_mr_resp *resp)
-{
-	struct ib_uverbs_reg_mr cmd = {
-		.start = start, .length = length, .hca_va = va, .pd_handle = pd, .access_flags = access,
-	};
-
-	return issue(fd, &(struct command){
-		IB_USER_VERBS_CMD_REG_MR, &cmd, sizeof(cmd), NULL, 0, resp, sizeof(*resp), NULL, 0 });
-}
 
 /* --- structures that are wrong ------------------------------------------------------------------ */
 
@@ -182,13 +37,13 @@ static void bad_context(const char *what, const void *in, size_t in_len, size_t 
 	struct sroce_alloc_ucontext_resp out[4];
 	int fd = open(uverbs, O_RDWR), rc;
 
-	rc = get_context(fd, in, in_len, out, out_len);
+	rc = uv_get_context(fd, in, in_len, out, out_len);
 	vt_check(!must_fail || rc, "context, %s: %s", what, rc ? strerror(rc) : "taken");
 	/* and again, properly: a refusal leaves nothing behind */
 	if (rc) {
 		struct sroce_alloc_ucontext_req req = {};
 
-		rc = get_context(fd, &req, sizeof(req), out, sizeof(out[0]));
+		rc = uv_get_context(fd, &req, sizeof(req), out, sizeof(out[0]));
 		vt_check(!rc, "context, after %s: %s", what, rc ? strerror(rc) : "works");
 	}
 	close(fd);
@@ -209,7 +64,7 @@ static void contexts(void)
 	bad_context("little room for the answer", &good, sizeof(good), 4, false);
 }
 
-static void completion_queues(struct context *c)
+static void completion_queues(struct uv_context *c)
 {
 	static const uint32_t sizes[] = { 0, 0x7fffffff, 0x80000000, 0xffffffff, 0x10000001 };
 	struct sroce_create_cq_req good = {}, reserved = { .reserved = 1 }, flags = { .flags = 0x80000000 };
@@ -220,33 +75,33 @@ static void completion_queues(struct context *c)
 	int rc;
 
 	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
-		rc = create_cq(c->fd, sizes[i], &good, sizeof(good), &handle, &out, sizeof(out));
+		rc = uv_create_cq(c->fd, sizes[i], &good, sizeof(good), &handle, &out, sizeof(out));
 		vt_check(rc, "cq of %#x entries: %s", sizes[i], rc ? strerror(rc) : "taken");
 	}
-	rc = create_cq(c->fd, 16, &reserved, sizeof(reserved), &handle, &out, sizeof(out));
+	rc = uv_create_cq(c->fd, 16, &reserved, sizeof(reserved), &handle, &out, sizeof(out));
 	vt_check(rc, "cq, reserved is not zero: %s", rc ? strerror(rc) : "taken");
-	rc = create_cq(c->fd, 16, &flags, sizeof(flags), &handle, &out, sizeof(out));
+	rc = uv_create_cq(c->fd, 16, &flags, sizeof(flags), &handle, &out, sizeof(out));
 	vt_check(rc, "cq, unknown flags: %s", rc ? strerror(rc) : "taken");
-	rc = create_cq(c->fd, 16, (void *)longer, sizeof(longer), &handle, &out, sizeof(out));
+	rc = uv_create_cq(c->fd, 16, (void *)longer, sizeof(longer), &handle, &out, sizeof(out));
 	vt_check(rc, "cq, longer and not zero: %s", rc ? strerror(rc) : "taken");
 	/* an answer that has no room may not leave a queue behind that nobody can map */
-	rc = create_cq(c->fd, 16, &good, sizeof(good), &handle, &out, 8);
+	rc = uv_create_cq(c->fd, 16, &good, sizeof(good), &handle, &out, 8);
 	vt_check(true, "cq, little room for the answer: %s", rc ? strerror(rc) : "taken");
-	rc = create_cq(c->fd, 16, &good, sizeof(good), &handle, &out, sizeof(out));
+	rc = uv_create_cq(c->fd, 16, &good, sizeof(good), &handle, &out, sizeof(out));
 	vt_check(!rc, "cq, a good one: %s", rc ? strerror(rc) : "works");
 }
 
-static void bad_qp(struct context *c, const char *what, const struct ib_uverbs_create_qp *cmd)
+static void bad_qp(struct uv_context *c, const char *what, const struct ib_uverbs_create_qp *cmd)
 {
 	struct sroce_create_qp_req in = {};
 	struct ib_uverbs_create_qp_resp resp;
 	struct sroce_create_qp_resp out;
-	int rc = create_qp(c->fd, cmd, &in, sizeof(in), &resp, &out, sizeof(out));
+	int rc = uv_create_qp(c->fd, cmd, &in, sizeof(in), &resp, &out, sizeof(out));
 
 	vt_check(rc, "qp, %s: %s", what, rc ? strerror(rc) : "taken");
 }
 
-static void queue_pairs(struct context *c)
+static void queue_pairs(struct uv_context *c)
 {
 	struct sroce_create_cq_req cq_in = {};
 	struct sroce_create_cq_resp cq_out;
@@ -257,10 +112,10 @@ static void queue_pairs(struct context *c)
 	uint32_t cq;
 	int rc;
 
-	create_cq(c->fd, 16, &cq_in, sizeof(cq_in), &cq, &cq_out, sizeof(cq_out));
+	uv_create_cq(c->fd, 16, &cq_in, sizeof(cq_in), &cq, &cq_out, sizeof(cq_out));
 #define BAD_QP(what, field, value) \
 	do { \
-		qp_command(&cmd, c->pd, cq, IB_UVERBS_QPT_RC); \
+		uv_qp_command(&cmd, c->pd, cq, IB_UVERBS_QPT_RC); \
 		cmd.field = value; \
 		bad_qp(c, what, &cmd); \
 	} while (0)
@@ -278,14 +133,14 @@ static void queue_pairs(struct context *c)
 	BAD_QP("no such send cq", send_cq_handle, 99999);
 	BAD_QP("no such receive cq", recv_cq_handle, 99999);
 	BAD_QP("a pd as its cq", send_cq_handle, c->pd);
-	qp_command(&cmd, c->pd, cq, IB_UVERBS_QPT_RC);
-	rc = create_qp(c->fd, &cmd, &reserved, sizeof(reserved), &resp, &out, sizeof(out));
+	uv_qp_command(&cmd, c->pd, cq, IB_UVERBS_QPT_RC);
+	rc = uv_create_qp(c->fd, &cmd, &reserved, sizeof(reserved), &resp, &out, sizeof(out));
 	vt_check(rc, "qp, reserved is not zero: %s", rc ? strerror(rc) : "taken");
-	rc = create_qp(c->fd, &cmd, NULL, 0, &resp, &out, 16);
+	rc = uv_create_qp(c->fd, &cmd, NULL, 0, &resp, &out, 16);
 	vt_check(true, "qp, little room for the answer: %s", rc ? strerror(rc) : "taken");
 }
 
-static void regions(struct context *c)
+static void regions(struct uv_context *c)
 {
 	static const struct {
 		const char *what;
@@ -310,17 +165,17 @@ static void regions(struct context *c)
 	int rc;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		rc = reg_mr(c->fd, c->pd, cases[i].start ? cases[i].start : (uintptr_t)room, cases[i].length,
+		rc = uv_reg_mr(c->fd, c->pd, cases[i].start ? cases[i].start : (uintptr_t)room, cases[i].length,
 			    cases[i].va, cases[i].access, &resp);
 		vt_check(rc, "mr %s: %s", cases[i].what, rc ? strerror(rc) : "taken");
 	}
-	rc = reg_mr(c->fd, 99999, (uintptr_t)room, 100, (uintptr_t)room, 1, &resp);
+	rc = uv_reg_mr(c->fd, 99999, (uintptr_t)room, 100, (uintptr_t)room, 1, &resp);
 	vt_check(rc, "mr in a pd that is not there: %s", rc ? strerror(rc) : "taken");
-	rc = reg_mr(c->fd, c->pd, (uintptr_t)room, sizeof(room), (uintptr_t)room, 1, &resp);
+	rc = uv_reg_mr(c->fd, c->pd, (uintptr_t)room, sizeof(room), (uintptr_t)room, 1, &resp);
 	vt_check(!rc, "mr, a good one: %s", rc ? strerror(rc) : "works");
 	dereg.mr_handle = resp.mr_handle;
 	for (i = 0; i < 2; i++) {
-		rc = issue(c->fd, &(struct command){
+		rc = uv_issue(c->fd, &(struct uv_command){
 			IB_USER_VERBS_CMD_DEREG_MR, &dereg, sizeof(dereg), NULL, 0, NULL, 0, NULL, 0 });
 		vt_check(!rc == !i, "mr, deregistered for the %s time: %s", i ? "second" : "first",
 		      rc ? strerror(rc) : "done");
@@ -339,7 +194,7 @@ static bool maps(int fd, uint64_t offset, size_t len, int prot, int flags)
 	return true;
 }
 
-static void mappings(struct context *c)
+static void mappings(struct uv_context *c)
 {
 	struct sroce_create_cq_req in = {};
 	struct sroce_create_cq_resp out;
@@ -353,7 +208,7 @@ static void mappings(struct context *c)
 	int i, taken = 0;
 	pid_t child;
 
-	create_cq(c->fd, 64, &in, sizeof(in), &cq, &out, sizeof(out));
+	uv_create_cq(c->fd, 64, &in, sizeof(in), &cq, &out, sizeof(out));
 	offset = out.ring.mmap_offset;
 	len = out.ring.mmap_len;
 	vt_check(maps(c->fd, offset, len, PROT_READ | PROT_WRITE, MAP_SHARED), "mmap of a ring as it is told");
@@ -376,7 +231,7 @@ static void mappings(struct context *c)
 	waitpid(child, NULL, 0);
 	vt_check(mremap((void *)ring, len, len + 65536, MREMAP_MAYMOVE) == MAP_FAILED, "a mapping cannot be made longer");
 	destroy.cq_handle = cq;
-	i = issue(c->fd, &(struct command){
+	i = uv_issue(c->fd, &(struct uv_command){
 		IB_USER_VERBS_CMD_DESTROY_CQ, &destroy, sizeof(destroy), NULL, 0, &gone, sizeof(gone), NULL, 0 });
 	vt_check(!i, "a cq is destroyed while it is mapped: %s", i ? strerror(i) : "done");
 	/* still ours to write to, whoever had the memory before or after */
@@ -388,10 +243,10 @@ static void mappings(struct context *c)
 
 /* --- doorbells ------------------------------------------------------------------------------------- */
 
-static void doorbells(struct context *c)
+static void doorbells(struct uv_context *c)
 {
 	struct vt_rng rng = { 2 };
-	struct context other;
+	struct uv_context other;
 	char buf[64];
 	int i, bad = 0, fd;
 
@@ -414,9 +269,9 @@ static void doorbells(struct context *c)
 	vt_check(write(c->doorbell, buf, 64) < 0, "a doorbell cannot be written");
 	vt_check(mmap(NULL, 4096, PROT_READ, MAP_SHARED, c->doorbell, 0) == MAP_FAILED, "a doorbell cannot be mapped");
 	/* it outlives its context */
-	other = open_context();
+	other = uv_open(uverbs);
 	fd = dup(other.doorbell);
-	close_context(&other);
+	uv_close(&other);
 	vt_check(ioctl(fd, SROCE_IOC_DOORBELL, 0x123456) < 0, "a doorbell whose context is closed fails: %s", strerror(errno));
 	close(fd);
 }
@@ -425,23 +280,17 @@ static void doorbells(struct context *c)
 
 #define MEMORY (1 << 20)
 
-struct ring {
-	void *base; /* of the mapping, which the other ring of a QP is in, too */
-	struct sroce_ring_hdr *hdr;
-	struct sroce_ring_info info;
-};
-
 struct target {
 	uint32_t handle, qpn;
-	struct ring sq, rq;
+	struct uv_ring sq, rq;
 };
 
-static struct context ctx;
+static struct uv_context ctx;
 /* pairs: RC, UD, UC */
 #define NQPS 6
 static const uint8_t types[NQPS / 2] = { IB_UVERBS_QPT_RC, IB_UVERBS_QPT_UD, IB_UVERBS_QPT_UC };
 static struct target qps[NQPS];
-static struct ring cq_ring;
+static struct uv_ring cq_ring;
 /* guard, registered, guard */
 static uint8_t *memory;
 static uint32_t lkey, rkey;
@@ -449,64 +298,29 @@ static volatile bool stop;
 static uint64_t seed;
 static unsigned long posted, rung, revived;
 
-static struct ring map_ring(const struct sroce_ring_info *info)
+/* 0-1 are connected to each other, and so on */
+static struct uv_route route(int i)
 {
-	struct ring r = { .info = *info };
+	struct uv_route r = { .gid_index = gid_index, .dest_qpn = qps[i ^ 1].qpn, .psn = 5, .mtu = IBV_MTU_1024 };
 
-	r.base = mmap(NULL, info->mmap_len, PROT_READ | PROT_WRITE, MAP_SHARED, ctx.fd, info->mmap_offset);
-	if (r.base == MAP_FAILED)
-		vt_die(VT_WRONG, "WRONG: mmap of a ring: %s", strerror(errno));
-	r.hdr = r.base + info->start;
+	memcpy(r.dgid, gid, 16);
 	return r;
 }
 
-static uint8_t *entry(struct ring *r, uint32_t i)
-{
-	return (uint8_t *)r->hdr + SROCE_RING_ENTRIES_OFFSET + (size_t)(i & (r->info.entries - 1)) * r->info.stride;
-}
-
-static int modify(const struct target *t, uint8_t state, uint32_t mask, uint32_t dest, bool ud)
-{
-	struct ib_uverbs_modify_qp cmd = {
-		.qp_handle = t->handle,
-		.attr_mask = mask,
-		.qkey = VT_QKEY,
-		.rq_psn = 5,
-		.sq_psn = 5,
-		.dest_qp_num = dest,
-		.qp_access_flags = ud ? 0 : VT_REMOTE_ACCESS | IBV_ACCESS_LOCAL_WRITE,
-		.qp_state = state,
-		.path_mtu = IBV_MTU_1024,
-		.max_rd_atomic = 4,
-		.max_dest_rd_atomic = 4,
-		.min_rnr_timer = 1,
-		.port_num = 1,
-		.timeout = 8,
-		.retry_cnt = 1,
-		.rnr_retry = 1,
-		.dest = { .is_global = 1, .port_num = 1, .sgid_index = gid_index, .hop_limit = 64 },
-	};
-
-	memcpy(cmd.dest.dgid, gid, 16);
-	return issue(ctx.fd, &(struct command){
-		IB_USER_VERBS_CMD_MODIFY_QP, &cmd, sizeof(cmd), NULL, 0, NULL, 0, NULL, 0 });
-}
-
-/* 0-1 are connected to each other, and so on */
 static int revive(int i)
 {
-	struct target *t = &qps[i];
-	bool ud = types[i / 2] == IB_UVERBS_QPT_UD, rel = types[i / 2] == IB_UVERBS_QPT_RC;
-	int rc;
+	struct uv_route r = route(i);
 
-	rc = modify(t, IBV_QPS_RESET, IBV_QP_STATE, 0, ud);
-	rc = rc ? rc : modify(t, IBV_QPS_INIT, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-			      (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS), 0, ud);
-	rc = rc ? rc : modify(t, IBV_QPS_RTR, IBV_QP_STATE | (ud ? 0 : IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-			      IBV_QP_RQ_PSN) | (rel ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0),
-			      qps[i ^ 1].qpn, ud);
-	return rc ? rc : modify(t, IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_SQ_PSN | (rel ? IBV_QP_TIMEOUT |
-			      IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0), 0, ud);
+	return uv_connect(ctx.fd, qps[i].handle, types[i / 2], &r);
+}
+
+/* to any state, with nothing else said */
+static void disturb(int i, uint8_t state)
+{
+	struct ib_uverbs_modify_qp cmd = { .qp_handle = qps[i].handle, .attr_mask = IBV_QP_STATE, .qp_state = state };
+
+	uv_issue(ctx.fd, &(struct uv_command){
+		IB_USER_VERBS_CMD_MODIFY_QP, &cmd, sizeof(cmd), NULL, 0, NULL, 0, NULL, 0 });
 }
 
 static void build_targets(void)
@@ -518,28 +332,29 @@ static void build_targets(void)
 	uint32_t cq;
 	int i, rc;
 
-	ctx = open_context();
+	ctx = uv_open(uverbs);
 	memory = aligned_alloc(4096, 3 * MEMORY);
 	memset(memory, 0xc5, 3 * MEMORY);
-	rc = reg_mr(ctx.fd, ctx.pd, (uintptr_t)memory + MEMORY, MEMORY, (uintptr_t)memory + MEMORY, 15, &mr);
-	if (rc || create_cq(ctx.fd, 1024, &cq_in, sizeof(cq_in), &cq, &cq_out, sizeof(cq_out)))
+	rc = uv_reg_mr(ctx.fd, ctx.pd, (uintptr_t)memory + MEMORY, MEMORY, (uintptr_t)memory + MEMORY, 15, &mr);
+	if (rc || uv_create_cq(ctx.fd, 1024, &cq_in, sizeof(cq_in), &cq, &cq_out, sizeof(cq_out)))
 		vt_die(VT_SETUP, "set-up: %s", strerror(rc));
 	lkey = mr.lkey;
 	rkey = mr.rkey;
-	cq_ring = map_ring(&cq_out.ring);
+	cq_ring = uv_map_ring(ctx.fd, &cq_out.ring);
 	for (i = 0; i < NQPS; i++) {
 		struct ib_uverbs_create_qp cmd;
 		struct ib_uverbs_create_qp_resp resp;
 		struct sroce_create_qp_resp out;
 
-		qp_command(&cmd, ctx.pd, cq, types[i / 2]);
+		uv_qp_command(&cmd, ctx.pd, cq, types[i / 2]);
 		/* small ones, whose rings share a page with each other's, are connected to large ones */
 		if (i & 1)
 			cmd.max_send_wr = cmd.max_recv_wr = 4;
-		rc = create_qp(ctx.fd, &cmd, &qp_in, sizeof(qp_in), &resp, &out, sizeof(out));
+		rc = uv_create_qp(ctx.fd, &cmd, &qp_in, sizeof(qp_in), &resp, &out, sizeof(out));
 		if (rc)
 			vt_die(VT_SETUP, "create qp: %s", strerror(rc));
-		qps[i] = (struct target){ resp.qp_handle, resp.qpn, map_ring(&out.sq), map_ring(&out.rq) };
+		qps[i] = (struct target){ resp.qp_handle, resp.qpn, uv_map_ring(ctx.fd, &out.sq),
+					  uv_map_ring(ctx.fd, &out.rq) };
 	}
 	for (i = 0; i < NQPS; i++) {
 		rc = revive(i);
@@ -632,14 +447,14 @@ static void *poster(void *arg)
 
 	while (!stop) {
 		struct target *t = &qps[vt_below(&rng, NQPS)];
-		struct ring *r = vt_below(&rng, 3) ? &t->sq : &t->rq;
+		struct uv_ring *r = vt_below(&rng, 3) ? &t->sq : &t->rq;
 		uint32_t n = 1 + vt_below(&rng, 8), prod = __atomic_load_n(&r->hdr->prod, __ATOMIC_ACQUIRE);
 
 		while (n--) {
 			if (r == &t->sq)
-				write_send(entry(r, prod++), &rng, r->info.stride);
+				write_send(uv_entry(r, prod++), &rng, r->info.stride);
 			else
-				write_recv(entry(r, prod++), &rng, r->info.stride);
+				write_recv(uv_entry(r, prod++), &rng, r->info.stride);
 			posted++;
 		}
 		__atomic_store_n(&r->hdr->prod, prod, __ATOMIC_RELEASE);
@@ -657,7 +472,7 @@ static void *scribbler(void *arg)
 
 	while (!stop) {
 		struct target *t = &qps[vt_below(&rng, NQPS)];
-		struct ring *r = vt_below(&rng, 2) ? &t->sq : vt_below(&rng, 2) ? &t->rq : &cq_ring;
+		struct uv_ring *r = vt_below(&rng, 2) ? &t->sq : vt_below(&rng, 2) ? &t->rq : &cq_ring;
 
 		switch (vt_below(&rng, 12)) {
 		case 0: r->hdr->prod += 1u << vt_below(&rng, 32); break;
@@ -697,7 +512,7 @@ static void *reviver(void *unused)
 		if (!revive(i))
 			revived++;
 		if (!vt_below(&rng, 8))
-			modify(&qps[i], vt_below(&rng, 7), IBV_QP_STATE, 0, types[i / 2] == IB_UVERBS_QPT_UD);
+			disturb(i, vt_below(&rng, 7));
 		usleep(vt_below(&rng, 3000));
 	}
 	return NULL;
@@ -710,18 +525,18 @@ static void *churner(void *unused)
 	uint8_t *room = aligned_alloc(4096, 65536);
 
 	while (!stop) {
-		struct context c = open_context();
+		struct uv_context c = uv_open(uverbs);
 		struct ib_uverbs_reg_mr_resp mr;
 		struct sroce_create_cq_req in = {};
 		struct sroce_create_cq_resp out;
 		uint32_t cq;
 
-		reg_mr(c.fd, c.pd, (uintptr_t)room, 65536, (uintptr_t)room, 15, &mr);
-		create_cq(c.fd, 1 + vt_below(&rng, 5000), &in, sizeof(in), &cq, &out, sizeof(out));
+		uv_reg_mr(c.fd, c.pd, (uintptr_t)room, 65536, (uintptr_t)room, 15, &mr);
+		uv_create_cq(c.fd, 1 + vt_below(&rng, 5000), &in, sizeof(in), &cq, &out, sizeof(out));
 		if (n_others)
 			ioctl(c.doorbell, SROCE_IOC_DOORBELL, others[vt_below(&rng, n_others)]);
 		ioctl(c.doorbell, SROCE_IOC_DOORBELL, qps[vt_below(&rng, NQPS)].qpn);
-		close_context(&c);
+		uv_close(&c);
 	}
 	return NULL;
 }
@@ -730,14 +545,14 @@ static void *churner(void *unused)
 static void *babbler(void *unused)
 {
 	struct vt_rng rng = { vt_mix(seed + 400) };
-	struct context c;
+	struct uv_context c;
 	uint64_t buf[64];
 	uint32_t i;
 
 	/* Some commands make files: they shall not use up those of the other threads */
 	if (unshare(CLONE_FILES))
 		vt_die(VT_SETUP, "unshare: %s", strerror(errno));
-	c = open_context();
+	c = uv_open(uverbs);
 	while (!stop) {
 		for (i = 0; i < ARRAY_SIZE(buf); i++)
 			buf[i] = vt_below(&rng, 3) ? vt_rand(&rng) : vt_below(&rng, 8);
@@ -800,16 +615,16 @@ static void nonsense(double seconds)
 	vt_check(posted > 100 && rung > 10 && revived > 2, "there was work for the kernel to look at");
 	vt_check(untouched(memory, MEMORY) && untouched(memory + 2 * MEMORY, MEMORY),
 	      "memory that is not registered was not written");
-	close_context(&ctx);
-	ctx = open_context();
+	uv_close(&ctx);
+	ctx = uv_open(uverbs);
 	vt_check(ctx.fd >= 0, "a new context works");
-	close_context(&ctx);
+	uv_close(&ctx);
 }
 
 int main(int argc, char **argv)
 {
 	double seconds = 3;
-	struct context c;
+	struct uv_context c;
 	int opt;
 
 	while ((opt = getopt(argc, argv, "u:g:G:t:s:q:")) != -1) {
@@ -830,13 +645,13 @@ int main(int argc, char **argv)
 		}
 	}
 	contexts();
-	c = open_context();
+	c = uv_open(uverbs);
 	completion_queues(&c);
 	queue_pairs(&c);
 	regions(&c);
 	mappings(&c);
 	doorbells(&c);
-	close_context(&c);
+	uv_close(&c);
 	if (seconds > 0)
 		nonsense(seconds);
 	printf("%d wrong\n", vt_failures);

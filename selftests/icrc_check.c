@@ -10,6 +10,9 @@
  * Stops after SECONDS, or at SIGTERM. -g: refuse GSO packets (the sender must have
  * split them). -m: do not insist on MigReq (rdma_rxe never sets it). -C, -V, -P:
  * every packet must have this traffic class, VLAN tag, and priority in the tag.
+ *
+ * In the last line, gaps: how often the IPv4 identification of a connection did not go on
+ * with the next one; ports: UDP source ports of datagrams to other queue pairs than QP 1.
  */
 #include <errno.h>
 #include <linux/if_ether.h>
@@ -36,7 +39,7 @@ static uint32_t path_mtu;
 static int want_tclass = -1, want_vlan = -1, want_pcp = -1;
 static volatile sig_atomic_t stop;
 
-static unsigned long packets, bytes, trains, longest, resent, errors, requests, responses;
+static unsigned long packets, bytes, trains, longest, resent, errors, requests, responses, gaps, ports;
 
 static void wrong(const struct bth *b, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -68,6 +71,9 @@ struct flow {
 	uint32_t psn, fresh;
 	/* inside a message: M_SEND, M_WRITE or M_READ_RESPONSE */
 	uint32_t open;
+	/* UDP source port, and the next IPv4 identification; 0 and -1 before the first packet */
+	uint16_t sport;
+	int32_t id;
 };
 
 static struct flow *find_flow(const uint8_t *saddr, const uint8_t *daddr, uint32_t qpn, bool response)
@@ -90,6 +96,7 @@ static struct flow *find_flow(const uint8_t *saddr, const uint8_t *daddr, uint32
 	f->qpn = qpn;
 	f->response = response;
 	f->used = true;
+	f->id = -1;
 	return f;
 }
 
@@ -137,6 +144,29 @@ static void check_response(struct flow *f, const struct bth *b, uint32_t flags)
 	f->psn = (b->psn + 1) & 0xffffff;
 }
 
+/* requests and responses of a queue pair share its identifications */
+static void check_id(struct flow *f, uint16_t id)
+{
+	gaps += f->id >= 0 && f->id != id;
+	f->id = (id + 1) & 0xffff;
+}
+
+/* What goes from one queue pair to another stays in order only if it has one port. QP 1 talks for many. */
+static void check_datagram(const uint8_t *saddr, const uint8_t *daddr, const struct bth *b, uint32_t from, uint16_t sport)
+{
+	static bool seen[65536];
+	struct flow *f;
+
+	if (b->qpn == 1)
+		return;
+	f = find_flow(saddr, daddr, vt_mix((uint64_t)b->qpn << 32 | from), true);
+	if (f->sport && f->sport != sport)
+		wrong(b, "UDP source port %u, before %u", sport, f->sport);
+	f->sport = sport;
+	ports += !seen[sport];
+	seen[sport] = true;
+}
+
 /* --- one packet ------------------------------------------------------------------- */
 
 static void check_lengths(const struct bth *b, uint32_t flags, size_t payload)
@@ -160,8 +190,9 @@ static void check_lengths(const struct bth *b, uint32_t flags, size_t payload)
 		wrong(b, "%zu bytes in a last or only packet", payload);
 }
 
-/* @roce: from the BTH to before the ICRC */
-static void check_roce(const uint8_t *saddr, const uint8_t *daddr, const uint8_t *roce, size_t len)
+/* @roce: from the BTH to before the ICRC; @id: the identification, -1 for none */
+static void check_roce(const uint8_t *saddr, const uint8_t *daddr, uint16_t sport, int32_t id, const uint8_t *roce,
+		       size_t len)
 {
 	struct bth b = bth_get(roce);
 	uint32_t flags = wire_opcode(b.opcode);
@@ -184,8 +215,12 @@ static void check_roce(const uint8_t *saddr, const uint8_t *daddr, const uint8_t
 	for (i = 1; i <= b.pad; i++)
 		if (roce[len - i])
 			wrong(&b, "pad byte %02x", roce[len - i]);
+	if (flags & H_DETH)
+		check_datagram(saddr, daddr, &b, get32(roce + BTH_LEN + 4), sport);
 	if (b.opcode >= 0x60)
 		return;
+	if (id >= 0)
+		check_id(find_flow(saddr, daddr, b.qpn, false), id);
 	if (flags & M_RESPONSE)
 		check_response(find_flow(saddr, daddr, b.qpn, true), &b, flags);
 	else
@@ -233,7 +268,8 @@ static void check_packet(const uint8_t *l3, size_t len, bool no_sum)
 	}
 	memcpy(saddr, l3 + (v6 ? 8 : 12), v6 ? 16 : 4);
 	memcpy(daddr, l3 + (v6 ? 24 : 16), v6 ? 16 : 4);
-	check_roce(saddr, daddr, udp + UDP_LEN, total - ip - UDP_LEN - ICRC_LEN);
+	check_roce(saddr, daddr, get16(udp), v6 ? -1 : get16(l3 + 4), udp + UDP_LEN,
+		   total - ip - UDP_LEN - ICRC_LEN);
 }
 
 /* split a train as UDP segmentation does: lengths of each packet, ids counting up */
@@ -378,8 +414,8 @@ int main(int argc, char **argv)
 	for (c = 0; c < 1000000 && recv(fd, &(char){ 0 }, 1, MSG_PEEK | MSG_DONTWAIT) > 0; c++)
 		capture_one(fd);
 	getsockopt(fd, SOL_PACKET, PACKET_STATISTICS, &stats, &len);
-	printf("packets=%lu bytes=%lu trains=%lu longest=%lu requests=%lu responses=%lu resent=%lu missed=%u errors=%lu\n",
-	       packets, bytes, trains, longest, requests, responses, resent, stats.tp_drops, errors);
+	printf("packets=%lu bytes=%lu trains=%lu longest=%lu requests=%lu responses=%lu resent=%lu gaps=%lu ports=%lu missed=%u errors=%lu\n",
+	       packets, bytes, trains, longest, requests, responses, resent, gaps, ports, stats.tp_drops, errors);
 	if (errors)
 		return VT_WRONG;
 	if (stats.tp_drops)

@@ -3,7 +3,7 @@
 # Multicast: three hosts on a bridge that snoops, so that only members get what is sent to a group; and mckey.
 . "$(dirname "$0")/lib.sh"
 
-MCAST=$(program mcast) || bail "mcast was not built"
+MCAST=$(program mcast) && IDLER=$(program idler) || bail "mcast or idler was not built"
 C=srtest_c SWITCH=srtest_s DEV_C=srt_c IP_C=10.98.0.3 IP6_C=fd98::3
 GROUP4=239.98.1.2 GROUP6=ff0e::98:1
 
@@ -78,7 +78,123 @@ mckey_case() {
 	result $? "mckey without loopback"
 }
 
+# --- netdevs that go, with a member that stays ------------------------------------------------------
+
+IDLE_GROUPS="$GROUP4 $GROUP6"
+
+# both groups have the netdev as a member
+has_joined() { local g; for g in $IDLE_GROUPS; do ip -n "$1" maddr show dev "$2" | grep -qw "$g" || return; done; }
+
+# idle DEVICE IP OPTIONS : a process that does nothing, from a namespace that has no part in it
+idle() {
+	local device=$1 ip=$2
+	shift 2
+	ip netns exec $B "$IDLER" -d "$device" -i "$ip" "$@" >"$TMP/idler" 2>&1 &
+	idler=$!
+	wait_for 10 grep -q idle "$TMP/idler"
+	result $? "a process that does nothing but $*"
+	notes <"$TMP/idler"
+}
+
+# goes NAME COMMAND... : soon, though the process stays. One that waits for a netdev cannot be killed, and so the process is.
+goes() {
+	local name=$1 pid bad=0
+	shift
+	"$@" >"$TMP/goes" 2>&1 &
+	pid=$!
+	wait_for 10 eval "! kill -0 $pid" || { bad=1 && note "it waits for the process" && kill -9 $idler; }
+	wait $pid || { bad=1 && notes <"$TMP/goes"; }
+	kill -0 $idler 2>/dev/null || bad=1
+	result $bad "$name"
+}
+
+idler_end() {
+	kill $idler
+	wait $idler
+} 2>/dev/null
+
+make_bond() {
+	ip -n $A link add t0 type bond mode active-backup miimon 20 && ip -n $A link set veth0 down &&
+		ip -n $A link set veth0 master t0 && ip -n $A link set t0 up && ip -n $A addr add 10.99.0.1/24 dev t0
+}
+
+idle_member() {
+	local bond=1
+	hosts_up 9000
+	make_bond >"$TMP/out" 2>&1 || bond=0
+	ip -n $A addr replace $IP_A/24 dev veth0
+	link_add $A $DEV_A
+	idle $DEV_A $IP_A -g $GROUP4 -g $GROUP6
+	has_joined $A veth0
+	result $? "the netdev is a member"
+	if [ $bond -eq 0 ]; then
+		ktap_skip "a bond that goes" "no bond in this kernel"
+	else
+		has_joined $A t0
+		result $? "so is the bond that it is a slave of"
+		goes "the bond goes" ip -n $A link del t0
+		has_joined $A veth0
+		result $? "the netdev still is a member"
+		make_bond
+		wait_for 5 has_joined $A t0
+		result $? "so is the next bond"
+		ip -n $A link set veth0 nomaster
+		wait_for 5 eval "! ip -n $A maddr show dev t0 | grep -qw $GROUP4"
+		result $? "the bond is none any more when it has no slave"
+		ip -n $A link del t0
+	fi
+	ip -n $A link set veth0 down
+	# too small for IPv6
+	ip -n $A link set veth0 mtu 1000
+	ip -n $A link set veth0 mtu 9000
+	ip -n $A link set veth0 up
+	wait_for 5 has_joined $A veth0
+	result $? "a member again when IP begins anew on the netdev"
+	host_ns $C
+	ip -n $A link set veth0 netns $C
+	ip -n $C link set veth0 up
+	wait_for 5 has_joined $C veth0
+	result $? "a member in the next network namespace"
+	idler_end
+	wait_for 5 eval "! ip -n $C maddr show dev veth0 | grep -qE '$GROUP4|$GROUP6'"
+	result $? "no member any more when the process has ended"
+	three_down
+}
+
+# make_vlan NAMESPACE NUMBER
+make_vlan() {
+	ip -n "$1" link add t0 link veth0 type vlan id 7 || return
+	in_ns "$1" sh -c 'echo 0 >/proc/sys/net/ipv6/conf/t0/accept_dad' 2>/dev/null
+	ip -n "$1" link set t0 up
+	ip -n "$1" addr add "10.99.0.$2/24" dev t0
+	ip -n "$1" addr add "fd99::$2/64" dev t0 nodad
+}
+
+# What it has sent to lies behind a VLAN. A route that it has found must not keep that.
+idle_route() {
+	local prefix
+	hosts_up 9000
+	link_add $A $DEV_A
+	make_vlan $B 2
+	for prefix in fd99:: 10.99.0.; do
+		if ! make_vlan $A 1; then
+			ktap_skip "a VLAN that goes, ${prefix}2" "no VLANs in this kernel"
+			continue
+		fi
+		wait_for 5 gid_index $A $DEV_A ${prefix}1
+		idle $DEV_A ${prefix}1 -p ${prefix}2
+		goes "the VLAN goes, ${prefix}2" ip -n $A link del t0
+		idler_end
+	done
+}
+
 driver_load
+if [ "$DRIVER" = sroce ]; then
+	idle_member
+	idle_route
+else
+	ktap_skip "netdevs that go" "rdma_rxe joins no group on its netdev"
+fi
 if ! three_up 0; then
 	ktap_skip "multicast" "no bridge in this kernel"
 	ktap_end

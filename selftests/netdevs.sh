@@ -253,6 +253,8 @@ if both make_vlan; then
 	marked "both" "-V 7 -P 6 -C 0x6a" verify "service level 6, traffic class" $TOP_A $TOP_B -L 6 -C 0x6a
 	marked "both, IPv6" "-V 7 -P 6 -C 0x6a" verify "service level 6, traffic class, IPv6" $TOP6_A $TOP6_B -L 6 -C 0x6a
 	marked "datagrams" "-V 7 -P 3 -C 0x29" datagrams "datagrams, service level 3, traffic class" $TOP_A $TOP_B -L 3 -C 0x29
+	# what a completion has where there was no priority, and so the address of the answer
+	marked "no service level" "-V 7 -P 0 -C 0" datagrams "datagrams, service level of a completion without" $TOP_A $TOP_B -L 10
 	# as of a socket with this TOS
 	marked "traffic class alone" "-V 7 -P 2 -C 0x08" verify "traffic class alone" $TOP_A $TOP_B -C 0x08
 	for ns in $A $B; do

@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +24,10 @@
 
 #ifndef MADV_PAGEOUT
 #define MADV_PAGEOUT 21
+#endif
+
+#ifndef SYS_memfd_secret
+#define SYS_memfd_secret 447
 #endif
 
 #define ALL (IBV_ACCESS_LOCAL_WRITE | VT_REMOTE_ACCESS)
@@ -300,6 +305,71 @@ static void gone(void)
 	mprotect(theirs.memory, 4 * PAGE, PROT_READ | PROT_WRITE);
 	fresh();
 	vt_check(moves(IBV_WR_RDMA_WRITE, mine.mr, theirs.mr, 0, 4 * PAGE), "and writable again");
+}
+
+/* Memory that even the kernel must not, or cannot, read: as if it were not there */
+static void refused(const char *what, void *p)
+{
+	struct ibv_mr *mr = ibv_reg_mr(b.dev->pd, p, PAGE, DEMAND);
+	struct ibv_sge sge = { (uintptr_t)p, PAGE, mr ? mr->lkey : 0 };
+	char name[100];
+
+	if (!mr) {
+		vt_check(false, "%s: reg mr: %s", what, strerror(errno));
+		return;
+	}
+	/* what is there must not be found either */
+	ibv_advise_mr(b.dev->pd, IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT, IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1);
+	fresh();
+	snprintf(name, sizeof(name), "READ of %s", what);
+	expect_op(name, &a, IBV_WR_RDMA_READ, at(mine.mr, 0), 8, at(mr, 0), IBV_WC_REM_ACCESS_ERR);
+	fresh();
+	snprintf(name, sizeof(name), "WRITE to %s", what);
+	expect_op(name, &a, IBV_WR_RDMA_WRITE, at(mine.mr, 0), 8, at(mr, 0), IBV_WC_REM_ACCESS_ERR);
+	fresh();
+	snprintf(name, sizeof(name), "atomic on %s", what);
+	expect_op(name, &a, IBV_WR_ATOMIC_FETCH_AND_ADD, at(mine.mr, 0), 8, at(mr, 0), IBV_WC_REM_ACCESS_ERR);
+	fresh();
+	snprintf(name, sizeof(name), "WRITE from %s", what);
+	expect_op(name, &b, IBV_WR_RDMA_WRITE, at(mr, 0), 8, at(mine.mr, 0), IBV_WC_LOC_PROT_ERR);
+	ends_stop();
+	ibv_dereg_mr(mr);
+}
+
+static void secret_memory(void)
+{
+	int fd = syscall(SYS_memfd_secret, 0);
+	char *p;
+
+	if (fd < 0) {
+		printf("skip: secret memory [memfd_secret: %s\n", strerror(errno));
+		return;
+	}
+	p = ftruncate(fd, PAGE) ? MAP_FAILED : mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		vt_die(VT_SETUP, "secret memory: %s", strerror(errno));
+	refused("secret memory, cold", p);
+	p[0] = 1;
+	refused("secret memory", p);
+	munmap(p, PAGE);
+	close(fd);
+}
+
+/* What the kernel has put there that has no page of its own */
+static void special_memory(void)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	unsigned long start = 0;
+	char line[300];
+
+	while (f && fgets(line, sizeof(line), f) && !strstr(line, "[vvar"))
+		;
+	if (!f || !strstr(line, "[vvar") || sscanf(line, "%lx-", &start) != 1)
+		printf("skip: memory without pages [no vvar here\n");
+	else
+		refused("memory without pages", (void *)start);
+	if (f)
+		fclose(f);
 }
 
 /* After a fork the pages are the child's as well: the parent's are what counts */
@@ -613,6 +683,8 @@ int main(int argc, char **argv)
 	shared_receives();
 	datagrams();
 	gone();
+	secret_memory();
+	special_memory();
 	forked();
 	registered();
 	advice_rules();

@@ -2,7 +2,7 @@
 /*
  * transports: unreliable connections, shared receive queues and extended
  * reliable connections: what arrives, what is dropped, and which completion,
- * event and state an error leaves.
+ * event and state an error leaves; and that no queue leads into the kernel.
  *
  *	transports -d DEVICE -i IP [-D DEVICE_OF_PEER -I IP_OF_PEER]
  *
@@ -511,6 +511,40 @@ static void srq_shared(void)
 	vt_check(ibv_destroy_srq(b.srq) == EBUSY, "SRQ: not destroyed while a queue pair uses it");
 }
 
+/* a queue of another domain than the connection's: its elements name memory of its own */
+static void srq_domain(void)
+{
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct ibv_mr *mr, *own = b.mr;
+	struct ibv_pd *pd;
+
+	if (vt_is_rxe()) {
+		printf("skip: SRQ: domains [rdma_rxe asks the queue pair's\n");
+		return;
+	}
+	unmake_qp(&a);
+	unmake_qp(&b);
+	pd = ibv_alloc_pd(b.dev->ctx);
+	mr = ibv_reg_mr(pd, own->addr, ROOM, IBV_ACCESS_LOCAL_WRITE);
+	b.srq = ibv_create_srq(pd, &init);
+	if (!mr || !b.srq)
+		vt_die(VT_SETUP, "create srq: %s", strerror(errno));
+	a.qp = make_qp(&a, IBV_QPT_RC);
+	b.qp = make_qp(&b, IBV_QPT_RC);
+	connect_to(&a, &b, VT_REMOTE_ACCESS);
+	connect_to(&b, &a, VT_REMOTE_ACCESS);
+	b.mr = mr;
+	recv_into(&b, 1, 0, 1000);
+	vt_check(passes(1, 1, IBV_WR_SEND, 1000), "SRQ: keys are of the queue's domain");
+	b.mr = own;
+	recv_into(&b, 2, 0, 1000);
+	post(2, IBV_WR_SEND, 1000);
+	expect_wc("SRQ: and not of the queue pair's", b.recv_cq, 2, IBV_WC_LOC_PROT_ERR);
+	unmake_qp(&b);
+	if (ibv_dereg_mr(mr) || ibv_dealloc_pd(pd))
+		vt_die(VT_WRONG, "dealloc pd: %s", strerror(errno));
+}
+
 static void srq_datagrams(void)
 {
 	struct ibv_sge sge;
@@ -751,6 +785,88 @@ static void xrc_refusals(void)
 	vt_check(ibv_close_xrcd(xrcd), "XRC: a domain in use is not closed, without a file");
 }
 
+/* --- memory of the kernel -------------------------------------------------------------------- */
+
+/* the key by which kernel users name all memory */
+#define RESERVED_LKEY 0xff
+
+/* that of a variable which /proc shows, if there are symbols: a write to it would be seen, and does no harm */
+static uint64_t kernel_address(void)
+{
+	FILE *f = fopen("/proc/kallsyms", "r");
+	uint64_t addr = 0, found = 0xffff888000100000;
+	char name[256];
+
+	while (f && fscanf(f, "%lx %*s %255s%*[^\n]", &addr, name) == 2)
+		if (!strcmp(name, "panic_timeout") && addr)
+			found = addr;
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static int panic_timeout(void)
+{
+	FILE *f = fopen("/proc/sys/kernel/panic", "r");
+	int value = -1;
+
+	if (f && fscanf(f, "%d", &value) != 1)
+		value = -1;
+	if (f)
+		fclose(f);
+	return value;
+}
+
+/* what a peer sends lands where a receive work request says: not in the kernel */
+static void kernel_received(const char *what)
+{
+	struct ibv_sge sge = { kernel_address(), 4, RESERVED_LKEY };
+	struct ibv_recv_wr *bad, wr = { .wr_id = 3, .sg_list = &sge, .num_sge = 1 };
+	int before = panic_timeout();
+
+	if (b.srq ? ibv_post_srq_recv(b.srq, &wr, &bad) : ibv_post_recv(b.qp, &wr, &bad))
+		vt_die(VT_SETUP, "post recv: %s", strerror(errno));
+	post(1, IBV_WR_SEND, 4);
+	expect_wc(what, b.recv_cq, 3, IBV_WC_LOC_PROT_ERR);
+	vt_check(panic_timeout() == before, "%s: nothing was written", what);
+}
+
+static void kernel_sent(const char *what, enum ibv_wr_opcode opcode)
+{
+	struct ibv_send_wr *bad, wr;
+	int before = panic_timeout();
+	struct ibv_sge sge;
+
+	fresh(IBV_QPT_RC, 0);
+	recv_into(&b, 1, 0, 8);
+	wr = request(&sge, 1, opcode, 4);
+	sge.addr = kernel_address();
+	sge.lkey = RESERVED_LKEY;
+	ibv_post_send(a.qp, &wr, &bad);
+	expect_wc(what, a.send_cq, 1, IBV_WC_LOC_PROT_ERR);
+	vt_check(panic_timeout() == before && silent(b.recv_cq), "%s: nothing was moved", what);
+}
+
+/* by whatever queue a process says it: what the kernel's key opens is the kernel's */
+static void kernel_memory(void)
+{
+	if (vt_is_rxe()) {
+		printf("skip: kernel memory [the key is sroce's\n");
+		return;
+	}
+	kernel_sent("kernel memory: sent", IBV_WR_SEND);
+	kernel_sent("kernel memory: written to a peer", IBV_WR_RDMA_WRITE);
+	kernel_sent("kernel memory: a READ into it", IBV_WR_RDMA_READ);
+	fresh(IBV_QPT_RC, 0);
+	kernel_received("kernel memory: received into");
+	fresh(IBV_QPT_UC, 0);
+	kernel_received("kernel memory: received into, UC");
+	fresh(IBV_QPT_RC, 16);
+	kernel_received("kernel memory: received into, from a shared queue");
+	fresh_xrc(-1);
+	kernel_received("kernel memory: received into, XRC");
+}
+
 static void xrc(void)
 {
 	if (!(a.dev->attr.device_cap_flags & IBV_DEVICE_XRC)) {
@@ -779,8 +895,10 @@ int main(int argc, char **argv)
 	srq_resize();
 	srq_resize_under_traffic();
 	srq_shared();
+	srq_domain();
 	srq_datagrams();
 	xrc();
+	kernel_memory();
 	printf("%d wrong\n", vt_failures);
 	return vt_failures ? VT_WRONG : VT_OK;
 }

@@ -370,6 +370,8 @@ static void fields_of_ud(void)
 		 ibv_wc_read_wc_flags(cq) == IBV_WC_GRH, "extended, UD: length with the 40 bytes, and their flag");
 	vt_check(ibv_wc_read_src_qp(cq) == client->qp->qp_num, "extended, UD: source queue pair");
 	vt_check(!ibv_wc_read_cvlan(cq), "extended, UD: no VLAN");
+	/* as ConnectX says it, see abi.md */
+	vt_check(ibv_wc_read_sl(cq) == 10, "extended, UD: no service level, but that it came over IPv4");
 	ibv_end_poll(cq);
 	ibv_destroy_ah(wr.wr.ud.ah);
 	pair_end();

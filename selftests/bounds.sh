@@ -1,0 +1,128 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# What one process can take from the machine: memory of the kernel, compared with what it may lock and with its
+# memory cgroup; and the latency of somebody else's ping-pong on the other processor.
+#
+# LOCK=KiB (8192): RLIMIT_MEMLOCK of the process. SECONDS_EACH=N (5)
+. "$(dirname "$0")/lib.sh"
+
+HOARD=$(program hoard) || bail "hoard was not built"
+: "${LOCK:=8192}" "${SECONDS_EACH:=5}"
+TOP=/sys/fs/cgroup GROUP=$TOP/srtest_bounds
+# What is neither charged nor locked must be small: kernel structures beside the objects, per-CPU caches, noise
+SLACK_MIB=$((24 * (SLOW > 1 ? 4 : 1)))
+
+bounds_finish() {
+	[ ! -d $GROUP ] || { echo 1 >$GROUP/cgroup.kill 2>/dev/null; sleep 0.5; rmdir $GROUP 2>/dev/null; }
+	finish
+}
+trap bounds_finish EXIT
+
+free_mib() { awk '/^MemFree|^Buffers|^Cached|^SReclaimable/ { n += $2 } END { print int(n / 1024) }' /proc/meminfo; }
+charged_mib() { echo $(($(cat $GROUP/memory.current) >> 20)); }
+
+# as_nobody COMMAND... : unprivileged, in the group, with little to lock, on host A
+as_nobody() {
+	# shellcheck disable=SC2016 # for the inner shell
+	bash -c 'echo $$ >"$0/cgroup.procs" && ulimit -l "$1" && shift && exec ip netns exec "$@"' $GROUP "$LOCK" $A \
+		setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all "$@"
+}
+
+# hoard KIND : what it costs; sets took, charged (MiB) and said
+hoard() {
+	local before pid out
+	sync
+	echo 3 >/proc/sys/vm/drop_caches
+	sleep 0.5
+	before=$(free_mib)
+	rm -f "$TMP/hold"
+	mkfifo "$TMP/hold"
+	as_nobody "$HOARD" -d $DEV_A -i $IP_A -t "$SECONDS_EACH" "$1" <"$TMP/hold" >"$TMP/said" 2>&1 &
+	pid=$!
+	exec {out}>"$TMP/hold"
+	wait_for $((SECONDS_EACH + 20)) grep -q ', then' "$TMP/said"
+	took=$((before - $(free_mib)))
+	charged=$(charged_mib)
+	said=$(tail -n 1 "$TMP/said")
+	exec {out}>&-
+	wait_for 30 eval "! kill -0 $pid" || note "it does not end"
+	rm "$TMP/hold"
+}
+
+grep -qsw memory $TOP/cgroup.controllers || {
+	ktap_skip "bounds" "no memory controller in cgroup2"
+	ktap_end
+}
+devices_up 9000
+chmod 666 /dev/infiniband/uverbs*
+echo +memory >$TOP/cgroup.subtree_control
+mkdir $GROUP || bail "cannot make a cgroup"
+
+kinds=(cq small_cq qp small_qp srq on_demand mr mw ah group event)
+for kind in "${kinds[@]}"; do
+	hoard "$kind"
+	note "$said: $took MiB less are free, $charged MiB are charged to its cgroup, $((LOCK >> 10)) MiB may be locked"
+	[ $((took - charged)) -le "$SLACK_MIB" ]
+	result $? "$kind: what it holds is charged to it"
+done
+
+for kind in cq qp srq on_demand; do
+	hoard "$kind"
+	[ "$took" -le $(((LOCK >> 10) + SLACK_MIB)) ]
+	result $? "$kind: no more is unswappable than may be locked ($took MiB)"
+done
+
+# --- somebody else's time --------------------------------------------------------------------------
+
+# Two processes of host A talk to each other on processor 1, and sleep in between.
+# latency : a round trip of theirs, in us
+latency() {
+	on_a taskset -c 1 ibv_rc_pingpong -d $DEV_A -g "$GID" -e -n 3000 -s 64 >"$TMP/server" 2>&1 &
+	sleep 0.5
+	limit 60 ip netns exec $A taskset -c 1 ibv_rc_pingpong -d $DEV_A -g "$GID" -e -n 3000 -s 64 $IP_A >"$TMP/client" 2>&1
+	wait $!
+	sed -n 's|.* = \([0-9.]*\) usec/iter|\1|p' "$TMP/client"
+}
+
+# Everything that is fast, on processor 0, from this host to itself and to the other one
+attackers=()
+attack() {
+	local port=18710 tool size
+	for tool in ib_write_bw ib_send_bw ib_read_bw; do
+		for size in 64 1048576; do
+			on_b taskset -c 0 $tool -d $DEV_B -x "$(gid_index $B $DEV_B $IP_B)" -F --run_infinitely -D 5 -s $size -q 4 -p $port >/dev/null 2>&1 &
+			attackers+=($!)
+			wait_for 10 listens $B $port
+			on_a taskset -c 0 $tool -d $DEV_A -x "$GID" -F --run_infinitely -D 5 -s $size -q 4 -p $port $IP_B >/dev/null 2>&1 &
+			attackers+=($!)
+			port=$((port + 1))
+		done
+	done
+	sleep 2
+}
+
+listens() { in_ns "$1" ss -ltn | grep -q ":$2 "; }
+
+if [ "$SLOW" -gt 1 ] || [ "$(nproc)" -lt 2 ]; then
+	ktap_skip "a ping-pong among attackers" "it takes two processors, and a machine whose speed means something"
+else
+	GID=$(gid_index $A $DEV_A $IP_A)
+	alone=$(latency)
+	attack
+	counters $B $DEV_B >"$TMP/before"
+	among=$(latency)
+	counters $B $DEV_B >"$TMP/after"
+	note "of the attackers meanwhile: $(changed_counters "$TMP/before" "$TMP/after")"
+	! cmp -s "$TMP/before" "$TMP/after"
+	result $? "the attackers were at it"
+	{ kill -9 "${attackers[@]}"; wait "${attackers[@]}"; } 2>/dev/null
+	note "round trip of 64 bytes: ${alone:-none} us alone, ${among:-none} us while the other processor is attacked"
+	awk -v a="${alone:-0}" -v b="${among:-0}" 'BEGIN { exit !(a > 0 && b > 0 && b <= 3 * a) }'
+	result $? "a ping-pong among attackers takes at most three times as long"
+fi
+
+pair "a newcomer's transfer works" 60 "$(program verify) -d $DEV_A -i $IP_A" "$(program verify) -d $DEV_B -i $IP_B -n 3 $IP_A"
+hosts_down
+driver_unload
+result $? "the module can be removed"
+ktap_end

@@ -1,0 +1,92 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# faults.sh : a kernel that runs out of memory, or that cannot read or write a process's: at every place of every
+# call in turn, and at random under traffic. Nothing is left behind, nothing hangs, nothing complains, and afterwards
+# all of it works. Needs CONFIG_FAULT_INJECTION with its debugfs (the sanitizer kernel has it).
+#
+# MOST=N (60; in a full run all, of "rdma link add" 3000): places of a call that are tried   SEED=N
+. "$(dirname "$0")/lib.sh"
+
+FAULTS=$(program faults) && VERIFY=$(program verify) || bail "faults or verify was not built"
+[ "$SET" = full ] && : "${MOST:=3000}"
+: "${SEED:=$RANDOM}" "${MOST:=60}"
+note "SEED=$SEED MOST=$MOST"
+kinds=/sys/kernel/debug
+if [ ! -e $kinds/failslab ] || [ ! -e /proc/self/fail-nth ]; then
+	ktap_skip "faults" "this kernel does not fail on demand"
+	ktap_end
+fi
+
+# knob KIND NAME=VALUE... : of those kinds that the kernel has
+knob() {
+	local kind=$kinds/$1 k
+	shift
+	[ -d "$kind" ] || return 0
+	for k; do echo "${k#*=}" >"$kind/${k%%=*}"; done
+}
+
+# Quiet, because what they would print looks like a complaint
+faults_off() {
+	local kind
+	for kind in failslab fail_page_alloc fail_usercopy fail_skb_realloc; do
+		knob $kind probability=0 verbose=0 interval=1 times=-1 space=0 task-filter=N
+	done
+	# those who can wait for memory, too, and single pages, but not what processes map
+	knob failslab ignore-gfp-wait=N
+	knob fail_page_alloc ignore-gfp-wait=N ignore-gfp-highmem=Y min-order=0
+}
+
+# faults_on WHOSE PERCENT KIND... : of all, or of those who cannot wait for memory (atomic)
+faults_on() {
+	local whose=$1 percent=$2 kind
+	shift 2
+	note "faults: $whose, $percent %: $*"
+	for kind; do
+		[ "$whose" != atomic ] || knob "$kind" ignore-gfp-wait=Y
+		knob "$kind" probability="$percent"
+	done
+}
+trap 'faults_off; finish' EXIT
+
+complaints() { dmesg | grep -cE 'WARNING:|BUG:|UBSAN|Oops|general protection|refcount_t|INFO: task'; }
+resources() { rdma resource show | sed -n "s/.*[0-9]*: \($DEV_A\|$DEV_B\): //p"; }
+works() { pair "$1" 60 "$VERIFY -d $DEV_A -i $IP_A" "$VERIFY -d $DEV_B -i $IP_B -n 3 $IP_A"; }
+
+faults_off
+devices_up 9000
+before=$(complaints) unused=$(resources)
+idle() { [ "$(resources)" = "$unused" ]; }
+
+# --- at every place ------------------------------------------------------------------------------------------
+
+program_verdicts "calls" 400 "$FAULTS" -n "$MOST" -s "$SEED" -d $DEV_A -i $IP_A -D $DEV_B -I $IP_B
+wait_for 10 idle
+result $? "calls: nothing is left"
+works "calls: others can talk"
+
+ip -n $A link add fault0 type dummy && ip -n $A link set fault0 up && ip -n $A addr add 10.98.7.1/24 dev fault0
+program_verdicts "links" 400 ip netns exec $A "$FAULTS" -n "$MOST" -s "$SEED" -l srt_fault -N fault0
+ip -n $A link del fault0
+
+# --- at random, under traffic ----------------------------------------------------------------------------------
+
+# traffic NAME : verify, which compares every byte; what is lost is sent again
+traffic() {
+	local name=$1
+	pair "$name" 90 "$VERIFY -d $DEV_A -i $IP_A -q 4" "$VERIFY -d $DEV_B -i $IP_B -q 4 -t 6 -m 65536 $IP_A"
+}
+
+faults_on atomic 5 failslab fail_page_alloc
+traffic "no memory at once"
+faults_off
+faults_on all 30 fail_skb_realloc
+traffic "packets that move"
+faults_off
+
+works "afterwards"
+[ "$(complaints)" -eq "$before" ]
+result $? "the kernel log is clean"
+hosts_down
+driver_unload
+result $? "the module can be removed"
+ktap_end

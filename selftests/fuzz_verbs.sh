@@ -1,0 +1,149 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# Processes of two users that try everything at once (fuzz_verbs.c), on two devices joined by a link, beside somebody
+# who minds his own business; in some rounds the devices are taken away under all of them. Afterwards nothing of it
+# is left, and a newcomer's transfer works. The kernel log must be clean.
+#
+# ROUNDS=N (4; 300 in a full run)  LENGTH=SECONDS of a round (4; 8)  SEED=  WAY= what is taken away in all rounds
+# FUZZ_OPTIONS="-x ROLE ..." leaves kinds of work out; -n, which is the default, memory whose pages never come: a
+# process that has it registered on demand cannot be killed until they do
+#
+# SEED=S ROUNDS=1 repeats a round: each thread takes the same decisions again as long as the kernel answers the same.
+# When one thread comes before another cannot be repeated, so what needs a race may need many runs. The seeds in
+# fuzz_verbs.seeds are run first, always.
+. "$(dirname "$0")/lib.sh"
+
+FUZZ=$(program fuzz_verbs) && VERIFY=$(program verify) || bail "fuzz_verbs or verify was not built"
+if [ "$SET" = full ]; then : "${ROUNDS:=300}" "${LENGTH:=8}"; fi
+: "${ROUNDS:=4}" "${LENGTH:=4}" "${SEED:=$RANDOM$RANDOM}" "${FUZZ_OPTIONS=-n}"
+note "SEED=$SEED ROUNDS=$ROUNDS LENGTH=$LENGTH"
+if [ "$DRIVER" != sroce ]; then
+	ktap_skip "fuzz_verbs" "it speaks sroce's ABI only"
+	ktap_end
+fi
+
+# the seed of a round says which; half of them leave everything as it is
+ways=(nothing link nothing netdev nothing links nothing namespace)
+
+complaints() { dmesg | grep -cE 'WARNING:|BUG:|UBSAN|Oops|general protection|refcount_t|Call Trace'; }
+
+# Some memory can only go if there is somewhere to go to
+swap_up() {
+	modprobe null_blk nr_devices=1 gb=1 memory_backed=1 2>/dev/null &&
+		mkswap /dev/nullb0 >/dev/null 2>&1 && swapon /dev/nullb0 2>/dev/null
+}
+
+# --- what happens meanwhile ---------------------------------------------------------------------------
+
+removal() {
+	local status
+	limit 20 "$@" >"$TMP/out" 2>&1
+	status=$?
+	[ $status -eq 0 ] || { note "status $status of $*"; notes <"$TMP/out"; }
+	return $status
+}
+
+take_nothing() { :; }
+take_link() { removal ip netns exec $A rdma link del $DEV_A; }
+take_netdev() { removal ip -n $B link del veth0; }
+# both devices, and they come back while they are used
+take_links() {
+	removal ip netns exec $A rdma link del $DEV_A && removal ip netns exec $B rdma link del $DEV_B &&
+		link_add_soon $A $DEV_A && link_add_soon $B $DEV_B && sleep 1 &&
+		removal ip netns exec $A rdma link del $DEV_A
+}
+# whose processes would keep it alive; the others' are in another one
+take_namespace() {
+	kill -9 "${bystanders[1]}" 2>/dev/null
+	removal ip netns del $B
+}
+
+connected() { [ "$(rdma resource show qp | grep -c 'link srt_[ab]/.*state RTS.*comm verify')" -ge 8 ]; }
+
+bystanders_start() {
+	ip netns exec $A "$VERIFY" -d $DEV_A -i $IP_A -S $((15 * SLOW)) >"$TMP/bystander.a" 2>&1 &
+	bystanders=($!)
+	wait_for 5 listening $A
+	ip netns exec $B "$VERIFY" -d $DEV_B -i $IP_B -S $((15 * SLOW)) -t "$1" -m 65536 $IP_A >"$TMP/bystander.b" 2>&1 &
+	bystanders+=($!)
+	wait_for 10 connected
+}
+
+# Only in a round in which something is taken away may they notice that, and nothing else: 3, the peer or the device
+# is gone; 137, killed by us
+bystanders_end() {
+	local i status bad=0 may=" 0 "
+	[ "$1" = nothing ] || may=" 0 3 137 "
+	for i in 0 1; do
+		wait_for 60 eval "! kill -0 ${bystanders[i]}" || kill -9 "${bystanders[i]}"
+		wait "${bystanders[i]}"
+		status=$?
+		[[ $may == *" $status "* ]] && continue
+		bad=1
+		note "bystander $i: status $status: $(tail -n 1 "$TMP/bystander.$([ $i = 0 ] && echo a || echo b)")"
+	done 2>/dev/null
+	return $bad
+}
+
+# no object of a process is left on a device
+clean() {
+	! rdma resource show qp 2>/dev/null | grep "link srt_[ab]/" | grep -v 'comm \[' &&
+		! rdma resource show mr 2>/dev/null | grep -E "dev srt_[ab] .*comm (fuzz|verify)" &&
+		! rdma resource show ctx 2>/dev/null | grep -E "dev srt_[ab] "
+}
+
+# --- a round ------------------------------------------------------------------------------------------
+
+# fuzz_round NAME SEED WAY SECONDS
+fuzz_round() {
+	local name=$1 seed=$2 way=$3 seconds=$4 pid status
+	note "$name: seed $seed, $way is taken away, $seconds s"
+	bystanders_start $((seconds + 2))
+	# from a namespace that lives on; an array and not a function, so that it can be waited for
+	# shellcheck disable=SC2086 # options
+	timeout -k 2 $(((seconds + 60) * SLOW)) "$FUZZ" -d $DEV_A -i $IP_A -D $DEV_B -I $IP_B -s "$seed" -t "$seconds" \
+		-w $((10 * SLOW)) $FUZZ_OPTIONS >"$TMP/fuzz" 2>&1 &
+	pid=$!
+	sleep "$((seconds / 2)).$((seed % 10))"
+	take_$way
+	result $? "$name: $way could be taken away"
+	wait $pid
+	status=$?
+	grep '^# ' "$TMP/fuzz"
+	[ $status -eq 0 ] || grep -v '^# \|^ok' "$TMP/fuzz" | notes
+	result $status "$name: seed $seed: nobody hangs, nothing foreign changes"
+	bystanders_end $way
+	result $? "$name: others did not notice"
+	wait_for 10 clean || note "left over: $(rdma resource show qp; rdma resource show mr; rdma resource show ctx)"
+	clean
+	result $? "$name: nothing is left"
+	[ $way = nothing ] || devices_up 9000
+}
+
+newcomer() {
+	pair "$1: new connections work" 60 "$VERIFY -d $DEV_A -i $IP_A" "$VERIFY -d $DEV_B -i $IP_B -n 3 $IP_A"
+	pair "$1: rdma_cm works" 40 "rping -s -a $IP_A -C 5 -V" "rping -c -a $IP_A -I $IP_B -C 5 -V"
+}
+
+# Only bash itself writes there, about each job that was killed; the programs have their logs.
+exec 2>/dev/null
+
+swap_up || note "no swap"
+devices_up 9000
+before=$(complaints)
+while read -r seed way seconds _; do
+	[[ $seed == \#* ]] || fuzz_round "seed $seed" "$seed" "$way" "$seconds"
+done <"$SELF/fuzz_verbs.seeds"
+newcomer "after those seeds"
+for ((i = 0; i < ROUNDS; i++)); do
+	fuzz_round "round $((i + 1))" $((SEED + i)) "${WAY:-${ways[(SEED + i) % ${#ways[@]}]}}" "$LENGTH"
+	[ $((i % 10)) -ne 9 ] || newcomer "round $((i + 1))"
+done
+newcomer "in the end"
+[ "$(complaints)" -eq "$before" ]
+result $? "the kernel log is clean"
+hosts_down
+driver_unload
+result $? "the module can be removed"
+swapoff /dev/nullb0
+ktap_end

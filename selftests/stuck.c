@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * stuck: memory on demand whose pages do not come, because somebody else does not answer. Whoever wants them waits,
+ * and nobody but him.
+ *
+ *	stuck -d DEVICE -i IP HOW		dereg, destroy, reset, advice; neighbours meanwhile
+ *	stuck -d DEVICE -i IP HOW hold		waits to be killed, when it is stuck; says "stuck PID FOLDER": who does
+ *						not answer, and where its file system is
+ *
+ * HOW is
+ *	uffd	a userfaultfd that nobody reads
+ *	fuse	a file system in user space that answers no READ, with readahead: the wait can be broken off
+ *	single	likewise, without readahead: the wait ends with the file system only
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <linux/userfaultfd.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ends.h"
+
+#define PAGE 4096
+/* pages that do not come, in one mapping */
+#define PAGES 32
+#define DEMAND (IBV_ACCESS_LOCAL_WRITE | VT_REMOTE_ACCESS | IBV_ACCESS_ON_DEMAND)
+
+/* nothing here may take longer, but for what waits for the page */
+static double soon(void)
+{
+	const char *slow = getenv("SLOW");
+
+	return 4 * (slow ? atof(slow) : 1);
+}
+
+/* --- who does not answer --------------------------------------------------------------- */
+
+static pid_t server;
+static char mountpoint[] = "/tmp/sroce-stuck.XXXXXX";
+static bool mounted;
+
+static void stop_server(void)
+{
+	if (mounted)
+		umount2(mountpoint, MNT_DETACH);
+	if (server) {
+		kill(server, SIGKILL);
+		waitpid(server, NULL, 0);
+		rmdir(mountpoint);
+	}
+	server = 0;
+	mounted = false;
+}
+
+/* Keeps what it has inherited open */
+static pid_t idle_process(void)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, 0);
+		for (;;)
+			pause();
+	}
+	return pid;
+}
+
+static void *map_uffd(void)
+{
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	void *p;
+
+	if (fd < 0)
+		vt_die(VT_SKIP, "no userfaultfd: %s", strerror(errno));
+	p = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	reg.range.start = (uintptr_t)p;
+	reg.range.len = PAGES * PAGE;
+	if (p == MAP_FAILED || ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &reg))
+		vt_die(VT_SETUP, "userfaultfd: %s", strerror(errno));
+	/* it does not end with us */
+	server = idle_process();
+	close(fd);
+	return p;
+}
+
+struct fuse_answer {
+	struct fuse_out_header head;
+	union {
+		struct fuse_init_out init;
+		struct fuse_entry_out entry;
+		struct fuse_attr_out attr;
+		struct fuse_open_out open;
+	};
+};
+
+static void fuse_file(struct fuse_attr *attr, bool root)
+{
+	attr->ino = root ? FUSE_ROOT_ID : 2;
+	attr->mode = root ? S_IFDIR | 0755 : S_IFREG | 0644;
+	attr->size = root ? 0 : PAGES * PAGE;
+	attr->nlink = 1;
+	attr->blksize = PAGE;
+}
+
+/* The length of the answer; -1: none, ever */
+static int fuse_say(const struct fuse_in_header *in, struct fuse_answer *out)
+{
+	switch (in->opcode) {
+	case FUSE_INIT:
+		out->init = (struct fuse_init_out){ .major = FUSE_KERNEL_VERSION, .minor = 31, .max_write = PAGE,
+						    .max_readahead = PAGES * PAGE, .flags = FUSE_ASYNC_READ };
+		return sizeof(out->init);
+	case FUSE_LOOKUP:
+		out->entry = (struct fuse_entry_out){ .nodeid = 2, .entry_valid = 1000, .attr_valid = 1000 };
+		fuse_file(&out->entry.attr, false);
+		return sizeof(out->entry);
+	case FUSE_GETATTR:
+		out->attr = (struct fuse_attr_out){ .attr_valid = 1000 };
+		fuse_file(&out->attr.attr, in->nodeid == FUSE_ROOT_ID);
+		return sizeof(out->attr);
+	case FUSE_OPEN:
+		out->open = (struct fuse_open_out){ .fh = 1 };
+		return sizeof(out->open);
+	case FUSE_READ:
+	case FUSE_INTERRUPT:
+	case FUSE_FORGET:
+	case FUSE_BATCH_FORGET:
+		return -1;
+	default:
+		out->head.error = -ENOSYS;
+		return 0;
+	}
+}
+
+static void fuse_serve(int fd)
+{
+	static char buffer[FUSE_MIN_READ_BUFFER + PAGES * PAGE];
+	const struct fuse_in_header *in = (void *)buffer;
+	struct fuse_answer out;
+	int len;
+
+	for (;;) {
+		if (read(fd, buffer, sizeof(buffer)) < 0) {
+			if (errno == ENODEV)
+				_exit(0);
+			continue;
+		}
+		memset(&out, 0, sizeof(out));
+		out.head.unique = in->unique;
+		len = fuse_say(in, &out);
+		if (len < 0)
+			continue;
+		out.head.len = sizeof(out.head) + len;
+		if (write(fd, &out, out.head.len) < 0)
+			_exit(1);
+	}
+}
+
+static void *map_fuse(bool readahead)
+{
+	int fd = open("/dev/fuse", O_RDWR), file;
+	char options[100], path[100];
+	void *p;
+
+	if (fd < 0)
+		vt_die(VT_SKIP, "no FUSE: %s", strerror(errno));
+	if (!mkdtemp(mountpoint))
+		vt_die(VT_SETUP, "mkdtemp: %s", strerror(errno));
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
+	if (mount("stuck", mountpoint, "fuse", MS_NOSUID | MS_NODEV, options))
+		vt_die(VT_SETUP, "mount: %s", strerror(errno));
+	mounted = true;
+	server = fork();
+	if (!server) {
+		prctl(PR_SET_PDEATHSIG, 0);
+		fuse_serve(fd);
+	}
+	close(fd);
+	snprintf(path, sizeof(path), "%s/page", mountpoint);
+	file = open(path, O_RDWR);
+	if (file < 0)
+		vt_die(VT_SETUP, "%s: %s", path, strerror(errno));
+	p = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	if (p == MAP_FAILED || (!readahead && madvise(p, PAGES * PAGE, MADV_RANDOM)))
+		vt_die(VT_SETUP, "mmap: %s", strerror(errno));
+	close(file);
+	return p;
+}
+
+static void *map_stuck(const char *how)
+{
+	if (!strcmp(how, "uffd"))
+		return map_uffd();
+	return map_fuse(!strcmp(how, "fuse"));
+}
+
+/* --- regions ----------------------------------------------------------------------------- */
+
+static char *stuck;
+static struct ibv_mr *mr, *mine;
+
+static struct place at(struct ibv_mr *to, size_t offset)
+{
+	return (struct place){ (uintptr_t)to->addr + offset, to->rkey };
+}
+
+static void make_regions(void)
+{
+	mr = ibv_reg_mr(b.dev->pd, stuck, PAGES * PAGE, DEMAND);
+	if (!mr)
+		vt_die(VT_WRONG, "WRONG: reg mr: %s", strerror(errno));
+	mine = vt_mr(a.dev, PAGES * PAGE, IBV_ACCESS_LOCAL_WRITE);
+}
+
+/* A WRITE that does not complete, because its page does not come */
+static bool begin(unsigned int page)
+{
+	struct ibv_wc wc;
+
+	ends_fresh(IBV_QPT_RC);
+	if (post_op(&a, 1, IBV_WR_RDMA_WRITE, at(mine, 0), 8, at(mr, page * PAGE)))
+		vt_die(VT_SETUP, "post: %s", strerror(errno));
+	if (!poll_one(a.send_cq, &wc, 0.3))
+		return true;
+	printf("# page %u: %s\n", page, ibv_wc_status_str(wc.status));
+	return false;
+}
+
+/* Some that nobody waits for */
+static void advise(unsigned int page, unsigned int n, uint32_t flags, int wanted)
+{
+	double start = vt_now();
+	unsigned int i;
+	int rc = 0;
+
+	for (i = 0; i < n; i++) {
+		struct ibv_sge sge = { (uintptr_t)stuck + (page + i) * PAGE, PAGE, mr->lkey };
+
+		rc = ibv_advise_mr(b.dev->pd, IBV_ADVISE_MR_ADVICE_PREFETCH, flags, &sge, 1);
+		if (rc != wanted)
+			break;
+	}
+	vt_check(i == n && vt_now() - start < 3 * soon(), "advice on %u pages%s: %s, %.1f s", n,
+		 flags ? ", and waiting" : "", rc ? strerror(rc) : "done", vt_now() - start);
+}
+
+/* --- neighbours -------------------------------------------------------------------------- */
+
+static int neighbour_works(int argc, char **argv)
+{
+	struct ibv_mr *cold, *pinned;
+	int i;
+
+	optind = 1;
+	/* what it says is not ours */
+	if (!freopen("/dev/null", "w", stdout))
+		return 1;
+	vt_failures = 0;
+	memset(&a, 0, sizeof(a));
+	memset(&b, 0, sizeof(b));
+	ends_open(argc, argv);
+	pinned = vt_mr(a.dev, PAGES * PAGE, DEMAND & ~IBV_ACCESS_ON_DEMAND);
+	cold = ibv_reg_mr(b.dev->pd, mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+			  PAGES * PAGE, DEMAND);
+	if (!cold)
+		return 1;
+	ends_fresh(IBV_QPT_RC);
+	for (i = 0; i < PAGES; i++) {
+		memset(pinned->addr, i + 1, PAGE);
+		expect_op("WRITE", &a, IBV_WR_RDMA_WRITE, at(pinned, 0), PAGE, at(cold, i * PAGE), IBV_WC_SUCCESS);
+		if (vt_failures || ((char *)cold->addr)[i * PAGE] != i + 1)
+			return 1;
+	}
+	return 0;
+}
+
+/* Another process's memory on demand is as good as ever */
+static void neighbour(const char *when, int argc, char **argv)
+{
+	double start = vt_now(), end = start + 3 * soon();
+	int status = -1;
+	pid_t child;
+
+	fflush(stdout);
+	child = fork();
+	if (!child)
+		_exit(neighbour_works(argc, argv));
+	while (waitpid(child, &status, WNOHANG) == 0 && vt_now() < end)
+		usleep(20000);
+	if (status == -1)
+		kill(child, SIGKILL);
+	vt_check(status == 0, "%s: another process (status %d, %.1f s)", when, status, vt_now() - start);
+}
+
+/* --- what must not wait --------------------------------------------------------------------- */
+
+static void took(const char *what, double start, bool ok)
+{
+	vt_check(ok && vt_now() - start < soon(), "%s, %.1f s", what, vt_now() - start);
+}
+
+static void queue_pairs(void)
+{
+	struct ibv_mr *other = ibv_reg_mr(b.dev->pd, mine->addr, mine->length, DEMAND);
+	struct vt_conn c = ends_how;
+	double start;
+
+	vt_check(begin(0), "a WRITE waits");
+	start = vt_now();
+	ends_stop();
+	took("its queue pairs are destroyed", start, true);
+	vt_check(begin(1), "another one waits");
+	start = vt_now();
+	took("its queue pair is reset", start, !vt_to_state(b.qp, IBV_QPS_RESET));
+	/* the same queue pair has another life, and other pages */
+	vt_to_state(a.qp, IBV_QPS_RESET);
+	c.peer = (struct vt_addr){ .qpn = b.qp->qp_num, .psn = 1, .gid = b.dev->gid };
+	c.sq_psn = 1;
+	if (vt_to_init(a.qp, VT_REMOTE_ACCESS) || vt_to_rtr(a.qp, a.dev, &c) || vt_to_rts(a.qp, &c))
+		vt_die(VT_SETUP, "connect: %s", strerror(errno));
+	c.peer = (struct vt_addr){ .qpn = a.qp->qp_num, .psn = 1, .gid = a.dev->gid };
+	if (vt_to_init(b.qp, VT_REMOTE_ACCESS) || vt_to_rtr(b.qp, b.dev, &c) || vt_to_rts(b.qp, &c))
+		vt_die(VT_SETUP, "connect: %s", strerror(errno));
+	expect_op("... and then used with other memory", &a, IBV_WR_RDMA_WRITE, at(mine, 0), 8, at(other, PAGE),
+		  IBV_WC_SUCCESS);
+	ends_stop();
+	ibv_dereg_mr(other);
+}
+
+static void regions(int argc, char **argv)
+{
+	struct ibv_mr *first = mr;
+	double start;
+
+	vt_check(begin(2), "a WRITE waits");
+	neighbour("while one page is awaited", argc, argv);
+	/* as many as a process may have under way, and more */
+	advise(8, PAGES - 8, 0, 0);
+	neighbour("while many are", argc, argv);
+	start = vt_now();
+	took("the region is deregistered", start, !ibv_dereg_mr(first));
+	expect_wc("and the WRITE fails", a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);
+	ends_stop();
+}
+
+static void reregistered(void)
+{
+	double start;
+	int rc;
+
+	vt_check(begin(3), "a WRITE waits");
+	start = vt_now();
+	rc = ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, mine->addr, mine->length, 0);
+	took("the region is re-registered", start, !rc);
+	ends_stop();
+	ibv_dereg_mr(mr);
+}
+
+static void hold(void)
+{
+	vt_check(begin(0), "a WRITE waits");
+	if (vt_failures)
+		exit(VT_WRONG);
+	printf("stuck %d %s\n", server, mounted ? mountpoint : "");
+	fflush(stdout);
+	for (;;)
+		pause();
+}
+
+int main(int argc, char **argv)
+{
+	const char *how;
+	int i;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	for (i = 1; i < argc && argv[i][0] == '-'; i += 2)
+		;
+	how = i < argc ? argv[i] : "";
+	if (strcmp(how, "uffd") && strcmp(how, "fuse") && strcmp(how, "single"))
+		vt_die(VT_SETUP, "usage: stuck -d DEVICE -i IP uffd|fuse|single [hold]");
+	atexit(stop_server);
+	stuck = map_stuck(how);
+	argv[i] = NULL;
+	ends_open(i, argv);
+	make_regions();
+	if (i + 1 < argc)
+		hold();
+	queue_pairs();
+	regions(i, argv);
+	make_regions();
+	advise(6, 1, IBV_ADVISE_MR_FLAG_FLUSH, ETIMEDOUT);
+	reregistered();
+	printf("%d wrong\n", vt_failures);
+	return vt_failures ? VT_WRONG : VT_OK;
+}

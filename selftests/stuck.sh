@@ -1,0 +1,80 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# Memory on demand whose pages never come: a userfaultfd that nobody reads, a file system in user space that does not
+# answer. Nobody waits for them but who wants them: not deregistration, not a process that is killed, not the device,
+# its netdev or its namespace, and not another process with memory on demand.
+. "$(dirname "$0")/lib.sh"
+
+STUCK=$(program stuck) || bail "stuck was not built"
+HOLD=srtest_hold
+modprobe -q fuse
+exec 2>"$TMP/jobs"
+
+ip netns del $HOLD 2>/dev/null
+host_ns $HOLD
+
+# let_go : whoever does not answer dies, and what waited for it goes on
+let_go() {
+	[ -n "${server:-}" ] && kill -9 "$server"
+	[ -n "${folder:-}" ] && umount -l "$folder" && rmdir "$folder"
+	server='' folder=''
+	return 0
+}
+trap 'let_go; ip netns del $HOLD; finish' EXIT
+
+# hold HOW : a process that is stuck: $holder, $server, $folder
+hold() {
+	rm -f "$TMP/hold"
+	ip netns exec $HOLD "$STUCK" -d $DEV_A -i $IP_A "$1" hold >"$TMP/hold" 2>&1 &
+	holder=$!
+	wait_for 20 grep -q '^stuck' "$TMP/hold" || { notes <"$TMP/hold"; return 1; }
+	read -r _ server folder < <(grep '^stuck' "$TMP/hold")
+}
+
+# gone : what the process had is no more
+gone() { ! rdma resource show mr 2>/dev/null | grep -q "dev $DEV_A "; }
+
+by_kill() { kill -9 $holder; }
+by_link() { limit 10 ip netns exec $A rdma link del $DEV_A; }
+by_netdev() { limit 10 ip -n $A link del veth0; }
+by_namespace() { limit 10 ip netns del $A; }
+
+# vanishes HOW WAY : the process, or its device, while it is stuck
+vanishes() {
+	local how=$1 way=$2 status start=$SECONDS
+	if ! hold "$how"; then
+		ktap_fail "$how: $way: it was not stuck"
+		return
+	fi
+	"by_$way"
+	status=$?
+	result $status "$how: $way ($((SECONDS - start)) s)"
+	kill -9 $holder
+	wait_for 5 eval "! kill -0 $holder"
+	result $? "$how: $way: the process ends"
+	# only a wait that cannot be broken off keeps what a dead process had, until it is answered
+	if [ "$how" != single ]; then
+		wait_for 10 gone
+		result $? "$how: $way: nothing is left of it, and it was not answered"
+	elif [ "$way" = link ]; then
+		driver_unload
+		[ $? -eq 1 ] && driver_loaded
+		result $? "$how: $way: the module stays as long as a page is awaited, without anybody waiting for that"
+	fi
+	let_go
+	wait_for 10 gone
+	result $? "$how: $way: nothing is left of it"
+	devices_up 9000
+}
+
+devices_up 9000
+for how in uffd fuse single; do
+	program_verdicts "$how" 120 in_ns $A "$STUCK" -d $DEV_A -i $IP_A $how
+	for way in kill link netdev namespace; do
+		vanishes $how $way
+	done
+done
+hosts_down
+wait_for 10 driver_unload
+result $? "the module can be removed"
+ktap_end
