@@ -10,6 +10,7 @@ lab:
 	$(LAB)uml-kernel plain
 	$(LAB)root bookworm
 	$(LAB)root sid
+	$(LAB)debian-kernel newest
 	$(LAB)uml-kernel sanitizer
 
 shell:
