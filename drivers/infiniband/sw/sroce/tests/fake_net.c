@@ -358,7 +358,7 @@ bool fake_net_deliver(struct fake_net *net)
 	struct fake_packet *first = fake_net_take(net);
 
 	if (!first)
-		return false;
+		return fake_net_idle(net);
 	f.path = first->path;
 	f.left = net->batch ? 1 + prandom_u32_state(&net->rnd) % net->batch : 1;
 	fake_rx_info_init(&f.info, &f.path->path);

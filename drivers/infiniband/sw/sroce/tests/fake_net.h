@@ -79,6 +79,8 @@ struct fake_log {
  * @batch: most packets that arrive together
  * @filter: decides about each packet before chance does, may be NULL
  * @arg: for @filter
+ * @idle: time passes while no packet is under way; true when that has changed
+ *	something. May be NULL
  * @open: buffers with trains that were not flushed
  * @sent: packets sent
  * @log: the last of them, a circle
@@ -96,6 +98,7 @@ struct fake_net {
 	enum fake_verdict (*filter)(struct fake_net *net,
 				    const struct fake_packet *p);
 	void *arg;
+	bool (*idle)(struct fake_net *net);
 	atomic_t open;
 	u32 sent;
 	struct fake_log log[FAKE_NET_LOG];
@@ -133,9 +136,15 @@ void fake_net_release(struct fake_net *net);
  * fake_net_deliver() - deliver one batch of packets
  * @net: network
  *
- * Return: false when no packet was there.
+ * Return: false when no packet was there, and nothing waited for a moment to pass.
  */
 bool fake_net_deliver(struct fake_net *net);
+
+/* No packet is under way: let a moment pass. False when nothing came of it. */
+static inline bool fake_net_idle(struct fake_net *net)
+{
+	return net->idle && net->idle(net);
+}
 
 /* Deliver until nothing is under way any more */
 void fake_net_settle(struct fake_net *net);

@@ -142,7 +142,7 @@ bool pen_deliver(struct pen *pen, bool faults)
 		fake_packet_free(p);
 	}
 	if (!path)
-		return false;
+		return fake_net_idle(net);
 	to = path == &pen->side[0].s->path;
 	env = pen_envelope(path);
 	env.faults = faults;

@@ -270,6 +270,40 @@ static void side_stop_ack_timer(struct side *s)
 	hrtimer_cancel(&d->timer);
 }
 
+static enum hrtimer_restart no_look(struct hrtimer *timer)
+{
+	return HRTIMER_NORESTART;
+}
+
+/* What the timer of a request that waits for a receive would call */
+static enum hrtimer_restart (*look)(struct hrtimer *timer);
+
+/* Only the test's loop looks again whether there is a receive */
+static void side_stop_looks(struct side *s)
+{
+	struct hrtimer *timer = &s->qp->resp.patience.timer;
+
+	look = ACCESS_PRIVATE(timer, function);
+	ACCESS_PRIVATE(timer, function) = no_look;
+}
+
+bool side_look(struct side *s)
+{
+	if (!s->qp || s->qp->resp.wait != SROCE_RESP_WAITS)
+		return false;
+	local_bh_disable();
+	look(&s->qp->resp.patience.timer);
+	local_bh_enable();
+	return true;
+}
+
+static bool pair_look(struct fake_net *net)
+{
+	struct pair *p = container_of(net, struct pair, net);
+
+	return side_look(&p->side[0]) | side_look(&p->side[1]);
+}
+
 static void side_make(struct pair *p, int number)
 {
 	struct side *s = &p->side[number];
@@ -285,6 +319,7 @@ static void side_make(struct pair *p, int number)
 		side_publish_srq(s);
 	side_make_qp(s);
 	side_stop_ack_timer(s);
+	side_stop_looks(s);
 	fake_path_init(&s->path, &p->net, &s->port, 1 + number, 2 - number);
 	if (p->config.direct)
 		s->path.path.direct_ifindex = 1000 + !number;
@@ -319,6 +354,7 @@ struct pair *pair_create(struct kunit *test, const struct pair_config *config)
 	pair_fill_config(&p->config);
 	p->mtu = ib_mtu_enum_to_int(p->config.mtu);
 	fake_net_init(&p->net, p->config.seed);
+	p->net.idle = pair_look;
 	for (i = 0; i < 2; i++)
 		side_make(p, i);
 	for (i = 0; i < 2; i++) {

@@ -203,6 +203,13 @@ void pair_settle(struct pair *p);
 /* Deliver what is under way, but let no timer fire */
 void pair_deliver(struct pair *p);
 
+/*
+ * A moment has passed: see whether the receive has come that a side's request waits
+ * for. False when none waits. It happens by itself when nothing is under way, unless
+ * the test has set @net.idle to NULL: then time stands still.
+ */
+bool side_look(struct side *s);
+
 /* Let the timer of a side fire now; false when nothing is to time out */
 bool side_expire(struct side *s);
 

@@ -29,6 +29,7 @@ struct sroce_parcel {
 	struct sroce_path *path;
 	struct sroce_qp *lender;
 	u32 sqpn;
+	u32 kept;
 	struct sroce_train t;
 	struct bio_vec copy;
 	u32 npinned;
@@ -45,6 +46,11 @@ struct sroce_train *sroce_parcel_train(struct sroce_parcel *p)
 struct sroce_path *sroce_parcel_path(struct sroce_parcel *p)
 {
 	return p->path;
+}
+
+u32 sroce_parcel_kept(const struct sroce_parcel *p)
+{
+	return p->kept;
 }
 
 bool sroce_parcel_from_peer(const struct sroce_qp *qp,
@@ -92,11 +98,12 @@ static struct sroce_parcel *sroce_parcel_copy(const struct sroce_train *t)
 	struct bvec_iter si = t->bi;
 	struct sroce_parcel *p;
 
-	p = kmalloc(sizeof(*p) + len, GFP_ATOMIC);
+	p = kmalloc(sizeof(*p) + len, GFP_ATOMIC | __GFP_NOWARN);
 	if (!p)
 		return NULL;
 	p->t = *t;
 	p->lender = NULL;
+	p->kept = 0;
 	p->npinned = 0;
 	p->nmrs = 0;
 	if (len) {
@@ -121,6 +128,7 @@ static struct sroce_parcel *sroce_parcel_refer(struct sroce_qp *from,
 		return NULL;
 	p->t = *t;
 	p->lender = NULL;
+	p->kept = 0;
 	if (g->reserved)
 		sroce_lend(p, from);
 	memcpy(p->bv, g->bv, g->nbv * sizeof(g->bv[0]));
@@ -176,6 +184,32 @@ struct sroce_parcel *sroce_inbox_next(struct sroce_half *half)
 	}
 	spin_unlock(&half->inbox_lock);
 	return p;
+}
+
+u32 sroce_inbox_keep(struct sroce_half *half, const struct sroce_train *t,
+		     u32 room)
+{
+	u32 bytes = sizeof(struct sroce_parcel) + t->bi.bi_size;
+	struct sroce_parcel *p = NULL;
+
+	if (bytes <= room)
+		p = sroce_parcel_copy(t);
+	if (!p)
+		return 0;
+	p->path = NULL;
+	p->kept = bytes;
+	if (sroce_inbox_put(half, p))
+		return bytes;
+	sroce_parcel_free(p);
+	return 0;
+}
+
+void sroce_inbox_return(struct sroce_half *half, struct sroce_parcel *p)
+{
+	spin_lock(&half->inbox_lock);
+	list_add(&p->node, &half->inbox);
+	half->inbox_len++;
+	spin_unlock(&half->inbox_lock);
 }
 
 void sroce_half_purge(struct sroce_half *half)

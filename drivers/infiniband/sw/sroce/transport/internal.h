@@ -314,11 +314,29 @@ struct sroce_parcel;
 /* Next train of an inbox, or NULL. Context: @half's lock held. */
 struct sroce_parcel *sroce_inbox_next(struct sroce_half *half);
 struct sroce_train *sroce_parcel_train(struct sroce_parcel *p);
+/* NULL: it came from the network */
 struct sroce_path *sroce_parcel_path(struct sroce_parcel *p);
+/* What sroce_inbox_keep() returned for it; 0: it came from a QP of this host */
+u32 sroce_parcel_kept(const struct sroce_parcel *p);
 /* Has the QP that @qp is connected to sent it? Of a datagram that is no question */
 bool sroce_parcel_from_peer(const struct sroce_qp *qp,
 			    const struct sroce_parcel *p);
 void sroce_parcel_free(struct sroce_parcel *p);
+
+/**
+ * sroce_inbox_keep() - copy a train from the network into an inbox
+ * @half: responder
+ * @t: train; the QP takes it, whoever has sent it
+ * @room: bytes of memory it may take
+ *
+ * Context: @half's lock held.
+ * Return: bytes it takes, 0 when there is no room or no memory.
+ */
+u32 sroce_inbox_keep(struct sroce_half *half, const struct sroce_train *t,
+		     u32 room);
+
+/* What sroce_inbox_next() gave is next again. Context: @half's lock held. */
+void sroce_inbox_return(struct sroce_half *half, struct sroce_parcel *p);
 
 /* Forget what waits for a half of a QP that is dead */
 void sroce_half_purge(struct sroce_half *half);
@@ -583,6 +601,32 @@ void sroce_ack_reset(struct sroce_ack_delay *d);
 
 void sroce_ack_delay_init(struct sroce_ack_delay *d);
 
+/* --- patience.c ----------------------------------------------------------- */
+
+/**
+ * sroce_patience_begin() - may a request wait for a receive work request?
+ * @qp: QP that has none
+ * @psn: first PSN of the request
+ *
+ * Whoever has brought the request puts it back into the inbox, where it is tried
+ * again soon: sroce_inbox_return() or sroce_patience_keep().
+ *
+ * Context: responder lock held.
+ * Return: false when it has waited long enough: the peer is to be told.
+ */
+bool sroce_patience_begin(struct sroce_qp *qp, u32 psn);
+
+/* Keep a train from the network while one waits. Context: responder lock held. */
+void sroce_patience_keep(struct sroce_qp *qp, const struct sroce_train *t);
+
+/* The inbox is empty, and nothing waits. Context: responder lock held. */
+void sroce_patience_over(struct sroce_qp *qp);
+
+/* A new connection: nothing waits. Context: responder lock held. */
+void sroce_patience_reset(struct sroce_responder *resp);
+
+void sroce_patience_init(struct sroce_responder *resp);
+
 /* --- responder.c ------------------------------------------------------------ */
 
 /**
@@ -621,6 +665,9 @@ void sroce_recv_complete(struct sroce_qp *qp, struct sroce_cqe *cqe,
 
 /* Carry out a request that is the next in order */
 void sroce_execute(struct sroce_qp *qp, struct sroce_train *t);
+
+/* What the QP waits for was lost: NAK, and drop what is still under way */
+void sroce_ask_again(struct sroce_responder *resp);
 
 /* NAK a request that is invalid; the QP goes to ERR */
 void sroce_refuse_request(struct sroce_qp *qp);

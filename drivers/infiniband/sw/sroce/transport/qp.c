@@ -229,6 +229,7 @@ static struct sroce_qp *sroce_qp_alloc(struct sroce_port *port,
 	sroce_requester_timer_init(&qp->req);
 	sroce_batch_init(&qp->req);
 	sroce_ack_delay_init(&qp->resp.delay);
+	sroce_patience_init(&qp->resp);
 	return qp;
 }
 
@@ -349,6 +350,7 @@ void sroce_qp_destroy(struct sroce_qp *qp)
 	hrtimer_cancel(&qp->req.timer);
 	hrtimer_cancel(&qp->req.batch.timer);
 	hrtimer_cancel(&qp->resp.delay.timer);
+	hrtimer_cancel(&qp->resp.patience.timer);
 	sroce_half_purge(&qp->req.half);
 	sroce_half_purge(&qp->resp.half);
 	sroce_wait_lent(qp);

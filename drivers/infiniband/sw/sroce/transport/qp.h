@@ -353,6 +353,29 @@ struct sroce_ack_delay {
 	u32 acked;
 };
 
+/* Whether a request waits for a receive: see patience.c */
+enum sroce_resp_wait {
+	SROCE_RESP_READY,	/* none does */
+	SROCE_RESP_WAITS,	/* it is in the inbox, what comes goes behind it */
+	SROCE_RESP_LOOKS,	/* the inbox is to be tried again */
+};
+
+/**
+ * struct sroce_patience - a request that waits for a receive
+ * @timer: tries again
+ * @waited: ns that the request with @psn has waited, when @timer fires
+ * @psn: first PSN of that request
+ * @kept: bytes that the network's trains take in the inbox
+ * @lost: one was not kept
+ */
+struct sroce_patience {
+	struct hrtimer timer;
+	u64 waited;
+	u32 psn;
+	u32 kept;
+	bool lost;
+};
+
 /**
  * struct sroce_responder - receive queue and its engine
  * @half: lock, inbox
@@ -366,6 +389,7 @@ struct sroce_ack_delay {
  * @rnr_sent: likewise for receiver-not-ready
  * @comm_est: IB_EVENT_COMM_EST was raised
  * @last_wqe: IB_EVENT_QP_LAST_WQE_REACHED was raised
+ * @wait: of the request at the head of the inbox: an enum sroce_resp_wait
  * @gap: requests seen since the gap was reported
  * @inv_wait: key that the current SEND has invalidated, 0 for none: the message
  *	is not complete before its region is no longer in use
@@ -381,6 +405,7 @@ struct sroce_ack_delay {
  * @write_len: RDMA WRITE: bytes of the whole message
  * @ack: answer owed
  * @delay: whether an ACK waits for a request to go with
+ * @patience: the wait for a receive
  * @syndrome: of a NAK owed
  * @fatal: the QP goes to ERR once the NAK owed has left; no request is taken
  *	any more
@@ -406,6 +431,7 @@ struct sroce_responder {
 	bool rnr_sent;
 	bool comm_est;
 	bool last_wqe;
+	u8 wait;
 	bool have_wqe;
 	bool wqe_user;
 	u32 epsn;
@@ -421,6 +447,7 @@ struct sroce_responder {
 	u32 left;
 	u32 write_len;
 	struct sroce_ack_delay delay;
+	struct sroce_patience patience;
 	struct sroce_rd_res *res;
 	u32 nres;
 	u32 res_next;

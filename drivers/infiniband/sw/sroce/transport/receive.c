@@ -78,6 +78,16 @@ static void sroce_request(struct sroce_qp *qp, struct sroce_train *t,
 	}
 }
 
+/* Behind one that waits for a receive, unless it is that one */
+static void sroce_request_in_turn(struct sroce_qp *qp, struct sroce_train *t,
+				  const struct sroce_rx_info *info)
+{
+	if (likely(qp->resp.wait == SROCE_RESP_READY))
+		sroce_request(qp, t, info);
+	if (unlikely(qp->resp.wait != SROCE_RESP_READY))
+		sroce_patience_keep(qp, t);
+}
+
 static void sroce_packet(struct sroce_qp *qp, struct sroce_rx *rx)
 {
 	const struct sroce_rx_info *info = rx->info;
@@ -89,7 +99,7 @@ static void sroce_packet(struct sroce_qp *qp, struct sroce_rx *rx)
 	if (sroce_op_is_response(t->op))
 		sroce_requester_response(qp, t);
 	else
-		sroce_request(qp, t, info);
+		sroce_request_in_turn(qp, t, info);
 }
 
 /* The port counts by the buffer, but not what the QP has counted */
@@ -156,6 +166,11 @@ void sroce_receive_parcel(struct sroce_qp *qp, struct sroce_parcel *p)
 	struct sroce_train *t = sroce_parcel_train(p);
 	struct sroce_rx_info info;
 
+	/* Kept when it came from the network, and checked before */
+	if (!path) {
+		sroce_responder_request(qp, t);
+		return;
+	}
 	if (!sroce_parcel_from_peer(qp, p)) {
 		sroce_qp_count(qp, SROCE_CNT_RX_WRONG_PATH, t->npkts);
 		return;

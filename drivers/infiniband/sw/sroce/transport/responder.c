@@ -150,6 +150,13 @@ static void sroce_refuse(struct sroce_qp *qp, u8 syndrome,
 			       IB_EVENT_QP_ACCESS_ERR : IB_EVENT_QP_REQ_ERR);
 }
 
+void sroce_ask_again(struct sroce_responder *resp)
+{
+	sroce_gap_begin(&resp->gap, resp->epsn);
+	sroce_owe_nak(resp, SROCE_NAK_PSN_SEQ);
+	resp->nak_sent = true;
+}
+
 void sroce_refuse_request(struct sroce_qp *qp)
 {
 	sroce_refuse(qp, SROCE_NAK_INV_REQ, IB_WC_REM_INV_REQ_ERR);
@@ -164,6 +171,8 @@ static void sroce_not_ready(struct sroce_qp *qp, const struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
 
+	if (sroce_patience_begin(qp, t->psn))
+		return;
 	sroce_qp_count(qp, SROCE_CNT_OUT_OF_BUFFER, 1);
 	sroce_owe_nak(resp, SROCE_AETH_RNR | (qp->attr.min_rnr_timer & 0x1f));
 	resp->rnr_sent = true;
@@ -818,6 +827,7 @@ void sroce_responder_reset(struct sroce_responder *resp)
 	resp->inv_wait = 0;
 	resp->have_wqe = false;
 	sroce_ack_reset(&resp->delay);
+	sroce_patience_reset(resp);
 	resp->msn = 0;
 	resp->res_next = 0;
 	resp->job_head = 0;
@@ -826,14 +836,27 @@ void sroce_responder_reset(struct sroce_responder *resp)
 		memset(resp->res, 0, resp->nres * sizeof(*resp->res));
 }
 
+/* Up to a request that waits for a receive */
 static void sroce_responder_inbox(struct sroce_qp *qp)
 {
+	struct sroce_responder *resp = &qp->resp;
 	struct sroce_parcel *p;
 
-	while ((p = sroce_inbox_next(&qp->resp.half))) {
+	/* In ERR it is dropped as all others are */
+	if (resp->wait == SROCE_RESP_WAITS && !sroce_takes_requests(qp))
+		resp->wait = SROCE_RESP_LOOKS;
+	while (resp->wait != SROCE_RESP_WAITS &&
+	       (p = sroce_inbox_next(&resp->half))) {
 		sroce_receive_parcel(qp, p);
+		if (unlikely(resp->wait == SROCE_RESP_WAITS)) {
+			sroce_inbox_return(&resp->half, p);
+			break;
+		}
+		resp->patience.kept -= sroce_parcel_kept(p);
 		sroce_parcel_free(p);
 	}
+	if (unlikely(resp->wait == SROCE_RESP_LOOKS))
+		sroce_patience_over(qp);
 }
 
 bool sroce_responder_run(struct sroce_half *half)

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * A request that finds no receive work request waits a moment for one, before the
+ * peer is told that the receiver is not ready.
+ *
+ * On one host, or on a fast link, a sender learns that its message has arrived,
+ * and sends the next one, before the receiver's process has been woken up and has
+ * posted its next receive. A NIC's latency hides that race. Where the sender
+ * tolerates no RNR NAK (fio) it would end the connection; and after one, rdma_cm's
+ * connections wait for 655 ms.
+ *
+ * The request stays in the inbox, and what comes after it queues up there: trains
+ * of QPs of this host are in it anyway, those from the network are copied. A timer
+ * tries it again after 15 us, and then each time after as long as it has waited
+ * already, or after a millisecond. (Posting a receive tells nobody: it is a store to
+ * shared memory.) When the time is up the RNR NAK leaves, and what has queued up is
+ * dropped in silence, as always after that.
+ *
+ * Of the network's trains only some are kept. The peer is asked for the rest when
+ * the wait is over, with one NAK.
+ */
+#include "compat.h"
+#include "transport/internal.h"
+
+/* Between two looks, at first and at most */
+#define SROCE_PATIENCE_LOOK_NS ((u64)15 * NSEC_PER_USEC)
+#define SROCE_PATIENCE_LOOK_MOST_NS ((u64)NSEC_PER_MSEC)
+
+/*
+ * All of the time that a request may wait: so long a process that has been woken up
+ * may wait for a processor. And where nothing is known of the peer.
+ */
+#define SROCE_PATIENCE_NS ((u64)16 * NSEC_PER_MSEC)
+#define SROCE_PATIENCE_UNSURE_NS ((u64)2 * NSEC_PER_MSEC)
+
+/* What a QP keeps of the network's trains meanwhile: as much as one train has */
+#define SROCE_PATIENCE_BYTES SROCE_TRAIN_BYTES
+
+/*
+ * A peer that waits for an ACK must not think that its request was lost. Its timeout
+ * is not known here: ours is the best guess there is.
+ */
+static u64 sroce_patience_limit(const struct sroce_qp *qp)
+{
+	u8 timeout = qp->attr.timeout & 0x1f;
+
+	if (!timeout)
+		return SROCE_PATIENCE_UNSURE_NS;
+	return min_t(u64, SROCE_PATIENCE_NS, (4096ULL << timeout) / 4);
+}
+
+bool sroce_patience_begin(struct sroce_qp *qp, u32 psn)
+{
+	struct sroce_responder *resp = &qp->resp;
+	struct sroce_patience *w = &resp->patience;
+	u64 limit = sroce_patience_limit(qp);
+	u64 delay;
+
+	if (w->psn != psn)
+		w->waited = 0;
+	w->psn = psn;
+	if (w->waited >= limit)
+		return false;
+	delay = clamp(w->waited, SROCE_PATIENCE_LOOK_NS,
+		      SROCE_PATIENCE_LOOK_MOST_NS);
+	delay = min(delay, limit - w->waited);
+	w->waited += delay;
+	resp->wait = SROCE_RESP_WAITS;
+	hrtimer_start(&w->timer, ns_to_ktime(delay), HRTIMER_MODE_REL_SOFT);
+	return true;
+}
+
+/* After one that was not kept the rest is of no use: the peer goes back to that */
+void sroce_patience_keep(struct sroce_qp *qp, const struct sroce_train *t)
+{
+	struct sroce_patience *w = &qp->resp.patience;
+	u32 bytes = 0;
+
+	if (!w->lost)
+		bytes = sroce_inbox_keep(&qp->resp.half, t,
+					 SROCE_PATIENCE_BYTES - w->kept);
+	w->kept += bytes;
+	if (bytes)
+		return;
+	sroce_qp_count(qp, SROCE_CNT_RX_DISCARDS, t->npkts);
+	/* A duplicate is not missed */
+	if (sroce_psn_diff(t->psn, qp->resp.epsn) >= 0)
+		w->lost = true;
+}
+
+void sroce_patience_over(struct sroce_qp *qp)
+{
+	struct sroce_responder *resp = &qp->resp;
+	bool lost = resp->patience.lost;
+
+	resp->wait = SROCE_RESP_READY;
+	resp->patience.lost = false;
+	/* A peer that has been told something else sends everything again */
+	if (lost && !resp->rnr_sent && !resp->nak_sent && !resp->fatal &&
+	    sroce_takes_requests(qp))
+		sroce_ask_again(resp);
+}
+
+static enum hrtimer_restart sroce_patience_look(struct hrtimer *timer)
+{
+	struct sroce_responder *resp =
+		container_of(timer, struct sroce_responder, patience.timer);
+	bool waits;
+
+	spin_lock_bh(&resp->half.lock);
+	waits = resp->wait == SROCE_RESP_WAITS;
+	if (waits)
+		resp->wait = SROCE_RESP_LOOKS;
+	spin_unlock_bh(&resp->half.lock);
+	if (waits)
+		sroce_half_run(&resp->half);
+	return HRTIMER_NORESTART;
+}
+
+void sroce_patience_reset(struct sroce_responder *resp)
+{
+	/* The timer may fire, and then finds that nothing waits */
+	resp->wait = SROCE_RESP_READY;
+	resp->patience.waited = 0;
+	resp->patience.lost = false;
+}
+
+void sroce_patience_init(struct sroce_responder *resp)
+{
+	hrtimer_setup(&resp->patience.timer, sroce_patience_look,
+		      CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
+}
