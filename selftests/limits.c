@@ -291,6 +291,21 @@ static void too_many(void)
 		ibv_destroy_cq(cqs[n]);
 }
 
+/* each page of memory has to look at all that it is in when it goes: even a small region counts */
+static void too_many_on_demand(void)
+{
+	struct ibv_mr *mrs[2 * MEMLOCK / PAGE];
+	char *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t n = 0;
+
+	while (n < ARRAY_SIZE(mrs) && (mrs[n] = ibv_reg_mr(dev.pd, page, PAGE, IBV_ACCESS_ON_DEMAND)))
+		n++;
+	vt_check(n > 10 && n <= MEMLOCK / PAGE && errno == ENOMEM, "%zu regions on demand, no more: %s", n, strerror(errno));
+	while (n--)
+		ibv_dereg_mr(mrs[n]);
+	munmap(page, PAGE);
+}
+
 static void memlock(void)
 {
 	long before;
@@ -301,6 +316,7 @@ static void memlock(void)
 	too_much_srq();
 	too_much_qp();
 	too_many();
+	too_many_on_demand();
 	vt_check(pinned() <= before + 1, "nothing is pinned by what is gone (%ld pages)", pinned() - before);
 	vt_close(&dev);
 }
@@ -509,11 +525,93 @@ static void unread_async(void)
 	ibv_destroy_srq(srq);
 }
 
+/* --- of a target of XRC, which ib_core makes without saying for whom --- */
+
+struct xrc {
+	struct ibv_xrcd *domain;
+	struct ibv_cq *cq;
+	struct ibv_qp *from, *to;
+};
+
+static struct ibv_qp *xrc_qp(const struct xrc *x, bool target)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = target ? IBV_QPT_XRC_RECV : IBV_QPT_XRC_SEND,
+		.comp_mask = target ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD,
+		.pd = target ? NULL : dev.pd,
+		.xrcd = target ? x->domain : NULL,
+		.send_cq = target ? NULL : x->cq,
+		.cap = { .max_send_wr = 4, .max_send_sge = 1 },
+		.sq_sig_all = 1,
+	};
+	struct ibv_qp *qp = ibv_create_qp_ex(dev.ctx, &init);
+
+	if (!qp)
+		vt_die(VT_SETUP, "create XRC qp: %s", strerror(errno));
+	return qp;
+}
+
+static void xrc_connect(struct ibv_qp *qp, const struct ibv_qp *peer)
+{
+	struct vt_conn conn = {
+		.peer = { .qpn = peer->qp_num, .psn = 7, .gid = dev.gid }, .sq_psn = 7, .mtu = IBV_MTU_1024,
+		.rd_atomic = 4, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 20,
+	};
+
+	if (vt_to_state(qp, IBV_QPS_RESET) || vt_to_init(qp, VT_REMOTE_ACCESS) || vt_to_rtr(qp, &dev, &conn) ||
+	    (qp->qp_type == IBV_QPT_XRC_SEND && vt_to_rts(qp, &conn)))
+		vt_die(VT_SETUP, "XRC qp to its state: %s", strerror(errno));
+}
+
+/* The target gets a request for a queue that is none: an event that it talks, and one that it does not like that */
+static bool two_events(const struct xrc *x)
+{
+	struct ibv_send_wr *bad, wr = { .opcode = IBV_WR_RDMA_WRITE };
+	double end = vt_now() + 10;
+	struct ibv_wc wc;
+	int n = 0;
+
+	xrc_connect(x->to, x->from);
+	xrc_connect(x->from, x->to);
+	if (ibv_post_send(x->from, &wr, &bad))
+		return false;
+	while (!n && vt_now() < end)
+		n = ibv_poll_cq(x->cq, 1, &wc);
+	return n == 1 && wc.status == IBV_WC_REM_INV_REQ_ERR;
+}
+
+static void unread_of_target(void)
+{
+	struct ibv_xrcd_init_attr init = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1, .oflags = O_CREAT,
+	};
+	struct xrc x = { .domain = ibv_open_xrcd(dev.ctx, &init), .cq = ibv_create_cq(dev.ctx, 16, NULL, NULL, 0) };
+	struct ibv_async_event event;
+	int i, n = 0;
+
+	if (!x.domain || !x.cq)
+		vt_die(VT_SETUP, "XRC domain or cq: %s", strerror(errno));
+	x.from = xrc_qp(&x, false);
+	x.to = xrc_qp(&x, true);
+	for (i = 0; i < 3 * UNREAD && two_events(&x); i++)
+		;
+	while (!ibv_get_async_event(dev.ctx, &event)) {
+		n++;
+		ibv_ack_async_event(&event);
+	}
+	vt_check(i == 3 * UNREAD && n >= 1 && n <= UNREAD, "of %d events of an XRC target %d wait to be read", 2 * i, n);
+	ibv_destroy_qp(x.from);
+	ibv_destroy_qp(x.to);
+	ibv_destroy_cq(x.cq);
+	ibv_close_xrcd(x.domain);
+}
+
 static void unread(void)
 {
 	open_device();
 	unread_completions();
 	unread_async();
+	unread_of_target();
 	vt_close(&dev);
 }
 

@@ -203,9 +203,9 @@ static int alloc_pair(struct sroce_ring *a, struct sroce_ring *b,
 }
 
 int sroce_ring_alloc_pair(struct sroce_ring *a, struct sroce_ring *b,
-			  struct sroce_ring_pool *pool)
+			  struct sroce_ring_pool *pool, bool user)
 {
-	return alloc_pair(a, b, pool, pool);
+	return alloc_pair(a, b, pool, user);
 }
 
 void sroce_ring_free_pair(struct sroce_ring *a, struct sroce_ring *b)

@@ -108,8 +108,8 @@ int sroce_ring_shape(struct sroce_ring *r, u32 entries, u32 entry_size);
  * sroce_ring_alloc_pair() - make two rings in one piece of memory
  * @a: ring with a shape
  * @b: the same, directly behind @a; or a zeroed one, which is not made
- * @pool: of the calling process, which they are for, or NULL when no process will
- *	map them
+ * @pool: of the calling process, or NULL when no process will map them
+ * @user: they are made for a process, and count as memory that it has pinned
  *
  * Most queue pairs are small: several of them fit into one page.
  *
@@ -117,7 +117,7 @@ int sroce_ring_shape(struct sroce_ring *r, u32 entries, u32 entry_size);
  * Return: 0, -EINVAL when the size overflows, or -ENOMEM.
  */
 int sroce_ring_alloc_pair(struct sroce_ring *a, struct sroce_ring *b,
-			  struct sroce_ring_pool *pool);
+			  struct sroce_ring_pool *pool, bool user);
 
 /* Free what sroce_ring_alloc_pair() has made, or has not */
 void sroce_ring_free_pair(struct sroce_ring *a, struct sroce_ring *b);

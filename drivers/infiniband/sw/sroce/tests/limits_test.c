@@ -134,6 +134,64 @@ static void limits_unread_unknown(struct kunit *test)
 	}
 }
 
+/* What stands behind a handle of an XRC target: a uobject of a QP, as in events.c */
+struct handle {
+	struct ib_qp qp;
+	struct {
+		struct ib_uobject uobject;
+		void *event_file;
+		struct list_head event_list;
+		u32 events_reported;
+	} obj;
+};
+
+static struct handle *open_handle(struct kunit *test, struct ib_qp *real,
+				  void *event_file)
+{
+	struct handle *h = kunit_kzalloc(test, sizeof(*h), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, h);
+	INIT_LIST_HEAD(&h->obj.event_list);
+	h->obj.event_file = event_file;
+	h->qp.uobject = (void *)&h->obj;
+	list_add(&h->qp.open_list, &real->open_list);
+	return h;
+}
+
+static int raise_of_target(struct sroce_events *e, struct ib_qp *real, int n)
+{
+	int raised = 0;
+
+	while (n--)
+		raised += sroce_events_of_target(e, real);
+	return raised;
+}
+
+/* The QP itself has no uobject, though it is a process's: its maker's handle counts */
+static void limits_unread_target(struct kunit *test)
+{
+	struct sroce_device *dev = test->priv;
+	struct sroce_events e = {}, none = {};
+	struct ib_qp *real = kunit_kzalloc(test, sizeof(*real), GFP_KERNEL);
+	struct list_head event;
+	struct handle *maker;
+
+	KUNIT_ASSERT_NOT_NULL(test, real);
+	spin_lock_init(&dev->ibdev.qp_open_list_lock);
+	real->device = &dev->ibdev;
+	INIT_LIST_HEAD(&real->open_list);
+	KUNIT_EXPECT_EQ(test, raise_of_target(&none, real, 1000), 1000);
+	open_handle(test, real, NULL);
+	maker = open_handle(test, real, test);
+	open_handle(test, real, NULL);
+	KUNIT_EXPECT_EQ(test, raise_of_target(&e, real, 1), 1);
+	list_add_tail(&event, &maker->obj.event_list);
+	KUNIT_EXPECT_EQ(test, raise_of_target(&e, real, 1000),
+			SROCE_MAX_UNREAD - 1);
+	list_del(&event);
+	KUNIT_EXPECT_EQ(test, raise_of_target(&e, real, 1000), 1000);
+}
+
 static int limits_init(struct kunit *test)
 {
 	test->priv = kunit_kzalloc(test, sizeof(struct sroce_device),
@@ -147,6 +205,7 @@ static struct kunit_case limits_cases[] = {
 	KUNIT_CASE(limits_keys_sparse),
 	KUNIT_CASE(limits_unread),
 	KUNIT_CASE(limits_unread_unknown),
+	KUNIT_CASE(limits_unread_target),
 	{}
 };
 

@@ -1354,7 +1354,7 @@ static void ring_pairs(struct kunit *test)
 
 		KUNIT_ASSERT_EQ(test, sroce_ring_shape(&a, entries[i][0], 96), 0);
 		KUNIT_ASSERT_EQ(test, sroce_ring_shape(&b, entries[i][1], 32), 0);
-		KUNIT_ASSERT_EQ(test, sroce_ring_alloc_pair(&a, &b, NULL), 0);
+		KUNIT_ASSERT_EQ(test, sroce_ring_alloc_pair(&a, &b, NULL, false), 0);
 		KUNIT_EXPECT_TRUE(test, PAGE_ALIGNED(a.hdr));
 		last = sroce_ring_entry(&a, a.mask) + a.stride;
 		KUNIT_EXPECT_TRUE(test, last <= (void *)b.hdr);
@@ -1375,7 +1375,7 @@ static void ring_pool_alloc(struct kunit *test, struct sroce_ring_pool *pool,
 {
 	KUNIT_ASSERT_EQ(test, sroce_ring_shape(&r[0], entries, 96), 0);
 	KUNIT_ASSERT_EQ(test, sroce_ring_shape(&r[1], entries, 32), 0);
-	KUNIT_ASSERT_EQ(test, sroce_ring_alloc_pair(&r[0], &r[1], pool), 0);
+	KUNIT_ASSERT_EQ(test, sroce_ring_alloc_pair(&r[0], &r[1], pool, true), 0);
 }
 
 /* Small pairs share pages and nothing else; the pages live as long as one of them */

@@ -225,6 +225,18 @@ static void side_publish_srq(struct side *s)
 	KUNIT_ASSERT_EQ(s->pair->test, 0, sroce_srq_publish(&s->srq));
 }
 
+/* Where ib_core keeps who has opened a target: nobody */
+static void side_make_handles(struct side *s)
+{
+	struct kunit *test = s->pair->test;
+	struct ib_device *ibdev = kunit_kzalloc(test, sizeof(*ibdev), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, ibdev);
+	spin_lock_init(&ibdev->qp_open_list_lock);
+	s->ibqp.device = ibdev;
+	INIT_LIST_HEAD(&s->ibqp.open_list);
+}
+
 static void side_make_qp(struct side *s)
 {
 	const struct pair_config *c = &s->pair->config;
@@ -247,6 +259,7 @@ static void side_make_qp(struct side *s)
 
 	s->ibqp.pd = &s->pd;
 	if (init.qp_type == IB_QPT_XRC_TGT) {
+		side_make_handles(s);
 		init.xrcd = &s->xrcd;
 		init.send_cq = NULL;
 		init.recv_cq = NULL;

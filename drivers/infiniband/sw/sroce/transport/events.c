@@ -21,20 +21,31 @@ struct sroce_ucq_object {
 	struct list_head comp_list;
 };
 
+/* Of several first events none is in the list before the first of them is through here */
+static void sroce_events_find(struct sroce_events *e,
+			      const struct list_head *unread)
+{
+	bool empty = READ_ONCE(unread->next) == unread &&
+		     READ_ONCE(unread->prev) == unread;
+
+	cmpxchg(&e->list, SROCE_EVENTS_FRESH,
+		empty ? SROCE_EVENTS_FOUND : SROCE_EVENTS_ELSEWHERE);
+}
+
 bool sroce_events_may_wait(struct sroce_events *e,
 			   const struct list_head *unread)
 {
-	if (!e->checked) {
-		e->checked = true;
-		e->known = unread->next == unread && unread->prev == unread;
-	}
-	if (!e->known)
+	unsigned int raised = READ_ONCE(e->raised);
+
+	if (READ_ONCE(e->list) == SROCE_EVENTS_FRESH)
+		sroce_events_find(e, unread);
+	if (READ_ONCE(e->list) == SROCE_EVENTS_ELSEWHERE)
 		return true;
 	if (list_empty(unread))
-		e->raised = 0;
-	if (e->raised == SROCE_MAX_UNREAD)
+		raised = 0;
+	if (raised >= SROCE_MAX_UNREAD)
 		return false;
-	e->raised++;
+	WRITE_ONCE(e->raised, raised + 1);
 	return true;
 }
 
@@ -50,4 +61,33 @@ bool sroce_events_async(struct sroce_events *e, const void *uobject)
 	const struct sroce_uevent_object *obj = uobject;
 
 	return !obj || sroce_events_may_wait(e, &obj->event_list);
+}
+
+/* Context: the device's lock of opened QPs held, so that no handle ends */
+static const struct sroce_uevent_object *
+sroce_events_reader(const struct ib_qp *real)
+{
+	const struct sroce_uevent_object *obj;
+	const struct ib_qp *handle;
+
+	list_for_each_entry(handle, &real->open_list, open_list) {
+		obj = (const void *)READ_ONCE(handle->uobject);
+		if (obj && obj->event_file)
+			return obj;
+	}
+	return NULL;
+}
+
+bool sroce_events_of_target(struct sroce_events *e, struct ib_qp *real)
+{
+	struct ib_device *ibdev = real->device;
+	const struct sroce_uevent_object *obj;
+	unsigned long irq;
+	bool may;
+
+	spin_lock_irqsave(&ibdev->qp_open_list_lock, irq);
+	obj = sroce_events_reader(real);
+	may = !obj || sroce_events_may_wait(e, &obj->event_list);
+	spin_unlock_irqrestore(&ibdev->qp_open_list_lock, irq);
+	return may;
 }

@@ -15,15 +15,26 @@
 #define SROCE_MAX_UNREAD 64
 
 /**
+ * enum sroce_events_list - is ib_core's list of unread events where we think it is?
+ * @SROCE_EVENTS_FRESH: to be found out with the first event
+ * @SROCE_EVENTS_FOUND: yes
+ * @SROCE_EVENTS_ELSEWHERE: no
+ */
+enum sroce_events_list {
+	SROCE_EVENTS_FRESH,
+	SROCE_EVENTS_FOUND,
+	SROCE_EVENTS_ELSEWHERE,
+};
+
+/**
  * struct sroce_events - the events of one object that may wait to be read
- * @raised: since the process was last seen to have read all
- * @checked: the first one was raised
- * @known: ib_core's list of those that wait is where we think it is
+ * @raised: since the process was last seen to have read all. Several processors may
+ *	raise events at once; each may let one more pass then, which does no harm.
+ * @list: enum sroce_events_list
  */
 struct sroce_events {
-	u8 raised;
-	bool checked;
-	bool known;
+	unsigned int raised;
+	int list;
 };
 
 /**
@@ -57,5 +68,15 @@ bool sroce_events_of_cq(struct sroce_events *e, const struct ib_cq *cq);
  * Context: any.
  */
 bool sroce_events_async(struct sroce_events *e, const void *uobject);
+
+/**
+ * sroce_events_of_target() - may an XRC target raise an asynchronous event?
+ * @e: of its asynchronous events
+ * @real: the QP that ib_core has made, which has no uobject. Those who have opened it
+ *	have handles with one each, and of these one, the maker's, gets the events.
+ *
+ * Context: any.
+ */
+bool sroce_events_of_target(struct sroce_events *e, struct ib_qp *real);
 
 #endif

@@ -242,12 +242,15 @@ struct sroce_qp *sroce_qp_create(struct sroce_port *port, struct ib_qp *ibqp,
 
 	if (!qp)
 		return ERR_PTR(-ENOMEM);
+	/* Nobody posts to an XRC target, whatever he has asked for */
+	if (!qp->kind->posts)
+		init->cap = (struct ib_qp_cap){};
 	err = sroce_alloc_sq(qp, &init->cap);
 	if (!err)
 		err = sroce_alloc_rq(qp, &init->cap);
 	if (!err)
 		err = sroce_ring_alloc_pair(&qp->req.ring, &qp->resp.ring,
-					    pool);
+					    pool, qp->user);
 	if (!err)
 		err = sroce_qp_publish(qp);
 	if (err) {
@@ -302,6 +305,7 @@ static void sroce_flush_half(struct sroce_half *half,
 	do {
 		sroce_half_run(half);
 		done += SROCE_FLUSH_BUDGET;
+		cond_resched();
 	} while (done < sroce_ring_entries(ring) &&
 		 !sroce_half_flushed(half, ring));
 }
@@ -326,6 +330,7 @@ void sroce_port_abandon(struct sroce_port *port)
 		if (qp->user && qp->port == port)
 			sroce_qp_flush(qp);
 		sroce_qp_put(qp);
+		cond_resched();
 	}
 }
 
@@ -364,6 +369,13 @@ void sroce_qp_destroy(struct sroce_qp *qp)
 
 /* --- errors and events ------------------------------------------------------------------ */
 
+static bool sroce_qp_may_tell(struct sroce_qp *qp)
+{
+	if (qp->type == IB_QPT_XRC_TGT)
+		return sroce_events_of_target(&qp->events, qp->ibqp);
+	return sroce_events_async(&qp->events, qp->ibqp->uobject);
+}
+
 void sroce_qp_event(struct sroce_qp *qp, enum ib_event_type type)
 {
 	struct ib_event event = {
@@ -372,8 +384,7 @@ void sroce_qp_event(struct sroce_qp *qp, enum ib_event_type type)
 		.element.qp = qp->ibqp,
 	};
 
-	if (qp->ibqp->event_handler &&
-	    sroce_events_async(&qp->events, qp->ibqp->uobject))
+	if (qp->ibqp->event_handler && sroce_qp_may_tell(qp))
 		qp->ibqp->event_handler(&event, qp->ibqp->qp_context);
 }
 
