@@ -141,7 +141,7 @@ static void xrc_operations(struct kunit *test)
 	xrc_messages_of(p, 100 * MTU + 1);
 	xrc_atomic(p);
 	/* Nothing is left borrowed */
-	KUNIT_EXPECT_EQ(test, 1, refcount_read(&p->side[1].srq.users));
+	KUNIT_EXPECT_EQ(test, 1, refcount_read(&p->side[1].srq.entry->users));
 	KUNIT_EXPECT_NULL(test, p->side[1].qp->srq);
 	KUNIT_EXPECT_NULL(test, p->side[1].qp->pd);
 }
@@ -157,7 +157,7 @@ static void xrc_losses(struct kunit *test)
 	p->net.swap = 20;
 	for (i = 0; i < 30; i++)
 		xrc_messages_of(p, 10 * MTU + i);
-	KUNIT_EXPECT_EQ(test, 1, refcount_read(&p->side[1].srq.users));
+	KUNIT_EXPECT_EQ(test, 1, refcount_read(&p->side[1].srq.entry->users));
 }
 
 /* --- which queue ------------------------------------------------------------- */
@@ -363,7 +363,7 @@ static void xrc_flush(struct kunit *test)
 	/* The other one is the queue's, not the QP's */
 	KUNIT_EXPECT_EQ(test, 1, sroce_ring_pending(&b->srq.ring));
 	side_to_reset(b);
-	KUNIT_EXPECT_EQ(test, 1, refcount_read(&b->srq.users));
+	KUNIT_EXPECT_EQ(test, 1, refcount_read(&b->srq.entry->users));
 }
 
 /* Neither takes what is for the other */
@@ -392,6 +392,43 @@ static void xrc_wrong_way(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINVAL, sroce_qp_post_recv(b->qp, &wr, &bad));
 }
 
+/* A target posts nothing: it has no room for what its maker says, which nobody counts */
+static void xrc_target_rings(struct kunit *test)
+{
+	struct pair_config c = {
+		.type = IB_QPT_XRC_INI,
+		.depth = 4096,
+	};
+	struct pair *p = pair_create(test, &c);
+
+	KUNIT_EXPECT_EQ(test, 4096, sroce_ring_entries(&p->side[0].qp->req.ring));
+	KUNIT_EXPECT_EQ(test, 1, sroce_ring_entries(&p->side[1].qp->req.ring));
+	KUNIT_EXPECT_EQ(test, 0, p->side[1].qp->max_inline);
+	KUNIT_EXPECT_EQ(test, PAGE_SIZE, p->side[1].qp->req.ring.mem->len);
+}
+
+/*
+ * The end of a queue does not wait for a grace period, of which each takes long: a
+ * process has thousands of queues. In some of the tries one may end by itself.
+ */
+static void xrc_queue_ends_at_once(struct kunit *test)
+{
+	struct pair *p = xrc_pair(test);
+	struct side *s = &p->side[1];
+	bool waited = true;
+	unsigned long gp;
+	int i;
+
+	for (i = 0; i < 1000 && waited; i++) {
+		struct sroce_srq *srq = xrc_srq(s, &s->pd, &s->xrcd);
+
+		gp = get_state_synchronize_rcu();
+		xrc_srq_end(srq);
+		waited = poll_state_synchronize_rcu(gp);
+	}
+	KUNIT_EXPECT_FALSE(test, waited);
+}
+
 static struct kunit_case xrc_cases[] = {
 	KUNIT_CASE_PARAM(xrc_operations, way_gen_params),
 	KUNIT_CASE(xrc_losses),
@@ -404,6 +441,8 @@ static struct kunit_case xrc_cases[] = {
 	KUNIT_CASE(xrc_queue_changed),
 	KUNIT_CASE(xrc_flush),
 	KUNIT_CASE(xrc_wrong_way),
+	KUNIT_CASE(xrc_target_rings),
+	KUNIT_CASE(xrc_queue_ends_at_once),
 	{}
 };
 

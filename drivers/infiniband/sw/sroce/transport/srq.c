@@ -3,58 +3,78 @@
  * Shared receive queues: emptying them, and finding those of XRC by number.
  */
 #include <linux/random.h>
+#include <linux/slab.h>
 #include <linux/xarray.h>
 
+#include "compat.h"
 #include "lock.h"
 #include "transport/internal.h"
 
 static DEFINE_XARRAY(sroce_srqs);
 
 /* As with QPs: not to be guessed. 0 is left out, as a number nobody has set */
-int sroce_srq_publish(struct sroce_srq *srq)
+static int sroce_srq_number(struct sroce_srq *srq)
 {
 	int tries = 64;
 	u32 srqn;
 	int err;
 
-	refcount_set(&srq->users, 1);
-	init_completion(&srq->idle);
 	do {
 		srqn = get_random_u32() & SROCE_QPN_MASK;
 		if (!srqn)
 			continue;
 		srq->srqn = srqn;
-		err = xa_insert(&sroce_srqs, srqn, srq, GFP_KERNEL_ACCOUNT);
+		err = xa_insert(&sroce_srqs, srqn, srq->entry,
+				GFP_KERNEL_ACCOUNT);
 		if (err != -EBUSY)
 			return err;
 	} while (--tries);
 	return -ENOSPC;
 }
 
+int sroce_srq_publish(struct sroce_srq *srq)
+{
+	struct sroce_srq_entry *entry = kmalloc_obj(*entry, GFP_KERNEL_ACCOUNT);
+	int err;
+
+	if (!entry)
+		return -ENOMEM;
+	entry->srq = srq;
+	entry->xrcd = srq->xrcd;
+	refcount_set(&entry->users, 1);
+	init_completion(&srq->idle);
+	srq->entry = entry;
+	err = sroce_srq_number(srq);
+	if (err)
+		kfree(entry);
+	return err;
+}
+
 void sroce_srq_unpublish(struct sroce_srq *srq)
 {
 	xa_erase(&sroce_srqs, srq->srqn);
-	/* Whoever has just found it either holds it by now or never will */
-	synchronize_rcu();
 	sroce_srq_put(srq);
 	wait_for_completion(&srq->idle);
+	kfree_rcu(srq->entry, rcu);
 }
 
 struct sroce_srq *sroce_srq_get(u32 srqn, const struct ib_xrcd *xrcd)
 {
-	struct sroce_srq *srq;
+	struct sroce_srq *srq = NULL;
+	struct sroce_srq_entry *entry;
 
 	rcu_read_lock();
-	srq = xa_load(&sroce_srqs, srqn);
-	if (srq && (srq->xrcd != xrcd || !refcount_inc_not_zero(&srq->users)))
-		srq = NULL;
+	entry = xa_load(&sroce_srqs, srqn);
+	if (entry && entry->xrcd == xrcd &&
+	    refcount_inc_not_zero(&entry->users))
+		srq = entry->srq;
 	rcu_read_unlock();
 	return srq;
 }
 
 void sroce_srq_put(struct sroce_srq *srq)
 {
-	if (refcount_dec_and_test(&srq->users))
+	if (refcount_dec_and_test(&srq->entry->users))
 		complete(&srq->idle);
 }
 

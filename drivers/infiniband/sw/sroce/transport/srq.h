@@ -17,6 +17,22 @@
 
 struct sroce_cq;
 struct sroce_port;
+struct sroce_srq;
+
+/**
+ * struct sroce_srq_entry - where the number of an XRC queue leads
+ * @rcu: freed after a grace period, which the queue itself need not wait for: a
+ *	process may end thousands of them
+ * @srq: queue, as long as @users is not 0
+ * @xrcd: its domain
+ * @users: 1 and one for each packet that is using it
+ */
+struct sroce_srq_entry {
+	struct rcu_head rcu;
+	struct sroce_srq *srq;
+	const struct ib_xrcd *xrcd;
+	refcount_t users;
+};
 
 /**
  * struct sroce_srq - shared receive queue
@@ -32,8 +48,8 @@ struct sroce_port;
  * @xrcd: XRC: its domain; NULL for other queues
  * @cq: XRC: where its work requests complete
  * @srqn: XRC: number by which requests name it
- * @users: XRC: 1 and one for each packet that is using it
- * @idle: completed when @users falls to 0
+ * @entry: XRC: what its number leads to
+ * @idle: completed when nobody uses it any more
  */
 struct sroce_srq {
 	struct ib_srq ibsrq;
@@ -48,7 +64,7 @@ struct sroce_srq {
 	const struct ib_xrcd *xrcd;
 	struct sroce_cq *cq;
 	u32 srqn;
-	refcount_t users;
+	struct sroce_srq_entry *entry;
 	struct completion idle;
 };
 
