@@ -3,6 +3,9 @@
  * Multicast groups: which QPs get a datagram, and that none of them depends on
  * another one.
  */
+#include <linux/capability.h>
+#include <linux/cred.h>
+
 #include "tests/transport_pair.h"
 
 #define MEMBERS 4
@@ -356,8 +359,34 @@ static void group_limit(struct kunit *test)
 	club_close(c);
 }
 
+/* The last ones are for the kernel's own users; a test is a privileged process */
+static void group_reserve(struct kunit *test)
+{
+	struct club *c = club_open(test);
+	struct sroce_port *port = &c->p->side[0].port;
+	struct cred *cred = prepare_creds();
+	const struct cred *mine;
+
+	KUNIT_ASSERT_NOT_NULL(test, cred);
+	cap_lower(cred->cap_effective, CAP_SYS_RESOURCE);
+	port->ngroups = SROCE_MAX_GROUPS - SROCE_RESERVED_GROUPS;
+	mine = override_creds(cred);
+	c->qp[0]->user = true;
+	KUNIT_EXPECT_EQ(test, -ENOSPC, sroce_group_attach(c->qp[0], &group_a));
+	c->qp[0]->user = false;
+	KUNIT_EXPECT_EQ(test, 0, sroce_group_attach(c->qp[0], &group_a));
+	revert_creds(mine);
+	put_cred(cred);
+	c->qp[0]->user = true;
+	KUNIT_EXPECT_EQ(test, 0, sroce_group_attach(c->qp[0], &group_b));
+	c->qp[0]->user = false;
+	port->ngroups = 2;
+	club_close(c);
+}
+
 static struct kunit_case group_cases[] = {
 	KUNIT_CASE(group_limit),
+	KUNIT_CASE(group_reserve),
 	KUNIT_CASE(group_members),
 	KUNIT_CASE(group_of_destroyed),
 	KUNIT_CASE(group_unequal),

@@ -5,6 +5,7 @@
  * Packets look a group up under RCU. Whoever attaches or detaches holds one
  * mutex for all devices: it is rare.
  */
+#include <linux/capability.h>
 #include <linux/jhash.h>
 #include <linux/mutex.h>
 #include <linux/once.h>
@@ -96,9 +97,22 @@ static struct sroce_group *sroce_group_alloc(const union ib_gid *mgid)
 	return group;
 }
 
-static int sroce_group_add(struct sroce_port *port, struct sroce_group *group)
+/* A process cannot shut out the administrator */
+static bool sroce_groups_left(const struct sroce_qp *qp)
 {
-	if (port->ngroups >= SROCE_MAX_GROUPS)
+	u32 used = qp->port->ngroups;
+
+	if (used < SROCE_MAX_GROUPS - SROCE_RESERVED_GROUPS)
+		return true;
+	return used < SROCE_MAX_GROUPS &&
+	       (!qp->user || capable(CAP_SYS_RESOURCE));
+}
+
+static int sroce_group_add(struct sroce_qp *qp, struct sroce_group *group)
+{
+	struct sroce_port *port = qp->port;
+
+	if (!sroce_groups_left(qp))
 		return -ENOSPC;
 	hlist_add_head_rcu(&group->node,
 			   sroce_group_bucket(port, &group->mgid));
@@ -149,7 +163,7 @@ static int sroce_attach(struct sroce_qp *qp, struct sroce_attach *a,
 	if (group && group->nmembers >= SROCE_MAX_GROUP_QPS)
 		return -ENOSPC;
 	if (!group) {
-		err = sroce_group_add(qp->port, *fresh);
+		err = sroce_group_add(qp, *fresh);
 		if (err)
 			return err;
 		swap(group, *fresh);

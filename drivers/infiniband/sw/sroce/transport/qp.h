@@ -31,6 +31,8 @@
 
 /* Multicast groups of a device, and QPs in one of them */
 #define SROCE_MAX_GROUPS 8192
+/* Of these, for the kernel and for processes with CAP_SYS_RESOURCE */
+#define SROCE_RESERVED_GROUPS (SROCE_MAX_GROUPS / 8)
 #define SROCE_MAX_GROUP_QPS 1024
 
 struct sroce_qp;
