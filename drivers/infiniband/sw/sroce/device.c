@@ -476,7 +476,11 @@ int sroce_device_init(void)
 /* No device can be added any more; returns when the last one is gone */
 void sroce_device_exit(void)
 {
+	/*
+	 * To a notifier that leaves, every netdev seems to go: kernel users have to be
+	 * told before that, while they can still write back and say goodbye.
+	 */
+	ib_unregister_driver(SROCE_RDMA_DRIVER);
 	unregister_netdevice_notifier(&sroce_netdev_notifier);
 	sroce_addresses_exit();
-	ib_unregister_driver(SROCE_RDMA_DRIVER);
 }
