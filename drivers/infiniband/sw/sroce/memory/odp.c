@@ -204,10 +204,12 @@ static struct sroce_odp *odp_alloc(u64 start, u64 length)
 	unsigned long nr = PFN_UP(offset_in_page(start) + length);
 	struct sroce_pinned pinned;
 	struct sroce_odp *odp;
+	size_t len = struct_size(odp, entries, nr);
 
-	if (sroce_pin(&pinned, struct_size(odp, entries, nr)))
+	/* A small one counts, too: each page has to look at all that it is in when it goes */
+	if (sroce_pin(&pinned, max(len, PAGE_SIZE)))
 		return NULL;
-	odp = kvzalloc(struct_size(odp, entries, nr), GFP_KERNEL_ACCOUNT);
+	odp = kvzalloc(len, GFP_KERNEL_ACCOUNT);
 	if (!odp) {
 		sroce_unpin(&pinned);
 		return NULL;

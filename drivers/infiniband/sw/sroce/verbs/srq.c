@@ -190,6 +190,9 @@ static int sroce_srq_swap(struct sroce_srq *srq, struct sroce_ring *to, u32 *at)
 	return 0;
 }
 
+/* A process that posts while its queue moves: so often the copy is begun anew */
+#define SROCE_SRQ_MOVE_PARTS (4 * SROCE_MAX_SRQ_WR / SROCE_SRQ_PART)
+
 /* Context: @obj->lock held. @next is left with the ring that is not used (any more) */
 static int sroce_srq_move(struct sroce_srq_obj *obj,
 			  struct sroce_successor *next)
@@ -197,14 +200,17 @@ static int sroce_srq_move(struct sroce_srq_obj *obj,
 	struct sroce_srq *srq = &obj->srq;
 	u32 at = READ_ONCE(srq->ring.index);
 	unsigned long irq;
+	u32 part;
 	int err;
 
-	for (;;) {
+	for (part = 0;; part++) {
 		irq = sroce_lock(&srq->lock, srq->user);
 		err = sroce_srq_swap(srq, &next->ring, &at);
 		sroce_unlock(&srq->lock, srq->user, irq);
 		if (err != -EAGAIN)
 			break;
+		if (part > SROCE_SRQ_MOVE_PARTS)
+			return -EBUSY;
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		/* What is posted stays as it is, and where it is */
