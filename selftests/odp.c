@@ -622,7 +622,13 @@ static void advice_rules(void)
 	advised("an unknown key", IBV_ADVISE_MR_ADVICE_PREFETCH, sync, &unknown, b.dev->pd, start, 8, ENOENT);
 	advised("pinned memory", IBV_ADVISE_MR_ADVICE_PREFETCH, sync, theirs.pinned, b.dev->pd,
 		(uintptr_t)theirs.pinned->addr, 8, EINVAL);
-	advised("another PD", IBV_ADVISE_MR_ADVICE_PREFETCH, 0, theirs.mr, pd, start, 8, EPERM);
+	/* what keys there are in another PD is not to be seen: as an unknown one, whatever else is wrong */
+	advised("another PD", IBV_ADVISE_MR_ADVICE_PREFETCH, 0, theirs.mr, pd, start, 8, ENOENT);
+	advised("another PD, pinned memory", IBV_ADVISE_MR_ADVICE_PREFETCH, 0, theirs.pinned, pd,
+		(uintptr_t)theirs.pinned->addr, 8, ENOENT);
+	advised("another PD, to write what is for reading", IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0, mr, pd, start, 8,
+		ENOENT);
+	advised("another PD, out of bounds", IBV_ADVISE_MR_ADVICE_PREFETCH, 0, theirs.mr, pd, start + 1, ROOM, ENOENT);
 	advised("to write what is for reading", IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0, mr, b.dev->pd, start, 8, EPERM);
 	advised("out of bounds", IBV_ADVISE_MR_ADVICE_PREFETCH, 0, theirs.mr, b.dev->pd, start + 1, ROOM, EFAULT);
 	munmap(theirs.memory + PAGE, PAGE);

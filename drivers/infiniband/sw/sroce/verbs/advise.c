@@ -54,12 +54,15 @@ static int sroce_prefetch_check(const struct sroce_mr *mr,
 				const struct ib_sge *sge,
 				enum sroce_odp_fault how)
 {
-	if (!READ_ONCE(mr->valid) || mr->key != sge->lkey)
+	/*
+	 * Keys of other domains are as good as unknown: nobody may find out which
+	 * there are. Pairs with sroce_mr_publish(): the rest belongs to this life.
+	 */
+	if (!smp_load_acquire(&mr->valid) || READ_ONCE(mr->key) != sge->lkey ||
+	    mr->ibmr.pd != ibpd)
 		return -ENOENT;
 	if (mr->kind != SROCE_MR_ON_DEMAND)
 		return -EINVAL;
-	if (mr->ibmr.pd != ibpd)
-		return -EPERM;
 	if (how == SROCE_ODP_WRITE && !ib_access_writable(mr->access))
 		return -EPERM;
 	if (sge->length > mr->length ||
