@@ -11,6 +11,9 @@
  *	uffd	a userfaultfd that nobody reads
  *	fuse	a file system in user space that answers no READ, with readahead: the wait can be broken off
  *	single	likewise, without readahead: the wait ends with the file system only
+ * and, with hold only, what does not end because there is so much of it:
+ *	empty	advice on what is there of a large region in which nothing is
+ *	present	advice to bring in what is there already, again and again
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -204,6 +207,36 @@ static void *map_stuck(const char *how)
 	return map_fuse(!strcmp(how, "fuse"));
 }
 
+/* --- too much advice ------------------------------------------------------------------- */
+
+static bool is_vast(const char *how)
+{
+	return !strcmp(how, "empty") || !strcmp(how, "present");
+}
+
+/* Never returns: waits for one advice after the other, each as large as it can be */
+static void advise_vast(const char *how)
+{
+	static struct ibv_sge sge[4095];
+	bool empty = !strcmp(how, "empty");
+	size_t size = empty ? 1UL << 30 : 1UL << 26;
+	void *p = mmap(NULL, size, empty ? PROT_NONE : PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | (empty ? MAP_NORESERVE : MAP_POPULATE), -1, 0);
+	struct ibv_mr *vast = p == MAP_FAILED ? NULL : ibv_reg_mr(b.dev->pd, p, size, DEMAND);
+	size_t i;
+
+	if (!vast)
+		vt_die(VT_SETUP, "a large region: %s", strerror(errno));
+	for (i = 0; i < ARRAY_SIZE(sge); i++)
+		sge[i] = (struct ibv_sge){ (uintptr_t)p, size, vast->lkey };
+	printf("stuck\n");
+	fflush(stdout);
+	for (;;)
+		if (ibv_advise_mr(b.dev->pd, empty ? IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT :
+				  IBV_ADVISE_MR_ADVICE_PREFETCH, IBV_ADVISE_MR_FLAG_FLUSH, sge, ARRAY_SIZE(sge)) == EIO)
+			pause();
+}
+
 /* --- regions ----------------------------------------------------------------------------- */
 
 static char *stuck;
@@ -236,22 +269,36 @@ static bool begin(unsigned int page)
 	return false;
 }
 
-/* Some that nobody waits for */
-static void advise(unsigned int page, unsigned int n, uint32_t flags, int wanted)
+static int advise(unsigned int page, uint32_t flags)
+{
+	struct ibv_sge sge = { (uintptr_t)stuck + page * PAGE, PAGE, mr->lkey };
+
+	return ibv_advise_mr(b.dev->pd, IBV_ADVISE_MR_ADVICE_PREFETCH, flags, &sge, 1);
+}
+
+/* The caller waits, but not for good */
+static void advise_and_wait(unsigned int page)
 {
 	double start = vt_now();
-	unsigned int i;
-	int rc = 0;
+	int rc = advise(page, IBV_ADVISE_MR_FLAG_FLUSH);
+
+	vt_check(rc == ETIMEDOUT && vt_now() - start < 3 * soon(), "advice, and waiting: %s, %.1f s",
+		 rc ? strerror(rc) : "done", vt_now() - start);
+}
+
+/* Nobody waits: a few are taken on, and then no more, however often it is tried */
+static void advise_crowd(void)
+{
+	unsigned int i, taken = 0, refused = 0, n = 20000;
 
 	for (i = 0; i < n; i++) {
-		struct ibv_sge sge = { (uintptr_t)stuck + (page + i) * PAGE, PAGE, mr->lkey };
+		int rc = advise(8 + i % (PAGES - 8), 0);
 
-		rc = ibv_advise_mr(b.dev->pd, IBV_ADVISE_MR_ADVICE_PREFETCH, flags, &sge, 1);
-		if (rc != wanted)
-			break;
+		taken += !rc;
+		refused += rc == EAGAIN;
 	}
-	vt_check(i == n && vt_now() - start < 3 * soon(), "advice on %u pages%s: %s, %.1f s", n,
-		 flags ? ", and waiting" : "", rc ? strerror(rc) : "done", vt_now() - start);
+	vt_check(taken && taken <= 16 && taken + refused == n, "advice on %u pages: %u taken, %u refused", n, taken,
+		 refused);
 }
 
 /* --- neighbours -------------------------------------------------------------------------- */
@@ -344,8 +391,7 @@ static void regions(int argc, char **argv)
 
 	vt_check(begin(2), "a WRITE waits");
 	neighbour("while one page is awaited", argc, argv);
-	/* as many as a process may have under way, and more */
-	advise(8, PAGES - 8, 0, 0);
+	advise_crowd();
 	neighbour("while many are", argc, argv);
 	start = vt_now();
 	took("the region is deregistered", start, !ibv_dereg_mr(first));
@@ -386,8 +432,13 @@ int main(int argc, char **argv)
 	for (i = 1; i < argc && argv[i][0] == '-'; i += 2)
 		;
 	how = i < argc ? argv[i] : "";
-	if (strcmp(how, "uffd") && strcmp(how, "fuse") && strcmp(how, "single"))
-		vt_die(VT_SETUP, "usage: stuck -d DEVICE -i IP uffd|fuse|single [hold]");
+	if (strcmp(how, "uffd") && strcmp(how, "fuse") && strcmp(how, "single") && !is_vast(how))
+		vt_die(VT_SETUP, "usage: stuck -d DEVICE -i IP uffd|fuse|single|empty|present [hold]");
+	if (is_vast(how)) {
+		argv[i] = NULL;
+		ends_open(i, argv);
+		advise_vast(how);
+	}
 	atexit(stop_server);
 	stuck = map_stuck(how);
 	argv[i] = NULL;
@@ -398,7 +449,7 @@ int main(int argc, char **argv)
 	queue_pairs();
 	regions(i, argv);
 	make_regions();
-	advise(6, 1, IBV_ADVISE_MR_FLAG_FLUSH, ETIMEDOUT);
+	advise_and_wait(6);
 	reregistered();
 	printf("%d wrong\n", vt_failures);
 	return vt_failures ? VT_WRONG : VT_OK;

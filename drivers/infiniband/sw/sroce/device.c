@@ -46,6 +46,11 @@ bool sroce_device_going(struct ib_device *ibdev)
 	return true;
 }
 
+bool sroce_device_awaited(struct ib_device *ibdev)
+{
+	return mutex_is_locked(&ibdev->unregistration_lock);
+}
+
 /*
  * Nothing of ib_core uses the device any more: no QP, CQ, MR or AH is left. The
  * netdev goes last, because whoever asks for the port's state looks at it.

@@ -106,6 +106,14 @@ int sroce_device_add(const char *name, struct net_device *ndev);
  */
 bool sroce_device_going(struct ib_device *ibdev);
 
+/**
+ * sroce_device_awaited() - may somebody be waiting to take the device away?
+ * @ibdev: device, which a call of a process holds
+ *
+ * Context: any. It is also true while any network namespace ends, for a moment.
+ */
+bool sroce_device_awaited(struct ib_device *ibdev);
+
 /* --- addresses.c: GIDs that ib_core leaves alone ---------------------------- */
 
 void sroce_addresses_setup(struct sroce_device *dev);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <linux/delay.h>
 #include <linux/err.h>
+#include <linux/jiffies.h>
 #include <linux/local_lock.h>
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
@@ -9,6 +11,7 @@
 #include <linux/percpu.h>
 #include <linux/pfn.h>
 #include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "compat.h"
@@ -216,6 +219,7 @@ static struct sroce_odp *odp_alloc(u64 start, u64 length)
 	}
 	odp->pinned = pinned;
 	refcount_set(&odp->refs, 1);
+	INIT_LIST_HEAD(&odp->wants);
 	mutex_init(&odp->mutex);
 	odp_teach_lockdep(odp);
 	odp->mm = current->mm;
@@ -370,8 +374,13 @@ static long get_pages(struct sroce_odp *odp, unsigned long i, unsigned long n,
 	int locked = 1;
 	long got;
 
-	if (mmap_read_lock_killable(odp->mm))
+	/* Who only looks waits for nobody, and comes again */
+	if (flags & FOLL_NOFAULT) {
+		if (!mmap_read_trylock(odp->mm))
+			return -EAGAIN;
+	} else if (mmap_read_lock_killable(odp->mm)) {
 		return -EINTR;
+	}
 	got = get_user_pages_remote(odp->mm, odp_base(odp) + i * PAGE_SIZE, n,
 				    flags, pages, &locked);
 	if (locked)
@@ -423,34 +432,17 @@ static long bring_step(struct sroce_odp *odp, unsigned long i, unsigned long n,
 	return n;
 }
 
-/* The same for pages that are there; one that is not is passed over */
-static long look_step(struct sroce_odp *odp, unsigned long i, unsigned long n)
-{
-	long got = bring_step(odp, i, n, FOLL_NOFAULT | FOLL_WRITE);
-
-	if (got < 0 && got != -EINTR)
-		got = bring_step(odp, i, 1, FOLL_NOFAULT);
-	return got < 0 && got != -EINTR ? 1 : got;
-}
-
-static long any_step(struct sroce_odp *odp, unsigned long i, unsigned long n,
-		     enum sroce_odp_fault how)
-{
-	if (how == SROCE_ODP_SNAPSHOT)
-		return look_step(odp, i, n);
-	return bring_step(odp, i, n, how == SROCE_ODP_WRITE ? FOLL_WRITE : 0);
-}
-
 static int bring_range(struct sroce_odp *odp, unsigned long i,
 		       unsigned long end, enum sroce_odp_fault how)
 {
+	unsigned int flags = how == SROCE_ODP_WRITE ? FOLL_WRITE : 0;
 	unsigned int tries = 0;
 	long n;
 
 	while (i < end && tries < ODP_TRIES) {
 		if (READ_ONCE(odp->closing))
 			return -ESHUTDOWN;
-		n = any_step(odp, i, end - i, how);
+		n = bring_step(odp, i, end - i, flags);
 		if (n < 0)
 			return n;
 		i += n;
@@ -468,6 +460,47 @@ int sroce_odp_bring(struct sroce_odp *odp, u64 at, u64 len,
 	if (!mmget_not_zero(odp->mm))
 		return -EFAULT;
 	err = bring_range(odp, PFN_DOWN(at), PFN_UP(at + len), how);
+	mmput(odp->mm);
+	return err;
+}
+
+/* Pages that are there; one that is not is passed over */
+static long look_step(struct sroce_odp *odp, unsigned long i, unsigned long n)
+{
+	long got = bring_step(odp, i, n, FOLL_NOFAULT | FOLL_WRITE);
+
+	if (got < 0 && got != -EAGAIN)
+		got = bring_step(odp, i, 1, FOLL_NOFAULT);
+	if (got == -EAGAIN) {
+		usleep_range(50, 200);
+		return 0;
+	}
+	return got < 0 ? 1 : got;
+}
+
+static int look_range(struct sroce_odp *odp, unsigned long i, unsigned long end,
+		      unsigned long until)
+{
+	while (i < end) {
+		if (READ_ONCE(odp->closing))
+			return -ESHUTDOWN;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		if (time_after(jiffies, until))
+			return -ETIMEDOUT;
+		i += look_step(odp, i, end - i);
+		cond_resched();
+	}
+	return 0;
+}
+
+int sroce_odp_look(struct sroce_odp *odp, u64 at, u64 len, unsigned long until)
+{
+	int err;
+
+	if (!mmget_not_zero(odp->mm))
+		return -EFAULT;
+	err = look_range(odp, PFN_DOWN(at), PFN_UP(at + len), until);
 	mmput(odp->mm);
 	return err;
 }

@@ -25,7 +25,6 @@
 enum sroce_odp_fault {
 	SROCE_ODP_READ,		/* bring them in */
 	SROCE_ODP_WRITE,	/* likewise, for writing */
-	SROCE_ODP_SNAPSHOT,	/* find those that are there */
 };
 
 struct sroce_pager_slot;
@@ -40,9 +39,11 @@ struct sroce_pager_slot;
  * @len: bytes that are needed
  * @ahead: bytes from @at on that will be needed next; their absence is no error
  * @how: what to do
+ * @hint: advice: after all that is no hint, and few at once
  * @pending: @done is still to be called; under the pager's lock
  * @slot: what is bringing them in; NULL while they wait for their turn
- * @node: in the pager's queue
+ * @node: in a queue of the pager's
+ * @mate: among all wants of that region
  */
 struct sroce_want {
 	void (*done)(struct sroce_want *want, int err);
@@ -51,9 +52,11 @@ struct sroce_want {
 	u64 len;
 	u64 ahead;
 	enum sroce_odp_fault how;
+	bool hint;
 	bool pending;
 	struct sroce_pager_slot *slot;
 	struct list_head node;
+	struct list_head mate;
 };
 
 #ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
@@ -147,6 +150,35 @@ int sroce_want_pages(struct sroce_want *want, const struct sroce_mr *mr, u64 va,
 int sroce_want_submit(struct sroce_want *want);
 
 /**
+ * sroce_hint_begin() - may there be one more advice that nobody waits for?
+ * @odp: held until sroce_hint_end(): pages that it is about
+ *
+ * What a process leaves behind for its pager to do takes memory and somebody else's
+ * processor time, so it has SROCE_PAGER_HINTS of them.
+ *
+ * Context: any.
+ * Return: false when the process has to wait until one has ended.
+ */
+bool sroce_hint_begin(struct sroce_odp *odp);
+void sroce_hint_end(struct sroce_odp *odp);
+
+/**
+ * sroce_odp_look() - take those pages into the table that are there
+ * @odp: held
+ * @at: first byte, from the beginning of the first page
+ * @len: bytes; there are as many
+ * @until: jiffies at which to give up
+ *
+ * No page is brought in, and no lock of the process's memory waited for: this takes
+ * nothing but the caller's processor time.
+ *
+ * Context: process, may sleep.
+ * Return: 0; -ETIMEDOUT, -EINTR after a fatal signal or -ESHUTDOWN (the region is
+ * going) before the end; -EFAULT when the process has ended.
+ */
+int sroce_odp_look(struct sroce_odp *odp, u64 at, u64 len, unsigned long until);
+
+/**
  * sroce_want_cancel() - want pages no more
  * @want: wanted, and its @done has not returned
  *
@@ -226,6 +258,21 @@ sroce_want_pages(struct sroce_want *want, const struct sroce_mr *mr, u64 va,
 static inline int sroce_want_submit(struct sroce_want *want)
 {
 	return -ESHUTDOWN;
+}
+
+static inline bool sroce_hint_begin(struct sroce_odp *odp)
+{
+	return false;
+}
+
+static inline void sroce_hint_end(struct sroce_odp *odp)
+{
+}
+
+static inline int sroce_odp_look(struct sroce_odp *odp, u64 at, u64 len,
+				 unsigned long until)
+{
+	return -EOPNOTSUPP;
 }
 
 static inline bool sroce_want_cancel(struct sroce_want *want)

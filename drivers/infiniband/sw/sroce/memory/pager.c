@@ -11,6 +11,7 @@
  * - A fault holds what it needs until it ends, and nothing else: the table of the
  *   region's pages, but neither the region, nor a QP, nor the device. When these go,
  *   those who wait are told so, and the fault is left to itself.
+ * - Advice is less than a fault: it waits for all of them, and has few of the slots.
  * - A fault keeps the process's memory: with it the mappings of its rings, and with
  *   those the file that the end of the process would close. Therefore faults that
  *   nobody but they themselves keep the memory for are broken off.
@@ -42,6 +43,9 @@
 /* How often we look whether there is still a process behind its faults */
 #define PAGER_WATCH HZ
 
+/* Wants that are told under one lock that their region is going */
+#define PAGER_BATCH 64
+
 /* Before a fault that was broken off is begun again: others let go as well */
 #define PAGER_PAUSE_MS 20
 
@@ -67,6 +71,7 @@ struct pager_pool {
  * @len: likewise
  * @ahead: likewise
  * @how: likewise
+ * @hint: likewise
  * @task: worker, while its wait may be broken off and it may keep the process's memory
  */
 struct sroce_pager_slot {
@@ -78,6 +83,7 @@ struct sroce_pager_slot {
 	u64 len;
 	u64 ahead;
 	enum sroce_odp_fault how;
+	bool hint;
 	struct task_struct *task;
 };
 
@@ -87,8 +93,11 @@ struct sroce_pager_slot {
  * @refs: regions on demand; under pagers_mutex
  * @mm: the process's memory
  * @pool: workers
+ * @advices: that nobody waits for
  * @lock: for all below; with bottom halves off, taken inside the lock of a QP's half
  * @queue: wants that wait for a slot
+ * @hints: likewise, those that are advice
+ * @hint_slots: slots that have such
  * @watch: looks for faults that only keep each other going
  * @slots: faults
  */
@@ -97,8 +106,11 @@ struct sroce_pager {
 	unsigned int refs;
 	struct mm_struct *mm;
 	struct pager_pool *pool;
+	atomic_t advices;
 	spinlock_t lock; /* see above */
 	struct list_head queue;
+	struct list_head hints;
+	unsigned int hint_slots;
 	struct delayed_work watch;
 	struct sroce_pager_slot slots[SROCE_PAGER_SLOTS];
 };
@@ -168,10 +180,13 @@ static void slot_end(struct sroce_pager_slot *slot, int err)
 
 	spin_lock_bh(&pager->lock);
 	want = slot->want;
-	if (want)
+	if (want) {
 		want->pending = false;
+		list_del(&want->mate);
+	}
 	slot->want = NULL;
 	slot->odp = NULL;
+	pager->hint_slots -= slot->hint;
 	pager_start(pager);
 	spin_unlock_bh(&pager->lock);
 	if (want)
@@ -208,24 +223,41 @@ static struct sroce_pager_slot *pager_free_slot(struct sroce_pager *pager)
 	return NULL;
 }
 
+/* Whose turn it is, or NULL. Context: the pager's lock held. */
+static struct sroce_want *pager_next(struct sroce_pager *pager)
+{
+	struct sroce_want *want;
+
+	want = list_first_entry_or_null(&pager->queue, struct sroce_want, node);
+	if (want || pager->hint_slots == SROCE_PAGER_HINT_SLOTS)
+		return want;
+	return list_first_entry_or_null(&pager->hints, struct sroce_want, node);
+}
+
+static void slot_begin(struct sroce_pager_slot *slot, struct sroce_want *want)
+{
+	list_del(&want->node);
+	want->slot = slot;
+	slot->want = want;
+	slot->odp = want->odp;
+	sroce_odp_hold(slot->odp);
+	slot->at = want->at;
+	slot->len = want->len;
+	slot->ahead = want->ahead;
+	slot->how = want->how;
+	slot->hint = want->hint;
+	slot->pager->hint_slots += slot->hint;
+	queue_work(slot->pager->pool->wq, &slot->work);
+}
+
 /* Begin as much as there are slots for. Context: the pager's lock held. */
 static void pager_start(struct sroce_pager *pager)
 {
 	struct sroce_pager_slot *slot;
 	struct sroce_want *want;
 
-	while (!list_empty(&pager->queue) && (slot = pager_free_slot(pager))) {
-		want = list_first_entry(&pager->queue, struct sroce_want, node);
-		list_del(&want->node);
-		want->slot = slot;
-		slot->want = want;
-		slot->odp = want->odp;
-		sroce_odp_hold(slot->odp);
-		slot->at = want->at;
-		slot->len = want->len;
-		slot->ahead = want->ahead;
-		slot->how = want->how;
-		queue_work(pager->pool->wq, &slot->work);
+	while ((want = pager_next(pager)) && (slot = pager_free_slot(pager))) {
+		slot_begin(slot, want);
 		schedule_delayed_work(&pager->watch, PAGER_WATCH);
 	}
 }
@@ -266,6 +298,7 @@ static void pager_watch(struct work_struct *work)
 static void want_detach(struct sroce_want *want)
 {
 	want->pending = false;
+	list_del(&want->mate);
 	if (want->slot) {
 		want->slot->want = NULL;
 		slot_break_off(want->slot);
@@ -283,7 +316,9 @@ int sroce_want_submit(struct sroce_want *want)
 	if (!want->odp->closing) {
 		want->pending = true;
 		want->slot = NULL;
-		list_add_tail(&want->node, &pager->queue);
+		list_add_tail(&want->node, want->hint ? &pager->hints :
+							&pager->queue);
+		list_add_tail(&want->mate, &want->odp->wants);
 		pager_start(pager);
 		err = 0;
 	}
@@ -301,6 +336,7 @@ int sroce_want_pages(struct sroce_want *want, const struct sroce_mr *mr, u64 va,
 	want->len = len;
 	want->ahead = min(ahead, mr->length - off);
 	want->how = how;
+	want->hint = false;
 	return sroce_want_submit(want);
 }
 
@@ -317,29 +353,25 @@ bool sroce_want_cancel(struct sroce_want *want)
 	return pending;
 }
 
-/* All that want pages of a region; detached, and from now on nobody else does */
-static void pager_detach_all(struct sroce_odp *odp, struct list_head *gone)
+/*
+ * Some that want pages of a region; detached, and from now on nobody else does.
+ * Return: false when there are no more.
+ */
+static bool pager_detach(struct sroce_odp *odp, struct list_head *gone)
 {
 	struct sroce_pager *pager = odp->pager;
-	struct sroce_want *want, *next;
-	unsigned int i;
+	struct sroce_want *want;
+	unsigned int n;
 
 	spin_lock_bh(&pager->lock);
 	odp->closing = true;
-	list_for_each_entry_safe(want, next, &pager->queue, node) {
-		if (want->odp != odp)
-			continue;
-		want_detach(want);
-		list_add_tail(&want->node, gone);
-	}
-	for (i = 0; i < SROCE_PAGER_SLOTS; i++) {
-		want = pager->slots[i].want;
-		if (!want || want->odp != odp)
-			continue;
+	for (n = 0; n < PAGER_BATCH && !list_empty(&odp->wants); n++) {
+		want = list_first_entry(&odp->wants, struct sroce_want, mate);
 		want_detach(want);
 		list_add_tail(&want->node, gone);
 	}
 	spin_unlock_bh(&pager->lock);
+	return n;
 }
 
 void sroce_pager_close(struct sroce_odp *odp)
@@ -347,9 +379,22 @@ void sroce_pager_close(struct sroce_odp *odp)
 	struct sroce_want *want, *next;
 	LIST_HEAD(gone);
 
-	pager_detach_all(odp, &gone);
-	list_for_each_entry_safe(want, next, &gone, node)
-		want->done(want, -ESHUTDOWN);
+	while (pager_detach(odp, &gone)) {
+		list_for_each_entry_safe(want, next, &gone, node)
+			want->done(want, -ESHUTDOWN);
+		INIT_LIST_HEAD(&gone);
+		cond_resched();
+	}
+}
+
+bool sroce_hint_begin(struct sroce_odp *odp)
+{
+	return atomic_add_unless(&odp->pager->advices, 1, SROCE_PAGER_HINTS);
+}
+
+void sroce_hint_end(struct sroce_odp *odp)
+{
+	atomic_dec(&odp->pager->advices);
 }
 
 /* --- processes and their workers ---------------------------------------------------- */
@@ -401,6 +446,7 @@ static struct sroce_pager *pager_new(void)
 	mmgrab(pager->mm);
 	spin_lock_init(&pager->lock);
 	INIT_LIST_HEAD(&pager->queue);
+	INIT_LIST_HEAD(&pager->hints);
 	INIT_DELAYED_WORK(&pager->watch, pager_watch);
 	for (i = 0; i < SROCE_PAGER_SLOTS; i++) {
 		INIT_WORK(&pager->slots[i].work, slot_work);

@@ -5,6 +5,7 @@
 #ifndef SROCE_MEMORY_PAGER_H
 #define SROCE_MEMORY_PAGER_H
 
+#include <linux/list.h>
 #include <linux/mmu_notifier.h>
 #include <linux/mutex.h>
 #include <linux/refcount.h>
@@ -15,6 +16,12 @@
 
 /* Faults of one process under way */
 #define SROCE_PAGER_SLOTS 8
+
+/* Those of them that may be advice */
+#define SROCE_PAGER_HINT_SLOTS 2
+
+/* Advices of one process that nobody waits for */
+#define SROCE_PAGER_HINTS 16
 
 struct sroce_pager;
 
@@ -29,6 +36,7 @@ struct sroce_pager;
  * @mutex: who changes @entries
  * @gone: the region has been freed: no page is taken any more; under @mutex
  * @closing: nobody may want pages any more; under the pager's lock
+ * @wants: all that are pending; under the pager's lock
  * @pinned: counts the table as memory that the process has pinned
  * @entries: for each page a pointer and flags; 0: not there
  */
@@ -42,6 +50,7 @@ struct sroce_odp {
 	struct mutex mutex; /* see above */
 	bool gone;
 	bool closing;
+	struct list_head wants;
 	struct sroce_pinned pinned;
 	unsigned long entries[];
 };

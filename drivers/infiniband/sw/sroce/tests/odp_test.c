@@ -229,6 +229,11 @@ static void demand_loses(struct kunit *test)
 	demand_exit(&d);
 }
 
+static int look_all(const struct demand *d, unsigned long until)
+{
+	return sroce_odp_look(d->mr->odp, d->mr->offset, d->mr->length, until);
+}
+
 /* Those that are there are found, with the right that they have; none is made */
 static void demand_snapshot(struct kunit *test)
 {
@@ -240,12 +245,25 @@ static void demand_snapshot(struct kunit *test)
 					   &byte, 1), 0);
 	KUNIT_EXPECT_EQ(test, copy_from_user(&byte, (void __user *)d.start +
 					     7 * PAGE_SIZE, 1), 0);
-	KUNIT_EXPECT_EQ(test, bring_all(&d, SROCE_ODP_SNAPSHOT), 0);
+	KUNIT_EXPECT_EQ(test, look_all(&d, jiffies + SOON), 0);
 	KUNIT_EXPECT_TRUE(test, there(&d, 5, 1, true));
 	KUNIT_EXPECT_TRUE(test, there(&d, 7, 1, false));
 	KUNIT_EXPECT_FALSE(test, there(&d, 7, 1, true));
 	KUNIT_EXPECT_FALSE(test, there(&d, 4, 1, false));
 	KUNIT_EXPECT_FALSE(test, there(&d, 6, 1, false));
+	demand_exit(&d);
+}
+
+/* Who looks for what is there has so long, however much there is */
+static void demand_snapshot_ends(struct kunit *test)
+{
+	char byte = 1;
+	struct demand d;
+
+	demand_init(test, &d);
+	KUNIT_EXPECT_EQ(test, copy_to_user((void __user *)d.start, &byte, 1), 0);
+	KUNIT_EXPECT_EQ(test, look_all(&d, jiffies - 1), -ETIMEDOUT);
+	KUNIT_EXPECT_FALSE(test, there(&d, 0, 1, false));
 	demand_exit(&d);
 }
 
@@ -473,6 +491,105 @@ static void stuck_queue(struct kunit *test)
 	slow_exit(test, &s, start);
 }
 
+/* Advice on a page */
+static int waiter_advise(struct waiter *w, const struct demand *d, u64 page)
+{
+	init_completion(&w->done);
+	w->want = (struct sroce_want){
+		.done = waiter_done,
+		.odp = d->mr->odp,
+		.at = page * PAGE_SIZE,
+		.len = 1,
+		.how = SROCE_ODP_READ,
+		.hint = true,
+	};
+	return sroce_want_submit(&w->want);
+}
+
+/* Pages that do not come and nobody asks for keep no others away */
+static void stuck_advice(struct kunit *test)
+{
+	struct waiter *w = kunit_kcalloc(test, DEMAND_PAGES, sizeof(*w), GFP_KERNEL);
+	const int n = SROCE_PAGER_SLOTS;
+	unsigned long start;
+	struct demand d;
+	struct slow s;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, w);
+	slow_init(test, &s, true);
+	start = slow_map(test, &s);
+	demand_register(test, &d, start);
+	for (i = 0; i < n; i++)
+		KUNIT_ASSERT_EQ(test, waiter_advise(&w[i], &d, i), 0);
+	KUNIT_EXPECT_EQ(test, slow_inside(&s, SROCE_PAGER_HINT_SLOTS),
+			SROCE_PAGER_HINT_SLOTS);
+	msleep(50);
+	KUNIT_EXPECT_EQ(test, atomic_read(&s.inside), SROCE_PAGER_HINT_SLOTS);
+	/* those that are asked for take all the others */
+	for (; i < DEMAND_PAGES; i++)
+		KUNIT_ASSERT_EQ(test, waiter_begin(&w[i], &d, page_va(i), 1, 0,
+						   SROCE_ODP_READ), 0);
+	KUNIT_EXPECT_EQ(test, slow_inside(&s, n), n);
+	complete_all(&s.answer);
+	for (i = 0; i < DEMAND_PAGES; i++) {
+		KUNIT_EXPECT_GT(test, wait_for_completion_timeout(&w[i].done, SOON), 0);
+		KUNIT_EXPECT_EQ(test, w[i].err, 0);
+	}
+	demand_exit(&d);
+	slow_exit(test, &s, start);
+}
+
+/* So many of a process, and again when they have ended */
+static void advice_limit(struct kunit *test)
+{
+	struct demand d;
+	int i;
+
+	demand_init(test, &d);
+	for (i = 0; i < SROCE_PAGER_HINTS; i++)
+		KUNIT_EXPECT_TRUE(test, sroce_hint_begin(d.mr->odp));
+	KUNIT_EXPECT_FALSE(test, sroce_hint_begin(d.mr->odp));
+	sroce_hint_end(d.mr->odp);
+	KUNIT_EXPECT_TRUE(test, sroce_hint_begin(d.mr->odp));
+	while (i--)
+		sroce_hint_end(d.mr->odp);
+	demand_exit(&d);
+}
+
+/* More wants than are told at once; another region's stay */
+static void stuck_crowd(struct kunit *test)
+{
+	const int n = 300;
+	struct waiter *w = kunit_kcalloc(test, n, sizeof(*w), GFP_KERNEL);
+	struct demand d, other;
+	unsigned long start;
+	struct slow s;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, w);
+	slow_init(test, &s, false);
+	start = slow_map(test, &s);
+	demand_register(test, &d, start);
+	demand_register(test, &other, start);
+	for (i = 0; i < n; i++)
+		KUNIT_ASSERT_EQ(test, waiter_begin(&w[i], i % 2 ? &d : &other,
+						   page_va(3), 1, 0,
+						   SROCE_ODP_READ), 0);
+	demand_exit(&d);
+	for (i = 0; i < n; i++) {
+		KUNIT_EXPECT_EQ(test, completion_done(&w[i].done), i % 2 == 1);
+		KUNIT_EXPECT_EQ(test, w[i].err, i % 2 ? -ESHUTDOWN : 0);
+	}
+	complete_all(&s.answer);
+	for (i = 0; i < n; i += 2) {
+		KUNIT_EXPECT_GT(test, wait_for_completion_timeout(&w[i].done, SOON), 0);
+		KUNIT_EXPECT_EQ(test, w[i].err, 0);
+	}
+	demand_exit(&other);
+	slow_exit(test, &s, start);
+}
+
 struct mortal {
 	struct kunit *test;
 	struct slow *s;
@@ -596,10 +713,14 @@ static struct kunit_case odp_cases[] = {
 	KUNIT_CASE(demand_faults),
 	KUNIT_CASE(demand_loses),
 	KUNIT_CASE(demand_snapshot),
+	KUNIT_CASE(demand_snapshot_ends),
 	KUNIT_CASE(stuck_and_freed),
 	KUNIT_CASE(stuck_for_good_and_freed),
 	KUNIT_CASE(stuck_and_cancelled),
 	KUNIT_CASE(stuck_queue),
+	KUNIT_CASE(stuck_advice),
+	KUNIT_CASE(advice_limit),
+	KUNIT_CASE(stuck_crowd),
 	KUNIT_CASE(stuck_process_ends),
 	KUNIT_CASE(readers_let_writer),
 	{}

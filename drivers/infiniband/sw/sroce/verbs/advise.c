@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Advice on memory on demand: bring pages in before they are asked for. It goes a
- * piece at a time, by the process's own pager, and holds no region meanwhile: who
- * deregisters one waits for nobody's pages.
+ * Advice on memory on demand: bring pages in before they are asked for.
+ *
+ * Pages that are there already are looked up by the caller, in its own time. The
+ * others may never come, so it is the process's pager that fetches them, a piece at a
+ * time, and holds no region meanwhile: who deregisters one waits for nobody's pages.
+ *
+ * What the caller does not wait for costs others: memory, and the time of workers that
+ * belong to nobody. There are SROCE_PAGER_HINTS of it at a time, and each ends after
+ * SROCE_PREFETCH_LIMIT: the rest of what was advised comes when it is asked for.
  */
 #include <linux/completion.h>
+#include <linux/jiffies.h>
 #include <linux/mm.h>
-#include <linux/refcount.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 
+#include "device.h"
 #include "memory/mr.h"
 #include "memory/odp.h"
 #include "verbs/verbs.h"
@@ -18,28 +25,34 @@
 #define SROCE_PREFETCH_STEP SZ_256K
 
 /*
- * Who waits for the end gives up when a piece takes longer. As long as it is in here
- * the device cannot go, and it may be waiting for a page that never comes.
+ * Who waits gives up when a piece takes longer, or all of it while somebody may be
+ * waiting for the device, which cannot go as long as a call is in here
  */
 #define SROCE_PREFETCH_PATIENCE (5 * HZ)
+
+/* Nothing goes on for longer */
+#define SROCE_PREFETCH_LIMIT (30 * HZ)
+
+/* How often who waits looks whether to give up */
+#define SROCE_PREFETCH_LOOK (HZ / 10)
 
 /**
  * struct sroce_prefetch - ranges to bring in
  * @want: piece under way
- * @refs: one for the pieces, one for who waits for the last
- * @done: the last one has ended
- * @err: of the first that failed, after which none begins
- * @steps: pieces that have ended
+ * @ibdev: device
+ * @began: jiffies
+ * @done: the piece has ended, for who waits
+ * @err: of that
  * @i: range of the next piece
  * @n: entries of @range
  * @range: what is left of each: pages of a region, held; first byte; bytes
  */
 struct sroce_prefetch {
 	struct sroce_want want;
-	refcount_t refs;
+	struct ib_device *ibdev;
+	unsigned long began;
 	struct completion done;
 	int err;
-	unsigned int steps;
 	u32 i;
 	u32 n;
 	struct {
@@ -52,7 +65,7 @@ struct sroce_prefetch {
 static int sroce_prefetch_check(const struct sroce_mr *mr,
 				const struct ib_pd *ibpd,
 				const struct ib_sge *sge,
-				enum sroce_odp_fault how)
+				bool write)
 {
 	/*
 	 * Keys of other domains are as good as unknown: nobody may find out which
@@ -63,7 +76,7 @@ static int sroce_prefetch_check(const struct sroce_mr *mr,
 		return -ENOENT;
 	if (mr->kind != SROCE_MR_ON_DEMAND)
 		return -EINVAL;
-	if (how == SROCE_ODP_WRITE && !ib_access_writable(mr->access))
+	if (write && !ib_access_writable(mr->access))
 		return -EPERM;
 	if (sge->length > mr->length ||
 	    sge->addr - mr->iova > mr->length - sge->length)
@@ -73,8 +86,7 @@ static int sroce_prefetch_check(const struct sroce_mr *mr,
 
 /* The region of an element, held */
 static struct sroce_mr *sroce_prefetch_get(struct ib_pd *ibpd,
-					   const struct ib_sge *sge,
-					   enum sroce_odp_fault how)
+					   const struct ib_sge *sge, bool write)
 {
 	struct sroce_mr_table *mrs = &to_sroce_device(ibpd->device)->port.mrs;
 	struct sroce_mr *mr = sroce_mr_find(mrs, sge->lkey);
@@ -82,29 +94,70 @@ static struct sroce_mr *sroce_prefetch_get(struct ib_pd *ibpd,
 
 	if (!mr)
 		return ERR_PTR(-ENOENT);
-	err = sroce_prefetch_check(mr, ibpd, sge, how);
+	err = sroce_prefetch_check(mr, ibpd, sge, write);
 	if (!err)
 		return mr;
 	sroce_mr_put(mr);
 	return ERR_PTR(err);
 }
 
-static void sroce_prefetch_put(struct sroce_prefetch *p)
+static void sroce_prefetch_free(struct sroce_prefetch *p)
 {
-	if (!refcount_dec_and_test(&p->refs))
-		return;
 	while (p->n)
 		sroce_odp_put(p->range[--p->n].odp);
 	kvfree(p);
 }
 
-/* Begin the next piece. Return: 0, -ENODATA after the last one, or -ESHUTDOWN. */
+static int sroce_prefetch_add(struct sroce_prefetch *p, struct ib_pd *ibpd,
+			      const struct ib_sge *sge, bool write)
+{
+	struct sroce_mr *mr = sroce_prefetch_get(ibpd, sge, write);
+
+	if (IS_ERR(mr))
+		return PTR_ERR(mr);
+	sroce_odp_hold(mr->odp);
+	p->range[p->n].odp = mr->odp;
+	p->range[p->n].at = mr->offset + (sge->addr - mr->iova);
+	p->range[p->n++].len = sge->length;
+	sroce_mr_put(mr);
+	return 0;
+}
+
+static struct sroce_prefetch *sroce_prefetch_make(struct ib_pd *ibpd,
+						  const struct ib_sge *sge,
+						  u32 n, bool write)
+{
+	struct sroce_prefetch *p = kvzalloc(struct_size(p, range, n),
+					    GFP_KERNEL_ACCOUNT);
+	int err = 0;
+
+	if (!p)
+		return ERR_PTR(-ENOMEM);
+	p->ibdev = ibpd->device;
+	p->began = jiffies;
+	p->want.how = write ? SROCE_ODP_WRITE : SROCE_ODP_READ;
+	p->want.hint = true;
+	init_completion(&p->done);
+	while (!err && p->n < n)
+		err = sroce_prefetch_add(p, ibpd, sge++, write);
+	if (!err)
+		return p;
+	sroce_prefetch_free(p);
+	return ERR_PTR(err);
+}
+
+/*
+ * Begin the next piece.
+ * Return: 0; -ENODATA after the last one, -ETIMEDOUT, or -ESHUTDOWN.
+ */
 static int sroce_prefetch_step(struct sroce_prefetch *p)
 {
 	while (p->i < p->n && !p->range[p->i].len)
 		p->i++;
 	if (p->i == p->n)
 		return -ENODATA;
+	if (time_after(jiffies, p->began + SROCE_PREFETCH_LIMIT))
+		return -ETIMEDOUT;
 	p->want.odp = p->range[p->i].odp;
 	p->want.at = p->range[p->i].at;
 	p->want.len = min_t(u32, p->range[p->i].len, SROCE_PREFETCH_STEP);
@@ -113,116 +166,124 @@ static int sroce_prefetch_step(struct sroce_prefetch *p)
 	return sroce_want_submit(&p->want);
 }
 
+/* --- nobody waits ------------------------------------------------------------- */
+
+/* What it has counted with is its first range's */
+static void sroce_prefetch_end(struct sroce_prefetch *p)
+{
+	sroce_hint_end(p->range[0].odp);
+	sroce_prefetch_free(p);
+}
+
+static void sroce_prefetch_next(struct sroce_want *want, int err)
+{
+	struct sroce_prefetch *p = container_of(want, struct sroce_prefetch,
+						want);
+
+	if (err || sroce_prefetch_step(p))
+		sroce_prefetch_end(p);
+}
+
+static int sroce_prefetch_leave(struct sroce_prefetch *p)
+{
+	int err;
+
+	if (!p->n || !sroce_hint_begin(p->range[0].odp)) {
+		err = p->n ? -EAGAIN : 0;
+		sroce_prefetch_free(p);
+		return err;
+	}
+	p->want.done = sroce_prefetch_next;
+	err = sroce_prefetch_step(p);
+	if (err)
+		sroce_prefetch_end(p);
+	return err == -ENODATA ? 0 : err;
+}
+
+/* --- the caller waits ------------------------------------------------------------ */
+
 static void sroce_prefetch_done(struct sroce_want *want, int err)
 {
 	struct sroce_prefetch *p = container_of(want, struct sroce_prefetch,
 						want);
 
-	WRITE_ONCE(p->steps, p->steps + 1);
-	if (!err)
-		err = sroce_prefetch_step(p);
-	if (!err)
-		return;
-	p->err = err == -ENODATA ? 0 : err;
+	p->err = err;
 	complete(&p->done);
-	sroce_prefetch_put(p);
 }
 
-static struct sroce_prefetch *sroce_prefetch_alloc(u32 n,
-						   enum sroce_odp_fault how)
+static bool sroce_prefetch_late(const struct sroce_prefetch *p,
+				unsigned long piece)
 {
-	struct sroce_prefetch *p = kvzalloc(struct_size(p, range, n),
-					    GFP_KERNEL_ACCOUNT);
-
-	if (!p)
-		return NULL;
-	refcount_set(&p->refs, 1);
-	init_completion(&p->done);
-	p->want.done = sroce_prefetch_done;
-	p->want.how = how;
-	return p;
-}
-
-static struct sroce_prefetch *sroce_prefetch_make(struct ib_pd *ibpd,
-						  const struct ib_sge *sge,
-						  u32 n,
-						  enum sroce_odp_fault how)
-{
-	struct sroce_prefetch *p = sroce_prefetch_alloc(n, how);
-	struct sroce_mr *mr;
-
-	if (!p)
-		return ERR_PTR(-ENOMEM);
-	for (; p->n < n; p->n++, sge++) {
-		mr = sroce_prefetch_get(ibpd, sge, how);
-		if (IS_ERR(mr)) {
-			sroce_prefetch_put(p);
-			return ERR_CAST(mr);
-		}
-		sroce_odp_hold(mr->odp);
-		p->range[p->n].odp = mr->odp;
-		p->range[p->n].at = mr->offset + (sge->addr - mr->iova);
-		p->range[p->n].len = sge->length;
-		sroce_mr_put(mr);
-	}
-	return p;
+	return time_after(jiffies, piece + SROCE_PREFETCH_PATIENCE) ||
+	       time_after(jiffies, p->began + SROCE_PREFETCH_LIMIT) ||
+	       (time_after(jiffies, p->began + SROCE_PREFETCH_PATIENCE) &&
+		sroce_device_awaited(p->ibdev));
 }
 
 static int sroce_prefetch_wait(struct sroce_prefetch *p)
 {
-	unsigned int steps;
+	unsigned long began = jiffies;
 	long left;
 
 	do {
-		steps = READ_ONCE(p->steps);
 		left = wait_for_completion_killable_timeout(&p->done,
-							    SROCE_PREFETCH_PATIENCE);
-	} while (!left && steps != READ_ONCE(p->steps));
+							    SROCE_PREFETCH_LOOK);
+	} while (!left && !sroce_prefetch_late(p, began));
 	if (left > 0)
 		return p->err;
+	/* If it is too late for that, it is ending right now */
+	if (!sroce_want_cancel(&p->want))
+		wait_for_completion(&p->done);
 	return left ?: -ETIMEDOUT;
 }
 
-static int sroce_prefetch_run(struct sroce_prefetch *p, bool wait)
+static int sroce_prefetch_flush(struct sroce_prefetch *p)
 {
 	int err;
 
-	/* For the pieces */
-	refcount_inc(&p->refs);
-	err = sroce_prefetch_step(p);
-	if (err)
-		sroce_prefetch_put(p);
-	else if (wait)
-		err = sroce_prefetch_wait(p);
-	sroce_prefetch_put(p);
+	p->want.done = sroce_prefetch_done;
+	do {
+		err = sroce_prefetch_step(p);
+		if (!err)
+			err = sroce_prefetch_wait(p);
+		if (!err && sroce_prefetch_late(p, jiffies))
+			err = -ETIMEDOUT;
+	} while (!err);
+	sroce_prefetch_free(p);
 	return err == -ENODATA ? 0 : err;
 }
 
-static int sroce_advice(enum ib_uverbs_advise_mr_advice advice)
+/* What is not found in time is not looked for any more */
+static int sroce_prefetch_look(struct sroce_prefetch *p)
 {
-	switch (advice) {
-	case IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH:
-		return SROCE_ODP_READ;
-	case IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE:
-		return SROCE_ODP_WRITE;
-	case IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT:
-		return SROCE_ODP_SNAPSHOT;
-	default:
-		return -EOPNOTSUPP;
-	}
+	unsigned long until = p->began + SROCE_PREFETCH_PATIENCE;
+	int err = 0;
+
+	for (; !err && p->i < p->n; p->i++)
+		if (p->range[p->i].len)
+			err = sroce_odp_look(p->range[p->i].odp,
+					     p->range[p->i].at,
+					     p->range[p->i].len, until);
+	sroce_prefetch_free(p);
+	return err;
 }
 
 int sroce_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice,
 		    u32 flags, struct ib_sge *sg_list, u32 num_sge,
 		    struct uverbs_attr_bundle *attrs)
 {
-	int how = sroce_advice(advice);
+	bool wait = flags & IB_UVERBS_ADVISE_MR_FLAG_FLUSH;
 	struct sroce_prefetch *p;
+	int err;
 
-	if (how < 0)
-		return how;
-	p = sroce_prefetch_make(ibpd, sg_list, num_sge, how);
+	if (advice > IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+		return -EOPNOTSUPP;
+	p = sroce_prefetch_make(ibpd, sg_list, num_sge, advice ==
+				IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE);
 	if (IS_ERR(p))
 		return PTR_ERR(p);
-	return sroce_prefetch_run(p, flags & IB_UVERBS_ADVISE_MR_FLAG_FLUSH);
+	if (advice != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+		return wait ? sroce_prefetch_flush(p) : sroce_prefetch_leave(p);
+	err = sroce_prefetch_look(p);
+	return err == -ETIMEDOUT && !wait ? 0 : err;
 }
