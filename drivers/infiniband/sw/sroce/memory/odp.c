@@ -239,8 +239,8 @@ static void odp_free(struct sroce_odp *odp)
 struct sroce_odp *sroce_odp_create(u64 start, u64 length)
 {
 	struct sroce_odp *odp;
-	int err = -ENOMEM;
 	u64 last;
+	int err;
 
 	if (check_add_overflow(start, length + PAGE_SIZE, &last))
 		return ERR_PTR(-EOVERFLOW);
@@ -248,8 +248,10 @@ struct sroce_odp *sroce_odp_create(u64 start, u64 length)
 	if (!odp)
 		return ERR_PTR(-ENOMEM);
 	odp->pager = sroce_pager_get();
-	if (!odp->pager)
+	if (IS_ERR(odp->pager)) {
+		err = PTR_ERR(odp->pager);
 		goto err_odp;
+	}
 	err = mmu_interval_notifier_insert(&odp->notifier, current->mm,
 					   odp_base(odp), odp->nr * PAGE_SIZE,
 					   &odp_notifier_ops);

@@ -7,7 +7,7 @@
  * nobody reads. So nobody but those who want such a page may have to wait for it:
  *
  * - Each process has SROCE_PAGER_SLOTS faults under way and its own queue for more.
- *   There are workers enough for all of them: a workqueue for POOL_PAGERS processes.
+ *   All processes of a user have SROCE_USER_SLOTS together: see workers.h.
  * - A fault holds what it needs until it ends, and nothing else: the table of the
  *   region's pages, but neither the region, nor a QP, nor the device. When these go,
  *   those who wait are told so, and the fault is left to itself.
@@ -21,6 +21,7 @@
  * or the device goes.
  */
 #include <linux/delay.h>
+#include <linux/err.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
@@ -32,13 +33,7 @@
 
 #include "compat.h"
 #include "memory/pager.h"
-
-/*
- * Processes that share a workqueue. The kernel may divide what one runs at once
- * among memory nodes by their processors: a node that has one in 32 still
- * has a worker for each slot.
- */
-#define POOL_PAGERS 8
+#include "memory/workers.h"
 
 /* How often we look whether there is still a process behind its faults */
 #define PAGER_WATCH HZ
@@ -48,18 +43,6 @@
 
 /* Before a fault that was broken off is begun again: others let go as well */
 #define PAGER_PAUSE_MS 20
-
-/**
- * struct pager_pool - workqueue of some processes
- * @node: in pager_pools
- * @wq: workers
- * @pagers: processes that use it
- */
-struct pager_pool {
-	struct list_head node;
-	struct workqueue_struct *wq;
-	unsigned int pagers;
-};
 
 /**
  * struct sroce_pager_slot - a fault under way
@@ -92,7 +75,8 @@ struct sroce_pager_slot {
  * @node: in pagers
  * @refs: regions on demand; under pagers_mutex
  * @mm: the process's memory
- * @pool: workers
+ * @workers: of the user who has made it
+ * @turn: to have one of them
  * @advices: that nobody waits for
  * @lock: for all below; with bottom halves off, taken inside the lock of a QP's half
  * @queue: wants that wait for a slot
@@ -105,7 +89,8 @@ struct sroce_pager {
 	struct list_head node;
 	unsigned int refs;
 	struct mm_struct *mm;
-	struct pager_pool *pool;
+	struct sroce_workers *workers;
+	struct sroce_turn turn;
 	atomic_t advices;
 	spinlock_t lock; /* see above */
 	struct list_head queue;
@@ -117,7 +102,6 @@ struct sroce_pager {
 
 static DEFINE_MUTEX(pagers_mutex);
 static LIST_HEAD(pagers);
-static LIST_HEAD(pager_pools);
 
 /* --- a fault ----------------------------------------------------------------- */
 
@@ -187,6 +171,7 @@ static void slot_end(struct sroce_pager_slot *slot, int err)
 	slot->want = NULL;
 	slot->odp = NULL;
 	pager->hint_slots -= slot->hint;
+	sroce_worker_give(pager->workers);
 	pager_start(pager);
 	spin_unlock_bh(&pager->lock);
 	if (want)
@@ -247,19 +232,35 @@ static void slot_begin(struct sroce_pager_slot *slot, struct sroce_want *want)
 	slot->how = want->how;
 	slot->hint = want->hint;
 	slot->pager->hint_slots += slot->hint;
-	queue_work(slot->pager->pool->wq, &slot->work);
+	sroce_worker_run(slot->pager->workers, &slot->work);
 }
 
-/* Begin as much as there are slots for. Context: the pager's lock held. */
+/*
+ * Begin as much as there are slots for; when there is no worker to be had, we are
+ * called again. Context: the pager's lock held.
+ */
 static void pager_start(struct sroce_pager *pager)
 {
 	struct sroce_pager_slot *slot;
 	struct sroce_want *want;
 
 	while ((want = pager_next(pager)) && (slot = pager_free_slot(pager))) {
+		if (!sroce_worker_take(pager->workers, &pager->turn))
+			return;
 		slot_begin(slot, want);
 		schedule_delayed_work(&pager->watch, PAGER_WATCH);
 	}
+	sroce_turn_leave(pager->workers, &pager->turn);
+}
+
+static void pager_kick(struct work_struct *work)
+{
+	struct sroce_pager *pager = container_of(work, struct sroce_pager,
+						 turn.kick);
+
+	spin_lock_bh(&pager->lock);
+	pager_start(pager);
+	spin_unlock_bh(&pager->lock);
 }
 
 /* Context: the pager's lock held */
@@ -397,61 +398,40 @@ void sroce_hint_end(struct sroce_odp *odp)
 	atomic_dec(&odp->pager->advices);
 }
 
-/* --- processes and their workers ---------------------------------------------------- */
+/* --- processes ----------------------------------------------------------------------- */
 
-static struct pager_pool *pool_new(void)
+static void pager_init(struct sroce_pager *pager)
 {
-	struct pager_pool *pool = kzalloc_obj(*pool, GFP_KERNEL);
-
-	if (!pool)
-		return NULL;
-	pool->wq = alloc_workqueue("sroce_pager", WQ_UNBOUND, WQ_MAX_ACTIVE);
-	if (!pool->wq) {
-		kfree(pool);
-		return NULL;
-	}
-	list_add(&pool->node, &pager_pools);
-	return pool;
-}
-
-/* They stay, for others: who ends the last process's regions may be its worker */
-static struct pager_pool *pool_get(void)
-{
-	struct pager_pool *pool;
-
-	list_for_each_entry(pool, &pager_pools, node)
-		if (pool->pagers < POOL_PAGERS)
-			goto found;
-	pool = pool_new();
-	if (!pool)
-		return NULL;
-found:
-	pool->pagers++;
-	return pool;
-}
-
-static struct sroce_pager *pager_new(void)
-{
-	struct sroce_pager *pager = kzalloc_obj(*pager, GFP_KERNEL_ACCOUNT);
 	unsigned int i;
 
-	if (!pager)
-		return NULL;
-	pager->pool = pool_get();
-	if (!pager->pool) {
-		kfree(pager);
-		return NULL;
-	}
 	pager->mm = current->mm;
 	mmgrab(pager->mm);
 	spin_lock_init(&pager->lock);
 	INIT_LIST_HEAD(&pager->queue);
 	INIT_LIST_HEAD(&pager->hints);
 	INIT_DELAYED_WORK(&pager->watch, pager_watch);
+	INIT_LIST_HEAD(&pager->turn.node);
+	INIT_WORK(&pager->turn.kick, pager_kick);
 	for (i = 0; i < SROCE_PAGER_SLOTS; i++) {
 		INIT_WORK(&pager->slots[i].work, slot_work);
 		pager->slots[i].pager = pager;
 	}
+}
+
+static struct sroce_pager *pager_new(void)
+{
+	struct sroce_pager *pager = kzalloc_obj(*pager, GFP_KERNEL_ACCOUNT);
+	struct sroce_workers *workers;
+
+	if (!pager)
+		return ERR_PTR(-ENOMEM);
+	workers = sroce_workers_get();
+	if (IS_ERR(workers)) {
+		kfree(pager);
+		return ERR_CAST(workers);
+	}
+	pager->workers = workers;
+	pager_init(pager);
 	list_add(&pager->node, &pagers);
 	return pager;
 }
@@ -472,7 +452,7 @@ struct sroce_pager *sroce_pager_get(void)
 
 	mutex_lock(&pagers_mutex);
 	pager = pager_find() ?: pager_new();
-	if (pager)
+	if (!IS_ERR(pager))
 		pager->refs++;
 	mutex_unlock(&pagers_mutex);
 	return pager;
@@ -484,25 +464,21 @@ void sroce_pager_put(struct sroce_pager *pager)
 
 	mutex_lock(&pagers_mutex);
 	last = !--pager->refs;
-	if (last) {
+	if (last)
 		list_del(&pager->node);
-		pager->pool->pagers--;
-	}
 	mutex_unlock(&pagers_mutex);
 	if (!last)
 		return;
+	/* Nobody kicks it from here on */
+	sroce_turn_leave(pager->workers, &pager->turn);
+	cancel_work_sync(&pager->turn.kick);
 	cancel_delayed_work_sync(&pager->watch);
 	mmdrop(pager->mm);
+	sroce_workers_put(pager->workers);
 	kfree(pager);
 }
 
 void sroce_pagers_stop(void)
 {
-	struct pager_pool *pool, *next;
-
-	list_for_each_entry_safe(pool, next, &pager_pools, node) {
-		/* Whoever has put the module may still be on its way out */
-		destroy_workqueue(pool->wq);
-		kfree(pool);
-	}
+	sroce_workers_stop();
 }

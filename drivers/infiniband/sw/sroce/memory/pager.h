@@ -76,7 +76,8 @@ int sroce_odp_bring(struct sroce_odp *odp, u64 at, u64 len,
  * sroce_pager_get() - the pager of the calling process
  *
  * Context: process.
- * Return: the pager, held, or NULL when there is no memory.
+ * Return: the pager, held; -ENOMEM; -EBUSY when the user has too many faults that do
+ * not end.
  */
 struct sroce_pager *sroce_pager_get(void);
 void sroce_pager_put(struct sroce_pager *pager);

@@ -6,6 +6,7 @@
 #include <kunit/test.h>
 #include <linux/anon_inodes.h>
 #include <linux/completion.h>
+#include <linux/cred.h>
 #include <linux/delay.h>
 #include <linux/file.h>
 #include <linux/fs.h>
@@ -15,10 +16,12 @@
 #include <linux/mman.h>
 #include <linux/module.h>
 #include <linux/uaccess.h>
+#include <linux/uidgid.h>
 
 #include "memory/mr.h"
 #include "memory/odp.h"
 #include "memory/pager.h"
+#include "memory/workers.h"
 
 #define DEMAND_PAGES 16
 #define DEMAND_IOVA 0x5000000123
@@ -643,6 +646,184 @@ static void stuck_process_ends(struct kunit *test)
 	slow_exit(test, &s, 0);
 }
 
+/* --- all that one user has ------------------------------------------------------------- */
+
+/* More processes than a user has workers for */
+#define CROWD (SROCE_USER_SLOTS / SROCE_PAGER_SLOTS + 2)
+
+struct member {
+	struct kunit *test;
+	struct slow *s;
+	struct task_struct *task;
+	struct completion ready;
+	int err;
+	struct demand d;
+	struct waiter w[SROCE_PAGER_SLOTS];
+};
+
+static int member_begin(struct member *m)
+{
+	int i, err = kunit_attach_mm();
+
+	if (err)
+		return err;
+	demand_register(m->test, &m->d,
+			vm_mmap(m->s->file, 0, DEMAND_PAGES * PAGE_SIZE,
+				PROT_READ | PROT_WRITE, MAP_SHARED, 0));
+	for (i = 0; !err && i < ARRAY_SIZE(m->w); i++)
+		err = waiter_begin(&m->w[i], &m->d, page_va(i), 1, 0,
+				   SROCE_ODP_READ);
+	return err;
+}
+
+static int member_process(void *arg)
+{
+	struct member *m = arg;
+
+	m->err = member_begin(m);
+	complete(&m->ready);
+	while (!kthread_should_stop())
+		schedule_timeout_interruptible(HZ / 100);
+	return 0;
+}
+
+static void member_start(struct kunit *test, struct member *m, struct slow *s)
+{
+	m->test = test;
+	m->s = s;
+	init_completion(&m->ready);
+	m->task = kthread_create(member_process, m, "sroce_member");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(m->task));
+	get_task_struct(m->task);
+	wake_up_process(m->task);
+	wait_for_completion(&m->ready);
+	KUNIT_ASSERT_EQ(test, m->err, 0);
+}
+
+static void member_end(struct kunit *test, struct member *m)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(m->w); i++)
+		KUNIT_EXPECT_GT(test,
+				wait_for_completion_timeout(&m->w[i].done, SOON), 0);
+	demand_exit(&m->d);
+}
+
+/*
+ * Processes of a user that end one after the other leave faults behind that nothing
+ * ends: so many, and no more, whatever there are of processes. What waits begins when
+ * they have ended.
+ */
+static void stuck_user(struct kunit *test)
+{
+	struct member *m = kunit_kcalloc(test, CROWD, sizeof(*m), GFP_KERNEL);
+	struct slow s;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, m);
+	slow_init(test, &s, true);
+	for (i = 0; i < CROWD; i++)
+		member_start(test, &m[i], &s);
+	KUNIT_EXPECT_EQ(test, slow_inside(&s, SROCE_USER_SLOTS),
+			SROCE_USER_SLOTS);
+	for (i = 0; i < CROWD / 2; i++)
+		KUNIT_EXPECT_EQ(test, kthread_stop_put(m[i].task), 0);
+	msleep(50);
+	KUNIT_EXPECT_EQ(test, atomic_read(&s.inside), SROCE_USER_SLOTS);
+	complete_all(&s.answer);
+	for (i = 0; i < CROWD; i++)
+		member_end(test, &m[i]);
+	for (i = CROWD / 2; i < CROWD; i++)
+		KUNIT_EXPECT_EQ(test, kthread_stop_put(m[i].task), 0);
+	slow_exit(test, &s, 0);
+}
+
+#ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
+struct queuer {
+	struct sroce_workers *workers;
+	struct sroce_turn turn;
+	struct completion kicked;
+};
+
+static void queuer_kick(struct work_struct *work)
+{
+	struct queuer *q = container_of(work, struct queuer, turn.kick);
+
+	complete(&q->kicked);
+}
+
+static void queuer_init(struct queuer *q, struct sroce_workers *workers)
+{
+	q->workers = workers;
+	INIT_LIST_HEAD(&q->turn.node);
+	INIT_WORK(&q->turn.kick, queuer_kick);
+	init_completion(&q->kicked);
+}
+
+static bool queuer_take(struct queuer *q)
+{
+	return sroce_worker_take(q->workers, &q->turn);
+}
+
+static bool queuer_kicked(struct queuer *q)
+{
+	return wait_for_completion_timeout(&q->kicked, SOON);
+}
+
+/* The workers of a user that nobody else is */
+static struct sroce_workers *strangers_workers(struct kunit *test)
+{
+	struct cred *cred = prepare_creds();
+	struct sroce_workers *workers;
+	const struct cred *mine;
+
+	KUNIT_ASSERT_NOT_NULL(test, cred);
+	cred->uid = KUIDT_INIT(4711);
+	mine = override_creds(cred);
+	workers = sroce_workers_get();
+	revert_creds(mine);
+	put_cred(cred);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(workers));
+	return workers;
+}
+
+/* They come in turns: who has one and wants another goes behind those who have none */
+static void user_turns(struct kunit *test)
+{
+	struct sroce_workers *workers = strangers_workers(test);
+	struct queuer *q = kunit_kcalloc(test, 3, sizeof(*q), GFP_KERNEL);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, q);
+	for (i = 0; i < 3; i++)
+		queuer_init(&q[i], workers);
+	for (i = 0; i < SROCE_USER_SLOTS; i++)
+		KUNIT_EXPECT_TRUE(test, queuer_take(&q[0]));
+	for (i = 0; i < 3; i++)
+		KUNIT_EXPECT_FALSE(test, queuer_take(&q[(i + 1) % 3]));
+	/* the queue is 1, 2, 0 */
+	sroce_worker_give(workers);
+	KUNIT_EXPECT_FALSE(test, queuer_take(&q[0]));
+	KUNIT_EXPECT_FALSE(test, queuer_take(&q[2]));
+	KUNIT_EXPECT_TRUE(test, queuer_kicked(&q[1]));
+	/* it has changed its mind: the next one's turn */
+	sroce_turn_leave(workers, &q[1].turn);
+	KUNIT_EXPECT_TRUE(test, queuer_kicked(&q[2]));
+	KUNIT_EXPECT_TRUE(test, queuer_take(&q[2]));
+	sroce_worker_give(workers);
+	KUNIT_EXPECT_TRUE(test, queuer_kicked(&q[0]));
+	KUNIT_EXPECT_FALSE(test, queuer_take(&q[1]));
+	KUNIT_EXPECT_TRUE(test, queuer_take(&q[0]));
+	sroce_turn_leave(workers, &q[1].turn);
+	for (i = 0; i < SROCE_USER_SLOTS; i++)
+		sroce_worker_give(workers);
+	sroce_workers_put(workers);
+	for (i = 0; i < 3; i++)
+		cancel_work_sync(&q[i].turn.kick);
+}
+#endif
+
 /* --- readers and writers ------------------------------------------------------------------ */
 
 /**
@@ -722,6 +903,10 @@ static struct kunit_case odp_cases[] = {
 	KUNIT_CASE(advice_limit),
 	KUNIT_CASE(stuck_crowd),
 	KUNIT_CASE(stuck_process_ends),
+	KUNIT_CASE(stuck_user),
+#ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
+	KUNIT_CASE(user_turns),
+#endif
 	KUNIT_CASE(readers_let_writer),
 	{}
 };

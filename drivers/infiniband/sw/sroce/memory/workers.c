@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <linux/cred.h>
+#include <linux/err.h>
+#include <linux/jiffies.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/uidgid.h>
+
+#include "compat.h"
+#include "memory/workers.h"
+
+/* Workqueues that nobody uses stay for so long, for who comes again */
+#define WORKERS_IDLE (10 * HZ)
+
+/**
+ * struct sroce_workers - those of a user
+ * @node: in all_workers
+ * @uid: user
+ * @refs: processes that use them; under workers_mutex
+ * @wq: runs them. The kernel may divide what it runs at once among memory nodes by
+ *	their processors: a node that has one in 8 still has one for each slot
+ * @lock: for all below; with bottom halves off, taken inside a pager's
+ * @busy: under way
+ * @moved: jiffies when one has ended last
+ * @waiting: those who want one, in the order of their turns. Whenever there is one to
+ *	be had, the first has been kicked
+ */
+struct sroce_workers {
+	struct list_head node;
+	kuid_t uid;
+	unsigned int refs;
+	struct workqueue_struct *wq;
+	spinlock_t lock; /* see above */
+	unsigned int busy;
+	unsigned long moved;
+	struct list_head waiting;
+};
+
+static DEFINE_MUTEX(workers_mutex);
+static LIST_HEAD(all_workers);
+
+/* --- turns ---------------------------------------------------------------------- */
+
+/* Context: the lock held */
+static void kick_first(struct sroce_workers *workers)
+{
+	struct sroce_turn *first;
+
+	first = list_first_entry_or_null(&workers->waiting, struct sroce_turn,
+					 node);
+	if (first && workers->busy < SROCE_USER_SLOTS)
+		schedule_work(&first->kick);
+}
+
+/* Context: the lock held */
+static bool is_next(const struct sroce_workers *workers,
+		    const struct sroce_turn *turn)
+{
+	return list_empty(&workers->waiting) ||
+	       list_first_entry(&workers->waiting, struct sroce_turn, node) ==
+	       turn;
+}
+
+bool sroce_worker_take(struct sroce_workers *workers, struct sroce_turn *turn)
+{
+	bool taken;
+
+	spin_lock_bh(&workers->lock);
+	taken = workers->busy < SROCE_USER_SLOTS && is_next(workers, turn);
+	if (taken) {
+		workers->busy++;
+		list_del_init(&turn->node);
+		kick_first(workers);
+	} else if (list_empty(&turn->node)) {
+		list_add_tail(&turn->node, &workers->waiting);
+	}
+	spin_unlock_bh(&workers->lock);
+	return taken;
+}
+
+void sroce_worker_run(struct sroce_workers *workers, struct work_struct *work)
+{
+	queue_work(workers->wq, work);
+}
+
+void sroce_worker_give(struct sroce_workers *workers)
+{
+	spin_lock_bh(&workers->lock);
+	workers->busy--;
+	workers->moved = jiffies;
+	kick_first(workers);
+	spin_unlock_bh(&workers->lock);
+}
+
+void sroce_turn_leave(struct sroce_workers *workers, struct sroce_turn *turn)
+{
+	spin_lock_bh(&workers->lock);
+	if (!list_empty(&turn->node)) {
+		list_del_init(&turn->node);
+		kick_first(workers);
+	}
+	spin_unlock_bh(&workers->lock);
+}
+
+/* --- users ------------------------------------------------------------------------ */
+
+/* Whoever has put them may be one of them, on its way out: nobody waits for it locked */
+static void workers_free_all(struct list_head *idle)
+{
+	struct sroce_workers *workers, *next;
+
+	list_for_each_entry_safe(workers, next, idle, node) {
+		destroy_workqueue(workers->wq);
+		kfree(workers);
+	}
+}
+
+static void workers_reap(struct work_struct *work)
+{
+	struct sroce_workers *workers, *next;
+	LIST_HEAD(idle);
+
+	mutex_lock(&workers_mutex);
+	list_for_each_entry_safe(workers, next, &all_workers, node)
+		if (!workers->refs)
+			list_move(&workers->node, &idle);
+	mutex_unlock(&workers_mutex);
+	workers_free_all(&idle);
+}
+
+static DECLARE_DELAYED_WORK(reaper, workers_reap);
+
+static struct sroce_workers *workers_new(kuid_t uid)
+{
+	struct sroce_workers *workers = kzalloc_obj(*workers, GFP_KERNEL);
+
+	if (!workers)
+		return NULL;
+	workers->wq = alloc_workqueue("sroce_pager", WQ_UNBOUND, WQ_MAX_ACTIVE);
+	if (!workers->wq) {
+		kfree(workers);
+		return NULL;
+	}
+	workers->uid = uid;
+	workers->moved = jiffies;
+	spin_lock_init(&workers->lock);
+	INIT_LIST_HEAD(&workers->waiting);
+	list_add(&workers->node, &all_workers);
+	return workers;
+}
+
+static struct sroce_workers *workers_find(kuid_t uid)
+{
+	struct sroce_workers *workers;
+
+	list_for_each_entry(workers, &all_workers, node)
+		if (uid_eq(workers->uid, uid))
+			return workers;
+	return NULL;
+}
+
+static bool workers_stuck(struct sroce_workers *workers)
+{
+	bool stuck;
+
+	spin_lock_bh(&workers->lock);
+	stuck = workers->busy == SROCE_USER_SLOTS &&
+		time_after(jiffies, workers->moved + SROCE_USER_PATIENCE);
+	spin_unlock_bh(&workers->lock);
+	return stuck;
+}
+
+struct sroce_workers *sroce_workers_get(void)
+{
+	kuid_t uid = current_uid();
+	struct sroce_workers *workers;
+
+	mutex_lock(&workers_mutex);
+	workers = workers_find(uid) ?: workers_new(uid);
+	if (!workers)
+		workers = ERR_PTR(-ENOMEM);
+	else if (workers_stuck(workers))
+		workers = ERR_PTR(-EBUSY);
+	else
+		workers->refs++;
+	mutex_unlock(&workers_mutex);
+	return workers;
+}
+
+void sroce_workers_put(struct sroce_workers *workers)
+{
+	mutex_lock(&workers_mutex);
+	if (!--workers->refs)
+		schedule_delayed_work(&reaper, WORKERS_IDLE);
+	mutex_unlock(&workers_mutex);
+}
+
+void sroce_workers_stop(void)
+{
+	cancel_delayed_work_sync(&reaper);
+	workers_reap(&reaper.work);
+}
