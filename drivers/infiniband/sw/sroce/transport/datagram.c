@@ -9,6 +9,7 @@
  */
 #include "memory/copy.h"
 #include "net/net.h"
+#include "transport/gather.h"
 #include "transport/internal.h"
 
 #define SROCE_GRH_BYTES 40

@@ -19,6 +19,7 @@
 
 #include "memory/copy.h"
 #include "net/net.h"
+#include "transport/gather.h"
 #include "transport/internal.h"
 
 /* Payloads up to this are copied into the parcel: cheaper than holding pages */

@@ -12,6 +12,7 @@
  * does not wait any more.
  */
 #include "memory/odp.h"
+#include "transport/gather.h"
 #include "transport/internal.h"
 
 static void sroce_fault_done(struct sroce_want *want, int err)

@@ -20,6 +20,7 @@
  * the wait is over, with one NAK.
  */
 #include "compat.h"
+#include "transport/gather.h"
 #include "transport/internal.h"
 
 /* Between two looks, at first and at most */

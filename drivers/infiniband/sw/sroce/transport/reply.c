@@ -4,6 +4,7 @@
  * their requests, then one ACK or NAK for everything that came meanwhile, so
  * that no ACK overtakes a READ response (IBA 9.7.5.1).
  */
+#include "transport/gather.h"
 #include "transport/internal.h"
 
 static struct sroce_rd_job *sroce_job(struct sroce_responder *resp, u32 i)

@@ -12,6 +12,7 @@
 #include "compat.h"
 #include "memory/copy.h"
 #include "memory/mw.h"
+#include "transport/gather.h"
 #include "transport/internal.h"
 
 /* What a work request may ask for besides */

@@ -10,6 +10,7 @@
 
 #include "compat.h"
 #include "memory/copy.h"
+#include "transport/gather.h"
 #include "transport/internal.h"
 
 bool sroce_takes_requests(const struct sroce_qp *qp)

@@ -4,6 +4,7 @@
  * over what is acknowledged or, for READs and atomics, has arrived.
  */
 #include "memory/copy.h"
+#include "transport/gather.h"
 #include "transport/internal.h"
 
 /* The oldest work request that waits for READ or atomic responses, or NULL */

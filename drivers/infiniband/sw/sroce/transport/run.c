@@ -20,7 +20,6 @@
 #include <linux/smp.h>
 
 #include "lock.h"
-#include "memory/odp.h"
 #include "transport/internal.h"
 
 #define SROCE_RUN_BUDGET 64
@@ -35,7 +34,6 @@
  * @tasklet: goes through them when nobody else does
  * @call: from another CPU, to schedule @tasklet
  * @called: bit 0: @call is in use
- * @gather: see sroce_gather_begin()
  */
 struct sroce_runq {
 	spinlock_t lock; /* see above */
@@ -46,7 +44,6 @@ struct sroce_runq {
 	struct tasklet_struct tasklet;
 	call_single_data_t call;
 	unsigned long called;
-	struct sroce_gather gather;
 };
 
 static DEFINE_PER_CPU(struct sroce_runq, sroce_runqs);
@@ -270,138 +267,7 @@ void sroce_half_run(struct sroce_half *half)
 	local_bh_enable();
 }
 
-struct sroce_gather *sroce_gather_begin(void)
-{
-	struct sroce_gather *g = &this_cpu_ptr(&sroce_runqs)->gather;
-
-	g->nbv = 0;
-	g->nmrs = 0;
-	g->len = 0;
-	g->inlined = false;
-	g->reserved = false;
-	g->on_demand = false;
-	return g;
-}
-
-static void sroce_gather_end_on_demand(struct sroce_gather *g)
-{
-	sroce_odp_leave();
-	if (g->miss.mr)
-		sroce_mr_put(g->miss.mr);
-	g->miss.mr = NULL;
-}
-
-void sroce_gather_end(struct sroce_gather *g)
-{
-	if (unlikely(g->on_demand))
-		sroce_gather_end_on_demand(g);
-	while (g->nmrs)
-		sroce_mr_put(g->mrs[--g->nmrs]);
-}
-
-/* The hold on a region that is not there passes to @g->miss */
-static int sroce_gather_begin_on_demand(struct sroce_gather *g,
-					struct sroce_mr *mr, int access,
-					u64 va, u32 len)
-{
-	bool write = access & (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
-
-	if (!g->on_demand)
-		sroce_odp_enter();
-	g->on_demand = true;
-	if (sroce_odp_present(mr, va, len, write))
-		return 0;
-	g->miss = (struct sroce_miss){
-		.mr = mr,
-		.va = va,
-		.len = len,
-		.write = write,
-	};
-	return -EAGAIN;
-}
-
-/* Add a range of a region that was found by its key, and is held for us */
-static int sroce_gather_mr(struct sroce_gather *g, struct sroce_mr *mr,
-			   int access, u64 va, u32 len)
-{
-	u32 done;
-
-	if (IS_ERR(mr))
-		return PTR_ERR(mr);
-	if (unlikely(mr->kind == SROCE_MR_ON_DEMAND) &&
-	    sroce_gather_begin_on_demand(g, mr, access, va, len))
-		return -EAGAIN;
-	g->mrs[g->nmrs++] = mr;
-	g->nbv += sroce_mr_bvecs(mr, va, len, g->bv + g->nbv,
-				 ARRAY_SIZE(g->bv) - g->nbv, &done);
-	g->len += done;
-	return done == len ? 0 : -ENOSPC;
-}
-
-int sroce_gather_key(struct sroce_gather *g, struct sroce_qp *qp, u32 key,
-		     int access, u64 va, u32 len)
-{
-	if (g->nmrs == ARRAY_SIZE(g->mrs))
-		return -ENOSPC;
-	return sroce_gather_mr(g, sroce_rkey_get(qp, key, access, va, len),
-			       access, va, len);
-}
-
-static int sroce_gather_kernel(struct sroce_gather *g, u64 va, u32 len)
-{
-	u32 done;
-
-	g->nbv += sroce_kernel_bvecs(va, len, g->bv + g->nbv,
-				     ARRAY_SIZE(g->bv) - g->nbv, &done);
-	g->len += done;
-	g->reserved = true;
-	return done == len ? 0 : -ENOSPC;
-}
-
-/*
- * The reserved key needs no look-up: all memory that the kernel has. It is one
- * only where the kernel itself has written it; whose QP carries it out does not
- * matter.
- */
-static int sroce_gather_sge(struct sroce_gather *g, struct sroce_qp *qp,
-			    const struct sroce_sgl *l, u32 lkey, int access,
-			    u64 va, u32 len)
-{
-	struct sroce_mr *mr;
-
-	if (lkey == SROCE_LOCAL_DMA_LKEY && !l->user)
-		return sroce_gather_kernel(g, va, len);
-	if (g->nmrs == ARRAY_SIZE(g->mrs))
-		return -ENOSPC;
-	mr = sroce_mr_get(&qp->port->mrs, lkey, l->pd, access, va, len);
-	return sroce_gather_mr(g, sroce_rkey_check(qp, mr), access, va, len);
-}
-
-int sroce_gather_sges(struct sroce_gather *g, struct sroce_qp *qp,
-		      const struct sroce_sgl *l, int access, u32 off, u32 len)
-{
-	const struct sroce_sge *sge = l->sge;
-	u32 n = l->n;
-	u32 part;
-	int err;
-
-	for (; n && len; n--, sge++) {
-		if (off >= sge->length) {
-			off -= sge->length;
-			continue;
-		}
-		part = min(sge->length - off, len);
-		err = sroce_gather_sge(g, qp, l, sge->lkey, access,
-				       sge->addr + off, part);
-		if (err)
-			return err;
-		len -= part;
-		off = 0;
-	}
-	return 0;
-}
-
-static void sroce_runqs_init(void)
+void __init sroce_runqs_start(void)
 {
 	struct sroce_runq *rq;
 	int cpu;
@@ -417,28 +283,10 @@ static void sroce_runqs_init(void)
 	}
 }
 
-int __init sroce_transport_init(void)
-{
-	int err;
-
-	sroce_runqs_init();
-	err = sroce_numbers_start();
-	if (err)
-		return err;
-	err = sroce_qps_start();
-	if (err)
-		sroce_numbers_stop();
-	return err;
-}
-
-void sroce_transport_exit(void)
+void sroce_runqs_stop(void)
 {
 	int cpu;
 
-	/* A fault that has ended may start a tasklet, but not the reverse: no
-	 * QP is left that could want something
-	 */
-	sroce_pagers_stop();
 	for_each_possible_cpu(cpu)
 		while (test_bit(0, &per_cpu_ptr(&sroce_runqs, cpu)->called))
 			usleep_range(1000, 2000);
@@ -446,8 +294,4 @@ void sroce_transport_exit(void)
 	synchronize_rcu();
 	for_each_possible_cpu(cpu)
 		tasklet_kill(&per_cpu_ptr(&sroce_runqs, cpu)->tasklet);
-	/* QPs are freed after a grace period, by code of this module */
-	rcu_barrier();
-	sroce_qps_stop();
-	sroce_numbers_stop();
 }

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The pages of a piece of a message, held while it is sent or copied to.
+ */
+#ifndef SROCE_TRANSPORT_GATHER_H
+#define SROCE_TRANSPORT_GATHER_H
+
+#include "compat.h"
+#include "transport/qp.h"
+
+/* A train has at most this many bytes */
+#define SROCE_TRAIN_BYTES (256 * 1024)
+
+/*
+ * Enough for SROCE_TRAIN_BYTES in SROCE_MAX_SGE elements: each may begin with
+ * the last byte of a page and end with the first one of another.
+ */
+#define SROCE_TRAIN_BVECS (SROCE_TRAIN_BYTES / 4096 + 2 * SROCE_MAX_SGE)
+
+/**
+ * struct sroce_gather - pages of a piece of a message, held while it is sent
+ * @bv: the pages
+ * @nbv: entries of @bv
+ * @mrs: regions they belong to, held
+ * @nmrs: entries of @mrs
+ * @len: bytes in @bv
+ * @inlined: the data is in the work request itself
+ * @reserved: some of it was named with the reserved key, so that no region holds it
+ * @on_demand: some of @mrs are on demand: we are a reader, which keeps their pages
+ *	in place
+ * @miss: what was not there, after -EAGAIN; its region is held
+ */
+struct sroce_gather {
+	struct bio_vec bv[SROCE_TRAIN_BVECS];
+	struct sroce_mr *mrs[SROCE_MAX_SGE];
+	unsigned int nbv;
+	unsigned int nmrs;
+	u32 len;
+	bool inlined;
+	bool reserved;
+	bool on_demand;
+	struct sroce_miss miss;
+};
+
+/**
+ * sroce_gather_begin() - this CPU's gather buffer, empty
+ *
+ * Context: bottom halves off; one user at a time, which holds a half's lock and
+ * calls nothing between begin and end that could gather again.
+ */
+struct sroce_gather *sroce_gather_begin(void);
+void sroce_gather_end(struct sroce_gather *g);
+
+/**
+ * sroce_gather_key() - add a range of a region
+ * @g: buffer
+ * @qp: whose keys
+ * @key: L_Key or R_Key
+ * @access: rights needed
+ * @va: first byte
+ * @len: bytes, not 0
+ *
+ * Return: 0; -ENOSPC when @g is full (@g->len tells how far it came); -EAGAIN
+ * when pages are to be brought in first (sroce_fault_gather()); an errno of
+ * sroce_mr_get() when the key must not be used.
+ */
+int sroce_gather_key(struct sroce_gather *g, struct sroce_qp *qp, u32 key,
+		     int access, u64 va, u32 len);
+
+/**
+ * struct sroce_sgl - scatter/gather list of a work request
+ * @sge: private copy of its elements
+ * @n: their number
+ * @user: a process has written them, so that the reserved key is a key like others
+ * @pd: protection domain that their keys are of: that of the queue
+ */
+struct sroce_sgl {
+	const struct sroce_sge *sge;
+	u32 n;
+	bool user;
+	const struct ib_pd *pd;
+};
+
+/* The list of a send work request that was fetched */
+static inline struct sroce_sgl sroce_send_sgl(const struct sroce_qp *qp,
+					      const struct sroce_swqe *slot)
+{
+	return (struct sroce_sgl){
+		.sge = slot->sge,
+		.n = slot->wqe.num_sge,
+		.user = slot->user,
+		.pd = qp->pd,
+	};
+}
+
+/* The list of the receive work request that was taken */
+static inline struct sroce_sgl sroce_recv_sgl(const struct sroce_qp *qp)
+{
+	const struct sroce_responder *resp = &qp->resp;
+
+	return (struct sroce_sgl){
+		.sge = (const struct sroce_sge *)(resp->wqe + 1),
+		.n = resp->wqe->num_sge,
+		.user = resp->wqe_user,
+		.pd = qp->srq ? qp->srq->ibsrq.pd : qp->pd,
+	};
+}
+
+/**
+ * sroce_gather_sges() - add a piece of a scatter/gather list
+ * @g: buffer
+ * @qp: whose keys
+ * @l: list
+ * @access: rights needed
+ * @off: bytes of the list to skip
+ * @len: bytes to add; the list has as many after @off
+ *
+ * Return: as sroce_gather_key().
+ */
+int sroce_gather_sges(struct sroce_gather *g, struct sroce_qp *qp,
+		      const struct sroce_sgl *l, int access, u32 off, u32 len);
+
+/* Whatever a key was found to be, may this QP use it? */
+static inline struct sroce_mr *sroce_rkey_check(const struct sroce_qp *qp,
+						struct sroce_mr *mr)
+{
+	if (IS_ERR(mr) || likely(sroce_mr_serves(mr, qp)))
+		return mr;
+	sroce_mr_put(mr);
+	return ERR_PTR(-EINVAL);
+}
+
+/**
+ * sroce_rkey_get() - hold the region of a key that the peer has named
+ * @qp: QP it was sent to
+ * @rkey: key
+ * @access: remote rights needed
+ * @va: first byte
+ * @len: bytes, not 0
+ *
+ * Return: as sroce_mr_get().
+ */
+static inline struct sroce_mr *sroce_rkey_get(struct sroce_qp *qp, u32 rkey,
+					      int access, u64 va, u64 len)
+{
+	return sroce_rkey_check(qp, sroce_mr_get(&qp->port->mrs, rkey, qp->pd,
+						 access, va, len));
+}
+
+/* Let a train carry the first @len gathered bytes */
+static inline void sroce_gather_train(const struct sroce_gather *g,
+				      struct sroce_train *t, u32 len)
+{
+	t->bv = g->bv;
+	t->bi = (struct bvec_iter){ .bi_size = len };
+}
+
+#endif
