@@ -10,6 +10,7 @@
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/jhash.h>
+#include <linux/local_lock.h>
 #include <linux/percpu.h>
 #include <linux/udp.h>
 #include <net/ip.h>
@@ -59,6 +60,8 @@ struct sroce_pack {
 
 /**
  * struct sroce_chunks - memory of a CPU for packets, used with bottom halves off
+ * @lock: a lock only where those who have bottom halves off can be preempted;
+ *	innermost
  * @chunk: large pages, each filled from its beginning to its end
  * @filling: index of the one that is being filled
  *
@@ -66,13 +69,29 @@ struct sroce_pack {
  * it costs no allocation and no zeroing, and it is likely to be in the cache.
  */
 struct sroce_chunks {
+	local_lock_t lock; /* see above */
 	struct page_frag chunk[SROCE_CHUNKS];
 	unsigned int filling;
 };
 
-static DEFINE_PER_CPU(struct sroce_chunks, sroce_chunks);
+static DEFINE_PER_CPU(struct sroce_chunks, sroce_chunks) = {
+	.lock = INIT_LOCAL_LOCK(lock),
+};
 
-static DEFINE_PER_CPU(bool, sroce_in_send);
+/**
+ * struct sroce_sending - what a CPU hands to the stack
+ * @lock: one buffer at a time; a lock only where those who have bottom halves off
+ *	can be preempted. Taken with a half's lock held, outside all of the stack's
+ * @task: who does; NULL: nobody
+ */
+struct sroce_sending {
+	local_lock_t lock; /* see above */
+	struct task_struct *task;
+};
+
+static DEFINE_PER_CPU(struct sroce_sending, sroce_sending) = {
+	.lock = INIT_LOCAL_LOCK(lock),
+};
 
 static struct sroce_pack *sroce_pack(const struct sk_buff *skb)
 {
@@ -247,7 +266,10 @@ static void sroce_chunk_drop(struct page_frag *pf)
 	pf->page = NULL;
 }
 
-/* Return: the chunk to put @size bytes into, or NULL without memory */
+/*
+ * Return: the chunk to put @size bytes into, or NULL without memory. Context: the
+ * chunks' lock held.
+ */
 static struct page_frag *sroce_chunk(u32 size)
 {
 	struct sroce_chunks *c = this_cpu_ptr(&sroce_chunks);
@@ -275,7 +297,8 @@ static bool sroce_frag_continues(struct sk_buff *skb,
 	return n && skb_can_coalesce(skb, n, pf->page, pf->offset);
 }
 
-static void *sroce_pack_frag(struct sk_buff *skb, u32 size)
+/* Context: the chunks' lock held */
+static void *sroce_pack_chunk(struct sk_buff *skb, u32 size)
 {
 	struct page_frag *pf = sroce_chunk(size);
 	int n = skb_shinfo(skb)->nr_frags;
@@ -296,6 +319,17 @@ static void *sroce_pack_frag(struct sk_buff *skb, u32 size)
 	skb->len += size;
 	skb->data_len += size;
 	skb->truesize += size;
+	return p;
+}
+
+/* What has been taken from a chunk is the packet's: it is filled without the lock */
+static void *sroce_pack_frag(struct sk_buff *skb, u32 size)
+{
+	void *p;
+
+	local_lock_nested_bh(&sroce_chunks.lock);
+	p = sroce_pack_chunk(skb, size);
+	local_unlock_nested_bh(&sroce_chunks.lock);
 	return p;
 }
 
@@ -417,14 +451,16 @@ static int sroce_pack_output(struct net *net, struct sk_buff *skb, bool ipv4)
 {
 	int err;
 
-	__this_cpu_write(sroce_in_send, true);
+	local_lock_nested_bh(&sroce_sending.lock);
+	__this_cpu_write(sroce_sending.task, current);
 	rcu_read_lock();
 	if (ipv4 || !IS_ENABLED(CONFIG_IPV6))
 		err = ip_local_out(net, NULL, skb);
 	else
 		err = ip6_local_out(net, NULL, skb);
 	rcu_read_unlock();
-	__this_cpu_write(sroce_in_send, false);
+	__this_cpu_write(sroce_sending.task, NULL);
+	local_unlock_nested_bh(&sroce_sending.lock);
 	return net_xmit_eval(err);
 }
 
@@ -468,7 +504,8 @@ void sroce_pack_send(struct sk_buff *skb)
 
 bool sroce_pack_sending(void)
 {
-	return __this_cpu_read(sroce_in_send);
+	/* Somebody else may, who was preempted */
+	return __this_cpu_read(sroce_sending.task) == current;
 }
 
 void sroce_pack_exit(void)

@@ -83,12 +83,16 @@ extern const char *const sroce_counter_names[SROCE_CNT_NUM];
 /*
  * Bottom halves off. Every CPU has its own sum, and no interrupt handler counts,
  * so nothing is locked: an operation that is safe against interrupts would turn
- * them off where there is no instruction for it.
+ * them off where there is no instruction for it. Where tasks that have bottom halves
+ * off preempt each other, it has to be safe.
  */
 static inline void sroce_count(struct sroce_counters __percpu *c,
 			       enum sroce_counter id, u64 n)
 {
-	__this_cpu_add(c->v[id], n);
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		this_cpu_add(c->v[id], n);
+	else
+		__this_cpu_add(c->v[id], n);
 }
 
 /**

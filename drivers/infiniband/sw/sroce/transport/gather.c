@@ -3,23 +3,30 @@
  * The pages of a piece of a message, from the keys that name them, in a buffer of
  * the processor: it is too large for the stack.
  */
+#include <linux/local_lock.h>
 #include <linux/percpu.h>
 
 #include "memory/odp.h"
 #include "transport/gather.h"
 
-static DEFINE_PER_CPU(struct sroce_gather, sroce_gathers);
+static DEFINE_PER_CPU(struct sroce_gather, sroce_gathers) = {
+	.lock = INIT_LOCAL_LOCK(lock),
+};
 
 struct sroce_gather *sroce_gather_begin(void)
 {
-	struct sroce_gather *g = this_cpu_ptr(&sroce_gathers);
+	struct sroce_gather *g;
 
+	local_lock_nested_bh(&sroce_gathers.lock);
+	g = this_cpu_ptr(&sroce_gathers);
 	g->nbv = 0;
 	g->nmrs = 0;
 	g->len = 0;
 	g->inlined = false;
 	g->reserved = false;
 	g->on_demand = false;
+	/* It stays locked, which sparse has no words for */
+	__release(&sroce_gathers.lock);
 	return g;
 }
 
@@ -37,6 +44,8 @@ void sroce_gather_end(struct sroce_gather *g)
 		sroce_gather_end_on_demand(g);
 	while (g->nmrs)
 		sroce_mr_put(g->mrs[--g->nmrs]);
+	__acquire(&sroce_gathers.lock);
+	local_unlock_nested_bh(&sroce_gathers.lock);
 }
 
 /* The hold on a region that is not there passes to @g->miss */

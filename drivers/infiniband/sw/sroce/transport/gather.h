@@ -5,6 +5,8 @@
 #ifndef SROCE_TRANSPORT_GATHER_H
 #define SROCE_TRANSPORT_GATHER_H
 
+#include <linux/local_lock.h>
+
 #include "compat.h"
 #include "transport/qp.h"
 
@@ -19,6 +21,9 @@
 
 /**
  * struct sroce_gather - pages of a piece of a message, held while it is sent
+ * @lock: a processor has one buffer; a lock only where those who have bottom halves
+ *	off can be preempted. Taken with a half's lock held, outside all of those
+ *	that copying and sending take
  * @bv: the pages
  * @nbv: entries of @bv
  * @mrs: regions they belong to, held
@@ -31,6 +36,7 @@
  * @miss: what was not there, after -EAGAIN; its region is held
  */
 struct sroce_gather {
+	local_lock_t lock; /* see above */
 	struct bio_vec bv[SROCE_TRAIN_BVECS];
 	struct sroce_mr *mrs[SROCE_MAX_SGE];
 	unsigned int nbv;

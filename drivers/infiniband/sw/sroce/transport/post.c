@@ -3,6 +3,8 @@
  * Work requests of kernel users: into the same rings that processes fill.
  */
 #include <linux/irqflags.h>
+#include <linux/preempt.h>
+#include <linux/rcupdate.h>
 
 #include "lock.h"
 #include "transport/internal.h"
@@ -12,10 +14,23 @@ static bool sroce_ring_full(const struct sroce_ring *r, u32 posted)
 	return posted - READ_ONCE(r->index) > r->mask;
 }
 
-/* With interrupts off nothing may be sent here: BHs could not be turned on */
-static void sroce_half_start(struct sroce_half *half)
+/*
+ * Does the caller, a kernel user, hold a spinlock that its completion handlers take?
+ * Softirqs must not run here then, which turning BHs on may lead to. Everywhere
+ * else such a lock is held with interrupts or BHs off; on PREEMPT_RT they stay on,
+ * and a task that holds any spinlock is in an RCU read section.
+ */
+static bool sroce_locks_held(void)
 {
 	if (irqs_disabled())
+		return true;
+	return IS_ENABLED(CONFIG_PREEMPT_RT) && !in_softirq() &&
+	       rcu_preempt_depth();
+}
+
+static void sroce_half_start(struct sroce_half *half)
+{
+	if (sroce_locks_held())
 		sroce_half_kick(half);
 	else
 		sroce_half_run(half);
