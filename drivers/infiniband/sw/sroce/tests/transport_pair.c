@@ -417,6 +417,9 @@ void pair_exit(struct kunit *test)
 	if (!p)
 		return;
 	test->priv = NULL;
+	/* What waits for a receive is lent by the other side */
+	while (pair_look(&p->net))
+		;
 	for (i = 0; i < 2; i++)
 		side_destroy_qp(&p->side[i]);
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&p->net.open));

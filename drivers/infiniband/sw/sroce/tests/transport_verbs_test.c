@@ -403,72 +403,7 @@ static void reserved_key_is_local(struct kunit *test)
 	}
 }
 
-/* A message on its way to a QP that does not run yet; then its sender fails */
-static void send_and_fail(struct pair *p, u32 lkey)
-{
-	struct side *a = &p->side[0], *b = &p->side[1];
-	struct work w;
-
-	set_bit(0, &b->qp->resp.half.queued);
-	recv_reserved(b, 2, DST, 5000);
-	work_send(a, &w, 1, SRC, 5000);
-	w.sge[0].lkey = lkey;
-	side_post(a, &w);
-	side_to_error(a);
-}
-
-static void run_at_last(struct side *s)
-{
-	clear_bit(0, &s->qp->resp.half.queued);
-	sroce_half_run(&s->qp->resp.half);
-}
-
-/* The sender goes on in a tasklet, of which pair_wait() knows nothing */
-static bool is_flushed(struct side *s)
-{
-	int i;
-
-	for (i = 0; i < 10000; i++) {
-		if (READ_ONCE(s->scq.ring.index) != s->scq.cons)
-			return true;
-		usleep_range(100, 200);
-	}
-	return false;
-}
-
-/* No region holds it: the sender gets it back when nobody looks at it any more */
-static void reserved_key_is_lent(struct kunit *test)
-{
-	struct pair_config c = { .direct = true };
-	struct pair *p = pair_create(test, &c);
-	struct side *a = &p->side[0], *b = &p->side[1];
-	struct ib_wc wc;
-
-	send_and_fail(p, SROCE_LOCAL_DMA_LKEY);
-	usleep_range(2000, 3000);
-	KUNIT_EXPECT_FALSE(test, side_poll(&a->scq, &wc));
-	KUNIT_EXPECT_TRUE(test, sroce_has_lent(a->qp));
-	run_at_last(b);
-	side_expect_recv(b, 2, IB_WC_SUCCESS);
-	KUNIT_EXPECT_TRUE(test, is_flushed(a));
-	side_expect_send(a, 1, IB_WC_WR_FLUSH_ERR);
-	KUNIT_EXPECT_FALSE(test, sroce_has_lent(a->qp));
-}
-
-static void region_is_held(struct kunit *test)
-{
-	struct pair_config c = { .direct = true };
-	struct pair *p = pair_create(test, &c);
-	struct side *a = &p->side[0], *b = &p->side[1];
-
-	send_and_fail(p, a->mr->key);
-	KUNIT_EXPECT_FALSE(test, sroce_has_lent(a->qp));
-	side_expect_send(a, 1, IB_WC_WR_FLUSH_ERR);
-	run_at_last(b);
-	side_expect_recv(b, 2, IB_WC_SUCCESS);
-}
-
-/* Nor is it one for a process */
+/* It is none for a process */
 static void reserved_key_of_process(struct kunit *test)
 {
 	struct pair_config c = {};
@@ -488,8 +423,6 @@ static void reserved_key_of_process(struct kunit *test)
 static struct kunit_case verbs_cases[] = {
 	KUNIT_CASE(reserved_key),
 	KUNIT_CASE(reserved_key_is_local),
-	KUNIT_CASE(reserved_key_is_lent),
-	KUNIT_CASE(region_is_held),
 	KUNIT_CASE(reserved_key_of_process),
 	KUNIT_CASE(moderated_by_count),
 	KUNIT_CASE(moderated_by_time),

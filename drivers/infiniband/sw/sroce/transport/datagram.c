@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Unreliable datagrams, and QP 1, which is one with a fixed Q_Key. Each
- * message is one packet, complete when it was handed to the network.
+ * message is one packet, complete when it was handed to the network, or taken by a
+ * QP of this host.
  *
  * Anybody who knows the Q_Key may send one, so nothing in a datagram changes more
  * than the receive work request that it fills: one that does not fit is dropped and
@@ -101,6 +102,7 @@ bool sroce_datagram_send(struct sroce_qp *qp, struct sroce_tx *tx,
 		return true;
 	}
 	g = sroce_gather_begin();
+	g->swqe = slot;
 	if (slot->length)
 		err = sroce_gather_datagram(g, qp, slot);
 	if (err == -EAGAIN) {

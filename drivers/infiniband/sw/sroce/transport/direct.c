@@ -9,10 +9,16 @@
  *
  * A train is put into the inbox of the receiving half while the sender's lock
  * is held, so that the order is kept, and is taken out when the receiver runs.
- * Until then it holds the memory regions that it points into. What a kernel user
- * has named with the reserved key belongs to no region: the sender counts the
- * trains that point to such memory, and returns none of its work requests by
- * force (flush, reset, destroy) before they have been taken.
+ * Until then it holds the memory regions that it points into, so that they cannot be
+ * deregistered.
+ *
+ * But who is told that a message has been sent, or was flushed, reuses its memory
+ * while the region stays. So the sender counts the trains that point to memory: it
+ * has lent that until the receiver has taken them, which takes no longer than
+ * softirqs do, whatever the receiver's process does or does not. A work request
+ * without an ACK, which nothing else says has arrived, completes when its own trains
+ * have been taken; and none is returned by force (failure, flush, reset, destroy)
+ * before all of them have.
  */
 #include <linux/delay.h>
 #include <linux/slab.h>
@@ -29,6 +35,7 @@ struct sroce_parcel {
 	struct list_head node;
 	struct sroce_path *path;
 	struct sroce_qp *lender;
+	struct sroce_swqe *swqe;
 	u32 sqpn;
 	u32 kept;
 	struct sroce_train t;
@@ -60,19 +67,46 @@ bool sroce_parcel_from_peer(const struct sroce_qp *qp,
 	return sroce_qp_is_datagram(qp) || p->sqpn == qp->attr.dest_qp_num;
 }
 
-static void sroce_lend(struct sroce_parcel *p, struct sroce_qp *qp)
+static void sroce_lend(struct sroce_parcel *p, struct sroce_qp *qp,
+		       struct sroce_swqe *swqe)
 {
-	sroce_qp_hold(qp);
-	atomic_inc(&qp->req.lent);
+	atomic_inc(&qp->lent);
+	if (swqe)
+		atomic_inc(&swqe->lent);
 	p->lender = qp;
+	p->swqe = swqe;
 }
 
-static void sroce_give_back(struct sroce_qp *lender)
+/* Both halves wait until nothing is lent when they have something to flush */
+static void sroce_all_given_back(struct sroce_qp *qp)
 {
-	/* What was read before comes before what the owner does with it */
-	smp_mb__before_atomic();
-	atomic_dec(&lender->req.lent);
-	sroce_qp_put(lender);
+	enum ib_qp_state state = sroce_qp_state(qp);
+
+	if (state != IB_QPS_ERR && state != IB_QPS_SQE)
+		return;
+	/* What waits for the count may have been its last holder */
+	if (!refcount_inc_not_zero(&qp->refs))
+		return;
+	sroce_half_queue(&qp->req.half);
+	sroce_half_queue(&qp->resp.half);
+	sroce_qp_put(qp);
+}
+
+/*
+ * Nobody holds the lender for the train: whoever destroys it waits for the count,
+ * and frees it after a grace period. What was read from its memory comes before the
+ * counts, which are full barriers, and so before what the owner does with it.
+ */
+static void sroce_give_back(struct sroce_parcel *p)
+{
+	struct sroce_qp *qp = p->lender;
+
+	rcu_read_lock();
+	if (p->swqe && atomic_dec_and_test(&p->swqe->lent))
+		sroce_half_queue(&qp->req.half);
+	if (atomic_dec_and_test(&qp->lent))
+		sroce_all_given_back(qp);
+	rcu_read_unlock();
 }
 
 void sroce_wait_lent(struct sroce_qp *qp)
@@ -84,7 +118,7 @@ void sroce_wait_lent(struct sroce_qp *qp)
 void sroce_parcel_free(struct sroce_parcel *p)
 {
 	if (p->lender)
-		sroce_give_back(p->lender);
+		sroce_give_back(p);
 	if (unlikely(p->npinned))
 		sroce_bvec_unpin(p->bv, p->npinned);
 	while (p->nmrs)
@@ -128,10 +162,8 @@ static struct sroce_parcel *sroce_parcel_refer(struct sroce_qp *from,
 	if (!p)
 		return NULL;
 	p->t = *t;
-	p->lender = NULL;
 	p->kept = 0;
-	if (g->reserved)
-		sroce_lend(p, from);
+	sroce_lend(p, from, g->swqe);
 	memcpy(p->bv, g->bv, g->nbv * sizeof(g->bv[0]));
 	p->t.bv = p->bv;
 	/* Memory on demand stays in place only while it is being gathered */
@@ -220,6 +252,7 @@ void sroce_half_purge(struct sroce_half *half)
 	local_bh_disable();
 	while ((p = sroce_inbox_next(half)))
 		sroce_parcel_free(p);
+	sroce_run_soon();
 	local_bh_enable();
 }
 

@@ -23,7 +23,7 @@ struct sroce_gather *sroce_gather_begin(void)
 	g->nmrs = 0;
 	g->len = 0;
 	g->inlined = false;
-	g->reserved = false;
+	g->swqe = NULL;
 	g->on_demand = false;
 	/* It stays locked, which sparse has no words for */
 	__release(&sroce_gathers.lock);
@@ -103,7 +103,6 @@ static int sroce_gather_kernel(struct sroce_gather *g, u64 va, u32 len)
 	g->nbv += sroce_kernel_bvecs(va, len, g->bv + g->nbv,
 				     ARRAY_SIZE(g->bv) - g->nbv, &done);
 	g->len += done;
-	g->reserved = true;
 	return done == len ? 0 : -ENOSPC;
 }
 

@@ -30,7 +30,8 @@
  * @nmrs: entries of @mrs
  * @len: bytes in @bv
  * @inlined: the data is in the work request itself
- * @reserved: some of it was named with the reserved key, so that no region holds it
+ * @swqe: work request that completes when nobody looks at the pages any more; NULL
+ *	for one that an ACK completes
  * @on_demand: some of @mrs are on demand: we are a reader, which keeps their pages
  *	in place
  * @miss: what was not there, after -EAGAIN; its region is held
@@ -42,8 +43,8 @@ struct sroce_gather {
 	unsigned int nbv;
 	unsigned int nmrs;
 	u32 len;
+	struct sroce_swqe *swqe;
 	bool inlined;
-	bool reserved;
 	bool on_demand;
 	struct sroce_miss miss;
 };

@@ -85,6 +85,9 @@ void sroce_cq_queue(struct sroce_cq *cq);
  */
 void sroce_run_pending(void);
 
+/* Have a tasklet do that, when there is something. Context: bottom halves off. */
+void sroce_run_soon(void);
+
 /*
  * Lock a half, run it, unlock, run what that queued; for a kernel user's QP
  * without completion handlers, which are called by a tasklet: the caller may be
@@ -158,10 +161,13 @@ void sroce_send_train(struct sroce_half *half, struct sroce_tx *tx,
 		      struct sroce_path *path, struct sroce_train *t,
 		      struct sroce_gather *g);
 
-/* Do trains in inboxes point to memory of a kernel user that nothing else holds? */
+/*
+ * Do trains in inboxes point to memory that the QP has sent from? In ERR and SQE
+ * both halves run when the last one has been taken.
+ */
 static inline bool sroce_has_lent(const struct sroce_qp *qp)
 {
-	return atomic_read(&qp->req.lent);
+	return atomic_read_acquire(&qp->lent);
 }
 
 /* A QP has been reset, or is dead: wait until none does. Context: process. */

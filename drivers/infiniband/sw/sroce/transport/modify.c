@@ -154,6 +154,7 @@ static void sroce_qp_reset(struct sroce_qp *qp, struct sroce_modify *m)
 	req->recovering = false;
 	req->retried = 0;
 	req->draining = false;
+	req->failed = false;
 	req->deadline = 0;
 	sroce_ring_reset(&req->ring);
 	qp->resp.posted = 0;

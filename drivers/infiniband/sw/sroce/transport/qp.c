@@ -316,6 +316,7 @@ void sroce_qp_flush(struct sroce_qp *qp)
 
 	if (sroce_qp_modify(qp, &attr, IB_QP_STATE, NULL))
 		return;
+	sroce_wait_lent(qp);
 	sroce_flush_half(&qp->req.half, &qp->req.ring);
 	if (!qp->srq)
 		sroce_flush_half(&qp->resp.half, &qp->resp.ring);

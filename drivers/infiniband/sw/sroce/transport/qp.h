@@ -155,6 +155,7 @@ enum sroce_swqe_state {
  * @npsn: PSNs it takes
  * @length: bytes of the message
  * @chunk: READ: PSNs that one request asks for
+ * @lent: its trains in inboxes, when no ACK will tell that they have been taken
  * @status: why it cannot be sent, an ib_wc_status; the QP fails when all
  *	earlier ones are complete
  * @user: a process has written it
@@ -171,6 +172,7 @@ struct sroce_swqe {
 	u32 npsn;
 	u32 length;
 	u32 chunk;
+	atomic_t lent;
 	const void *inline_data;
 	struct sroce_send_wqe wqe;
 	struct sroce_sge sge[];
@@ -237,9 +239,9 @@ struct sroce_batch {
  * @retried: when a retry was counted last
  * @gap: responses of the stream before the restart, which may still arrive
  * @deadline: when the oldest unacknowledged packet times out; 0: nothing does
- * @lent: trains in inboxes that point to memory that no region holds
  * @timer: retransmission, or end of the RNR wait
  * @batch: doorbells that need not be answered at once
+ * @failed: the oldest work request has failed, and completes when nothing is lent
  * @drained_event: raise IB_EVENT_SQ_DRAINED when the queue has drained
  * @draining: in SQD and not drained yet
  */
@@ -265,13 +267,13 @@ struct sroce_requester {
 	bool rnr_wait;
 	bool recovering;
 	bool timer_armed;
+	bool failed;
 	bool drained_event;
 	bool draining;
 	u32 recover;
 	struct sroce_gap gap;
 	u64 retried;
 	u64 deadline;
-	atomic_t lent;
 	struct hrtimer timer;
 	struct sroce_batch batch;
 };
@@ -495,6 +497,7 @@ struct sroce_responder {
  * @events: that may wait to be read
  * @groups: multicast groups it is attached to (group.c)
  * @block_self: what it sends to them does not come back to it
+ * @lent: trains in inboxes that point to memory it has sent from (direct.c)
  * @req: requester
  * @resp: responder
  */
@@ -528,6 +531,7 @@ struct sroce_qp {
 	struct sroce_events events;
 	struct list_head groups;
 	bool block_self;
+	atomic_t lent;
 	struct sroce_requester req;
 	struct sroce_responder resp;
 };

@@ -225,11 +225,14 @@ static void sroce_send_complete(struct sroce_qp *qp, struct sroce_swqe *slot,
 void sroce_requester_fail(struct sroce_qp *qp, enum ib_wc_status status)
 {
 	struct sroce_requester *req = &qp->req;
+	struct sroce_swqe *slot = sroce_slot(req, req->ring.index);
 
-	if (req->ring.index != req->fetched) {
+	req->failed = req->ring.index != req->fetched && sroce_has_lent(qp);
+	if (req->failed) {
+		slot->status = status;
+	} else if (req->ring.index != req->fetched) {
 		sroce_ring_consumed(&req->ring, 1);
-		sroce_send_complete(qp, sroce_slot(req, req->ring.index - 1),
-				    status);
+		sroce_send_complete(qp, slot, status);
 	}
 	if (qp->kind->acked)
 		sroce_qp_error(qp);
@@ -243,6 +246,9 @@ static bool sroce_swqe_done(const struct sroce_requester *req,
 	/* Behind its beginning; far behind means before it, as PSNs wrap */
 	u32 behind = (req->una_psn - slot->first_psn) & SROCE_PSN_MASK;
 
+	/* Pairs with whoever has read its data (direct.c) */
+	if (atomic_read_acquire(&slot->lent))
+		return false;
 	if (slot->state != SROCE_SWQE_SENT)
 		return slot->state == SROCE_SWQE_DONE;
 	return behind >= slot->npsn && behind < SROCE_MAX_NPSN * 3 / 2;
@@ -303,9 +309,11 @@ static bool sroce_requester_flush(struct sroce_qp *qp)
 	WRITE_ONCE(req->ring.hdr->flags, 0);
 	/* Pairs with the poster's, between its index and our flags */
 	smp_mb();
-	/* They are on their way: the peer's half is on a list, as this one is then */
+	/* We come back when the last train has been taken, which sees our state */
 	if (sroce_has_lent(qp))
-		return true;
+		return false;
+	if (unlikely(req->failed))
+		sroce_requester_retire(qp);
 	while (budget--) {
 		if (req->ring.index == req->fetched && !sroce_fetch(qp))
 			break;
@@ -562,6 +570,7 @@ static enum sroce_step sroce_step_data(struct sroce_qp *qp,
 	if (!n)
 		return SROCE_STEP_WAIT;
 	g = sroce_gather_begin();
+	g->swqe = qp->kind->acked ? NULL : slot;
 	n = min_t(u32, n, SROCE_TRAIN_BYTES / qp->mtu);
 	if (slot->length)
 		err = sroce_gather_packets(qp, g, slot, k, &n);
@@ -875,6 +884,9 @@ bool sroce_requester_run(struct sroce_half *half)
 	if (unlikely(half->fault.waiting) && !sroce_faulting(half))
 		sroce_read_again(qp);
 	sroce_requester_inbox(qp);
+	/* Trains of theirs may have been taken meanwhile */
+	if (!qp->kind->acked)
+		sroce_requester_retire(qp);
 	if (sroce_may_send(qp))
 		more = sroce_requester_send(qp);
 	if (sroce_qp_state(qp) == IB_QPS_ERR || sroce_qp_state(qp) == IB_QPS_SQE)

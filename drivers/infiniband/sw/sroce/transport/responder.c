@@ -101,6 +101,14 @@ static bool sroce_responder_flush(struct sroce_qp *qp)
 		sroce_last_ack(qp);
 	resp->job_head = resp->job_tail;
 	resp->ack = SROCE_ACK_NONE;
+	/* Pairs with sroce_give_back(): it sees our state, or we its count */
+	smp_mb();
+	/*
+	 * Whoever waits for the last receive to be flushed takes the memory back that
+	 * READ responses may still point to
+	 */
+	if (sroce_has_lent(qp))
+		return false;
 	if (qp->xrcd)
 		sroce_xrc_flush(qp);
 	if (resp->have_wqe)

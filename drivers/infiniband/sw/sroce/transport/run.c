@@ -231,6 +231,14 @@ void sroce_run_pending(void)
 		sroce_runq_run(rq);
 }
 
+void sroce_run_soon(void)
+{
+	struct sroce_runq *rq = this_cpu_ptr(&sroce_runqs);
+
+	if (!list_empty(&rq->halves))
+		tasklet_schedule(&rq->tasklet);
+}
+
 static void sroce_run_tasklet(struct tasklet_struct *t)
 {
 	struct sroce_runq *rq = container_of(t, struct sroce_runq, tasklet);

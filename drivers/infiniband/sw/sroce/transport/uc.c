@@ -6,7 +6,8 @@
  * PSN. Only what is wrong with the receive queue itself ends the QP.
  *
  * Sending is the requester's business, as for all connected QPs: it completes a
- * message when its last packet was handed to the network.
+ * message when its last packet was handed to the network, or taken by a QP of this
+ * host.
  */
 #include "transport/internal.h"
 
