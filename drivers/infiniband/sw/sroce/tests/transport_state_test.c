@@ -208,6 +208,125 @@ static void drain_receives(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, side_events(a, IB_EVENT_SQ_DRAINED));
 }
 
+/* --- the number of READs and atomics changes in SQD ---------------------------- */
+
+static int change_reads(struct side *s, u8 n)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_SQD,
+		.max_dest_rd_atomic = n,
+	};
+
+	return sroce_qp_modify(s->qp, &attr,
+			       IB_QP_STATE | IB_QP_MAX_DEST_RD_ATOMIC, NULL);
+}
+
+/* What was answered before is answered again, and not done again */
+static void change_and_repeat(struct kunit *test)
+{
+	static const u8 numbers[] = { 16, 3 };
+	struct pair_config c = {};
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule rules[] = {
+		{ .from = b, .op = SROCE_OP_ATOMIC_ACK, .count = 1,
+		  .verdict = FAKE_DROP }, {}
+	};
+	u64 *cell = (u64 *)(b->mem + 64);
+	struct work w;
+	u32 i;
+
+	*cell = 40;
+	side_to_sqd(b, false);
+	for (i = 0; i < ARRAY_SIZE(numbers); i++) {
+		rules[0].hits = 0;
+		pair_rules(p, rules);
+		work_init(&w, SROCE_WR_FETCH_ADD, i);
+		work_local(a, &w, SRC + 5, 8);
+		work_atomic(a, &w, 64, 1, 0);
+		side_post(a, &w);
+		pair_deliver(p);
+		KUNIT_EXPECT_EQ(test, 1, rules[0].hits);
+		KUNIT_EXPECT_EQ(test, 0, change_reads(b, numbers[i]));
+		side_expect_send(a, i, IB_WC_SUCCESS);
+		KUNIT_EXPECT_EQ(test, 40 + i, *(u64 *)(a->mem + SRC + 5));
+		KUNIT_EXPECT_EQ(test, 41 + i, *cell);
+		KUNIT_EXPECT_EQ(test, i + 1, p->expired);
+	}
+}
+
+/* Two trains */
+#define READ_LEN 100000
+
+/* READs of which the responder has begun to answer the first one */
+static void half_answered(struct pair *p, struct rule *rules, u32 n)
+{
+	struct side *a = &p->side[0], *b = &p->side[1];
+	u32 i;
+
+	rules[0] = (struct rule){
+		.from = b,
+		.op = SROCE_OP_READ_RESP,
+		.verdict = FAKE_HOLD,
+	};
+	pair_rules(p, rules);
+	b->qp->resp.half.txq.limit = 20000;
+	side_fill(b, DST, READ_LEN, 3);
+	for (i = 0; i < n; i++)
+		post_read(a, i, READ_LEN);
+	pair_deliver(p);
+	KUNIT_EXPECT_TRUE(p->test, b->qp->resp.half.starved);
+	KUNIT_EXPECT_EQ(p->test, n, b->qp->resp.job_tail - b->qp->resp.job_head);
+}
+
+static void rest_arrives(struct pair *p, u32 n)
+{
+	struct side *a = &p->side[0], *b = &p->side[1];
+	u32 i;
+
+	pair_rules(p, NULL);
+	fake_net_release(&p->net);
+	/* No timer is needed for it */
+	for (i = 0; i < 1000 && a->scq.ring.index - a->scq.cons < n; i++) {
+		pair_deliver(p);
+		sroce_half_run(&b->qp->resp.half);
+	}
+	for (i = 0; i < n; i++)
+		side_expect_send(a, i, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(p->test, side_filled(a, SRC, READ_LEN, 3));
+	KUNIT_EXPECT_EQ(p->test, 0, p->expired);
+	KUNIT_EXPECT_EQ(p->test, 0, side_count(a, SROCE_CNT_RETRANS_PACKETS));
+}
+
+static void change_and_go_on(struct kunit *test)
+{
+	struct pair_config c = { .window = 1024 };
+	struct pair *p = pair_create(test, &c);
+	struct side *b = &p->side[1];
+	struct rule rules[2] = {};
+
+	side_to_sqd(b, false);
+	half_answered(p, rules, 5);
+	KUNIT_EXPECT_EQ(test, 0, change_reads(b, 12));
+	KUNIT_EXPECT_EQ(test, 0, change_reads(b, 5));
+	rest_arrives(p, 5);
+}
+
+/* Not while more answers are under way than there would be room for */
+static void change_too_early(struct kunit *test)
+{
+	struct pair_config c = { .window = 1024 };
+	struct pair *p = pair_create(test, &c);
+	struct side *b = &p->side[1];
+	struct rule rules[2] = {};
+
+	side_to_sqd(b, false);
+	half_answered(p, rules, 5);
+	KUNIT_EXPECT_EQ(test, -EINVAL, change_reads(b, 1));
+	rest_arrives(p, 5);
+	KUNIT_EXPECT_EQ(test, 0, change_reads(b, 1));
+}
+
 /* --- ERR ----------------------------------------------------------------- */
 
 static void flush_in_order(struct kunit *test)
@@ -726,6 +845,9 @@ static struct kunit_case state_cases[] = {
 	KUNIT_CASE(drain_while_not_ready),
 	KUNIT_CASE(drain_with_losses),
 	KUNIT_CASE(drain_receives),
+	KUNIT_CASE(change_and_repeat),
+	KUNIT_CASE(change_and_go_on),
+	KUNIT_CASE(change_too_early),
 	KUNIT_CASE(flush_in_order),
 	KUNIT_CASE(flush_many),
 	KUNIT_CASE(flush_partly_filled),

@@ -59,17 +59,44 @@ static void sroce_modify_free(struct sroce_modify *m)
 	sroce_unpin(&m->pinned);
 }
 
+/*
+ * The responder goes on while the number of READs and atomics is changed (SQD): what
+ * it still has to answer, and what the peer may ask for once more, moves along.
+ */
+static void sroce_move_resources(const struct sroce_responder *resp,
+				 struct sroce_modify *m)
+{
+	u32 n = min(resp->nres, m->nres);
+	u32 i;
+
+	/* The newest ones, oldest first */
+	for (i = 0; i < n; i++)
+		m->res[i] = resp->res[(resp->res_next + resp->nres - n + i) %
+				      resp->nres];
+	for (i = resp->job_head; i != resp->job_tail; i++)
+		m->jobs[i % m->njobs] = resp->jobs[i % resp->njobs];
+}
+
+/* Has the new circle room for all answers that are under way? */
+static bool sroce_resources_fit(const struct sroce_responder *resp,
+				const struct sroce_modify *m, int mask)
+{
+	return !(mask & IB_QP_MAX_DEST_RD_ATOMIC) ||
+	       resp->job_tail - resp->job_head <= m->njobs;
+}
+
 static void sroce_swap_resources(struct sroce_responder *resp,
 				 struct sroce_modify *m)
 {
+	u32 n = min(resp->nres, m->nres);
+
+	sroce_move_resources(resp, m);
 	swap(resp->res, m->res);
 	swap(resp->jobs, m->jobs);
 	swap(resp->nres, m->nres);
 	swap(resp->njobs, m->njobs);
 	swap(resp->pinned, m->pinned);
-	resp->res_next = 0;
-	resp->job_head = 0;
-	resp->job_tail = 0;
+	resp->res_next = n % resp->nres;
 }
 
 static void sroce_set_rights(struct ib_qp_attr *to,
@@ -241,7 +268,8 @@ int sroce_qp_modify(struct sroce_qp *qp, const struct ib_qp_attr *attr,
 		sroce_ack_settle(qp);
 	spin_lock_bh(&qp->req.half.lock);
 	spin_lock(&qp->resp.half.lock);
-	if (!qp->dead && sroce_still_legal(qp, attr, mask))
+	if (!qp->dead && sroce_still_legal(qp, attr, mask) &&
+	    sroce_resources_fit(&qp->resp, &m, mask))
 		sroce_modify_apply(qp, attr, mask, &m);
 	else
 		err = -EINVAL;
