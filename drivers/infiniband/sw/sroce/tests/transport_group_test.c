@@ -5,7 +5,9 @@
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
+#include <linux/etherdevice.h>
 
+#include "tests/fuzz_skb.h"
 #include "tests/transport_pair.h"
 
 #define MEMBERS 4
@@ -384,7 +386,119 @@ static void group_reserve(struct kunit *test)
 	club_close(c);
 }
 
+/* --- many packets to many members ---------------------------------------------- */
+
+static const union ib_gid group_ipv4 = {
+	.raw = { [10] = 0xff, 0xff, 239, 1, 2, 3 },
+};
+
+#define CROWD 3
+#define CROWD_PACKETS 8
+
+/* Too large for the stack */
+static struct fuzz_stage crowd_stage;
+static struct fuzz_train crowd_train;
+static u8 crowd_packet[FUZZ_PACKET_LEN];
+
+/* What makes fuzz_send() put all of them into one buffer */
+static void crowd_choose(struct rnd_state *rnd)
+{
+	struct rnd_state next;
+
+	prandom_seed_state(rnd, 1);
+	for (next = *rnd; fuzz_one_in(&next, 3); next = *rnd)
+		prandom_u32_state(rnd);
+}
+
+/* A buffer of CROWD_PACKETS datagrams to the group */
+static void crowd_receive(struct club *c)
+{
+	struct fuzz_envelope env = {
+		.src = { .raw = { [10] = 0xff, 0xff, 10, 0, 0, 1 } },
+		.dst = group_ipv4,
+		.pkt_type = PACKET_MULTICAST,
+	};
+	struct fuzz_packet packet = {
+		.opcode = 0x64, /* UD SEND only */
+		.pad = FUZZ_PAD_RIGHT,
+		.migreq = true,
+		.pkey = 0xffff,
+		.dqpn = SROCE_QPN_MULTICAST,
+		.qkey = QKEY,
+		.sqpn = 0x4711,
+		.payload = 24,
+	};
+	u32 len = fuzz_packet_encode(&packet, crowd_packet);
+	struct fuzz_stage *st = &crowd_stage;
+	struct rnd_state rnd;
+	int i;
+
+	crowd_choose(&rnd);
+	st->rnd = &rnd;
+	st->buffers = 0;
+	st->ndev = alloc_etherdev(0);
+	KUNIT_ASSERT_NOT_NULL(c->p->test, st->ndev);
+	memset(&crowd_train, 0, sizeof(crowd_train));
+	for (i = 0; i < CROWD_PACKETS; i++)
+		fuzz_train_add(&crowd_train, crowd_packet, len, false);
+	fuzz_send(st, &c->p->side[0].port, &env, &crowd_train);
+	KUNIT_EXPECT_EQ(c->p->test, 1, st->buffers);
+	free_netdev(st->ndev);
+}
+
+/* How many of them each member has got; the same for all */
+static u32 crowd_got(struct club *c)
+{
+	u32 got[CROWD] = {};
+	struct ib_wc wc;
+	int i;
+
+	while (side_poll(&c->p->side[0].rcq, &wc)) {
+		KUNIT_EXPECT_EQ(c->p->test, IB_WC_SUCCESS, wc.status);
+		KUNIT_EXPECT_EQ(c->p->test, GRH + 24, wc.byte_len);
+		got[wc.wr_id]++;
+	}
+	for (i = 1; i < CROWD; i++)
+		KUNIT_EXPECT_EQ(c->p->test, got[0], got[i]);
+	return got[0];
+}
+
+static u32 crowd_try(struct club *c, u32 limit, u32 wanted)
+{
+	u32 usual = sroce_group_deliveries;
+	u32 i;
+
+	for (i = 0; i < CROWD * wanted; i++)
+		club_recv(c, i % CROWD, GRH + LEN);
+	sroce_group_deliveries = limit;
+	crowd_receive(c);
+	sroce_group_deliveries = usual;
+	return crowd_got(c);
+}
+
+/* A buffer keeps the CPU busy for some deliveries; each of them is to all or to none */
+static void group_crowd(struct kunit *test)
+{
+	struct club *c = club_open(test);
+	struct side *s = &c->p->side[0];
+	int i;
+
+	s->port.net_cookie = init_net.net_cookie;
+	for (i = 0; i < CROWD; i++)
+		sroce_group_attach(c->qp[i], &group_ipv4);
+	KUNIT_EXPECT_EQ(test, 3, crowd_try(c, 3 * CROWD + 2, 3));
+	KUNIT_EXPECT_EQ(test, 5, side_count(s, SROCE_CNT_RX_DISCARDS));
+	KUNIT_EXPECT_EQ(test, 1, crowd_try(c, 0, 1));
+	KUNIT_EXPECT_EQ(test, 12, side_count(s, SROCE_CNT_RX_DISCARDS));
+	KUNIT_EXPECT_EQ(test, 4, crowd_try(c, sroce_group_deliveries, 4));
+	KUNIT_EXPECT_EQ(test, 12, side_count(s, SROCE_CNT_RX_DISCARDS));
+	KUNIT_EXPECT_EQ(test, CROWD * 4,
+			side_count(s, SROCE_CNT_OUT_OF_BUFFER));
+	club_close(c);
+}
+
 static struct kunit_case group_cases[] = {
+	KUNIT_CASE(group_crowd),
 	KUNIT_CASE(group_limit),
 	KUNIT_CASE(group_reserve),
 	KUNIT_CASE(group_members),

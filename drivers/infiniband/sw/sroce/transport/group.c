@@ -134,7 +134,7 @@ static void sroce_attach_begin(struct sroce_attach *a, struct sroce_qp *qp,
 {
 	a->qp = qp;
 	a->group = group;
-	group->nmembers++;
+	WRITE_ONCE(group->nmembers, group->nmembers + 1);
 	list_add(&a->of_qp, &qp->groups);
 	list_add_tail_rcu(&a->node, &group->members);
 }
@@ -145,7 +145,7 @@ static void sroce_attach_end(struct sroce_attach *a)
 
 	list_del_rcu(&a->node);
 	list_del(&a->of_qp);
-	group->nmembers--;
+	WRITE_ONCE(group->nmembers, group->nmembers - 1);
 	sroce_group_drop(a->qp->port, group);
 	kfree_rcu(a, rcu);
 }
@@ -247,10 +247,41 @@ static bool sroce_group_deliver(struct sroce_qp *qp, const struct sroce_rx *rx)
 	return one.packets;
 }
 
+u32 sroce_group_deliveries __read_mostly = 2 * SROCE_MAX_GROUP_QPS;
+
+/*
+ * A buffer has dozens of datagrams, and each of them may have a thousand receivers:
+ * with bottom halves off that were tens of milliseconds for a packet of a few
+ * kilobytes, which anybody can send. What is too much is lost, as in a queue that is
+ * full, and to all members alike.
+ */
+static bool sroce_group_admit(const struct sroce_group *group,
+			      struct sroce_rx *rx)
+{
+	u32 n = READ_ONCE(group->nmembers);
+
+	if (rx->deliveries &&
+	    rx->deliveries + n > READ_ONCE(sroce_group_deliveries))
+		return false;
+	rx->deliveries += n;
+	return true;
+}
+
+/* False when a QP has counted the packet */
+static bool sroce_group_deliver_all(const struct sroce_group *group,
+				    const struct sroce_rx *rx)
+{
+	struct sroce_attach *a;
+	bool count = true;
+
+	list_for_each_entry_rcu(a, &group->members, node)
+		count &= sroce_group_deliver(a->qp, rx);
+	return count;
+}
+
 void sroce_receive_group(struct sroce_port *port, struct sroce_rx *rx)
 {
 	struct sroce_group *group;
-	struct sroce_attach *a;
 	bool count = true;
 
 	if (rx->t.dqpn != SROCE_QPN_MULTICAST || rx->t.service != SROCE_UD) {
@@ -259,11 +290,12 @@ void sroce_receive_group(struct sroce_port *port, struct sroce_rx *rx)
 	}
 	rcu_read_lock();
 	group = sroce_group_find(port, &rx->info->dgid);
-	if (group)
-		list_for_each_entry_rcu(a, &group->members, node)
-			count &= sroce_group_deliver(a->qp, rx);
-	else
+	if (!group)
 		sroce_count(port->counters, SROCE_CNT_RX_NO_QP, 1);
+	else if (!sroce_group_admit(group, rx))
+		sroce_count(port->counters, SROCE_CNT_RX_DISCARDS, 1);
+	else
+		count = sroce_group_deliver_all(group, rx);
 	rcu_read_unlock();
 	if (!count) {
 		rx->packets--;

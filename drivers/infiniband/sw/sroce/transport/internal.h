@@ -620,6 +620,12 @@ void sroce_job_repeat(struct sroce_responder *resp,
 
 /* --- group.c ----------------------------------------------------------------- */
 
+/*
+ * Deliveries to members of groups that one buffer of the network may cause; its first
+ * datagram is delivered to all of them. Tests change it.
+ */
+extern u32 sroce_group_deliveries;
+
 /* A QP ends: it is in no group any more. Context: process, may sleep. */
 void sroce_group_detach_all(struct sroce_qp *qp);
 

@@ -140,6 +140,7 @@ struct sroce_rx_info {
  * @packets: that the port counts: the good ones so far, but for those that a QP
  *	has counted, because it has counters of its own
  * @bytes: their bytes
+ * @deliveries: to members of multicast groups so far
  * @next: move on to the next train; false when there is none (then @t is no
  *	longer valid)
  *
@@ -151,6 +152,7 @@ struct sroce_rx {
 	u32 len;
 	u32 packets;
 	u32 bytes;
+	u32 deliveries;
 	bool (*next)(struct sroce_rx *rx);
 };
 
@@ -172,7 +174,8 @@ bool sroce_receive(struct sroce_qp *qp, struct sroce_rx *rx);
  * @port: device it arrived at
  * @rx: at the packet, and still there afterwards
  *
- * Every QP of the device that is attached to the group gets it.
+ * Every QP of the device that is attached to the group gets it, unless that would be
+ * too much for one buffer (@rx->deliveries).
  *
  * Context: softirq or bottom halves off.
  */
