@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Sending datagrams: what becomes of them when the port or the queues below change
- * meanwhile.
+ * Datagrams: what becomes of them when the port or the queues below change while they
+ * are sent, or pages of the receiver's memory are missing.
  */
+#include <linux/jiffies.h>
+#include <linux/mm.h>
+#include <linux/mman.h>
+#include <linux/uaccess.h>
+
+#include "memory/odp.h"
 #include "tests/transport_pair.h"
 
 #define SRC 0x1003
@@ -152,7 +158,175 @@ static void each_wait_by_itself(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, side_count(a, SROCE_CNT_TX_DROPS));
 }
 
+/* --- shared receive queues --------------------------------------------------------- */
+
+#define DEMAND_BYTES (4 * PAGE_SIZE)
+
+/* Nothing takes so long, on a machine that may be slow */
+#define SOON (20 * HZ)
+
+static struct sroce_mr *demand_create(struct side *s)
+{
+	struct kunit *test = s->pair->test;
+	struct sroce_mr *mr;
+	unsigned long start;
+
+	start = kunit_vm_mmap(test, NULL, 0, DEMAND_BYTES, PROT_READ | PROT_WRITE,
+			      MAP_ANONYMOUS | MAP_PRIVATE, 0);
+	KUNIT_ASSERT_NE(test, 0, start);
+	mr = sroce_mr_alloc(&s->port.mrs, &s->pd, SROCE_MR_ON_DEMAND, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+	mr->odp = sroce_odp_create(start, DEMAND_BYTES);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, mr->odp);
+	mr->offset = sroce_odp_offset(mr->odp);
+	mr->iova = start;
+	mr->length = DEMAND_BYTES;
+	mr->access = PAIR_MR_ACCESS;
+	sroce_mr_publish(mr);
+	return mr;
+}
+
+static void demand_free(struct sroce_mr *mr)
+{
+	struct sroce_odp *odp = mr->odp;
+
+	sroce_mr_free(mr);
+	sroce_odp_destroy(odp);
+}
+
+static void demand_recv(struct side *s, u64 wr_id, const struct sroce_mr *mr)
+{
+	struct ib_sge sge = {
+		.addr = mr->iova,
+		.length = mr->length,
+		.lkey = mr->key,
+	};
+	struct ib_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 };
+
+	KUNIT_ASSERT_EQ(s->pair->test, 0, side_try_recv(s, &wr));
+}
+
+/* Another QP that receives from the same queue */
+static struct sroce_qp *sibling_create(struct side *s, struct ib_qp *ibqp)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RTR };
+	struct ib_qp_init_attr init = {
+		.qp_type = IB_QPT_UD,
+		.send_cq = &s->scq.ibcq,
+		.recv_cq = &s->rcq.ibcq,
+		.srq = &s->srq.ibsrq,
+		.cap = { .max_send_wr = 1, .max_send_sge = 1 },
+	};
+	struct sroce_qp *qp;
+
+	ibqp->pd = &s->pd;
+	ibqp->qp_type = IB_QPT_UD;
+	qp = sroce_qp_create(&s->port, ibqp, &init, NULL, NULL);
+	KUNIT_ASSERT_FALSE(s->pair->test, IS_ERR(qp));
+	ibqp->qp_num = qp->qpn;
+	sroce_qp_modify(qp, &attr, IB_QP_STATE, NULL);
+	return qp;
+}
+
+static void datagram_to(struct side *from, u32 qpn)
+{
+	struct work w;
+
+	side_fill(from, SRC, 100, 5);
+	work_send(from, &w, 1, SRC, 100);
+	w.wqe.ud.ahn = PAIR_AHN;
+	w.wqe.ud.remote_qpn = qpn;
+	side_post(from, &w);
+	side_expect_send(from, 1, IB_WC_SUCCESS);
+	pair_deliver(from->pair);
+}
+
+/* Send until pages are there; false when that is never */
+static bool datagram_received(struct side *from, u32 qpn, struct ib_wc *wc)
+{
+	unsigned long end = jiffies + SOON;
+
+	do {
+		datagram_to(from, qpn);
+		if (side_poll(&pair_peer(from)->rcq, wc))
+			return true;
+	} while (time_before(jiffies, end));
+	return false;
+}
+
+/*
+ * The only receive is for memory whose pages are missing when the first QP gets a
+ * datagram, which is lost. The receive is there for the second one.
+ */
+static void receive_stays_shared(struct kunit *test)
+{
+	struct pair_config c = { .type = IB_QPT_UD, .srq = true };
+	struct ib_qp ibqp = {};
+	struct sroce_qp *sibling;
+	struct sroce_mr *mr;
+	struct ib_wc wc = {};
+	struct side *a, *b;
+	struct pair *p;
+	u8 got[100];
+
+	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
+		kunit_skip(test, "no memory on demand in this kernel");
+	p = pair_create(test, &c);
+	a = &p->side[0];
+	b = &p->side[1];
+	mr = demand_create(b);
+	sibling = sibling_create(b, &ibqp);
+	demand_recv(b, 77, mr);
+	datagram_to(a, b->qp->qpn);
+	KUNIT_EXPECT_EQ(test, 1, side_count(b, SROCE_CNT_PAGE_FAULTS));
+	KUNIT_EXPECT_EQ(test, 1, side_count(b, SROCE_CNT_OUT_OF_BUFFER));
+	KUNIT_EXPECT_EQ(test, 1, sroce_ring_pending(&b->srq.ring));
+	KUNIT_EXPECT_TRUE(test, datagram_received(a, sibling->qpn, &wc));
+	KUNIT_EXPECT_EQ(test, 77, wc.wr_id);
+	KUNIT_EXPECT_EQ(test, IB_WC_SUCCESS, wc.status);
+	KUNIT_EXPECT_PTR_EQ(test, &ibqp, wc.qp);
+	KUNIT_EXPECT_EQ(test, 0, copy_from_user(got, u64_to_user_ptr(mr->iova + GRH),
+						sizeof(got)));
+	KUNIT_EXPECT_EQ(test, 0, memcmp(got, a->mem + SRC, sizeof(got)));
+	KUNIT_EXPECT_EQ(test, 0, sroce_ring_pending(&b->srq.ring));
+	sroce_qp_destroy(sibling);
+	sroce_qp_destroy(b->qp);
+	b->qp = NULL;
+	demand_free(mr);
+}
+
+/* Two have looked at the same receive: it is for one of them */
+static void claimed_once(struct kunit *test)
+{
+	struct pair_config c = { .type = IB_QPT_UD, .srq = true };
+	struct pair *p = pair_create(test, &c);
+	struct side *b = &p->side[1];
+	struct sroce_srq *srq = &b->srq;
+	struct sroce_recv_wqe *wqe = kunit_kzalloc(test, srq->ring.stride,
+						   GFP_KERNEL);
+	u32 first, second;
+
+	KUNIT_ASSERT_NOT_NULL(test, wqe);
+	srq->limit = 1;
+	side_recv(b, 8, DST, 1000);
+	local_bh_disable();
+	KUNIT_EXPECT_EQ(test, -EMSGSIZE, sroce_srq_look(srq, wqe, 1001, &first));
+	KUNIT_EXPECT_EQ(test, 0, sroce_srq_look(srq, wqe, 1000, &first));
+	KUNIT_EXPECT_EQ(test, 0, sroce_srq_look(srq, wqe, 0, &second));
+	KUNIT_EXPECT_EQ(test, 8, wqe->wr_id);
+	KUNIT_EXPECT_EQ(test, 1, sroce_ring_pending(&srq->ring));
+	KUNIT_EXPECT_EQ(test, 0, side_events(b, IB_EVENT_SRQ_LIMIT_REACHED));
+	KUNIT_EXPECT_TRUE(test, sroce_srq_claim(srq, first));
+	KUNIT_EXPECT_EQ(test, 1, side_events(b, IB_EVENT_SRQ_LIMIT_REACHED));
+	KUNIT_EXPECT_FALSE(test, sroce_srq_claim(srq, second));
+	KUNIT_EXPECT_EQ(test, -ENOENT, sroce_srq_look(srq, wqe, 0, &first));
+	KUNIT_EXPECT_FALSE(test, sroce_srq_claim(srq, first));
+	local_bh_enable();
+}
+
 static struct kunit_case ud_cases[] = {
+	KUNIT_CASE(receive_stays_shared),
+	KUNIT_CASE(claimed_once),
 	KUNIT_CASE(sent_and_received),
 	KUNIT_CASE(mtu_shrinks),
 	KUNIT_CASE(stuck_below),

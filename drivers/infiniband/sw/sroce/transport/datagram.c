@@ -21,6 +21,9 @@
 /* Q_Key of QP 1 (IBA 10.2.5) */
 #define SROCE_GSI_QKEY 0x80010000
 
+/* Looks at a shared receive queue from which others take what was looked at */
+#define SROCE_SRQ_TRIES 8
+
 static u32 sroce_own_qkey(const struct sroce_qp *qp)
 {
 	return qp->type == IB_QPT_GSI ? SROCE_GSI_QKEY : qp->attr.qkey;
@@ -137,6 +140,8 @@ static int sroce_place_datagram(struct sroce_qp *qp, struct sroce_train *t,
 				SROCE_GRH_BYTES + len);
 	if (err == -EAGAIN)
 		err = sroce_fault_gather(&resp->half, g, 0);
+	if (err != -EAGAIN && !sroce_recv_claim(qp))
+		err = -EBUSY;
 	if (!err) {
 		sroce_bvec_write(g->bv, &di, info->grh, SROCE_GRH_BYTES);
 		if (len)
@@ -201,15 +206,34 @@ static bool sroce_datagram_wanted(struct sroce_qp *qp,
 	return true;
 }
 
-/* 0, -EINVAL for a malformed work request, or why the datagram is dropped */
-static int sroce_datagram_take(struct sroce_qp *qp, u32 len)
+/*
+ * Find a receive work request, and place the datagram there. While pages of it are
+ * missing one of a shared queue stays where it is: this QP might never get another
+ * datagram, and others may have memory that is there.
+ *
+ * Return: a negative errno when the datagram is dropped, -EBUSY to try again, or an
+ * ib_wc_status.
+ */
+static int sroce_datagram_place(struct sroce_qp *qp, struct sroce_train *t,
+				const struct sroce_rx_info *info)
 {
 	struct sroce_responder *resp = &qp->resp;
+	u32 len = SROCE_GRH_BYTES + t->bi.bi_size;
+	int err;
 
 	/* The one before may have been dropped because pages were missing */
-	if (resp->have_wqe)
-		return len > resp->recv_len ? -EMSGSIZE : 0;
-	return sroce_recv_take_for(qp, len);
+	if (!resp->have_wqe)
+		err = sroce_recv_look_for(qp, len);
+	else
+		err = len > resp->recv_len ? -EMSGSIZE : 0;
+	if (err == -EINVAL)
+		return sroce_recv_claim(qp) ? IB_WC_LOC_QP_OP_ERR : -EBUSY;
+	if (err)
+		return err;
+	err = sroce_place_datagram(qp, t, info);
+	if (err == -EAGAIN || err == -EBUSY)
+		return err;
+	return err ? IB_WC_LOC_PROT_ERR : IB_WC_SUCCESS;
 }
 
 static void sroce_datagram_dropped(struct sroce_qp *qp, int why)
@@ -222,24 +246,19 @@ static void sroce_datagram_dropped(struct sroce_qp *qp, int why)
 void sroce_datagram_receive(struct sroce_qp *qp, struct sroce_train *t,
 			    const struct sroce_rx_info *info)
 {
-	enum ib_wc_status status = IB_WC_SUCCESS;
+	int tries = SROCE_SRQ_TRIES;
 	u32 len = t->bi.bi_size;
-	int placed = 0;
-	int err;
+	int status;
 
 	if (!sroce_datagram_wanted(qp, t))
 		return;
-	err = sroce_datagram_take(qp, SROCE_GRH_BYTES + len);
-	if (!err)
-		placed = sroce_place_datagram(qp, t, info);
-	if (err == -ENOENT || err == -EMSGSIZE || placed == -EAGAIN) {
-		sroce_datagram_dropped(qp, err);
+	do {
+		status = sroce_datagram_place(qp, t, info);
+	} while (status == -EBUSY && --tries);
+	if (status < 0) {
+		sroce_datagram_dropped(qp, status);
 		return;
 	}
-	if (err)
-		status = IB_WC_LOC_QP_OP_ERR;
-	else if (placed)
-		status = IB_WC_LOC_PROT_ERR;
 	sroce_datagram_complete(qp, t, info, len, status);
 	/* What its own consumer has posted is wrong (IBA 10.10.2.2) */
 	if (status != IB_WC_SUCCESS)

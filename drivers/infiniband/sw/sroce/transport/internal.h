@@ -526,6 +526,22 @@ static inline int sroce_recv_take(struct sroce_qp *qp)
 	return sroce_recv_take_for(qp, 0);
 }
 
+/**
+ * sroce_recv_look_for() - look at the next receive work request
+ * @qp: QP that has taken none
+ * @len: as for sroce_recv_take_for()
+ *
+ * One of a queue that is shared is everybody's until sroce_recv_claim(); one of the
+ * QP's own is taken.
+ *
+ * Context: responder lock held.
+ * Return: as sroce_recv_take_for().
+ */
+int sroce_recv_look_for(struct sroce_qp *qp, u32 len);
+
+/* Take what was looked at; false when another QP has, and this one is to look again */
+bool sroce_recv_claim(struct sroce_qp *qp);
+
 /* Complete the receive work request taken; @cqe has all but wr_id and qpn */
 void sroce_recv_complete(struct sroce_qp *qp, struct sroce_cqe *cqe,
 			 bool solicited);

@@ -398,6 +398,7 @@ struct sroce_patience {
  * @inv_wait: key that the current SEND has invalidated, 0 for none: the message
  *	is not complete before its region is no longer in use
  * @srqn: XRC: shared receive queue of the current message
+ * @srq_index: place in the shared receive queue of what sroce_recv_look_for() saw
  * @have_wqe: @wqe holds the receive work request of the current message
  * @wqe_user: a process has written @wqe
  * @wqe: private copy, with room for max_recv_sge elements
@@ -442,6 +443,7 @@ struct sroce_responder {
 	u32 msn;
 	u32 inv_wait;
 	u32 srqn;
+	u32 srq_index;
 	struct sroce_gap gap;
 	struct sroce_recv_wqe *wqe;
 	u32 recv_len;

@@ -28,6 +28,23 @@ bool sroce_takes_requests(const struct sroce_qp *qp)
 
 /* --- receive work requests -------------------------------------------------- */
 
+/* What was copied from a queue is checked before anybody looks at its elements */
+static int sroce_recv_check(struct sroce_qp *qp)
+{
+	struct sroce_responder *resp = &qp->resp;
+
+	resp->recv_off = 0;
+	resp->recv_len = 0;
+	if (resp->wqe->num_sge > qp->max_recv_sge || resp->wqe->reserved) {
+		resp->wqe->num_sge = 0;
+		return -EINVAL;
+	}
+	resp->wqe->num_sge = array_index_nospec(resp->wqe->num_sge,
+						qp->max_recv_sge + 1);
+	resp->recv_len = sroce_recv_room(resp->wqe, qp->max_recv_sge);
+	return 0;
+}
+
 int sroce_recv_take_for(struct sroce_qp *qp, u32 len)
 {
 	struct sroce_responder *resp = &qp->resp;
@@ -44,16 +61,28 @@ int sroce_recv_take_for(struct sroce_qp *qp, u32 len)
 	if (err)
 		return err;
 	resp->have_wqe = true;
-	resp->recv_off = 0;
-	resp->recv_len = 0;
-	if (resp->wqe->num_sge > qp->max_recv_sge || resp->wqe->reserved) {
-		resp->wqe->num_sge = 0;
-		return -EINVAL;
-	}
-	resp->wqe->num_sge = array_index_nospec(resp->wqe->num_sge,
-						qp->max_recv_sge + 1);
-	resp->recv_len = sroce_recv_room(resp->wqe, qp->max_recv_sge);
-	return 0;
+	return sroce_recv_check(qp);
+}
+
+int sroce_recv_look_for(struct sroce_qp *qp, u32 len)
+{
+	struct sroce_responder *resp = &qp->resp;
+	int err;
+
+	if (!qp->srq)
+		return sroce_recv_take_for(qp, len);
+	err = sroce_srq_look(qp->srq, resp->wqe, len, &resp->srq_index);
+	resp->wqe_user = qp->srq->user;
+	return err ?: sroce_recv_check(qp);
+}
+
+bool sroce_recv_claim(struct sroce_qp *qp)
+{
+	struct sroce_responder *resp = &qp->resp;
+
+	if (!resp->have_wqe)
+		resp->have_wqe = sroce_srq_claim(qp->srq, resp->srq_index);
+	return resp->have_wqe;
 }
 
 void sroce_recv_complete(struct sroce_qp *qp, struct sroce_cqe *cqe,

@@ -91,16 +91,35 @@ void sroce_srq_limit_event(struct sroce_srq *srq)
 		srq->ibsrq.event_handler(&event, srq->ibsrq.srq_context);
 }
 
-int sroce_ring_take_recv(struct sroce_ring *ring, struct sroce_recv_wqe *wqe,
-			 u32 max_sge, u32 len)
+static int sroce_ring_look_recv(const struct sroce_ring *ring,
+				struct sroce_recv_wqe *wqe, u32 max_sge,
+				u32 len)
 {
 	if (!sroce_ring_pending(ring))
 		return -ENOENT;
 	memcpy(wqe, sroce_ring_entry(ring, ring->index), ring->stride);
 	if (len && sroce_recv_room(wqe, max_sge) < len)
 		return -EMSGSIZE;
-	sroce_ring_consumed(ring, 1);
 	return 0;
+}
+
+int sroce_ring_take_recv(struct sroce_ring *ring, struct sroce_recv_wqe *wqe,
+			 u32 max_sge, u32 len)
+{
+	int err = sroce_ring_look_recv(ring, wqe, max_sge, len);
+
+	if (!err)
+		sroce_ring_consumed(ring, 1);
+	return err;
+}
+
+/* True when the limit event is to be raised. Context: the queue's lock held. */
+static bool sroce_srq_taken(struct sroce_srq *srq)
+{
+	if (sroce_ring_pending(&srq->ring) >= srq->limit)
+		return false;
+	srq->limit = 0;
+	return true;
 }
 
 int sroce_srq_take(struct sroce_srq *srq, struct sroce_recv_wqe *wqe, u32 len)
@@ -111,14 +130,43 @@ int sroce_srq_take(struct sroce_srq *srq, struct sroce_recv_wqe *wqe, u32 len)
 
 	irq = sroce_lock(&srq->lock, srq->user);
 	err = sroce_ring_take_recv(&srq->ring, wqe, srq->max_sge, len);
-	if (!err && sroce_ring_pending(&srq->ring) < srq->limit) {
-		srq->limit = 0;
-		limit = true;
-	}
+	if (!err)
+		limit = sroce_srq_taken(srq);
 	sroce_unlock(&srq->lock, srq->user, irq);
 	if (limit)
 		sroce_srq_limit_event(srq);
 	return err;
+}
+
+int sroce_srq_look(struct sroce_srq *srq, struct sroce_recv_wqe *wqe, u32 len,
+		   u32 *index)
+{
+	unsigned long irq;
+	int err;
+
+	irq = sroce_lock(&srq->lock, srq->user);
+	*index = srq->ring.index;
+	err = sroce_ring_look_recv(&srq->ring, wqe, srq->max_sge, len);
+	sroce_unlock(&srq->lock, srq->user, irq);
+	return err;
+}
+
+bool sroce_srq_claim(struct sroce_srq *srq, u32 index)
+{
+	bool limit = false;
+	unsigned long irq;
+	bool ours;
+
+	irq = sroce_lock(&srq->lock, srq->user);
+	ours = srq->ring.index == index && sroce_ring_pending(&srq->ring);
+	if (ours) {
+		sroce_ring_consumed(&srq->ring, 1);
+		limit = sroce_srq_taken(srq);
+	}
+	sroce_unlock(&srq->lock, srq->user, irq);
+	if (limit)
+		sroce_srq_limit_event(srq);
+	return ours;
 }
 
 int sroce_rq_write(struct sroce_ring *ring, u32 index, u32 max_sge,

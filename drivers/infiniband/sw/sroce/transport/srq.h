@@ -122,6 +122,31 @@ int sroce_ring_take_recv(struct sroce_ring *ring, struct sroce_recv_wqe *wqe,
 int sroce_srq_take(struct sroce_srq *srq, struct sroce_recv_wqe *wqe, u32 len);
 
 /**
+ * sroce_srq_look() - look at the next work request, and leave it where it is
+ * @srq: queue
+ * @wqe: as for sroce_srq_take()
+ * @len: likewise
+ * @index: set to its place, for sroce_srq_claim()
+ *
+ * Context: bottom halves off.
+ * Return: as sroce_srq_take().
+ */
+int sroce_srq_look(struct sroce_srq *srq, struct sroce_recv_wqe *wqe, u32 len,
+		   u32 *index);
+
+/**
+ * sroce_srq_claim() - take the work request that was looked at
+ * @srq: queue
+ * @index: its place
+ *
+ * Raises the limit event when it is due.
+ *
+ * Context: bottom halves off.
+ * Return: false when somebody else has taken it: look again.
+ */
+bool sroce_srq_claim(struct sroce_srq *srq, u32 index);
+
+/**
  * sroce_srq_publish() - let packets find an XRC queue by its number
  * @srq: queue; @srq->xrcd and @srq->cq are set
  *
