@@ -44,8 +44,8 @@ err_icrc:
 }
 
 /*
- * No new devices, no devices, no packets, no QPs: a packet in some queue below
- * holds its QP, which is freed after that.
+ * No new devices, no devices, no packets that arrive, no QPs: one that was handled
+ * a moment ago may have held its QP. Packets in queues below hold nothing of ours.
  */
 static void __exit sroce_exit(void)
 {

@@ -1,74 +1,153 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Who pays for packet buffers in qdiscs and NICs.
+ * Who pays for packet buffers in qdiscs and NICs: a socket for each QP.
  *
- * skb_shinfo()->destructor_arg is the one place that stays with a buffer and
- * its destructor on the way down: skb->cb belongs to each layer in turn,
- * skb->sk must be a socket, and a reallocated head takes the shared info along.
- * Clones and GSO segments get no destructor; the buffer that has it is freed
- * once. The charge is remembered, because truesize changes on the way.
+ * A buffer may hang in a queue for as long as it likes, longer than its QP, its
+ * device and this module. So nothing that is needed to free it may be the
+ * module's: its destructor is the kernel's own for packets of sockets, and what
+ * that counts in is a socket of the kernel, in no table and bound to nothing,
+ * which goes with the last of its packets. Who waits for room is in the socket's
+ * wait queue, and once taken out, under the queue's lock, is not called any more.
+ *
+ * It is also what the stack knows: GSO gives each segment its part of the
+ * charge, GRO adds them up again, and fq does not orphan what has a socket.
+ *
+ * The sockets are in the first network namespace, which is always there. Where
+ * else the stack asks for a packet's socket it does not take it for its own, so
+ * that a packet there is one without a socket.
  */
-#include <linux/delay.h>
-#include <linux/percpu.h>
+#include <linux/net.h>
+#include <linux/security.h>
 #include <linux/slab.h>
+#include <linux/wait.h>
+#include <net/sock.h>
 
 #include "compat.h"
 #include "net/internal.h"
 
-struct sroce_charge {
-	struct sroce_txq *txq;
-	u32 bytes;
-};
+/* The most for any QP, QP 1 included, whose sender waits for nothing */
+#define SROCE_TXQ_MOST (128 * 1024 * 1024)
 
-/* Sum over the CPUs: buffers whose destructor has not run */
-static DEFINE_PER_CPU(atomic_long_t, sroce_charged);
+/* What all others are like: made as the kernel makes its own */
+static struct socket *sroce_model;
 
-static void sroce_discharge(struct sk_buff *skb)
+static int sroce_txq_woken(wait_queue_entry_t *wait, unsigned int mode,
+			   int flags, void *key)
 {
-	struct sroce_charge *c = skb_shinfo(skb)->destructor_arg;
+	struct sroce_txq *txq = container_of(wait, struct sroce_txq, wait);
 
-	c->txq->done(c->txq, c->bytes);
-	kfree(c);
-	atomic_long_dec(raw_cpu_ptr(&sroce_charged));
+	list_del_init(&wait->entry);
+	txq->room(txq->owner);
+	return 0;
+}
+
+/*
+ * Security modules look at the label of a packet's socket: that of the model,
+ * which belongs to the kernel, and not that of the process whose QP it is.
+ */
+static struct sock *sroce_sock_alloc(void)
+{
+	struct sock *model = sroce_model->sk;
+	struct sock *sk;
+
+	sk = sk_alloc(&init_net, PF_INET, GFP_KERNEL, model->sk_prot_creator,
+		      1);
+	if (!sk)
+		return NULL;
+	sock_init_data(NULL, sk);
+	sk->sk_type = model->sk_type;
+	sk->sk_protocol = model->sk_protocol;
+	security_sk_clone(model, sk);
+	sock_set_flag(sk, SOCK_RCU_FREE);
+	return sk;
+}
+
+struct sroce_txq *sroce_txq_alloc(void (*room)(void *owner), void *owner)
+{
+	struct sroce_txq *txq = kzalloc_obj(*txq, GFP_KERNEL_ACCOUNT);
+
+	if (!txq)
+		return NULL;
+	txq->sk = sroce_sock_alloc();
+	if (!txq->sk) {
+		kfree(txq);
+		return NULL;
+	}
+	txq->room = room;
+	txq->owner = owner;
+	init_waitqueue_head(&txq->wq.wait);
+	init_waitqueue_func_entry(&txq->wait, sroce_txq_woken);
+	INIT_LIST_HEAD(&txq->wait.entry);
+	RCU_INIT_POINTER(txq->sk->sk_wq, &txq->wq);
+	return txq;
+}
+
+void sroce_txq_free(struct sroce_txq *txq)
+{
+	unsigned long flags;
+
+	if (!txq)
+		return;
+	spin_lock_irqsave(&txq->wq.wait.lock, flags);
+	list_del_init(&txq->wait.entry);
+	spin_unlock_irqrestore(&txq->wq.wait.lock, flags);
+	RCU_INIT_POINTER(txq->sk->sk_wq, NULL);
+	sock_put(txq->sk);
+	/* Who frees a packet just now may still look at the wait queue */
+	kfree_rcu(txq, rcu);
+}
+
+void sroce_txq_set_limit(struct sroce_txq *txq, int bytes)
+{
+	WRITE_ONCE(txq->sk->sk_sndbuf, bytes);
+}
+
+void sroce_txq_count_in(struct sroce_txq *txq,
+			struct sroce_counters __percpu *counters)
+{
+	txq->counters = counters;
+}
+
+int sroce_txq_bytes(const struct sroce_txq *txq)
+{
+	return sk_wmem_alloc_get(txq->sk);
+}
+
+bool sroce_txq_full(const struct sroce_txq *txq)
+{
+	return sroce_txq_bytes(txq) > READ_ONCE(txq->sk->sk_sndbuf);
+}
+
+bool sroce_txq_wait(struct sroce_txq *txq)
+{
+	unsigned long flags;
+
+	if (sock_writeable(txq->sk))
+		return false;
+	spin_lock_irqsave(&txq->wq.wait.lock, flags);
+	if (list_empty(&txq->wait.entry))
+		__add_wait_queue(&txq->wq.wait, &txq->wait);
+	spin_unlock_irqrestore(&txq->wq.wait.lock, flags);
+	/* Who frees a packet counts first and then looks at the wait queue */
+	smp_mb();
+	return !sock_writeable(txq->sk);
 }
 
 int sroce_charge(struct sk_buff *skb, struct sroce_txq *txq)
 {
-	struct sroce_charge *c;
-
-	c = kmalloc_obj(*c, GFP_ATOMIC | __GFP_NOWARN);
-	if (!c)
-		return -ENOMEM;
-	c->txq = txq;
-	c->bytes = skb->truesize;
-	txq->hold(txq);
-	atomic_add(c->bytes, &txq->bytes);
-	atomic_long_inc(raw_cpu_ptr(&sroce_charged));
-	skb_shinfo(skb)->destructor_arg = c;
-	skb->destructor = sroce_discharge;
+	if (unlikely(sroce_txq_bytes(txq) > SROCE_TXQ_MOST))
+		return -ENOBUFS;
+	skb_set_owner_w(skb, txq->sk);
 	return 0;
 }
 
-/* Only ever counts down while this runs, so a sum of zero is the truth */
-static bool sroce_charge_any(void)
+int sroce_charge_init(void)
 {
-	long sum = 0;
-	int cpu;
-
-	for_each_possible_cpu(cpu)
-		sum += atomic_long_read(&per_cpu(sroce_charged, cpu));
-	return sum;
+	return sock_create_kern(&init_net, AF_INET, SOCK_DGRAM, IPPROTO_UDP,
+				&sroce_model);
 }
 
-void sroce_charge_drain(void)
+void sroce_charge_exit(void)
 {
-	unsigned int turn = 0;
-
-	while (sroce_charge_any()) {
-		if (turn++ % 512 == 511)
-			pr_notice("sroce: waiting for packets stuck in a queue\n");
-		msleep(20);
-	}
-	/* The last destructor may be in its last instructions */
-	synchronize_rcu();
+	sock_release(sroce_model);
 }

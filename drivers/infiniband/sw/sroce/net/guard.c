@@ -25,7 +25,7 @@
 
 #include "net/internal.h"
 
-/* The driver's own packets have no socket, those of tunnels a kernel's one */
+/* The driver's own packets and those of tunnels have a socket of the kernel */
 static bool sroce_of_process(const struct sk_buff *skb)
 {
 	const struct sock *sk = skb->sk;

@@ -20,12 +20,21 @@ int sroce_net_init(void)
 {
 	int err;
 
-	err = sroce_ports_init();
+	err = sroce_charge_init();
 	if (err)
 		return err;
+	err = sroce_ports_init();
+	if (err)
+		goto err_charge;
 	err = sroce_group_init();
 	if (err)
-		sroce_ports_exit();
+		goto err_ports;
+	return 0;
+
+err_ports:
+	sroce_ports_exit();
+err_charge:
+	sroce_charge_exit();
 	return err;
 }
 
@@ -34,6 +43,6 @@ void sroce_net_exit(void)
 {
 	sroce_group_exit();
 	sroce_ports_exit();
-	sroce_charge_drain();
 	sroce_pack_exit();
+	sroce_charge_exit();
 }

@@ -8,7 +8,9 @@
 #include <linux/bvec.h>
 #include <linux/in.h>
 #include <linux/list.h>
+#include <linux/net.h>
 #include <linux/skbuff.h>
+#include <linux/wait.h>
 #include <net/ipv6.h>
 
 #include "net/net.h"
@@ -275,15 +277,39 @@ void sroce_pack_exit(void);
 /* --- charge.c: who pays for packet buffers -------------------------------- */
 
 /**
- * sroce_charge() - charge a buffer until it is freed
- * @skb: complete buffer without owner
+ * struct sroce_txq - what a QP has in the stack's queues
+ * @sk: what its packets are charged to; they may outlive everything else here
+ * @counters: where they are counted
+ * @room: called when there is room again, if somebody waits for it
+ * @owner: its argument
+ * @wait: in @wq as long as somebody waits
+ * @rcu: freed after a grace period
+ * @wq: of @sk
+ */
+struct sroce_txq {
+	struct sock *sk;
+	struct sroce_counters __percpu *counters;
+	void (*room)(void *owner);
+	void *owner;
+	wait_queue_entry_t wait;
+	struct rcu_head rcu;
+	struct socket_wq wq;
+};
+
+/**
+ * sroce_charge() - charge a buffer for as long as the stack has it
+ * @skb: complete buffer without owner; its size is not changed any more but by
+ *	the stack
  * @txq: who pays
  *
- * Return: 0 or -ENOMEM.
+ * Context: any.
+ * Return: 0, or -ENOBUFS when the QP has far more there than it may: to be
+ * dropped.
  */
 int sroce_charge(struct sk_buff *skb, struct sroce_txq *txq);
 
-/* Wait until all charged buffers are freed: their destructor is in the module */
-void sroce_charge_drain(void);
+/* Module start and end; packets may be left that were charged */
+int sroce_charge_init(void);
+void sroce_charge_exit(void);
 
 #endif

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include <linux/slab.h>
+#include <net/sock.h>
 
 #include "memory/copy.h"
+#include "net/internal.h"
 #include "tests/fake_net.h"
 #include "transport/qp.h"
 
@@ -20,17 +22,39 @@ static struct fake_packet *fake_packet_alloc(struct fake_path *path, u32 len)
 
 void fake_packet_free(struct fake_packet *p)
 {
-	if (p->txq)
-		p->txq->done(p->txq, p->charge);
+	struct sk_buff skb;
+
+	/* A buffer's destructor looks at nothing else in it */
+	skb.sk = p->payer;
+	skb.truesize = p->charge;
+	if (p->payer)
+		sock_wfree(&skb);
 	kfree(p);
 }
 
 static void fake_packet_charge(struct fake_packet *p, struct sroce_txq *txq)
 {
-	p->txq = txq;
+	p->payer = txq->sk;
 	p->charge = p->len;
-	txq->hold(txq);
-	atomic_add(p->charge, &txq->bytes);
+	fake_txq_take(txq, p->charge);
+}
+
+void fake_txq_take(struct sroce_txq *txq, u32 bytes)
+{
+	refcount_add(bytes, &txq->sk->sk_wmem_alloc);
+}
+
+void fake_txq_give(struct sroce_txq *txq, u32 bytes)
+{
+	WARN_ON(refcount_sub_and_test(bytes, &txq->sk->sk_wmem_alloc));
+}
+
+u32 fake_txq_fill(struct sroce_txq *txq)
+{
+	u32 bytes = 2 * txq->sk->sk_sndbuf;
+
+	fake_txq_take(txq, bytes);
+	return bytes;
 }
 
 /* Payload of packet @k, taken from the position @si in the train's pages */

@@ -30,8 +30,8 @@ struct fake_path {
  * struct fake_packet - a packet under way
  * @node: in @queue or @held of the network
  * @path: path it was sent on
- * @txq: sender's account, NULL for a copy or an injected packet
- * @charge: bytes charged to @txq
+ * @payer: socket of the sender's account, NULL for a copy or an injected packet
+ * @charge: bytes charged to @payer
  * @len: bytes from BTH to ICRC
  * @judged: filter and chance have had their say
  * @t: decoded again from @data, for filters
@@ -40,7 +40,7 @@ struct fake_path {
 struct fake_packet {
 	struct list_head node;
 	struct fake_path *path;
-	struct sroce_txq *txq;
+	struct sock *payer;
 	u32 charge;
 	u32 len;
 	bool judged;
@@ -125,6 +125,16 @@ void fake_path_init(struct fake_path *path, struct fake_net *net,
 struct fake_packet *fake_net_next(struct fake_net *net,
 				  const struct fake_path *path);
 void fake_packet_free(struct fake_packet *p);
+
+/*
+ * As if there were so many bytes more of a QP in the stack's queues, until they are
+ * given back. Nobody is told that there is room.
+ */
+void fake_txq_take(struct sroce_txq *txq, u32 bytes);
+void fake_txq_give(struct sroce_txq *txq, u32 bytes);
+
+/* More than it may have */
+u32 fake_txq_fill(struct sroce_txq *txq);
 
 /* Put a packet on its way that no QP sends; false without memory */
 bool fake_net_inject(struct fake_path *path, const struct sroce_train *t);

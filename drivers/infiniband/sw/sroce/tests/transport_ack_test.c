@@ -193,17 +193,18 @@ static void ack_behind_response(struct kunit *test)
 	struct side *a = &p->side[0], *b = &p->side[1];
 	struct sroce_half *half = &b->qp->resp.half;
 	struct work w;
+	u32 bytes;
 
 	say(a, 1000);
 	KUNIT_EXPECT_TRUE(test, side_holds_ack(b));
-	atomic_add(half->txq.limit, &half->txq.bytes);
+	bytes = fake_txq_fill(b->qp->txq);
 	half->starved = true;
 	side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_READ, 1001, DST, SRC, LEN));
 	say(a, 1002);
 	say(b, 1003);
 	fake_net_settle(&p->net);
 	KUNIT_EXPECT_EQ(test, 0, side_count(a, SROCE_CNT_IMPLIED_NAK_SEQ_ERR));
-	atomic_sub(half->txq.limit, &half->txq.bytes);
+	fake_txq_give(b->qp->txq, bytes);
 	sroce_half_run(half);
 	side_expect_send(a, 1000, IB_WC_SUCCESS);
 	side_expect_send(a, 1001, IB_WC_SUCCESS);

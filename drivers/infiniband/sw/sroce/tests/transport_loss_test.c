@@ -388,7 +388,7 @@ static void late_duplicate_of_read(struct kunit *test)
 
 	pair_rules(p, rules);
 	/* Its device is full, so that answers wait */
-	b->qp->resp.half.txq.limit = 300;
+	sroce_txq_set_limit(b->qp->txq, 300);
 	for (i = 0; i < 4; i++)
 		post_read(a, i, 1000);
 	for (i = 0; i < 4; i++)
@@ -465,7 +465,7 @@ static void region_lost_while_read(struct kunit *test)
 	struct pair *p = loss_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
 
-	b->qp->resp.half.txq.limit = 3000;
+	sroce_txq_set_limit(b->qp->txq, 3000);
 	post_write(a, 1, 10);
 	/* More than one train of answers */
 	post_read_of(a, 2, b->mr->key, (uintptr_t)b->mem + SRC, 100 * 256);
@@ -861,15 +861,16 @@ static void stuck_when_idle(struct kunit *test)
 	struct pair *p = loss_pair(test, &c);
 	struct side *a = &p->side[0];
 	struct sroce_half *half = &a->qp->req.half;
+	u32 bytes;
 
 	post_write(a, 1, 1000);
 	side_expect_send(a, 1, IB_WC_SUCCESS);
-	atomic_add(2 * half->txq.limit, &half->txq.bytes);
+	bytes = fake_txq_fill(a->qp->txq);
 	half->starved = true;
 	post_write(a, 2, 1000);
 	side_expect_send(a, 2, IB_WC_RETRY_EXC_ERR);
 	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, side_state(a));
-	atomic_sub(2 * half->txq.limit, &half->txq.bytes);
+	fake_txq_give(a->qp->txq, bytes);
 }
 
 /* It lets go of them after all: whoever waited has a full timeout for an ACK */
@@ -879,13 +880,14 @@ static void stuck_for_a_while(struct kunit *test)
 	struct pair *p = loss_pair(test, &c);
 	struct side *a = &p->side[0];
 	struct sroce_half *half = &a->qp->req.half;
+	u32 bytes;
 
-	atomic_add(2 * half->txq.limit, &half->txq.bytes);
+	bytes = fake_txq_fill(a->qp->txq);
 	half->starved = true;
 	post_write(a, 1, 1000);
 	KUNIT_EXPECT_TRUE(test, side_expire(a));
 	KUNIT_EXPECT_EQ(test, 0, p->net.sent);
-	atomic_sub(2 * half->txq.limit, &half->txq.bytes);
+	fake_txq_give(a->qp->txq, bytes);
 	a->qp->req.deadline = 1;
 	sroce_half_run(half);
 	KUNIT_EXPECT_NE(test, 0, p->net.sent);

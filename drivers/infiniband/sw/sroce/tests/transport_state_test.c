@@ -270,7 +270,7 @@ static void half_answered(struct pair *p, struct rule *rules, u32 n)
 		.verdict = FAKE_HOLD,
 	};
 	pair_rules(p, rules);
-	b->qp->resp.half.txq.limit = 20000;
+	sroce_txq_set_limit(b->qp->txq, 20000);
 	side_fill(b, DST, READ_LEN, 3);
 	for (i = 0; i < n; i++)
 		post_read(a, i, READ_LEN);

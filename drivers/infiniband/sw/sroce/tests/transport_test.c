@@ -921,8 +921,8 @@ static void full_device(struct kunit *test)
 	struct work w;
 	u32 sent, i;
 
-	a->qp->req.half.txq.limit = 10000;
-	b->qp->resp.half.txq.limit = 10000;
+	sroce_txq_set_limit(a->qp->txq, 10000);
+	sroce_txq_set_limit(b->qp->txq, 10000);
 	side_fill(a, SRC, 200000, 1);
 	side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_WRITE, 1, SRC, DST, 1000));
 	for (i = 2; i < 20; i++)
@@ -938,8 +938,8 @@ static void full_device(struct kunit *test)
 	side_expect_send(a, 20, IB_WC_SUCCESS);
 	pair_settle(p);
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
-	KUNIT_EXPECT_EQ(test, 0, atomic_read(&a->qp->req.half.txq.bytes));
-	KUNIT_EXPECT_EQ(test, 0, atomic_read(&b->qp->resp.half.txq.bytes));
+	KUNIT_EXPECT_EQ(test, 0, sroce_txq_bytes(a->qp->txq));
+	KUNIT_EXPECT_EQ(test, 0, sroce_txq_bytes(b->qp->txq));
 }
 
 static struct kunit_case transport_cases[] = {

@@ -104,7 +104,7 @@ static void stuck_below(struct kunit *test)
 	u32 i, sent;
 
 	hold_all(p, rules);
-	half->txq.limit = 10000;
+	sroce_txq_set_limit(a->qp->txq, 10000);
 	for (i = 0; i < 20; i++)
 		post_datagram(a, i, 1000);
 	pair_deliver(p);
@@ -139,7 +139,7 @@ static void each_wait_by_itself(struct kunit *test)
 	struct rule rules[2] = {};
 	u32 i;
 
-	half->txq.limit = 2000;
+	sroce_txq_set_limit(a->qp->txq, 2000);
 	for (i = 0; i < 3; i++) {
 		hold_all(p, rules);
 		post_datagram(a, 2 * i, 3000);

@@ -316,21 +316,18 @@ static void sroce_direct_send(struct sroce_qp *from, struct sroce_path *path,
 		sroce_qp_put(peer);
 }
 
-/* The destructor's kick and this check must not miss each other */
+/* Both halves have one account, so that a call when there is room is for both */
 static void sroce_half_check_space(struct sroce_half *half)
 {
-	if (atomic_read(&half->txq.bytes) <= half->txq.limit)
+	if (likely(!sroce_txq_full(half->qp->txq)))
 		return;
 	WRITE_ONCE(half->starved, true);
-	/* Pairs with the atomic_sub_return() of sroce_txq_done() */
-	smp_mb();
 	sroce_half_unstarve(half);
 }
 
 void sroce_half_unstarve(struct sroce_half *half)
 {
-	if (!half->starved ||
-	    atomic_read(&half->txq.bytes) > half->txq.limit / 2)
+	if (!half->starved || sroce_txq_wait(half->qp->txq))
 		return;
 	WRITE_ONCE(half->starved, false);
 	half->stalled = false;
@@ -352,6 +349,6 @@ void sroce_send_train(struct sroce_half *half, struct sroce_tx *tx,
 		sroce_qp_count(qp, SROCE_CNT_TX_DROPS, t->npkts);
 		return;
 	}
-	qp->port->xmit->send(tx, path, t, &half->txq);
+	qp->port->xmit->send(tx, path, t, qp->txq);
 	sroce_half_check_space(half);
 }

@@ -22,7 +22,7 @@
 /* Work requests that one half flushes before it lets others run */
 #define SROCE_FLUSH_BUDGET 256
 
-/* Bytes of one half in the stack's queues; more where the window is larger */
+/* Bytes of one QP in the stack's queues; more where the window is larger */
 #define SROCE_TXQ_BYTES (2 * 1024 * 1024)
 
 /* Trains from QPs of this host that may wait in an inbox */

@@ -23,6 +23,7 @@
 
 struct sroce_path;
 struct sroce_qp;
+struct sroce_txq;
 
 /**
  * struct sroce_tx - trains on their way into one packet buffer
@@ -33,25 +34,6 @@ struct sroce_qp;
  */
 struct sroce_tx {
 	void *open;
-};
-
-/**
- * struct sroce_txq - how much of one sender is in the stack's queues
- * @bytes: sum of the buffers not yet freed
- * @limit: the sender stops above this
- * @counters: where the sender's packets are counted
- * @hold: called for each buffer that is charged, keeps the owner alive
- * @done: called from the buffer's destructor, any context, with its charge
- *
- * A buffer that a qdisc or NIC never frees keeps only the owner's memory, not
- * its resources: tear-down does not wait for it.
- */
-struct sroce_txq {
-	atomic_t bytes;
-	int limit;
-	struct sroce_counters __percpu *counters;
-	void (*hold)(struct sroce_txq *txq);
-	void (*done)(struct sroce_txq *txq, u32 bytes);
 };
 
 /**

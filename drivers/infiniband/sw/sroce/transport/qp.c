@@ -6,7 +6,7 @@
  * the lock of one half and looks at @dead before anything else; once
  * sroce_qp_destroy() has set that under both locks, nobody touches rings,
  * completion queues or regions any more, and the struct itself waits for the
- * last holder (a packet in some qdisc, say).
+ * last holder (a run list, say).
  */
 #include <linux/slab.h>
 
@@ -72,21 +72,27 @@ static void sroce_qp_unpublish(struct sroce_qp *qp)
 
 /* --- the stack's buffers ------------------------------------------------------ */
 
-static void sroce_txq_hold(struct sroce_txq *txq)
+/* Each says that it is starved before it looks for room a last time */
+static void sroce_qp_room(void *owner)
 {
-	sroce_qp_hold(container_of(txq, struct sroce_half, txq)->qp);
+	struct sroce_qp *qp = owner;
+
+	if (READ_ONCE(qp->req.half.starved))
+		sroce_half_kick(&qp->req.half);
+	if (READ_ONCE(qp->resp.half.starved))
+		sroce_half_kick(&qp->resp.half);
 }
 
-static void sroce_txq_done(struct sroce_txq *txq, u32 bytes)
+static int sroce_alloc_txq(struct sroce_qp *qp)
 {
-	struct sroce_half *half = container_of(txq, struct sroce_half, txq);
-	struct sroce_qp *qp = half->qp;
-
-	/* Pairs with sroce_half_check_space() */
-	if (atomic_sub_return(bytes, &txq->bytes) <= txq->limit / 2 &&
-	    READ_ONCE(half->starved))
-		sroce_half_kick(half);
-	sroce_qp_put(qp);
+	qp->txq = sroce_txq_alloc(sroce_qp_room, qp);
+	if (!qp->txq)
+		return -ENOMEM;
+	/* All of a host talk through one QP 1, to whoever: it waits for nobody */
+	sroce_txq_set_limit(qp->txq, qp->type == IB_QPT_GSI ? INT_MAX :
+							      SROCE_TXQ_BYTES);
+	sroce_txq_count_in(qp->txq, qp->counters);
+	return 0;
 }
 
 /* --- making ---------------------------------------------------------------------- */
@@ -99,11 +105,6 @@ static void sroce_half_init(struct sroce_half *half, struct sroce_qp *qp,
 	half->run = run;
 	half->qp = qp;
 	sroce_fault_init(half);
-	/* All of a host talk through one QP 1, to whoever: it waits for nobody */
-	half->txq.limit = qp->type == IB_QPT_GSI ? INT_MAX : SROCE_TXQ_BYTES;
-	half->txq.counters = qp->counters;
-	half->txq.hold = sroce_txq_hold;
-	half->txq.done = sroce_txq_done;
 }
 
 static int sroce_alloc_slots(struct sroce_qp *qp)
@@ -245,7 +246,9 @@ struct sroce_qp *sroce_qp_create(struct sroce_port *port, struct ib_qp *ibqp,
 	/* Nobody posts to an XRC target, whatever he has asked for */
 	if (!qp->kind->posts)
 		init->cap = (struct ib_qp_cap){};
-	err = sroce_alloc_sq(qp, &init->cap);
+	err = sroce_alloc_txq(qp);
+	if (!err)
+		err = sroce_alloc_sq(qp, &init->cap);
 	if (!err)
 		err = sroce_alloc_rq(qp, &init->cap);
 	if (!err)
@@ -254,6 +257,7 @@ struct sroce_qp *sroce_qp_create(struct sroce_port *port, struct ib_qp *ibqp,
 	if (!err)
 		err = sroce_qp_publish(qp);
 	if (err) {
+		sroce_txq_free(qp->txq);
 		sroce_qp_free_queues(qp);
 		kmem_cache_free(sroce_qp_cache, qp);
 		return ERR_PTR(err);
@@ -267,8 +271,7 @@ void sroce_qp_count_in(struct sroce_qp *qp,
 	spin_lock_bh(&qp->req.half.lock);
 	spin_lock(&qp->resp.half.lock);
 	qp->counters = counters;
-	qp->req.half.txq.counters = counters;
-	qp->resp.half.txq.counters = counters;
+	sroce_txq_count_in(qp->txq, counters);
 	spin_unlock(&qp->resp.half.lock);
 	spin_unlock_bh(&qp->req.half.lock);
 }
@@ -360,6 +363,7 @@ void sroce_qp_destroy(struct sroce_qp *qp)
 	sroce_half_purge(&qp->req.half);
 	sroce_half_purge(&qp->resp.half);
 	sroce_wait_lent(qp);
+	sroce_txq_free(qp->txq);
 	sroce_qp_forget_completions(qp);
 	if (qp->has_windows)
 		sroce_mw_disown(&qp->port->mrs, qp);

@@ -107,8 +107,7 @@ struct sroce_qp_kind {
  * @queued: one of these two is in use
  * @run: handle the inbox, then send; called with @lock held; true when there
  *	is more to do
- * @txq: how much is in the stack
- * @starved: waits for @txq to fall
+ * @starved: waits until less of the QP is in the stack
  * @stalled: has waited in vain: what it sends meanwhile is lost
  * @qp: the QP
  * @fault: pages that it waits for
@@ -122,7 +121,6 @@ struct sroce_half {
 	struct llist_node kicked;
 	unsigned long queued;
 	bool (*run)(struct sroce_half *half);
-	struct sroce_txq txq;
 	bool starved;
 	bool stalled;
 	struct sroce_qp *qp;
@@ -496,6 +494,7 @@ struct sroce_responder {
  * @max_recv_sge: elements of a receive work request
  * @max_inline: inline bytes of a send work request
  * @owner: user context whose doorbell may ring it
+ * @txq: what it has in the stack's queues
  * @events: that may wait to be read
  * @groups: multicast groups it is attached to (group.c)
  * @block_self: what it sends to them does not come back to it
@@ -530,6 +529,7 @@ struct sroce_qp {
 	u32 max_recv_sge;
 	u32 max_inline;
 	void *owner;
+	struct sroce_txq *txq;
 	struct sroce_events events;
 	struct list_head groups;
 	bool block_self;

@@ -11,6 +11,7 @@
  */
 #include <linux/ktime.h>
 
+#include "net/net.h"
 #include "transport/internal.h"
 
 #define SROCE_WINDOW_START (256 * 1024)
@@ -32,8 +33,8 @@ static void sroce_window_set(struct sroce_qp *qp, u32 packets)
 	req->window = clamp_t(u32, packets, SROCE_WINDOW_LEAST_PACKETS,
 			      SROCE_WINDOW_MOST / qp->mtu);
 	/* What is on a long path may all be in the stack: netem, a slow link */
-	req->half.txq.limit = max_t(u32, SROCE_TXQ_BYTES,
-				    4 * req->window * qp->mtu);
+	sroce_txq_set_limit(qp->txq, max_t(u32, SROCE_TXQ_BYTES,
+					   4 * req->window * qp->mtu));
 }
 
 void sroce_window_init(struct sroce_qp *qp)

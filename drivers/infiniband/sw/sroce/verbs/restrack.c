@@ -37,9 +37,10 @@ static int sroce_put_psns(struct sk_buff *msg, const struct sroce_qp *qp)
 	       rdma_nl_put_driver_u32_hex(msg, "rq_epsn", qp->resp.epsn);
 }
 
-static int sroce_put_requester(struct sk_buff *msg,
-			       const struct sroce_requester *req)
+static int sroce_put_requester(struct sk_buff *msg, const struct sroce_qp *qp)
 {
+	const struct sroce_requester *req = &qp->req;
+
 	return sroce_put_ring(msg, "sq_entries", "sq_done", &req->ring) ?:
 	       rdma_nl_put_driver_u32(msg, "sq_fetched", req->fetched) ?:
 	       rdma_nl_put_driver_u32(msg, "sq_window", req->window) ?:
@@ -48,7 +49,7 @@ static int sroce_put_requester(struct sk_buff *msg,
 	       rdma_nl_put_driver_u32(msg, "sq_retries_left", req->retries) ?:
 	       rdma_nl_put_driver_u32(msg, "sq_rnr_wait", req->rnr_wait) ?:
 	       rdma_nl_put_driver_u32(msg, "sq_unsent_bytes",
-				      atomic_read(&req->half.txq.bytes));
+				      sroce_txq_bytes(qp->txq));
 }
 
 static int sroce_put_responder(struct sk_buff *msg, const struct sroce_qp *qp)
@@ -80,7 +81,7 @@ static int sroce_put_qp(struct sk_buff *msg, const struct sroce_qp *qp)
 	       rdma_nl_put_driver_u32_hex(msg, "pkey", sroce_qp_pkey(qp)) ?:
 	       sroce_put_path(msg, qp->path) ?:
 	       sroce_put_psns(msg, qp) ?:
-	       sroce_put_requester(msg, &qp->req) ?:
+	       sroce_put_requester(msg, qp) ?:
 	       sroce_put_responder(msg, qp);
 }
 
