@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * plugged: a queue discipline below the device keeps every packet. Nobody waits for it for ever.
+ *
+ *	plugged -d DEVICE -i IP -D DEVICE_OF_PEER -I IP_OF_PEER HOW
+ *
+ * PLUG in the environment is the command that puts the queue discipline under DEVICE. SLOW: how many times slower than
+ * usual the machine is. HOW is
+ *	verbs	requests end, and what is destroyed does not wait
+ *	flood	datagrams of 64 MiB
+ *	hold	requests, responses and datagrams hang; says "plugged", and stays until it is killed
+ */
+#include <errno.h>
+#include <unistd.h>
+
+#include "ends.h"
+
+#define ROOM (1 << 20)
+#define DATAGRAM 4096
+#define DATAGRAMS 64
+
+static struct ibv_mr *from, *to;
+static double slow = 1;
+
+static void plug(void)
+{
+	const char *command = getenv("PLUG");
+
+	if (!command || system(command))
+		vt_die(VT_SETUP, "PLUG does not work: %s", command ?: "not set");
+}
+
+/* A pair that has spoken already: the peer's hardware address is known when the queue is plugged */
+static void connected(uint8_t timeout)
+{
+	ends_how.timeout = timeout;
+	ends_how.retry_cnt = 2;
+	ends_fresh(IBV_QPT_RC);
+	expect_op("before", &a, IBV_WR_RDMA_WRITE, local(from), 100, remote(to), IBV_WC_SUCCESS);
+	if (vt_failures)
+		exit(VT_WRONG);
+}
+
+/* --- datagrams ------------------------------------------------------------------------------ */
+
+static struct ibv_cq *cq;
+static struct ibv_qp *qp;
+static struct ibv_ah *ah;
+
+static void make_sender(void)
+{
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_UD,
+		.cap = { .max_send_wr = DATAGRAMS, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+	const struct vt_conn c = { .sq_psn = 1 };
+
+	cq = ibv_create_cq(a.dev->ctx, 2 * DATAGRAMS, NULL, NULL, 0);
+	init.send_cq = init.recv_cq = cq;
+	qp = cq ? ibv_create_qp(a.dev->pd, &init) : NULL;
+	ah = vt_ah(a.dev, &b.dev->gid);
+	if (!qp || !ah || vt_to_init(qp, 0) || vt_to_rtr(qp, a.dev, &c) || vt_to_rts(qp, &c))
+		vt_die(VT_SETUP, "queue pair: %s", strerror(errno));
+}
+
+/* As many as the queue takes; to nobody */
+static void post_datagrams(void)
+{
+	struct ibv_sge sge = { (uintptr_t)from->addr, DATAGRAM, from->lkey };
+	struct ibv_send_wr *bad, wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.ud = { .ah = ah, .remote_qpn = 0xfffff0, .remote_qkey = VT_QKEY },
+	};
+	int i;
+
+	for (i = 0; i < DATAGRAMS; i++)
+		if (ibv_post_send(qp, &wr, &bad))
+			vt_die(VT_WRONG, "WRONG: post: %s", strerror(errno));
+}
+
+static void flood(void)
+{
+	int i, rounds = (64 << 20) / (DATAGRAMS * DATAGRAM), done = 0;
+	struct ibv_wc wc;
+
+	plug();
+	for (i = 0; i < rounds; i++) {
+		int n = 0;
+
+		post_datagrams();
+		while (n < DATAGRAMS && poll_one(cq, &wc, 10 * slow) && !wc.status)
+			n++;
+		done += n;
+		if (n < DATAGRAMS)
+			break;
+	}
+	vt_check(done == rounds * DATAGRAMS, "datagrams are sent or lost: %d of %d", done, rounds * DATAGRAMS);
+}
+
+/* --- what must not wait ------------------------------------------------------------------------ */
+
+static void soon(const char *what, double start, int err)
+{
+	vt_check(!err && vt_now() - start < 5 * slow, "%s: %s, %.1f s", what, err ? strerror(err) : "done",
+		 vt_now() - start);
+}
+
+static void verbs(void)
+{
+	double start;
+
+	connected(12);
+	plug();
+	expect_op("a WRITE ends", &a, IBV_WR_RDMA_WRITE, local(from), ROOM, remote(to), IBV_WC_RETRY_EXC_ERR);
+	post_datagrams();
+	start = vt_now();
+	soon("a queue pair with datagrams is destroyed", start, ibv_destroy_qp(qp));
+	start = vt_now();
+	soon("their address handle, too", start, ibv_destroy_ah(ah));
+	start = vt_now();
+	ends_stop();
+	soon("the connected ones, too", start, 0);
+	start = vt_now();
+	soon("and the memory is free", start, ibv_dereg_mr(from));
+	from = vt_mr(a.dev, ROOM, IBV_ACCESS_LOCAL_WRITE | VT_REMOTE_ACCESS);
+}
+
+/* Without timeouts everything is still there when it is to go */
+static void hold(void)
+{
+	connected(0);
+	plug();
+	if (post_op(&b, 1, IBV_WR_RDMA_READ, local(to), ROOM, remote(from)) ||
+	    post_op(&a, 2, IBV_WR_RDMA_WRITE, local(from), ROOM, remote(to)))
+		vt_die(VT_WRONG, "WRONG: post");
+	post_datagrams();
+	printf("plugged\n");
+	fflush(stdout);
+	for (;;)
+		pause();
+}
+
+int main(int argc, char **argv)
+{
+	static const struct { const char *name; void (*run)(void); } hows[] = {
+		{ "verbs", verbs }, { "flood", flood }, { "hold", hold },
+	};
+	const char *how = argc > 1 ? argv[argc - 1] : "";
+	unsigned int i;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (getenv("SLOW"))
+		slow = atof(getenv("SLOW"));
+	for (i = 0; i < ARRAY_SIZE(hows) && strcmp(how, hows[i].name); i++)
+		;
+	if (i == ARRAY_SIZE(hows))
+		vt_die(VT_SETUP, "usage: plugged -d DEVICE -i IP -D DEVICE_OF_PEER -I IP_OF_PEER verbs|flood|hold");
+	argv[argc - 1] = NULL;
+	ends_open(argc - 1, argv);
+	from = vt_mr(a.dev, ROOM, IBV_ACCESS_LOCAL_WRITE | VT_REMOTE_ACCESS);
+	to = vt_mr(b.dev, ROOM, IBV_ACCESS_LOCAL_WRITE | VT_REMOTE_ACCESS);
+	make_sender();
+	hows[i].run();
+	printf("%d wrong\n", vt_failures);
+	return vt_failures ? VT_WRONG : VT_OK;
+}

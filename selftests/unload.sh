@@ -1,0 +1,176 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# unload.sh : a queue discipline that keeps every packet, a peer that is silent, a page that does not come. Queue pairs,
+# processes, the RDMA link, the netdev, its namespace and the module go within seconds all the same; and what a queue
+# keeps is bounded, and may come out of it when the module is no more.
+. "$(dirname "$0")/lib.sh"
+
+PLUGGED=$(program plugged) && STUCK=$(program stuck) && VERIFY=$(program verify) || bail "plugged, stuck or verify was not built"
+ENDS="-d $DEV_A -i $IP_A -D $DEV_B -I $IP_B"
+export SLOW
+exec 2>"$TMP/jobs"
+
+# --- queue disciplines that keep what they are given -----------------------------------------------------------
+
+qdisc() { tc -n $A qdisc "$@"; }
+plug_of() {
+	case $1 in
+	plug) echo "plug limit 100000000" ;;
+	netem) echo "netem limit 100000 delay 200s" ;;
+	tbf) echo "tbf rate 8bit burst 10kb limit 100000000" ;;
+	fq) echo "fq limit 1000000 flow_limit 1000000 maxrate 8kbit" ;;
+	esac
+}
+
+# bytes that it keeps
+backlog() { tc -n $A -s -j qdisc show dev veth0 | grep -o '"backlog":[0-9]*' | head -n 1 | cut -d: -f2; }
+hangs() { [ "$(backlog)" -gt 0 ]; }
+
+# has QDISC : does this kernel have it?
+has() {
+	# shellcheck disable=SC2046 # words
+	qdisc replace dev veth0 root $(plug_of "$1") 2>"$TMP/out" && qdisc del dev veth0 root && return
+	ktap_skip "$1" "$(tail -n 1 "$TMP/out")"
+	return 1
+}
+
+# hold : a process whose packets hang, $holder
+hold() {
+	: >"$TMP/hold"
+	# shellcheck disable=SC2086 # words
+	"$PLUGGED" $ENDS hold >"$TMP/hold" 2>&1 &
+	holder=$!
+	wait_for 20 grep -q '^plugged' "$TMP/hold" && wait_for 20 hangs || { notes <"$TMP/hold"; return 1; }
+}
+ended() { ! kill -0 "$1"; }
+
+# unloads : the module goes; its status is that of rmmod, 124 when it hangs
+unloads() {
+	rmmod "$(driver_module)" &
+	wait_for 10 ended $! || return 124
+	wait $!
+}
+
+by_kill() { kill -9 $holder; }
+by_link() { limit 10 ip netns exec $A rdma link del $DEV_A; }
+by_netdev() { limit 10 ip -n $A link del veth0; }
+by_namespace() { limit 10 ip netns del $A; }
+by_module() {
+	kill -9 $holder
+	wait_for 5 ended $holder
+	unloads
+}
+
+# vanishes QDISC WAY : somebody goes while packets hang
+vanishes() {
+	local name="$1: $2" start status
+	PLUG="tc -n $A qdisc replace dev veth0 root $(plug_of "$1")"
+	export PLUG
+	if ! hold; then
+		ktap_fail "$name: nothing hangs"
+		return
+	fi
+	start=$SECONDS
+	"by_$2"
+	status=$?
+	result $status "$name ($((SECONDS - start)) s)"
+	kill -9 $holder
+	wait_for 5 ended $holder
+	result $? "$name: the process ends"
+	case $2 in
+	kill | link | module)
+		hangs
+		result $? "$name: and its packets are still there"
+		;;
+	esac
+	# those that the module has left behind come out of the queue, as far as that can be
+	[ "$1-$2" != plug-module ] || qdisc change dev veth0 root plug release_indefinite
+	[ "$2" != module ] || sleep 0.2
+	devices_up 9000
+}
+
+# floods QDISC : what one queue pair can leave there. (netem itself takes packets off the account of whoever sent them.)
+floods() {
+	local bytes
+	# shellcheck disable=SC2086 # words
+	program_verdicts "$1" 120 "$PLUGGED" $ENDS flood
+	bytes=$(backlog)
+	[ "$bytes" -gt 0 ] && [ "$bytes" -lt $((8 * 1024 * 1024)) ]
+	result $? "$1: of 64 MiB of datagrams $bytes bytes hang there"
+	qdisc del dev veth0 root
+}
+
+driver_load
+devices_up 9000
+for kind in plug netem tbf fq; do
+	has $kind || continue
+	# requests and destruction
+	PLUG="tc -n $A qdisc replace dev veth0 root $(plug_of $kind)"
+	export PLUG
+	# shellcheck disable=SC2086 # words
+	program_verdicts "$kind" 60 "$PLUGGED" $ENDS verbs
+	qdisc del dev veth0 root
+	[ $kind = netem ] || floods $kind
+	ways=module
+	[ $kind != plug ] || ways="kill link netdev namespace module"
+	for way in $ways; do
+		vanishes $kind $way
+	done
+done
+
+# --- a peer that does not answer --------------------------------------------------------------------------------
+
+PLUG=true
+export PLUG
+if on_b nft -f - <<-END; then
+	table inet silent {
+		chain in {
+			type filter hook prerouting priority -300;
+			udp dport 4791 counter drop
+		}
+	}
+	END
+	ip netns exec $A "$VERIFY" -d $DEV_A -i $IP_A >"$TMP/server" 2>&1 &
+	server=$!
+	wait_for 10 listening $A
+	ip netns exec $B "$VERIFY" -d $DEV_B -i $IP_B $IP_A >"$TMP/client" 2>&1 &
+	client=$!
+	wait_for 10 in_ns $B sh -c "nft list ruleset | grep -q 'packets [1-9]'"
+	result $? "silent peer: requests are not answered"
+	kill -9 $server $client
+	wait_for 5 ended $server && wait_for 5 ended $client
+	result $? "silent peer: the processes end"
+	unloads
+	result $? "silent peer: the module goes"
+	on_b nft delete table inet silent
+	devices_up 9000
+else
+	ktap_skip "silent peer" "no nftables"
+fi
+
+# --- a page that does not come ------------------------------------------------------------------------------------
+
+ip netns exec $A "$STUCK" -d $DEV_A -i $IP_A uffd hold >"$TMP/hold" 2>&1 &
+holder=$!
+if wait_for 20 grep -q '^stuck' "$TMP/hold"; then
+	read -r _ server _ < <(grep '^stuck' "$TMP/hold")
+	start=$SECONDS
+	unloads
+	status=$?
+	[ $status -eq 1 ] && driver_loaded
+	result $? "stuck page: the module is in use, which is said at once (status $status, $((SECONDS - start)) s)"
+	kill -9 $holder
+	wait_for 5 ended $holder
+	wait_for 10 unloads
+	result $? "stuck page: the module goes with the process, though nobody has answered"
+	kill -9 "$server"
+	devices_up 9000
+else
+	ktap_skip "stuck page" "$(tail -n 1 "$TMP/hold")"
+fi
+
+pair "afterwards" 60 "$VERIFY -d $DEV_A -i $IP_A" "$VERIFY -d $DEV_B -i $IP_B -n 3 $IP_A"
+hosts_down
+unloads
+result $? "the module goes"
+ktap_end
