@@ -4,6 +4,7 @@
  * waits behind them. Time stands still here: whoever waits looks when the test says so.
  */
 #include "tests/transport_pair.h"
+#include "transport/gather.h"
 
 #define SRC 0x1000
 #define DST 0x80000
