@@ -96,6 +96,7 @@ static struct sroce_mr *make_mr(struct sroce_mr_table *table, struct ib_pd *pd,
 	refcount_set(&mr->users, 1);
 	init_completion(&mr->idle);
 	spin_lock_init(&mr->lock);
+	sroce_mw_list_init(&mr->bound);
 	mr->table = table;
 	mr->kind = kind;
 	mr->page_shift = PAGE_SHIFT;
@@ -166,6 +167,8 @@ void sroce_mr_replace(struct sroce_mr *old, struct sroce_mr *heir)
 
 void sroce_mr_free(struct sroce_mr *mr)
 {
+	if (mr->kind == SROCE_MR_WINDOW)
+		sroce_mw_close(mr);
 	if (!mr->replaced) {
 		unregister_mr(mr, NULL);
 		wait_for_users(mr);
@@ -173,7 +176,10 @@ void sroce_mr_free(struct sroce_mr *mr)
 	if (mr->kind == SROCE_MR_WINDOW)
 		sroce_mw_unbind(mr);
 	kvfree(mr->pages);
-	/* Look-ups that found it before xa_erase() still read @users */
+	/*
+	 * Look-ups that found it before xa_erase() still read @users, and whoever
+	 * found a window in a list its @lock
+	 */
 	kfree_rcu(mr, rcu);
 }
 
@@ -371,21 +377,21 @@ void sroce_mr_set_pages(struct sroce_mr *mr)
 		mr->length = 0;
 }
 
-static int check_invalidate(const struct sroce_mr *mr, const void *qp,
-			    bool remote)
+static int check_invalidate(const struct sroce_mr *mr,
+			    const struct sroce_mw_list *owned, bool remote)
 {
 	switch (mr->kind) {
 	case SROCE_MR_FAST_REG:
 		return remote && !(mr->access & REMOTE_ACCESS) ? -EACCES : 0;
 	case SROCE_MR_WINDOW:
-		return mr->type2 && mr->owner == qp ? 0 : -EINVAL;
+		return mr->type2 && mr->owner == owned ? 0 : -EINVAL;
 	default:
 		return -EINVAL;
 	}
 }
 
 static int invalidate(struct sroce_mr *mr, u32 key, const struct ib_pd *pd,
-		      const void *qp, bool remote)
+		      const struct sroce_mw_list *owned, bool remote)
 {
 	int err;
 
@@ -394,7 +400,7 @@ static int invalidate(struct sroce_mr *mr, u32 key, const struct ib_pd *pd,
 	/* Pairs with sroce_mr_publish(): what is looked at is of this life */
 	if (!smp_load_acquire(&mr->valid))
 		return -EINVAL;
-	err = check_invalidate(mr, qp, remote);
+	err = check_invalidate(mr, owned, remote);
 	if (err)
 		return err;
 	WRITE_ONCE(mr->valid, false);
@@ -404,7 +410,8 @@ static int invalidate(struct sroce_mr *mr, u32 key, const struct ib_pd *pd,
 }
 
 int sroce_mr_invalidate(struct sroce_mr_table *table, u32 key,
-			const struct ib_pd *pd, const void *qp, bool remote)
+			const struct ib_pd *pd,
+			const struct sroce_mw_list *owned, bool remote)
 {
 	struct sroce_mr *mr;
 	int err = -EINVAL;
@@ -413,7 +420,7 @@ int sroce_mr_invalidate(struct sroce_mr_table *table, u32 key,
 	mr = xa_load(&table->xa, key >> KEY_INDEX_SHIFT);
 	if (mr) {
 		spin_lock_bh(&mr->lock);
-		err = invalidate(mr, key, pd, qp, remote);
+		err = invalidate(mr, key, pd, owned, remote);
 		spin_unlock_bh(&mr->lock);
 	}
 	rcu_read_unlock();

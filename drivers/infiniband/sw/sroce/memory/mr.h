@@ -8,6 +8,7 @@
 
 #include <linux/bvec.h>
 #include <linux/completion.h>
+#include <linux/list.h>
 #include <linux/log2.h>
 #include <linux/refcount.h>
 #include <linux/spinlock.h>
@@ -41,6 +42,16 @@ struct sroce_mr_table {
 };
 
 /**
+ * struct sroce_mw_list - windows that are bound to one region, or through one QP
+ * @lock: of the list; taken with bottom halves off, inside that of a window
+ * @list: the windows, by @in_bound or by @in_owned of each
+ */
+struct sroce_mw_list {
+	spinlock_t lock; /* of the list */
+	struct list_head list;
+};
+
+/**
  * struct sroce_mr - one memory region
  * @ibmr: what ib_core knows; its lkey and rkey are both the key
  * @rcu: readers may look at a region that is being freed
@@ -64,10 +75,15 @@ struct sroce_mr_table {
  * @nr_staged: entries of @staged in use
  * @umem: pinned user memory, or NULL
  * @odp: memory on demand, or NULL
- * @windows: windows bound to it; negative: none may be any more
+ * @windows: windows bound to it, and those about to be; negative: none may be
+ *	any more
+ * @bound: the windows bound to it
  * @parent: window: region that it is bound to; its @pages are that one's
- * @owner: window of type 2: QP it was bound through, only compared
+ * @in_bound: window: its place in @bound of @parent
+ * @owner: window of type 2: what the QP has bound that it was bound through
+ * @in_owned: window of type 2: its place in @owner
  * @type2: window: its type
+ * @going: window: it is being freed, and is not to be bound any more
  * @lock: window or fast-register: serialises whoever changes it; taken with bottom
  *	halves off
  *
@@ -99,9 +115,13 @@ struct sroce_mr {
 	struct ib_umem *umem;
 	struct sroce_odp *odp;
 	atomic_t windows;
+	struct sroce_mw_list bound;
 	struct sroce_mr *parent;
-	const void *owner;
+	struct list_head in_bound;
+	struct sroce_mw_list *owner;
+	struct list_head in_owned;
 	bool type2;
+	bool going;
 	spinlock_t lock;
 };
 
@@ -206,13 +226,15 @@ void sroce_mr_put(struct sroce_mr *mr);
 /**
  * sroce_mr_serves() - may this QP use what it has found?
  * @mr: held region
- * @qp: QP
+ * @owned: what the QP has bound
  *
  * A window of type 2 belongs to one QP (type 2B: and to the PD).
  */
-static inline bool sroce_mr_serves(const struct sroce_mr *mr, const void *qp)
+static inline bool sroce_mr_serves(const struct sroce_mr *mr,
+				   const struct sroce_mw_list *owned)
 {
-	return mr->kind != SROCE_MR_WINDOW || !mr->type2 || mr->owner == qp;
+	return mr->kind != SROCE_MR_WINDOW || !mr->type2 ||
+	       READ_ONCE(mr->owner) == owned;
 }
 
 /**
@@ -274,7 +296,7 @@ void sroce_mr_set_pages(struct sroce_mr *mr);
  * @table: keys of the device
  * @key: key to invalidate
  * @pd: protection domain of the QP
- * @qp: the QP; a window must have been bound through it
+ * @owned: what the QP has bound; a window must be among it
  * @remote: asked for by the peer (SEND with invalidate), so the region must
  *	have been registered with a remote right
  *
@@ -283,7 +305,8 @@ void sroce_mr_set_pages(struct sroce_mr *mr);
  * something else, -EACCES when the peer had no right to it.
  */
 int sroce_mr_invalidate(struct sroce_mr_table *table, u32 key,
-			const struct ib_pd *pd, const void *qp, bool remote);
+			const struct ib_pd *pd,
+			const struct sroce_mw_list *owned, bool remote);
 
 /**
  * sroce_mr_take_staged() - take over what ib_map_mr_sg() has set

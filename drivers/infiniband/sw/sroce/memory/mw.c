@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include <linux/delay.h>
 #include <linux/err.h>
+#include <linux/list.h>
 #include <linux/rcupdate.h>
+#include <linux/sched.h>
 
 #include "memory/internal.h"
 #include "memory/mw.h"
@@ -9,9 +11,6 @@
 /* Consumers that mean a region's rights give the local one as well: no harm */
 #define MW_ACCESS (IB_ACCESS_LOCAL_WRITE | REMOTE_ACCESS | IB_ZERO_BASED | \
 		   IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_OPTIONAL)
-
-/* The registration, and the look-up of whoever asks */
-#define USERS_WHEN_QUIET 2
 
 struct sroce_mr *sroce_mw_alloc(struct sroce_mr_table *table, struct ib_pd *pd,
 				bool type2)
@@ -26,7 +25,8 @@ struct sroce_mr *sroce_mw_alloc(struct sroce_mr_table *table, struct ib_pd *pd,
 static int check_window(const struct sroce_mr *mw,
 			const struct sroce_mw_bind *bind)
 {
-	if (mw->kind != SROCE_MR_WINDOW || mw->ibmr.pd != bind->pd)
+	if (mw->kind != SROCE_MR_WINDOW || mw->going ||
+	    mw->ibmr.pd != bind->pd)
 		return -EINVAL;
 	if ((bind->new_key ^ mw->key) & ~KEY_BYTE || bind->access & ~MW_ACCESS)
 		return -EINVAL;
@@ -73,24 +73,68 @@ static void put_parent(struct sroce_mr *parent)
 		atomic_dec(&parent->windows);
 }
 
-void sroce_mw_unbind(struct sroce_mr *mw)
+/* --- lists of windows -------------------------------------------------------- */
+
+/*
+ * A window is in the list of its region and, if it is of type 2, in that of its
+ * QP. It gets there and leaves under its own lock, in which the list's nests.
+ * Whoever comes from the list cannot hold that, so it takes the first window
+ * there under RCU, locks it, and looks whether it belongs there still.
+ */
+static void list_enter(struct sroce_mw_list *l, struct list_head *place)
 {
+	spin_lock(&l->lock);
+	list_add_tail(place, &l->list);
+	spin_unlock(&l->lock);
+}
+
+static void list_leave(struct sroce_mw_list *l, struct list_head *place)
+{
+	spin_lock(&l->lock);
+	list_del(place);
+	spin_unlock(&l->lock);
+}
+
+static void leave_owner(struct sroce_mr *mw)
+{
+	if (!mw->owner)
+		return;
+	list_leave(mw->owner, &mw->in_owned);
+	WRITE_ONCE(mw->owner, NULL);
+}
+
+/* The region may go as soon as it does not count the window */
+static void leave_parent(struct sroce_mr *mw)
+{
+	if (!mw->parent)
+		return;
+	list_leave(&mw->parent->bound, &mw->in_bound);
 	put_parent(mw->parent);
 	mw->parent = NULL;
+}
+
+/* Nobody uses the window. Context: its lock held. */
+static void unbind_locked(struct sroce_mr *mw)
+{
+	leave_owner(mw);
+	leave_parent(mw);
 	mw->pages = NULL;
 	mw->nr_pages = 0;
 	mw->length = 0;
 }
 
-/* Make the key fail, and see whether somebody is still using it */
-static bool end_use(struct sroce_mr *mw)
+/*
+ * Make the key fail, and see whether somebody is still using it. @known are the
+ * users that the caller knows: the registration, and its own look-up.
+ */
+static bool end_use(struct sroce_mr *mw, unsigned int known)
 {
 	bool quiet;
 
 	WRITE_ONCE(mw->valid, false);
 	/* Invalid, then the users are counted; pairs with sroce_mr_find() */
 	smp_mb();
-	quiet = refcount_read(&mw->users) <= USERS_WHEN_QUIET;
+	quiet = refcount_read(&mw->users) <= known;
 	/* What the users did comes before what the owner does */
 	smp_mb();
 	return quiet;
@@ -100,7 +144,11 @@ static void describe(struct sroce_mr *mw, struct sroce_mr *parent,
 		     const struct sroce_mw_bind *bind)
 {
 	mw->parent = parent;
-	mw->owner = bind->qp;
+	list_enter(&parent->bound, &mw->in_bound);
+	if (mw->type2) {
+		WRITE_ONCE(mw->owner, bind->owner);
+		list_enter(mw->owner, &mw->in_owned);
+	}
 	mw->access = bind->access & ~IB_ACCESS_LOCAL_WRITE;
 	mw->iova = bind->access & IB_ZERO_BASED ? 0 : bind->addr;
 	mw->length = bind->length;
@@ -121,11 +169,11 @@ static int bind_locked(struct sroce_mr *mw, const struct sroce_mw_bind *bind)
 	parent = get_parent(mw->table, bind);
 	if (IS_ERR(parent))
 		return PTR_ERR(parent);
-	if (!end_use(mw)) {
+	if (!end_use(mw, 2)) {
 		put_parent(parent);
 		return -EAGAIN;
 	}
-	sroce_mw_unbind(mw);
+	unbind_locked(mw);
 	WRITE_ONCE(mw->key, bind->new_key);
 	if (parent) {
 		describe(mw, parent, bind);
@@ -149,69 +197,122 @@ int sroce_mw_bind(struct sroce_mr_table *table,
 	return err;
 }
 
-void sroce_mw_disown(struct sroce_mr_table *table, const void *qp)
+/* --- the end of a window ----------------------------------------------------- */
+
+void sroce_mw_close(struct sroce_mr *mw)
 {
-	unsigned long index;
+	spin_lock_bh(&mw->lock);
+	mw->going = true;
+	spin_unlock_bh(&mw->lock);
+}
+
+void sroce_mw_unbind(struct sroce_mr *mw)
+{
+	spin_lock_bh(&mw->lock);
+	unbind_locked(mw);
+	spin_unlock_bh(&mw->lock);
+}
+
+/* --- the QP's side ----------------------------------------------------------- */
+
+/* Context: RCU; the window may leave the list and go meanwhile, its memory stays */
+static struct sroce_mr *first_owned(struct sroce_mw_list *owned)
+{
+	struct sroce_mr *mw;
+
+	spin_lock_bh(&owned->lock);
+	mw = list_first_entry_or_null(&owned->list, struct sroce_mr, in_owned);
+	spin_unlock_bh(&owned->lock);
+	return mw;
+}
+
+static bool disown_first(struct sroce_mw_list *owned)
+{
 	struct sroce_mr *mw;
 
 	rcu_read_lock();
-	xa_for_each(&table->xa, index, mw) {
-		if (mw->kind != SROCE_MR_WINDOW)
-			continue;
+	mw = first_owned(owned);
+	if (mw) {
 		spin_lock_bh(&mw->lock);
-		if (mw->type2 && mw->owner == qp) {
+		if (mw->owner == owned) {
 			WRITE_ONCE(mw->valid, false);
-			mw->owner = NULL;
+			leave_owner(mw);
 		}
 		spin_unlock_bh(&mw->lock);
 	}
 	rcu_read_unlock();
+	return mw;
+}
+
+void sroce_mw_disown(struct sroce_mw_list *owned)
+{
+	while (disown_first(owned))
+		cond_resched();
 }
 
 /* --- the region's side ------------------------------------------------------- */
 
-/* The next window from @index on, held */
-static struct sroce_mr *next_window(struct sroce_mr_table *table,
-				    unsigned long *index)
+enum release {
+	RELEASE_NONE,		/* there is no window */
+	RELEASE_BOUND,		/* one that is valid */
+	RELEASE_LATER,		/* somebody is still using it, or freeing it */
+	RELEASE_DONE,
+};
+
+static struct sroce_mr *first_bound(struct sroce_mr *mr)
 {
 	struct sroce_mr *mw;
 
-	rcu_read_lock();
-	mw = xa_find(&table->xa, index, ULONG_MAX, XA_PRESENT);
-	while (mw && (mw->kind != SROCE_MR_WINDOW ||
-		      !refcount_inc_not_zero(&mw->users)))
-		mw = xa_find_after(&table->xa, index, ULONG_MAX, XA_PRESENT);
-	rcu_read_unlock();
+	spin_lock_bh(&mr->bound.lock);
+	mw = list_first_entry_or_null(&mr->bound.list, struct sroce_mr, in_bound);
+	spin_unlock_bh(&mr->bound.lock);
 	return mw;
 }
 
-/* False: it is invalid, but somebody is still using it */
-static bool release_if_invalid(struct sroce_mr *mw, const struct sroce_mr *mr)
+static enum release release_locked(struct sroce_mr *mw,
+				   const struct sroce_mr *mr)
 {
-	bool done = true;
+	if (mw->parent != mr)
+		return RELEASE_DONE;
+	if (mw->going)
+		return RELEASE_LATER;
+	if (mw->valid)
+		return RELEASE_BOUND;
+	/* Who frees it waits for this lock, so the registration is counted still */
+	if (!end_use(mw, 1))
+		return RELEASE_LATER;
+	unbind_locked(mw);
+	return RELEASE_DONE;
+}
 
-	spin_lock_bh(&mw->lock);
-	if (mw->parent == mr && !mw->valid) {
-		done = end_use(mw);
-		if (done)
-			sroce_mw_unbind(mw);
+static enum release release_first(struct sroce_mr *mr)
+{
+	enum release done = RELEASE_NONE;
+	struct sroce_mr *mw;
+
+	rcu_read_lock();
+	mw = first_bound(mr);
+	if (mw) {
+		spin_lock_bh(&mw->lock);
+		done = release_locked(mw, mr);
+		spin_unlock_bh(&mw->lock);
 	}
-	spin_unlock_bh(&mw->lock);
+	rcu_read_unlock();
 	return done;
 }
 
-/* Windows that were invalidated are counted still */
+/* Windows that were invalidated are counted still. Those bound meanwhile stay. */
 static void release_invalid(struct sroce_mr *mr)
 {
-	unsigned long index = 0;
-	struct sroce_mr *mw;
+	int most = atomic_read(&mr->windows);
+	enum release done;
 
-	while ((mw = next_window(mr->table, &index))) {
-		while (!release_if_invalid(mw, mr))
+	do {
+		done = release_first(mr);
+		if (done == RELEASE_LATER)
 			usleep_range(50, 100);
-		sroce_mr_put(mw);
-		index++;
-	}
+		cond_resched();
+	} while (done == RELEASE_LATER || (done == RELEASE_DONE && --most > 0));
 }
 
 bool sroce_mr_seal(struct sroce_mr *mr)

@@ -25,7 +25,7 @@
  * @length: bytes; 0 takes a window of type 1 away
  * @access: remote rights, and IB_ZERO_BASED to count addresses from @addr
  * @pd: protection domain of the QP
- * @qp: the QP
+ * @owner: what the QP has bound: a window of type 2 becomes part of it
  */
 struct sroce_mw_bind {
 	u32 key;
@@ -35,8 +35,14 @@ struct sroce_mw_bind {
 	u64 length;
 	int access;
 	const struct ib_pd *pd;
-	const void *qp;
+	struct sroce_mw_list *owner;
 };
+
+static inline void sroce_mw_list_init(struct sroce_mw_list *l)
+{
+	spin_lock_init(&l->lock);
+	INIT_LIST_HEAD(&l->list);
+}
 
 /**
  * sroce_mw_alloc() - make a window that is not bound
@@ -69,21 +75,28 @@ struct sroce_mr *sroce_mw_alloc(struct sroce_mr_table *table, struct ib_pd *pd,
 int sroce_mw_bind(struct sroce_mr_table *table,
 		  const struct sroce_mw_bind *bind);
 
-/* A window without users gives its region up; it has no key or is invalid */
+/* A window that is going to be freed is not bound any more; process context */
+void sroce_mw_close(struct sroce_mr *mw);
+
+/* A closed window without a key and users gives its region up; process context */
 void sroce_mw_unbind(struct sroce_mr *mw);
 
 /**
  * sroce_mw_disown() - invalidate the windows of type 2 that a QP has bound
- * @table: keys of the device
- * @qp: QP that is going to be destroyed and binds no more
+ * @owned: what a QP has bound that is going to be destroyed and binds no more
  *
- * Context: process.
+ * On return @owned is empty and nobody touches it any more. Takes as long as the
+ * QP has windows; those of others are not looked at.
+ *
+ * Context: process, may sleep.
  */
-void sroce_mw_disown(struct sroce_mr_table *table, const void *qp);
+void sroce_mw_disown(struct sroce_mw_list *owned);
 
 /**
  * sroce_mr_seal() - have no more windows bound to a region
  * @mr: region that is to be freed or replaced
+ *
+ * Looks at the region's own windows only.
  *
  * Context: process, may sleep: waits for users of windows that are not valid.
  * Return: false when a window is bound to it: nothing has changed.

@@ -27,6 +27,8 @@ struct world {
 	struct sroce_mr_table table;
 	struct ib_pd pd;
 	struct ib_pd other_pd;
+	struct sroce_mw_list qp;	/* what two QPs have bound */
+	struct sroce_mw_list other_qp;
 	struct page *pages[MAX_PAGES];
 };
 
@@ -38,6 +40,8 @@ static int world_init(struct kunit *test)
 	if (!w)
 		return -ENOMEM;
 	sroce_mr_table_init(&w->table);
+	sroce_mw_list_init(&w->qp);
+	sroce_mw_list_init(&w->other_qp);
 	test->priv = w;
 	for (i = 0; i < MAX_PAGES; i++) {
 		w->pages[i] = alloc_page(GFP_KERNEL | __GFP_ZERO);
@@ -974,7 +978,7 @@ static void fast_register(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, check(test, old, &w->pd, 0, 0, 8), -EINVAL);
 	/* not valid yet: nothing to invalidate */
-	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, old, &w->pd, w, false),
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, old, &w->pd, &w->qp, false),
 			-EINVAL);
 
 	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, &w->other_pd, key, access),
@@ -1012,26 +1016,26 @@ static void fast_invalidate(struct kunit *test)
 	u32 key = mr->key;
 
 	KUNIT_ASSERT_EQ(test, sroce_mr_register(mr, &w->pd, key, access), 0);
-	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 1, &w->pd, w, false),
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 1, &w->pd, &w->qp, false),
 			-EINVAL);
-	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 0x100, &w->pd, w, false),
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 0x100, &w->pd, &w->qp, false),
 			-EINVAL);
-	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key, &w->other_pd, w, false),
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key, &w->other_pd, &w->qp, false),
 			-EINVAL);
 	KUNIT_EXPECT_EQ(test, check(test, key, &w->pd, access, 0, 8), 0);
 
-	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key, &w->pd, w, true),
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key, &w->pd, &w->qp, true),
 			0);
 	KUNIT_EXPECT_EQ(test, check(test, key, &w->pd, access, 0, 8), -EINVAL);
-	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key, &w->pd, w, true),
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key, &w->pd, &w->qp, true),
 			-EINVAL);
 
 	/* again, without a right for the peer */
 	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, &w->pd, key ^ 0xff, 0), 0);
-	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 0xff, &w->pd, w, true),
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 0xff, &w->pd, &w->qp, true),
 			-EACCES);
 	KUNIT_EXPECT_EQ(test, check(test, key ^ 0xff, &w->pd, 0, 0, 8), 0);
-	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 0xff, &w->pd, w, false),
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 0xff, &w->pd, &w->qp, false),
 			0);
 	KUNIT_EXPECT_EQ(test, check(test, key ^ 0xff, &w->pd, 0, 0, 8), -EINVAL);
 }
@@ -1044,9 +1048,9 @@ static void fast_other_kinds(struct kunit *test)
 	struct sroce_mr *fresh = new_mr(test, SROCE_MR_USER, 0, 0, 8);
 	struct sroce_mr *dma = new_dma_mr(test, IB_ACCESS_REMOTE_READ);
 
-	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, user->key, &w->pd, w, true),
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, user->key, &w->pd, &w->qp, true),
 			-EINVAL);
-	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, dma->key, &w->pd, w, false),
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, dma->key, &w->pd, &w->qp, false),
 			-EINVAL);
 	KUNIT_EXPECT_EQ(test, sroce_mr_register(fresh, &w->pd, fresh->key, 0),
 			-EINVAL);
@@ -1066,7 +1070,7 @@ static struct sroce_mr *new_window(struct kunit *test, bool type2)
 	return mw;
 }
 
-/* A bind that is allowed, of bytes 100 to 4099 of @mr; @test is the QP */
+/* A bind that is allowed, of bytes 100 to 4099 of @mr */
 static struct sroce_mw_bind good_bind(struct kunit *test,
 				      const struct sroce_mr *mw,
 				      const struct sroce_mr *mr)
@@ -1081,7 +1085,7 @@ static struct sroce_mw_bind good_bind(struct kunit *test,
 		.length = 4000,
 		.access = IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE,
 		.pd = &w->pd,
-		.qp = test,
+		.owner = &w->qp,
 	};
 }
 
@@ -1222,11 +1226,12 @@ static void window_rules(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&read_only->windows), 0);
 }
 
-static int invalidate(struct kunit *test, u32 key, const void *qp)
+static int invalidate(struct kunit *test, u32 key,
+		      const struct sroce_mw_list *owned)
 {
 	struct world *w = test->priv;
 
-	return sroce_mr_invalidate(&w->table, key, &w->pd, qp, true);
+	return sroce_mr_invalidate(&w->table, key, &w->pd, owned, true);
 }
 
 static void window_owner(struct kunit *test)
@@ -1236,23 +1241,23 @@ static void window_owner(struct kunit *test)
 	struct sroce_mr *two = new_window(test, true);
 	struct world *w = test->priv;
 
-	KUNIT_EXPECT_EQ(test, invalidate(test, two->key, test), -EINVAL);
+	KUNIT_EXPECT_EQ(test, invalidate(test, two->key, &w->qp), -EINVAL);
 	KUNIT_ASSERT_EQ(test, bind(test, good_bind(test, one, mr)), 0);
 	KUNIT_ASSERT_EQ(test, bind(test, good_bind(test, two, mr)), 0);
-	KUNIT_EXPECT_TRUE(test, sroce_mr_serves(one, w));
-	KUNIT_EXPECT_TRUE(test, sroce_mr_serves(two, test));
-	KUNIT_EXPECT_FALSE(test, sroce_mr_serves(two, w));
+	KUNIT_EXPECT_TRUE(test, sroce_mr_serves(one, &w->other_qp));
+	KUNIT_EXPECT_TRUE(test, sroce_mr_serves(two, &w->qp));
+	KUNIT_EXPECT_FALSE(test, sroce_mr_serves(two, &w->other_qp));
 
-	KUNIT_EXPECT_EQ(test, invalidate(test, one->key, test), -EINVAL);
-	KUNIT_EXPECT_EQ(test, invalidate(test, two->key, w), -EINVAL);
-	KUNIT_EXPECT_EQ(test, invalidate(test, two->key ^ 1, test), -EINVAL);
-	KUNIT_EXPECT_EQ(test, invalidate(test, two->key, test), 0);
-	KUNIT_EXPECT_EQ(test, invalidate(test, two->key, test), -EINVAL);
+	KUNIT_EXPECT_EQ(test, invalidate(test, one->key, &w->qp), -EINVAL);
+	KUNIT_EXPECT_EQ(test, invalidate(test, two->key, &w->other_qp), -EINVAL);
+	KUNIT_EXPECT_EQ(test, invalidate(test, two->key ^ 1, &w->qp), -EINVAL);
+	KUNIT_EXPECT_EQ(test, invalidate(test, two->key, &w->qp), 0);
+	KUNIT_EXPECT_EQ(test, invalidate(test, two->key, &w->qp), -EINVAL);
 
 	KUNIT_ASSERT_EQ(test, bind(test, good_bind(test, two, mr)), 0);
-	sroce_mw_disown(&w->table, w);
+	sroce_mw_disown(&w->other_qp);
 	KUNIT_EXPECT_TRUE(test, two->valid);
-	sroce_mw_disown(&w->table, test);
+	sroce_mw_disown(&w->qp);
 	KUNIT_EXPECT_FALSE(test, two->valid);
 	KUNIT_EXPECT_TRUE(test, one->valid);
 	sroce_mr_free(one);
@@ -1290,10 +1295,11 @@ static void window_seals(struct kunit *test)
 	struct sroce_mr *mr = new_user_mr(test, WINDOW_MR_ACCESS, 0, 0, 8192);
 	struct sroce_mr *mw = new_window(test, true);
 	struct sroce_mw_bind b = good_bind(test, mw, mr);
+	struct world *w = test->priv;
 
 	KUNIT_ASSERT_EQ(test, bind(test, b), 0);
 	KUNIT_EXPECT_FALSE(test, sroce_mr_seal(mr));
-	KUNIT_EXPECT_EQ(test, invalidate(test, mw->key, test), 0);
+	KUNIT_EXPECT_EQ(test, invalidate(test, mw->key, &w->qp), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&mr->windows), 1);
 	KUNIT_EXPECT_TRUE(test, sroce_mr_seal(mr));
 	KUNIT_EXPECT_PTR_EQ(test, mw->parent, NULL);

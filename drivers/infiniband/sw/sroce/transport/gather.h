@@ -131,7 +131,7 @@ int sroce_gather_sges(struct sroce_gather *g, struct sroce_qp *qp,
 static inline struct sroce_mr *sroce_rkey_check(const struct sroce_qp *qp,
 						struct sroce_mr *mr)
 {
-	if (IS_ERR(mr) || likely(sroce_mr_serves(mr, qp)))
+	if (IS_ERR(mr) || likely(sroce_mr_serves(mr, &qp->windows)))
 		return mr;
 	sroce_mr_put(mr);
 	return ERR_PTR(-EINVAL);

@@ -210,6 +210,7 @@ static struct sroce_qp *sroce_qp_alloc(struct sroce_port *port,
 	qp->state = IB_QPS_RESET;
 	spin_lock_init(&qp->state_lock);
 	INIT_LIST_HEAD(&qp->groups);
+	sroce_mw_list_init(&qp->windows);
 	qp->block_self = init->create_flags &
 			 IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
 	if (qp->type == IB_QPT_XRC_TGT) {
@@ -365,8 +366,7 @@ void sroce_qp_destroy(struct sroce_qp *qp)
 	sroce_wait_lent(qp);
 	sroce_txq_free(qp->txq);
 	sroce_qp_forget_completions(qp);
-	if (qp->has_windows)
-		sroce_mw_disown(&qp->port->mrs, qp);
+	sroce_mw_disown(&qp->windows);
 	sroce_path_put(path);
 	sroce_qp_free_queues(qp);
 	sroce_qp_put(qp);

@@ -478,7 +478,6 @@ struct sroce_responder {
  *	queues are, and it ends with the device. It does not say who has written a
  *	receive work request, which may come from a queue of somebody else
  * @sig_all: every work request completes
- * @has_windows: it has tried to bind one, under the requester's lock
  * @dead: destroyed: written under both locks, nobody starts anything any more
  * @state: IB_QPS_*, written under @state_lock
  * @state_lock: innermost
@@ -499,6 +498,7 @@ struct sroce_responder {
  * @groups: multicast groups it is attached to (group.c)
  * @block_self: what it sends to them does not come back to it
  * @lent: trains in inboxes that point to memory it has sent from (direct.c)
+ * @windows: of type 2, bound through it
  * @req: requester
  * @resp: responder
  */
@@ -514,7 +514,6 @@ struct sroce_qp {
 	const struct sroce_qp_kind *kind;
 	bool user;
 	bool sig_all;
-	bool has_windows;
 	bool dead;
 	enum ib_qp_state state;
 	spinlock_t state_lock;
@@ -534,6 +533,7 @@ struct sroce_qp {
 	struct list_head groups;
 	bool block_self;
 	atomic_t lent;
+	struct sroce_mw_list windows;
 	struct sroce_requester req;
 	struct sroce_responder resp;
 };

@@ -363,10 +363,9 @@ static int sroce_bind(struct sroce_qp *qp, const struct sroce_send_wqe *wqe)
 		.length = wqe->bind.length,
 		.access = wqe->bind.access,
 		.pd = qp->pd,
-		.qp = qp,
+		.owner = &qp->windows,
 	};
 
-	qp->has_windows = true;
 	return sroce_mw_bind(&qp->port->mrs, &bind);
 }
 
@@ -382,7 +381,7 @@ static int sroce_local_op(struct sroce_qp *qp, const struct sroce_swqe *slot)
 		return sroce_bind(qp, wqe);
 	default:
 		return sroce_mr_invalidate(&qp->port->mrs, wqe->invalidate_rkey,
-					   qp->pd, qp, false);
+					   qp->pd, &qp->windows, false);
 	}
 }
 

@@ -354,7 +354,8 @@ static bool sroce_invalidated(struct sroce_qp *qp, const struct sroce_train *t)
 	bool again = resp->inv_wait && resp->inv_wait == t->inv_rkey;
 
 	if (!again &&
-	    sroce_mr_invalidate(mrs, t->inv_rkey, qp->pd, qp, true)) {
+	    sroce_mr_invalidate(mrs, t->inv_rkey, qp->pd, &qp->windows,
+				true)) {
 		sroce_refuse_access(qp);
 		return false;
 	}
