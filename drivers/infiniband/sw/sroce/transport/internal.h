@@ -589,6 +589,12 @@ bool sroce_write_length_ok(const struct sroce_responder *resp,
 int sroce_write_begin(struct sroce_qp *qp, const struct sroce_train *t,
 		      u32 check);
 
+/*
+ * A train of an RDMA WRITE is in place. What counts, or tells somebody, is done here
+ * and not before: a train whose pages are missing comes again, or never.
+ */
+void sroce_write_taken(struct sroce_qp *qp, const struct sroce_train *t);
+
 /* Copy payload to the receive work request taken, or to the region of a WRITE */
 int sroce_place_sges(struct sroce_qp *qp, struct sroce_train *t);
 int sroce_place_rkey(struct sroce_qp *qp, struct sroce_train *t);

@@ -426,12 +426,23 @@ int sroce_write_begin(struct sroce_qp *qp, const struct sroce_train *t,
 			return PTR_ERR(mr);
 		sroce_mr_put(mr);
 	}
-	sroce_qp_count(qp, SROCE_CNT_RX_WRITE_REQUESTS, 1);
 	resp->va = t->va;
 	resp->rkey = t->rkey;
 	resp->left = t->dma_len;
 	resp->write_len = t->dma_len;
 	return 0;
+}
+
+void sroce_write_taken(struct sroce_qp *qp, const struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+
+	resp->state = t->flags & SROCE_END ? SROCE_RESP_IDLE : SROCE_RESP_WRITE;
+	if (t->flags & SROCE_START)
+		sroce_qp_count(qp, SROCE_CNT_RX_WRITE_REQUESTS, 1);
+	if (t->flags & SROCE_IMM)
+		sroce_message_received(qp, t, IB_WC_RECV_RDMA_WITH_IMM,
+				       resp->write_len);
 }
 
 /* Payload against what the RETH announced (IBA 9.7.4.1.6) */
@@ -482,10 +493,7 @@ static void sroce_write_request(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_refuse_access(qp);
 		return;
 	}
-	resp->state = t->flags & SROCE_END ? SROCE_RESP_IDLE : SROCE_RESP_WRITE;
-	if (t->flags & SROCE_IMM)
-		sroce_message_received(qp, t, IB_WC_RECV_RDMA_WITH_IMM,
-				       resp->write_len);
+	sroce_write_taken(qp, t);
 	sroce_accepted(qp, t, t->npkts);
 }
 

@@ -318,7 +318,7 @@ void sroce_requester_response(struct sroce_qp *qp, struct sroce_train *t)
 {
 	/* What comes while the sink's pages are awaited comes again */
 	if (!sroce_takes_responses(qp) || qp->req.half.fault.waiting) {
-		sroce_qp_count(qp, SROCE_CNT_RX_DISCARDS, 1);
+		sroce_qp_count(qp, SROCE_CNT_RX_DISCARDS, t->npkts);
 		return;
 	}
 	if (t->op == SROCE_OP_ACK)

@@ -98,7 +98,6 @@ static bool sroce_uc_write_ok(struct sroce_qp *qp, struct sroce_train *t)
 
 static void sroce_uc_write(struct sroce_qp *qp, struct sroce_train *t)
 {
-	struct sroce_responder *resp = &qp->resp;
 	int err;
 
 	if (!sroce_uc_write_ok(qp, t)) {
@@ -116,10 +115,7 @@ static void sroce_uc_write(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_uc_abandon(qp, IB_WC_LOC_ACCESS_ERR);
 		return;
 	}
-	resp->state = t->flags & SROCE_END ? SROCE_RESP_IDLE : SROCE_RESP_WRITE;
-	if (t->flags & SROCE_IMM)
-		sroce_message_received(qp, t, IB_WC_RECV_RDMA_WITH_IMM,
-				       resp->write_len);
+	sroce_write_taken(qp, t);
 }
 
 /* See whether the packet goes on with what came before */

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Messages that meet memory on demand whose pages are missing. A half of a QP stops
+ * there and does the same again later, so each message goes twice: first to pages
+ * that are missing, then to the same ones, which are there now. But for what stands
+ * for the repetition itself, both must leave the same traces.
+ */
+#include <kunit/test.h>
+#include <linux/jiffies.h>
+#include <linux/mm.h>
+#include <linux/mman.h>
+
+#include "memory/odp.h"
+#include "tests/transport_pair.h"
+
+#define DEMAND_PAGES 32
+#define DEMAND_BYTES (DEMAND_PAGES * PAGE_SIZE)
+/* The region begins so many bytes behind the mapping */
+#define DEMAND_SKEW 0x120
+
+/* Nothing takes so long, on a machine that may be slow */
+#define SOON (20 * HZ)
+
+/* Receive work requests of one message; one would be enough */
+#define RECVS 3
+
+/**
+ * struct missing - a kind of message
+ * @name: for messages
+ * @opcode: work request
+ * @len: bytes
+ * @own: the sender's own memory is on demand, otherwise the receiver's
+ * @recv: it uses up a receive work request
+ */
+struct missing {
+	const char *name;
+	u8 opcode;
+	u32 len;
+	bool own;
+	bool recv;
+};
+
+static const struct missing kinds[] = {
+	{ "WRITE of a packet", SROCE_WR_RDMA_WRITE, 100 },
+	{ "WRITE", SROCE_WR_RDMA_WRITE, 5000 },
+	{ "WRITE of trains", SROCE_WR_RDMA_WRITE, 100000 },
+	{ "WRITE with immediate", SROCE_WR_RDMA_WRITE_IMM, 5000, false, true },
+	{ "WRITE from", SROCE_WR_RDMA_WRITE, 100000, true },
+	{ "SEND", SROCE_WR_SEND, 5000, false, true },
+	{ "SEND of trains", SROCE_WR_SEND_IMM, 100000, false, true },
+	{ "SEND from", SROCE_WR_SEND, 100000, true, true },
+	{ "READ", SROCE_WR_RDMA_READ, 10000 },
+	{ "READ into", SROCE_WR_RDMA_READ, 10000, true },
+	{ "FETCH ADD", SROCE_WR_FETCH_ADD, 8 },
+	{ "FETCH ADD into", SROCE_WR_FETCH_ADD, 8, true },
+	{ "CMP SWAP", SROCE_WR_CMP_SWAP, 8 },
+	{ "ATOMIC WRITE", SROCE_WR_ATOMIC_WRITE, 8 },
+	{ "ATOMIC WRITE from", SROCE_WR_ATOMIC_WRITE, 8, true },
+};
+
+/*
+ * What a repetition counts: that pages were missing, that it was asked for, and the
+ * packets. Nothing that says what was asked of a QP, or failed.
+ */
+static bool counts_repetition(enum sroce_counter id)
+{
+	switch (id) {
+	case SROCE_CNT_PAGE_FAULTS:
+	case SROCE_CNT_DUPLICATE_REQUEST:
+	case SROCE_CNT_RNR_NAK_RETRY_ERR:
+	case SROCE_CNT_PACKET_SEQ_ERR:
+	case SROCE_CNT_LOCAL_ACK_TIMEOUT_ERR:
+	case SROCE_CNT_RETRANS_PACKETS:
+	case SROCE_CNT_RX_DISCARDS:
+		return true;
+	default:
+		return id >= SROCE_CNT_TX_PACKETS;
+	}
+}
+
+/* --- memory on demand ------------------------------------------------------------ */
+
+static struct sroce_mr *demand_create(struct kunit *test, struct side *s)
+{
+	struct sroce_mr *mr;
+	unsigned long start;
+
+	start = kunit_vm_mmap(test, NULL, 0, DEMAND_BYTES, PROT_READ | PROT_WRITE,
+			      MAP_ANONYMOUS | MAP_PRIVATE, 0);
+	KUNIT_ASSERT_NE(test, start, 0);
+	mr = sroce_mr_alloc(&s->port.mrs, &s->pd, SROCE_MR_ON_DEMAND, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+	mr->odp = sroce_odp_create(start + DEMAND_SKEW, DEMAND_BYTES - DEMAND_SKEW);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, mr->odp);
+	mr->offset = sroce_odp_offset(mr->odp);
+	mr->iova = start + DEMAND_SKEW;
+	mr->length = DEMAND_BYTES - DEMAND_SKEW;
+	mr->access = PAIR_MR_ACCESS;
+	sroce_mr_publish(mr);
+	return mr;
+}
+
+static void demand_free(struct sroce_mr *mr)
+{
+	struct sroce_odp *odp = mr->odp;
+
+	sroce_mr_free(mr);
+	sroce_odp_destroy(odp);
+}
+
+/* Bytes of the process, as it sees them */
+static u64 demand_word(struct kunit *test, const struct sroce_mr *mr)
+{
+	u64 word = 0;
+
+	KUNIT_EXPECT_EQ(test, 0, copy_from_user(&word,
+						u64_to_user_ptr(mr->iova), 8));
+	return word;
+}
+
+/* --- a message ------------------------------------------------------------------- */
+
+static void post(struct pair *p, const struct missing *k,
+		 const struct sroce_mr *mr, u64 wr_id)
+{
+	struct side *a = &p->side[0];
+	struct work w;
+
+	work_init(&w, k->opcode, wr_id);
+	work_local(a, &w, 0, k->len);
+	if (k->own) {
+		w.sge[0].addr = mr->iova;
+		w.sge[0].lkey = mr->key;
+	}
+	if (k->opcode == SROCE_WR_FETCH_ADD || k->opcode == SROCE_WR_CMP_SWAP) {
+		work_atomic(a, &w, 0, k->opcode == SROCE_WR_CMP_SWAP &&
+			    wr_id == 1 ? 0 : 5, 5);
+		if (!k->own)
+			w.wqe.atomic.remote_addr = mr->iova;
+		if (!k->own)
+			w.wqe.atomic.rkey = mr->key;
+	} else {
+		work_remote(a, &w, 0);
+		if (!k->own && !(k->recv && k->opcode != SROCE_WR_RDMA_WRITE_IMM)) {
+			w.wqe.rdma.remote_addr = mr->iova;
+			w.wqe.rdma.rkey = mr->key;
+		}
+	}
+	side_post(a, &w);
+}
+
+static void post_recvs(struct pair *p, const struct missing *k,
+		       const struct sroce_mr *mr)
+{
+	struct side *b = &p->side[1];
+	struct ib_sge sge = {
+		.addr = k->own ? (uintptr_t)b->mem : mr->iova,
+		.length = k->len,
+		.lkey = k->own ? b->mr->key : mr->key,
+	};
+	struct ib_recv_wr wr = { .sg_list = &sge, .num_sge = 1 };
+	int i;
+
+	for (i = 1; i <= RECVS; i++) {
+		wr.wr_id = i;
+		KUNIT_ASSERT_EQ(p->test, 0, side_try_recv(b, &wr));
+	}
+}
+
+static bool side_waits(const struct side *s)
+{
+	const struct sroce_half *req = &s->qp->req.half;
+	const struct sroce_half *resp = &s->qp->resp.half;
+
+	return sroce_faulting(req) || READ_ONCE(req->fault.waiting) ||
+	       sroce_faulting(resp) || READ_ONCE(resp->fault.waiting);
+}
+
+/*
+ * The next completion of a queue. Pages come when they come: until then no timer
+ * fires, so that nobody runs out of retries. The last of those who wait may be about
+ * to run again, in another thread, when nothing is left to happen here.
+ */
+static void expect(struct pair *p, struct sroce_cq *cq, u64 wr_id,
+		   const char *name)
+{
+	unsigned long end = jiffies + SOON;
+	struct ib_wc wc = {};
+	bool came;
+
+	while (!(came = side_poll(cq, &wc)) && time_before(jiffies, end)) {
+		if (side_waits(&p->side[0]) || side_waits(&p->side[1]))
+			pair_deliver(p);
+		else if (!pair_step(p))
+			usleep_range(100, 200);
+	}
+	KUNIT_ASSERT_TRUE_MSG(p->test, came, "%s: no completion", name);
+	KUNIT_EXPECT_EQ_MSG(p->test, wc.status, IB_WC_SUCCESS, "%s", name);
+	KUNIT_EXPECT_EQ_MSG(p->test, wc.wr_id, wr_id, "%s", name);
+}
+
+static void expect_message(struct pair *p, const struct missing *k, u64 wr_id)
+{
+	if (k->recv)
+		expect(p, &p->side[1].rcq, wr_id, k->name);
+	expect(p, &p->side[0].scq, wr_id, k->name);
+	pair_settle(p);
+	side_expect_none(&p->side[0]);
+	side_expect_none(&p->side[1]);
+}
+
+/* --- what it leaves behind ----------------------------------------------------------- */
+
+/* Of both sides: as if they were QPs of one device */
+static u64 pair_count(struct pair *p, enum sroce_counter id)
+{
+	return side_count(&p->side[0], id) + side_count(&p->side[1], id);
+}
+
+static void pair_counts(struct pair *p, u64 *v)
+{
+	enum sroce_counter id;
+
+	for (id = 0; id < SROCE_CNT_NUM; id++)
+		v[id] = pair_count(p, id);
+}
+
+static void expect_same(struct kunit *test, const struct missing *k,
+			const u64 *before, const u64 *between, const u64 *after)
+{
+	enum sroce_counter id;
+
+	for (id = 0; id < SROCE_CNT_NUM; id++)
+		if (!counts_repetition(id))
+			KUNIT_EXPECT_EQ_MSG(test, between[id] - before[id],
+					    after[id] - between[id], "%s: %s",
+					    k->name, sroce_counter_names[id]);
+	KUNIT_EXPECT_GT_MSG(test, between[SROCE_CNT_PAGE_FAULTS],
+			    before[SROCE_CNT_PAGE_FAULTS], "%s", k->name);
+}
+
+static void expect_no_events(struct pair *p, const struct missing *k)
+{
+	int i, e;
+
+	for (i = 0; i < 2; i++)
+		for (e = 0; e < ARRAY_SIZE(p->side[i].events); e++)
+			KUNIT_EXPECT_EQ_MSG(p->test, 0,
+					    side_events(&p->side[i], e),
+					    "%s: event %d", k->name, e);
+}
+
+/*
+ * Pages do not come while their process's memory is locked. Meanwhile the sender
+ * finds that nothing happens, and sends again.
+ */
+static void impatient(struct pair *p)
+{
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		side_expire(&p->side[0]);
+		pair_deliver(p);
+	}
+}
+
+static void goes_twice(struct kunit *test, const struct missing *k, bool direct)
+{
+	struct pair_config c = { .direct = direct };
+	struct pair *p = pair_create(test, &c);
+	u64 before[SROCE_CNT_NUM], between[SROCE_CNT_NUM], after[SROCE_CNT_NUM];
+	struct sroce_mr *mr = demand_create(test, &p->side[!k->own]);
+
+	if (k->recv)
+		post_recvs(p, k, mr);
+	pair_counts(p, before);
+	mmap_write_lock(current->mm);
+	post(p, k, mr, 1);
+	pair_deliver(p);
+	impatient(p);
+	mmap_write_unlock(current->mm);
+	expect_message(p, k, 1);
+	pair_counts(p, between);
+	post(p, k, mr, 2);
+	expect_message(p, k, 2);
+	pair_counts(p, after);
+	expect_same(test, k, before, between, after);
+	expect_no_events(p, k);
+	if (k->opcode == SROCE_WR_FETCH_ADD && !k->own)
+		KUNIT_EXPECT_EQ(test, demand_word(test, mr), 10);
+	demand_free(mr);
+	pair_exit(test);
+}
+
+static void missing_pages(struct kunit *test)
+{
+	int i;
+
+	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
+		kunit_skip(test, "no memory on demand in this kernel");
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		goes_twice(test, &kinds[i], false);
+		goes_twice(test, &kinds[i], true);
+	}
+}
+
+/* Of an unreliable connection the message is lost, and was none */
+static void missing_pages_unreliable(struct kunit *test)
+{
+	struct pair_config c = { .type = IB_QPT_UC };
+	const struct missing write = { "WRITE", SROCE_WR_RDMA_WRITE_IMM, 5000, false,
+				       true };
+	struct sroce_mr *mr;
+	struct pair *p;
+	struct side *b;
+
+	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
+		kunit_skip(test, "no memory on demand in this kernel");
+	p = pair_create(test, &c);
+	b = &p->side[1];
+	mr = demand_create(test, b);
+	post_recvs(p, &write, mr);
+	mmap_write_lock(current->mm);
+	post(p, &write, mr, 1);
+	pair_deliver(p);
+	mmap_write_unlock(current->mm);
+	expect(p, &p->side[0].scq, 1, write.name);
+	while (side_waits(b))
+		usleep_range(100, 200);
+	KUNIT_EXPECT_EQ(test, 0, side_count(b, SROCE_CNT_RX_WRITE_REQUESTS));
+	KUNIT_EXPECT_EQ(test, 1, side_count(b, SROCE_CNT_OUT_OF_BUFFER));
+	post(p, &write, mr, 2);
+	expect(p, &b->rcq, 1, write.name);
+	KUNIT_EXPECT_EQ(test, 1, side_count(b, SROCE_CNT_RX_WRITE_REQUESTS));
+	KUNIT_EXPECT_EQ(test, 1, side_count(b, SROCE_CNT_OUT_OF_BUFFER));
+	demand_free(mr);
+}
+
+static struct kunit_case transport_odp_cases[] = {
+	KUNIT_CASE_SLOW(missing_pages),
+	KUNIT_CASE(missing_pages_unreliable),
+	{}
+};
+
+static struct kunit_suite transport_odp_suite = {
+	.name = "sroce_transport_odp",
+	.exit = pair_exit,
+	.test_cases = transport_odp_cases,
+};
+
+kunit_test_suite(transport_odp_suite);
