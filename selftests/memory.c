@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "ends.h"
@@ -245,6 +246,95 @@ static void rereg_together(void)
 	rereg("by address again", mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ALL);
 	write_works("by address again", mr, two + 8, ROOM - 8);
 	vt_check(!ibv_dealloc_pd(pd), "all together: the old PD is free");
+	dereg(mr);
+}
+
+/* What the kernel says to a child that re-registers the region: 0, or its errno */
+static int by_child(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	int status = 0;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		memset(one, 'C', ROOM);
+		errno = 0;
+		_exit(ibv_rereg_mr(mr, flags, pd, addr, length, access) ? errno ?: EPROTO : 0);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+		vt_die(VT_SETUP, "child: %#x, %s", status, strerror(errno));
+	return WEXITSTATUS(status);
+}
+
+static void child_refused(const char *what, struct ibv_mr *mr, int access)
+{
+	int err = by_child(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, access);
+
+	vt_check(err == EINVAL, "%s by a child is refused: %s", what, strerror(err));
+}
+
+/* Its memory is ours still, and not what the child has at that address */
+static void reads_ours(const char *what, struct ibv_mr *mr)
+{
+	ends_fresh(IBV_QPT_RC);
+	memset(mine->addr, 0, ROOM);
+	vt_pattern(one, 77, 0, ROOM);
+	if (expect_op(what, &a, IBV_WR_RDMA_READ, local(mine), ROOM, remote(mr), IBV_WC_SUCCESS))
+		vt_check(!memcmp(mine->addr, one, ROOM), "%s: our bytes", what);
+}
+
+/*
+ * A child has the device file, and memory of its own at our addresses. Where pages are looked up anew it would be
+ * its own that the region got, under our key.
+ */
+static void rereg_by_child(void)
+{
+	struct ibv_mr *mr = reg(b.dev->pd, one, ROOM, IBV_ACCESS_REMOTE_READ);
+	struct ibv_pd *pd = ibv_alloc_pd(b.dev->ctx);
+
+	child_refused("access: pinned for reading, then all", mr, ALL);
+	op_fails("a WRITE after that", IBV_WR_RDMA_WRITE, mr, 8);
+	reads_ours("a READ after that", mr);
+	rereg("access: the same by ourselves", mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ALL);
+	write_works("access: the same by ourselves", mr, one, ROOM);
+
+	/* the pages stay as they are: a child may do that */
+	vt_check(!by_child(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_REMOTE_READ),
+		 "access: less by a child");
+	op_fails("a WRITE with less", IBV_WR_RDMA_WRITE, mr, 8);
+	reads_ours("a READ with less", mr);
+	vt_check(!by_child(mr, IBV_REREG_MR_CHANGE_PD, pd, NULL, 0, 0), "PD by a child");
+	vt_check(!by_child(mr, IBV_REREG_MR_CHANGE_PD, b.dev->pd, NULL, 0, 0), "PD: back by a child");
+	reads_ours("a READ with another's PD and back", mr);
+	/* who names an address means their own */
+	vt_check(!by_child(mr, IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS, NULL, one, ROOM, ALL),
+		 "translation by a child");
+	memset(one, 0, ROOM);
+	ends_fresh(IBV_QPT_RC);
+	vt_pattern(mine->addr, 3, 0, ROOM);
+	expect_op("a WRITE to the child's", &a, IBV_WR_RDMA_WRITE, local(mine), ROOM, remote(mr), IBV_WC_SUCCESS);
+	vt_check(!one[0] && !memcmp(one, one + 1, ROOM - 1), "a WRITE to the child's: not ours");
+	dereg(mr);
+	vt_check(!ibv_dealloc_pd(pd), "PD: not in use by a region of a child's");
+}
+
+static void rereg_on_demand_by_child(void)
+{
+	struct ibv_mr *mr = ibv_reg_mr(b.dev->pd, one, ROOM, ALL | IBV_ACCESS_ON_DEMAND);
+
+	if (!mr) {
+		printf("skip: memory on demand and a child [%s]\n", strerror(errno));
+		return;
+	}
+	child_refused("on demand: less access", mr, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND);
+	write_works("on demand, after that", mr, one, ROOM);
+	child_refused("on demand, then pinned", mr, ALL);
+	write_works("on demand, then pinned", mr, one, ROOM);
+	reads_ours("on demand, then pinned", mr);
+	rereg("on demand, then pinned by ourselves", mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ALL);
+	child_refused("pinned, then on demand", mr, ALL | IBV_ACCESS_ON_DEMAND);
+	reads_ours("pinned, then on demand", mr);
 	dereg(mr);
 }
 
@@ -651,6 +741,8 @@ int main(int argc, char **argv)
 	rereg_pd();
 	rereg_translation();
 	rereg_together();
+	rereg_by_child();
+	rereg_on_demand_by_child();
 	rereg_traffic();
 	windows();
 	ends_stop();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include <kunit/test.h>
+#include <linux/completion.h>
 #include <linux/delay.h>
 #include <linux/gfp.h>
 #include <linux/jiffies.h>
@@ -1040,6 +1041,85 @@ static void fast_invalidate(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, check(test, key ^ 0xff, &w->pd, 0, 0, 8), -EINVAL);
 }
 
+/**
+ * struct registrar - who registers a region for its next life
+ * @w: world
+ * @mr: region
+ * @key: its next key
+ * @here: it has begun
+ * @go: it may register
+ * @done: it has registered
+ * @err: what came of it
+ */
+struct registrar {
+	struct world *w;
+	struct sroce_mr *mr;
+	u32 key;
+	struct completion here;
+	bool go;
+	struct completion done;
+	int err;
+};
+
+static int registrar_thread(void *arg)
+{
+	struct registrar *r = arg;
+
+	complete(&r->here);
+	while (!READ_ONCE(r->go))
+		cpu_relax();
+	r->err = sroce_mr_register(r->mr, &r->w->pd, r->key,
+				   IB_ACCESS_REMOTE_READ);
+	complete(&r->done);
+	return 0;
+}
+
+/*
+ * A peer invalidates the key of a region's last life while the region is registered
+ * for the next. Had it seen the old key, and then the new life, it would end that: so
+ * there is no new life as long as it looks.
+ */
+static void fast_register_waits(struct kunit *test)
+{
+	struct world *w = test->priv;
+	struct registrar r = {
+		.w = w,
+		.mr = new_mr(test, SROCE_MR_FAST_REG, 0, 0, 4096),
+	};
+	u32 old = r.mr->key;
+	struct task_struct *task;
+	bool valid;
+
+	if (num_online_cpus() < 2)
+		kunit_skip(test, "needs two processors");
+	r.key = old ^ 1;
+	init_completion(&r.here);
+	init_completion(&r.done);
+	KUNIT_ASSERT_EQ(test, 0, sroce_mr_register(r.mr, &w->pd, old,
+						   IB_ACCESS_REMOTE_READ));
+	KUNIT_ASSERT_EQ(test, 0, sroce_mr_invalidate(&w->table, old, &w->pd,
+						     &w->qp, true));
+	task = kthread_create(registrar_thread, &r, "sroce_registrar");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	get_task_struct(task);
+	wake_up_process(task);
+	wait_for_completion(&r.here);
+	/* as the peer's invalidation does it */
+	spin_lock_bh(&r.mr->lock);
+	WRITE_ONCE(r.go, true);
+	mdelay(5);
+	valid = READ_ONCE(r.mr->valid);
+	spin_unlock_bh(&r.mr->lock);
+	KUNIT_EXPECT_FALSE(test, valid);
+	wait_for_completion(&r.done);
+	kthread_stop_put(task);
+	KUNIT_EXPECT_EQ(test, r.err, 0);
+	KUNIT_EXPECT_EQ(test, -EINVAL, sroce_mr_invalidate(&w->table, old, &w->pd,
+							   &w->qp, true));
+	KUNIT_EXPECT_EQ(test, check(test, r.key, &w->pd, IB_ACCESS_REMOTE_READ, 0,
+				    8), 0);
+}
+
 /* Neither is possible with a region of another kind */
 static void fast_other_kinds(struct kunit *test)
 {
@@ -1534,6 +1614,7 @@ static struct kunit_case memory_cases[] = {
 	KUNIT_CASE(atomic_races),
 	KUNIT_CASE(fast_register),
 	KUNIT_CASE(fast_invalidate),
+	KUNIT_CASE(fast_register_waits),
 	KUNIT_CASE(fast_other_kinds),
 	KUNIT_CASE(window_bounds),
 	KUNIT_CASE(window_zero_based),
