@@ -277,11 +277,14 @@ static void receive_stays_shared(struct kunit *test)
 	mr = demand_create(b);
 	sibling = sibling_create(b, &ibqp);
 	demand_recv(b, 77, mr);
+	b->srq.limit = 1;
 	datagram_to(a, b->qp->qpn);
 	KUNIT_EXPECT_EQ(test, 1, side_count(b, SROCE_CNT_PAGE_FAULTS));
 	KUNIT_EXPECT_EQ(test, 1, side_count(b, SROCE_CNT_OUT_OF_BUFFER));
 	KUNIT_EXPECT_EQ(test, 1, sroce_ring_pending(&b->srq.ring));
+	KUNIT_EXPECT_EQ(test, 0, side_events(b, IB_EVENT_SRQ_LIMIT_REACHED));
 	KUNIT_EXPECT_TRUE(test, datagram_received(a, sibling->qpn, &wc));
+	KUNIT_EXPECT_EQ(test, 1, side_events(b, IB_EVENT_SRQ_LIMIT_REACHED));
 	KUNIT_EXPECT_EQ(test, 77, wc.wr_id);
 	KUNIT_EXPECT_EQ(test, IB_WC_SUCCESS, wc.status);
 	KUNIT_EXPECT_PTR_EQ(test, &ibqp, wc.qp);
@@ -304,6 +307,7 @@ static void claimed_once(struct kunit *test)
 	struct sroce_srq *srq = &b->srq;
 	struct sroce_recv_wqe *wqe = kunit_kzalloc(test, srq->ring.stride,
 						   GFP_KERNEL);
+	bool limit = false;
 	u32 first, second;
 
 	KUNIT_ASSERT_NOT_NULL(test, wqe);
@@ -315,12 +319,13 @@ static void claimed_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, sroce_srq_look(srq, wqe, 0, &second));
 	KUNIT_EXPECT_EQ(test, 8, wqe->wr_id);
 	KUNIT_EXPECT_EQ(test, 1, sroce_ring_pending(&srq->ring));
-	KUNIT_EXPECT_EQ(test, 0, side_events(b, IB_EVENT_SRQ_LIMIT_REACHED));
-	KUNIT_EXPECT_TRUE(test, sroce_srq_claim(srq, first));
-	KUNIT_EXPECT_EQ(test, 1, side_events(b, IB_EVENT_SRQ_LIMIT_REACHED));
-	KUNIT_EXPECT_FALSE(test, sroce_srq_claim(srq, second));
+	KUNIT_EXPECT_TRUE(test, sroce_srq_claim(srq, first, &limit));
+	KUNIT_EXPECT_TRUE(test, limit);
+	limit = false;
+	KUNIT_EXPECT_FALSE(test, sroce_srq_claim(srq, second, &limit));
 	KUNIT_EXPECT_EQ(test, -ENOENT, sroce_srq_look(srq, wqe, 0, &first));
-	KUNIT_EXPECT_FALSE(test, sroce_srq_claim(srq, first));
+	KUNIT_EXPECT_FALSE(test, sroce_srq_claim(srq, first, &limit));
+	KUNIT_EXPECT_FALSE(test, limit);
 	local_bh_enable();
 }
 

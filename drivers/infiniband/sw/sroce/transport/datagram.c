@@ -255,6 +255,11 @@ void sroce_datagram_receive(struct sroce_qp *qp, struct sroce_train *t,
 	do {
 		status = sroce_datagram_place(qp, t, info);
 	} while (status == -EBUSY && --tries);
+	/* Not before: whoever is told may send, which gathers */
+	if (unlikely(qp->resp.srq_limit)) {
+		qp->resp.srq_limit = false;
+		sroce_srq_limit_event(qp->srq);
+	}
 	if (status < 0) {
 		sroce_datagram_dropped(qp, status);
 		return;

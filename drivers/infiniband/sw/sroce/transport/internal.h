@@ -539,7 +539,10 @@ static inline int sroce_recv_take(struct sroce_qp *qp)
  */
 int sroce_recv_look_for(struct sroce_qp *qp, u32 len);
 
-/* Take what was looked at; false when another QP has, and this one is to look again */
+/*
+ * Take what was looked at; false when another QP has, and this one is to look again.
+ * Sets resp->srq_limit where sroce_recv_take_for() raises the event.
+ */
 bool sroce_recv_claim(struct sroce_qp *qp);
 
 /* Complete the receive work request taken; @cqe has all but wr_id and qpn */

@@ -397,6 +397,7 @@ struct sroce_patience {
  *	is not complete before its region is no longer in use
  * @srqn: XRC: shared receive queue of the current message
  * @srq_index: place in the shared receive queue of what sroce_recv_look_for() saw
+ * @srq_limit: that queue's limit event is to be raised
  * @have_wqe: @wqe holds the receive work request of the current message
  * @wqe_user: a process has written @wqe
  * @wqe: private copy, with room for max_recv_sge elements
@@ -435,6 +436,7 @@ struct sroce_responder {
 	bool comm_est;
 	bool last_wqe;
 	u8 wait;
+	bool srq_limit;
 	bool have_wqe;
 	bool wqe_user;
 	u32 epsn;

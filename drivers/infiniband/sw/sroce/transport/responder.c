@@ -81,7 +81,8 @@ bool sroce_recv_claim(struct sroce_qp *qp)
 	struct sroce_responder *resp = &qp->resp;
 
 	if (!resp->have_wqe)
-		resp->have_wqe = sroce_srq_claim(qp->srq, resp->srq_index);
+		resp->have_wqe = sroce_srq_claim(qp->srq, resp->srq_index,
+						 &resp->srq_limit);
 	return resp->have_wqe;
 }
 

@@ -151,9 +151,8 @@ int sroce_srq_look(struct sroce_srq *srq, struct sroce_recv_wqe *wqe, u32 len,
 	return err;
 }
 
-bool sroce_srq_claim(struct sroce_srq *srq, u32 index)
+bool sroce_srq_claim(struct sroce_srq *srq, u32 index, bool *limit)
 {
-	bool limit = false;
 	unsigned long irq;
 	bool ours;
 
@@ -161,11 +160,9 @@ bool sroce_srq_claim(struct sroce_srq *srq, u32 index)
 	ours = srq->ring.index == index && sroce_ring_pending(&srq->ring);
 	if (ours) {
 		sroce_ring_consumed(&srq->ring, 1);
-		limit = sroce_srq_taken(srq);
+		*limit = sroce_srq_taken(srq);
 	}
 	sroce_unlock(&srq->lock, srq->user, irq);
-	if (limit)
-		sroce_srq_limit_event(srq);
 	return ours;
 }
 

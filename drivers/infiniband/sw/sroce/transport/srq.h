@@ -138,13 +138,12 @@ int sroce_srq_look(struct sroce_srq *srq, struct sroce_recv_wqe *wqe, u32 len,
  * sroce_srq_claim() - take the work request that was looked at
  * @srq: queue
  * @index: its place
- *
- * Raises the limit event when it is due.
+ * @limit: set to whether the limit event is due
  *
  * Context: bottom halves off.
  * Return: false when somebody else has taken it: look again.
  */
-bool sroce_srq_claim(struct sroce_srq *srq, u32 index);
+bool sroce_srq_claim(struct sroce_srq *srq, u32 index, bool *limit);
 
 /**
  * sroce_srq_publish() - let packets find an XRC queue by its number
