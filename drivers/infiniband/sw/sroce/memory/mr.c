@@ -16,6 +16,7 @@
 #include "memory/internal.h"
 #include "memory/mw.h"
 #include "memory/odp.h"
+#include "memory/pinned.h"
 
 /* What a fast-register region may be given */
 #define REGISTER_ACCESS (IB_ACCESS_LOCAL_WRITE | REMOTE_ACCESS | \
@@ -77,7 +78,7 @@ static struct sroce_mr *new_mr(enum sroce_mr_kind kind, u32 max_pages)
 	if (kind == SROCE_MR_WINDOW || kind == SROCE_MR_ON_DEMAND)
 		return mr;
 	mr->max_pages = max_pages;
-	mr->pages = kvcalloc(max_pages, sizeof(*mr->pages), GFP_KERNEL_ACCOUNT);
+	mr->pages = kvcalloc(max_pages, sizeof(*mr->pages), SROCE_GFP_CHOSEN);
 	if (!mr->pages) {
 		kfree(mr);
 		return NULL;

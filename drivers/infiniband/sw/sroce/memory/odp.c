@@ -212,7 +212,7 @@ static struct sroce_odp *odp_alloc(u64 start, u64 length)
 	/* A small one counts, too: each page has to look at all that it is in when it goes */
 	if (sroce_pin(&pinned, max(len, PAGE_SIZE)))
 		return NULL;
-	odp = kvzalloc(len, GFP_KERNEL_ACCOUNT);
+	odp = kvzalloc(len, SROCE_GFP_CHOSEN);
 	if (!odp) {
 		sroce_unpin(&pinned);
 		return NULL;

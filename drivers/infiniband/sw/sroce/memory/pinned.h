@@ -9,9 +9,16 @@
 #ifndef SROCE_MEMORY_PINNED_H
 #define SROCE_MEMORY_PINNED_H
 
+#include <linux/gfp.h>
 #include <linux/types.h>
 
 struct mm_struct;
+
+/*
+ * For memory of a size that a process chooses, and in the end its limits: when there
+ * is none, the process learns it, and the log need not.
+ */
+#define SROCE_GFP_CHOSEN (GFP_KERNEL_ACCOUNT | __GFP_NOWARN)
 
 /**
  * struct sroce_pinned - memory that counts as pinned by a process

@@ -23,12 +23,12 @@ static struct page **alloc_pages_array(size_t n)
 	struct page **pages;
 	size_t i;
 
-	pages = kvmalloc_array(n, sizeof(*pages), GFP_KERNEL_ACCOUNT);
+	pages = kvmalloc_array(n, sizeof(*pages), SROCE_GFP_CHOSEN);
 	if (!pages)
 		return NULL;
 
 	for (i = 0; i < n; i++) {
-		pages[i] = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+		pages[i] = alloc_page(SROCE_GFP_CHOSEN | __GFP_ZERO);
 		if (!pages[i]) {
 			free_pages_array(pages, i);
 			return NULL;

@@ -114,7 +114,7 @@ static int sroce_alloc_slots(struct sroce_qp *qp)
 
 	if (qp->user && sroce_pin(&req->pinned, n * req->slot_size))
 		return -ENOMEM;
-	req->slots = kvcalloc(n, req->slot_size, GFP_KERNEL_ACCOUNT);
+	req->slots = kvcalloc(n, req->slot_size, SROCE_GFP_CHOSEN);
 	return req->slots ? 0 : -ENOMEM;
 }
 
