@@ -43,6 +43,8 @@ struct fz_obj {
 	uint32_t number;
 	/* L_Key and R_Key are the same number here */
 	uint64_t start, length, iova;
+	/* rights of a region */
+	uint32_t access;
 	/* of a QP, shared receive queue or window */
 	uint32_t type;
 	/* handle of its domain, where it has one; of a QP, elements of a send and inline bytes */
@@ -89,6 +91,8 @@ struct fz_beat {
 	uint64_t steps, good, refused, posted, rung, failed, crashed;
 	/* completions by opcode */
 	uint64_t completed[16];
+	/* work requests that can be carried out, as far as is known */
+	uint64_t calm;
 };
 
 struct fz_board {
@@ -168,6 +172,8 @@ struct fz_obj *fz_anyone(struct fz_thread *t, enum fz_kind kind);
 struct fz_obj *fz_some_of(struct fz_thread *t, struct fz_ctx *c, enum fz_kind kind, uint32_t pd);
 /* whose it is */
 struct fz_ctx *fz_ctx_of(const struct fz_obj *o);
+/* has this thread a file of its context? */
+bool fz_is_mine(const struct fz_thread *t, const struct fz_obj *o);
 /* a handle: of such an object nearly always, or one that looks like it */
 uint32_t fz_handle(struct fz_thread *t, struct fz_ctx *c, enum fz_kind kind);
 /* remember an object: false when there are too many of its kind */
@@ -235,6 +241,19 @@ void fz_post_step(struct fz_thread *t);
 void fz_scribble_step(struct fz_thread *t);
 /* take completions away, arm, read events, ring doorbells */
 void fz_consume_step(struct fz_thread *t);
+
+/* fill the receive queue of a QP as far as there is room */
+void fz_stock(struct fz_thread *t, struct fz_obj *o);
+
+/* --- fuzz_calm.c ---------------------------------------------------------------- */
+
+/* Is this queue spared? Not from being destroyed, modified or resized. */
+bool fz_calm(const struct fz_obj *o);
+/* A work request that can be carried out, and its list of up to four; false: the objects for it were not found */
+bool fz_calm_send(struct fz_thread *t, struct fz_ctx *c, const struct fz_obj *o, struct sroce_send_wqe *w,
+		  struct sroce_sge *sge);
+bool fz_calm_recv(struct fz_thread *t, struct fz_ctx *c, const struct fz_obj *o, struct sroce_recv_wqe *w,
+		  struct sroce_sge *sge);
 
 /* --- fuzz_memory.c -------------------------------------------------------------- */
 

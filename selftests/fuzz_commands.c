@@ -128,7 +128,7 @@ static void tie_modify(struct fz_thread *t, struct fz_ctx *c, void *core, void *
 		cmd->attr_mask |= 1u << fz_below(t, 26);
 		cmd->qkey = fz_once(t, 2) ? 0x80010000 : VT_QKEY;
 		cmd->en_sqd_async_notify = fz_below(t, 2);
-		cmd->rnr_retry = fz_below(t, 8);
+		cmd->rnr_retry = fz_once(t, 2) ? 7 : fz_below(t, 8);
 		cmd->retry_cnt = fz_below(t, 8);
 		cmd->timeout = fz_below(t, 20);
 		cmd->max_rd_atomic = fz_below(t, 20);
@@ -707,6 +707,7 @@ static void describe(struct fz_obj *o, const struct shot *s)
 		o->start = reg->start;
 		o->length = reg->length;
 		o->iova = reg->access_flags & IBV_ACCESS_ZERO_BASED ? 0 : reg->hca_va;
+		o->access = reg->access_flags;
 		break;
 	case FZ_QP:
 		o->number = answer[1];
@@ -732,8 +733,14 @@ static void moved(struct fz_ctx *c, const struct ib_uverbs_rereg_mr *cmd)
 {
 	struct fz_obj *o;
 
-	for (o = c->obj[FZ_MR]; o < c->obj[FZ_MR] + FZ_SLOTS && cmd->flags & 1; o++) {
+	for (o = c->obj[FZ_MR]; o < c->obj[FZ_MR] + FZ_SLOTS; o++) {
 		if (o->handle != cmd->mr_handle)
+			continue;
+		if (cmd->flags & 2)
+			o->pd = cmd->pd_handle;
+		if (cmd->flags & 4)
+			o->access = cmd->access_flags;
+		if (!(cmd->flags & 1))
 			continue;
 		o->start = cmd->start;
 		o->length = cmd->length;
@@ -920,12 +927,12 @@ static int to_state(struct fz_thread *t, struct fz_ctx *c, struct fz_obj *o, uin
 	return issue(t, &s);
 }
 
-static void go(struct fz_thread *t, struct fz_obj *o, struct fz_obj *peer, uint32_t psn)
+static void go(struct fz_thread *t, struct fz_obj *o, struct fz_obj *peer, uint32_t psn, uint32_t mtu)
 {
 	static const uint8_t states[] = { IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS };
 	struct fz_ctx *c = fz_ctx_of(o), *d = fz_ctx_of(peer);
 	struct uv_route to = { .gid_index = board->dev[c->dev].gid_index, .dest_qpn = peer->number, .psn = psn,
-			       .mtu = 1 + fz_below(t, 5) };
+			       .mtu = fz_once(t, 32) ? 1 + fz_below(t, 5) : mtu };
 	uint32_t i;
 	int rc = 0;
 
@@ -934,6 +941,8 @@ static void go(struct fz_thread *t, struct fz_obj *o, struct fz_obj *peer, uint3
 		rc = to_state(t, c, o, states[i], &to);
 	o->peer = peer;
 	o->ready = !rc;
+	if (o->ready && fz_calm(o))
+		fz_stock(t, o);
 }
 
 static bool lives(const struct fz_obj *o)
@@ -965,17 +974,11 @@ static struct fz_obj *some_peer(struct fz_thread *t, const struct fz_obj *a)
 	return b;
 }
 
-static bool is_mine(const struct fz_thread *t, const struct fz_obj *o)
-{
-	long i = fz_ctx_of(o) - board->ctx;
-
-	return i >= FZ_OWN || i / FZ_DEVS == t->user;
-}
-
 void fz_connect_step(struct fz_thread *t)
 {
 	struct fz_obj *a = fz_some(t, fz_some_ctx(t), FZ_QP), *b;
 	uint32_t psn = fz_once(t, 4) ? 0xffffff - fz_below(t, 20) : fz_below(t, 1 << 24);
+	uint32_t mtu = 1 + fz_below(t, 5);
 
 	if (!a || (a->ready && !fz_once(t, 3)))
 		return;
@@ -984,7 +987,7 @@ void fz_connect_step(struct fz_thread *t)
 		b = some_peer(t, a);
 	if (!b)
 		return;
-	go(t, a, b, psn);
-	if (is_mine(t, b))
-		go(t, b, a, psn);
+	go(t, a, b, psn, mtu);
+	if (fz_is_mine(t, b))
+		go(t, b, a, psn, mtu);
 }

@@ -52,6 +52,13 @@ struct fz_ctx *fz_ctx_of(const struct fz_obj *o)
 	return &board->ctx[((const char *)o - (const char *)board->ctx) / sizeof(struct fz_ctx)];
 }
 
+bool fz_is_mine(const struct fz_thread *t, const struct fz_obj *o)
+{
+	long i = fz_ctx_of(o) - board->ctx;
+
+	return i >= FZ_OWN || i / FZ_DEVS == t->user;
+}
+
 uint64_t fz_borderline(struct fz_thread *t, uint64_t good)
 {
 	switch (fz_below(t, 12)) {

@@ -258,34 +258,49 @@ struct entry {
 	struct sroce_sge sge[4];
 };
 
+static void write_send(struct target *g, struct entry *e)
+{
+	struct fz_thread *t = g->t;
+	bool word;
+
+	if (fz_calm(g->o) && fz_calm_send(t, g->ctx, g->o, &e->send, e->sge)) {
+		t->beat->calm++;
+		return;
+	}
+	fill_send(t, g, &e->send);
+	word = e->send.opcode == SROCE_WR_CMP_SWAP || e->send.opcode == SROCE_WR_FETCH_ADD ||
+	       e->send.opcode == SROCE_WR_ATOMIC_WRITE;
+	if (word)
+		e->send.num_sge = min(e->send.num_sge, 1u);
+	fill_list(t, g, e->sge, 4, word);
+}
+
+static void write_recv(struct target *g, struct entry *e)
+{
+	struct fz_thread *t = g->t;
+
+	if (fz_calm(g->o) && fz_calm_recv(t, g->ctx, g->o, &e->recv, e->sge))
+		return;
+	e->recv.wr_id = fz_rand(t);
+	e->recv.num_sge = fz_below(t, 256) < t->wild / 4 ? fz_borderline(t, 1) : (fz_once(t, 32) ? 2u : 1u);
+	e->recv.reserved = fz_below(t, 256) < t->wild / 8 ? fz_rand(t) : 0;
+	fill_list(t, g, e->sge, 4, false);
+}
+
 static void write_entry(struct target *g, uint32_t i)
 {
 	uint8_t *at = fz_ring_entry(g->hdr, g->o, g->which, i);
-	uint32_t stride = g->o->ring[g->which].stride;
-	struct fz_thread *t = g->t;
+	uint32_t stride = g->o->ring[g->which].stride, len;
+	bool send = g->kind == FZ_QP && !g->which;
 	struct entry e = {};
-	bool word;
 
-	if (g->kind == FZ_QP && !g->which) {
-		fill_send(t, g, &e.send);
-		word = e.send.opcode == SROCE_WR_CMP_SWAP || e.send.opcode == SROCE_WR_FETCH_ADD ||
-		       e.send.opcode == SROCE_WR_ATOMIC_WRITE;
-		if (word)
-			e.send.num_sge = min(e.send.num_sge, 1u);
-		fill_list(t, g, e.sge, 4, word);
-		memcpy(at, &e.send, min(stride, (uint32_t)sizeof(e.send)));
-		at += sizeof(e.send);
-		stride -= min(stride, (uint32_t)sizeof(e.send));
-	} else {
-		e.recv.wr_id = fz_rand(t);
-		e.recv.num_sge = fz_below(t, 256) < t->wild / 4 ? fz_borderline(t, 1) : (fz_once(t, 32) ? 2u : 1u);
-		e.recv.reserved = fz_below(t, 256) < t->wild / 8 ? fz_rand(t) : 0;
-		fill_list(t, g, e.sge, 4, false);
-		memcpy(at, &e.recv, min(stride, (uint32_t)sizeof(e.recv)));
-		at += sizeof(e.recv);
-		stride -= min(stride, (uint32_t)sizeof(e.recv));
-	}
-	memcpy(at, e.sge, min(stride, (uint32_t)sizeof(e.sge)));
+	if (send)
+		write_send(g, &e);
+	else
+		write_recv(g, &e);
+	len = min(stride, (uint32_t)(send ? sizeof(e.send) : sizeof(e.recv)));
+	memcpy(at, &e, len);
+	memcpy(at + len, e.sge, min(stride - len, (uint32_t)sizeof(e.sge)));
 }
 
 /* as many as there is room for, as far as this can be known */
@@ -296,11 +311,36 @@ static void post(void *arg)
 	uint32_t n = 1 + (fz_once(t, 3) ? fz_below(t, 32) : fz_below(t, 3));
 	uint32_t prod = __atomic_load_n(&g->hdr->prod, __ATOMIC_ACQUIRE);
 
-	while (n-- && (prod - g->hdr->cons < g->o->ring[g->which].entries || fz_below(t, 256) < t->wild / 4)) {
+	while (n-- && (prod - g->hdr->cons < g->o->ring[g->which].entries ||
+		       (!fz_calm(g->o) && fz_below(t, 256) < t->wild / 4))) {
 		write_entry(g, prod++);
 		t->beat->posted++;
 	}
 	__atomic_store_n(&g->hdr->prod, prod, __ATOMIC_RELEASE);
+}
+
+/* what a receive queue has at the most */
+#define STOCK 24
+
+static void stock(void *arg)
+{
+	struct target *g = arg;
+	uint32_t prod = __atomic_load_n(&g->hdr->prod, __ATOMIC_ACQUIRE);
+
+	while (prod - g->hdr->cons < min(g->o->ring[1].entries, (uint32_t)STOCK)) {
+		write_entry(g, prod++);
+		g->t->beat->posted++;
+	}
+	__atomic_store_n(&g->hdr->prod, prod, __ATOMIC_RELEASE);
+}
+
+void fz_stock(struct fz_thread *t, struct fz_obj *o)
+{
+	struct target g = { .t = t, .ctx = fz_ctx_of(o), .o = o, .kind = FZ_QP, .which = 1 };
+
+	g.hdr = fz_is_mine(t, o) ? fz_ring(t, g.ctx, FZ_QP, o, 1) : NULL;
+	if (g.hdr)
+		fz_try(stock, &g);
 }
 
 void fz_post_step(struct fz_thread *t)
@@ -312,6 +352,8 @@ void fz_post_step(struct fz_thread *t)
 		consume_all(t, fz_some_ctx(t));
 	if (!some_ring(t, &g) || g.kind == FZ_CQ)
 		return;
+	if (g.kind == FZ_QP && fz_calm(g.o) && g.o->peer)
+		fz_stock(t, g.o->peer);
 	fz_try(post, &g);
 	if (g.kind == FZ_QP && (!g.which || fz_once(t, 8)) && !fz_once(t, 16))
 		ring_bell(t, g.ctx, g.o->number);
@@ -378,7 +420,7 @@ void fz_scribble_step(struct fz_thread *t)
 {
 	struct target g;
 
-	if (some_ring(t, &g))
+	if (some_ring(t, &g) && !fz_calm(g.o))
 		fz_try(scribble, &g);
 }
 

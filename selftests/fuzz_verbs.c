@@ -556,6 +556,7 @@ static void summary(void)
 		sum.good += b->good;
 		sum.refused += b->refused;
 		sum.posted += b->posted;
+		sum.calm += b->calm;
 		sum.rung += b->rung;
 		sum.failed += b->failed;
 		sum.crashed += b->crashed;
@@ -564,8 +565,8 @@ static void summary(void)
 	}
 	for (j = 0; j < 16; j++)
 		completed += sum.completed[j];
-	printf("# %lu steps, %lu commands carried out, %lu refused, %lu work requests, %lu doorbells, %lu completed (",
-	       (unsigned long)sum.steps, (unsigned long)sum.good, (unsigned long)sum.refused, (unsigned long)sum.posted,
+	printf("# %lu steps, %lu commands carried out, %lu refused, %lu work requests (%lu calm), %lu doorbells, %lu completed (",
+	       (unsigned long)sum.steps, (unsigned long)sum.good, (unsigned long)sum.refused, (unsigned long)sum.posted, (unsigned long)sum.calm,
 	       (unsigned long)sum.rung, (unsigned long)completed);
 	for (j = 0; j < 16; j++)
 		printf(" %lu", (unsigned long)sum.completed[j]);

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Work requests that can be carried out, up to the last byte: a part of the queues is spared from everything else, so
+ * that there is traffic which the rest can go wrong under. They go from one region to another that allows it, and
+ * their receivers have room. What becomes of these objects meanwhile is up to the other steps.
+ */
+#include "fuzz.h"
+
+/* the largest message, and what each receive work request has room for, if the region is that long */
+#define MOST (1u << 17)
+
+bool fz_calm(const struct fz_obj *o)
+{
+	const struct fz_obj *first = &fz_ctx_of(o)->obj[0][0];
+
+	return (o - first) % FZ_SLOTS < FZ_SLOTS * 2 / 3;
+}
+
+/* A region of a domain with these rights, if one is found soon */
+static struct fz_obj *region(struct fz_thread *t, struct fz_ctx *c, uint32_t pd, uint32_t access)
+{
+	struct fz_obj *o;
+	int tries = 24;
+
+	while (tries--) {
+		o = fz_some(t, c, FZ_MR);
+		if (o && o->pd == pd && o->length && !(access & ~o->access))
+			return o;
+	}
+	return NULL;
+}
+
+static uint32_t some_length(struct fz_thread *t, uint64_t most)
+{
+	uint64_t len = fz_once(t, 3) ? 1ull << fz_below(t, 18) : fz_once(t, 16) ? 0 : 1 + fz_below(t, 9000);
+
+	return min(min(len, most), (uint64_t)MOST);
+}
+
+/* Where @len bytes are in a region: anywhere, or at one of its ends */
+static uint64_t place(struct fz_thread *t, const struct fz_obj *mr, uint32_t len)
+{
+	uint64_t room = mr->length - min((uint64_t)len, mr->length);
+
+	switch (fz_below(t, 8)) {
+	case 0: return mr->iova;
+	case 1: return mr->iova + room;
+	default: return mr->iova + (room ? fz_rand(t) % room : 0);
+	}
+}
+
+static uint8_t some_opcode(struct fz_thread *t, uint32_t type)
+{
+	static const uint8_t opcodes[] = {
+		SROCE_WR_SEND, SROCE_WR_SEND_IMM, SROCE_WR_RDMA_WRITE, SROCE_WR_RDMA_WRITE_IMM,
+		SROCE_WR_RDMA_WRITE, SROCE_WR_RDMA_READ, SROCE_WR_RDMA_READ, SROCE_WR_CMP_SWAP, SROCE_WR_FETCH_ADD,
+		SROCE_WR_ATOMIC_WRITE,
+	};
+
+	return opcodes[fz_below(t, type == IB_UVERBS_QPT_UC ? 5 : ARRAY_SIZE(opcodes))];
+}
+
+/* One element, or as many as the queue has, of which the last gets the rest */
+static void split(struct fz_thread *t, struct sroce_send_wqe *w, struct sroce_sge *sge, uint32_t most, uint32_t len)
+{
+	uint32_t i, part, n = fz_once(t, 3) ? 1 + fz_below(t, max(min(most, 4u), 1u)) : 1;
+
+	for (i = 1; i < n; i++) {
+		part = fz_below(t, sge[i - 1].length + 1);
+		sge[i] = sge[i - 1];
+		sge[i].addr += part;
+		sge[i].length -= part;
+		sge[i - 1].length = part;
+	}
+	w->num_sge = n;
+}
+
+static void aim(struct fz_thread *t, struct sroce_send_wqe *w, const struct fz_obj *mr, uint32_t len)
+{
+	uint64_t addr = place(t, mr, len);
+
+	switch (w->opcode) {
+	case SROCE_WR_SEND:
+	case SROCE_WR_SEND_IMM:
+		break;
+	case SROCE_WR_CMP_SWAP:
+	case SROCE_WR_FETCH_ADD:
+		w->atomic.remote_addr = (addr + 7) & ~7ull;
+		w->atomic.compare_add = fz_below(t, 2);
+		w->atomic.swap = w->opcode == SROCE_WR_CMP_SWAP ? fz_rand(t) : 0;
+		w->atomic.rkey = mr->number;
+		break;
+	case SROCE_WR_ATOMIC_WRITE:
+		w->rdma.remote_addr = (addr + 7) & ~7ull;
+		w->rdma.rkey = mr->number;
+		break;
+	default:
+		w->rdma.remote_addr = addr;
+		w->rdma.rkey = mr->number;
+	}
+}
+
+bool fz_calm_send(struct fz_thread *t, struct fz_ctx *c, const struct fz_obj *o, struct sroce_send_wqe *w,
+		  struct sroce_sge *sge)
+{
+	const struct fz_obj *peer = o->peer, *from, *to, *srq;
+	bool word;
+	uint32_t len;
+
+	if (!peer || o->type == IB_UVERBS_QPT_UD || o->type == IB_UVERBS_QPT_XRC_TGT)
+		return false;
+	/* a target's is that of the queue that is named */
+	srq = o->type == IB_UVERBS_QPT_XRC_INI ? fz_some(t, fz_ctx_of(peer), FZ_SRQ) : NULL;
+	from = region(t, c, o->pd, IBV_ACCESS_LOCAL_WRITE);
+	to = region(t, fz_ctx_of(peer), srq ? srq->pd : peer->pd, IBV_ACCESS_LOCAL_WRITE | VT_REMOTE_ACCESS);
+	if (!from || !to)
+		return false;
+	memset(w, 0, sizeof(*w));
+	w->wr_id = fz_rand(t) | 1;
+	w->opcode = some_opcode(t, o->type);
+	w->flags = fz_below(t, 8) | (fz_once(t, 2) ? SROCE_SEND_SIGNALED : 0);
+	w->remote_srqn = srq ? srq->number : 0;
+	if (w->opcode == SROCE_WR_SEND_IMM || w->opcode == SROCE_WR_RDMA_WRITE_IMM)
+		w->imm_data = fz_rand(t);
+	word = w->opcode == SROCE_WR_CMP_SWAP || w->opcode == SROCE_WR_FETCH_ADD || w->opcode == SROCE_WR_ATOMIC_WRITE;
+	if (word && min(from->length, to->length) < 16)
+		return false;
+	len = word ? 8 : some_length(t, min(from->length, to->length));
+	sge[0] = (struct sroce_sge){ .addr = place(t, from, len), .length = len, .lkey = from->number };
+	split(t, w, sge, word ? 1 : o->sges, len);
+	/* room for the address to be rounded up */
+	aim(t, w, to, word ? 15 : len);
+	return true;
+}
+
+bool fz_calm_recv(struct fz_thread *t, struct fz_ctx *c, const struct fz_obj *o, struct sroce_recv_wqe *w,
+		  struct sroce_sge *sge)
+{
+	const struct fz_obj *into = NULL;
+	int tries = 4;
+
+	/* the longest of some */
+	while (tries--) {
+		const struct fz_obj *mr = region(t, c, o->pd, IBV_ACCESS_LOCAL_WRITE);
+
+		if (mr && (!into || mr->length > into->length))
+			into = mr;
+	}
+	if (!into)
+		return false;
+	memset(w, 0, sizeof(*w));
+	w->wr_id = fz_rand(t) | 1;
+	w->num_sge = 1;
+	sge[0].length = min(into->length, (uint64_t)MOST);
+	sge[0].addr = place(t, into, sge[0].length);
+	sge[0].lkey = into->number;
+	return true;
+}
