@@ -119,6 +119,19 @@ driver_load() {
 
 driver_unload() { limit 30 rmmod "$(driver_module)"; }
 
+# splats : how many complaints the kernel log holds
+splats() { dmesg | grep -cE 'WARNING:|BUG:|UBSAN|Oops|general protection|refcount_t|INFO: task'; }
+
+# unharmed SPLATS : the end of a test that tried to break something, when the kernel log held so many
+unharmed() {
+	[ "$(splats)" -eq "$1" ]
+	result $? "the kernel log is clean"
+	hosts_down
+	driver_unload
+	result $? "the module can be removed"
+	ktap_end
+}
+
 # host_ns NAMESPACE : empty, with lo up
 host_ns() {
 	ip netns add "$1" && ip -n "$1" link set lo up
