@@ -131,13 +131,10 @@ static int sroce_cq_prepare(struct sroce_cq_obj *obj, u32 entries,
 	if (err)
 		return err;
 	err = ib_respond_udata(udata, resp);
-	if (!err) {
-		mutex_lock(&obj->lock);
-		swap(obj->next, next);
-		mutex_unlock(&obj->lock);
-	}
-	/* the new one, or one that was prepared before */
-	sroce_successor_drop(&next);
+	if (err)
+		sroce_successor_drop(&next);
+	else
+		sroce_successor_replace(&obj->next, &obj->lock, &next);
 	return err;
 }
 

@@ -22,6 +22,15 @@ int sroce_successor_make(struct sroce_successor *s, struct sroce_ucontext *uctx,
 	return err;
 }
 
+void sroce_successor_replace(struct sroce_successor *s, struct mutex *lock,
+			     struct sroce_successor *with)
+{
+	mutex_lock(lock);
+	swap(*s, *with);
+	mutex_unlock(lock);
+	sroce_successor_drop(with);
+}
+
 void sroce_successor_drop(struct sroce_successor *s)
 {
 	sroce_mmap_remove(s->map);

@@ -6,6 +6,8 @@
 #ifndef SROCE_VERBS_RESIZE_H
 #define SROCE_VERBS_RESIZE_H
 
+#include <linux/mutex.h>
+
 #include "memory/ring.h"
 
 struct sroce_mmap;
@@ -35,6 +37,17 @@ struct sroce_successor {
 int sroce_successor_make(struct sroce_successor *s, struct sroce_ucontext *uctx,
 			 u32 entries, u32 entry_size,
 			 struct sroce_ring_info *info);
+
+/**
+ * sroce_successor_replace() - another ring is the one that a queue may move to
+ * @s: of the queue; what it held is dropped
+ * @lock: protects @s
+ * @with: takes its place
+ *
+ * Context: process.
+ */
+void sroce_successor_replace(struct sroce_successor *s, struct mutex *lock,
+			     struct sroce_successor *with);
 
 /* Nothing moves there, or the queue that it was has moved. NULLs are fine. */
 void sroce_successor_drop(struct sroce_successor *s);

@@ -250,15 +250,12 @@ static int sroce_srq_prepare(struct sroce_srq_obj *obj, u32 max_wr,
 				   &resp.ring);
 	if (err)
 		return err;
-	if (copy_to_user(u64_to_user_ptr(resp_addr), &resp, sizeof(resp)))
-		err = -EFAULT;
-	if (!err) {
-		mutex_lock(&obj->lock);
-		swap(obj->next, next);
-		mutex_unlock(&obj->lock);
+	if (copy_to_user(u64_to_user_ptr(resp_addr), &resp, sizeof(resp))) {
+		sroce_successor_drop(&next);
+		return -EFAULT;
 	}
-	sroce_successor_drop(&next);
-	return err;
+	sroce_successor_replace(&obj->next, &obj->lock, &next);
+	return 0;
 }
 
 /* Armed with fewer than the limit left, it is reached at once */
