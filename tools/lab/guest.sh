@@ -29,7 +29,7 @@ lab_module() { find "/sroce-build/$LAB_TARGET" -name sroce.ko -print -quit | gre
 lab_slow() {
 	case $LAB_TARGET in
 	uml) echo 1 ;;
-	uml-sanitizer) echo 4 ;;
+	uml-sanitizer | uml-kcsan) echo 4 ;;
 	*) echo 3 ;;
 	esac
 }
