@@ -69,18 +69,23 @@ ip -n $A link del fault0
 
 # --- at random, under traffic ----------------------------------------------------------------------------------
 
-# traffic NAME : verify, which compares every byte; what is lost is sent again
+under_way() { [ "$(rdma resource show qp | grep 'comm verify' | grep -c 'state RTS')" -ge 8 ]; }
+
+# traffic NAME FAULTS... : verify, which compares every byte; what is lost is sent again. The faults begin when it is
+# under way: without memory a process may well fail to open its connections.
 traffic() {
-	local name=$1
+	local name=$1 starter
+	shift
+	{ wait_for 60 under_way && faults_on "$@"; } &
+	starter=$!
 	pair "$name" 90 "$VERIFY -d $DEV_A -i $IP_A -q 4" "$VERIFY -d $DEV_B -i $IP_B -q 4 -t 6 -m 65536 $IP_A"
+	wait $starter
+	result $? "$name: it was under way"
+	faults_off
 }
 
-faults_on atomic 5 failslab fail_page_alloc
-traffic "no memory at once"
-faults_off
-faults_on all 30 fail_skb_realloc
-traffic "packets that move"
-faults_off
+traffic "no memory at once" atomic 5 failslab fail_page_alloc
+traffic "packets that move" all 30 fail_skb_realloc
 
 works "afterwards"
 unharmed "$before"

@@ -371,15 +371,30 @@ static int ctl_ready(int fd, int timeout_s)
 	return fd;
 }
 
-int vt_ctl_accept(uint16_t port, int timeout_s)
+/* A kernel that has no memory at the moment says that the address is in use */
+static int ctl_listen(int fd, uint16_t port)
 {
 	struct sockaddr_in6 any = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+	double end = vt_now() + 5;
+	bool bound = false;
+
+	do {
+		bound = bound || !bind(fd, (struct sockaddr *)&any, sizeof(any));
+		if (bound && !listen(fd, 1))
+			return 0;
+		usleep(50000);
+	} while (vt_now() < end);
+	return -1;
+}
+
+int vt_ctl_accept(uint16_t port, int timeout_s)
+{
 	int fd, conn, one = 1, zero = 0;
 
 	fd = ctl_ready(socket(AF_INET6, SOCK_STREAM, 0), timeout_s);
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
-	if (bind(fd, (struct sockaddr *)&any, sizeof(any)) || listen(fd, 1))
+	if (ctl_listen(fd, port))
 		vt_die(VT_SETUP, "listen on TCP port %u: %s", port, strerror(errno));
 	conn = accept(fd, NULL, NULL);
 	if (conn < 0)
