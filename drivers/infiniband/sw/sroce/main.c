@@ -8,6 +8,7 @@
 #include "device.h"
 #include "net/net.h"
 #include "transport/qp.h"
+#include "turn.h"
 #include "wire/icrc.h"
 
 static struct rdma_link_ops sroce_link_ops = {
@@ -22,9 +23,12 @@ static int __init sroce_init(void)
 	err = sroce_icrc_init();
 	if (err)
 		return err;
-	err = sroce_net_init();
+	err = sroce_turn_init();
 	if (err)
 		goto err_icrc;
+	err = sroce_net_init();
+	if (err)
+		goto err_turn;
 	err = sroce_transport_init();
 	if (err)
 		goto err_net;
@@ -38,6 +42,8 @@ err_transport:
 	sroce_transport_exit();
 err_net:
 	sroce_net_exit();
+err_turn:
+	sroce_turn_exit();
 err_icrc:
 	sroce_icrc_exit();
 	return err;
@@ -53,6 +59,7 @@ static void __exit sroce_exit(void)
 	sroce_device_exit();
 	sroce_net_exit();
 	sroce_transport_exit();
+	sroce_turn_exit();
 	sroce_icrc_exit();
 }
 

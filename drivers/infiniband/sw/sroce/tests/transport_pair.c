@@ -4,6 +4,10 @@
 
 #include "lock.h"
 #include "tests/transport_pair.h"
+#include "turn.h"
+
+/* As the driver has them */
+static struct sroce_turn_limits pair_turn_limits;
 
 /* --- data ---------------------------------------------------------------- */
 
@@ -363,6 +367,10 @@ struct pair *pair_create(struct kunit *test, const struct pair_config *config)
 	KUNIT_ASSERT_NOT_NULL(test, p);
 	test->priv = p;
 	p->test = test;
+	/* What is done when a call returns does not depend on the machine */
+	pair_turn_limits = sroce_turn_limits;
+	sroce_turn_limits.bytes = SZ_256M;
+	sroce_turn_limits.ns = U64_MAX;
 	p->config = *config;
 	pair_fill_config(&p->config);
 	p->mtu = ib_mtu_enum_to_int(p->config.mtu);
@@ -420,6 +428,7 @@ void pair_exit(struct kunit *test)
 	/* What waits for a receive is lent by the other side */
 	while (pair_look(&p->net))
 		;
+	sroce_turn_limits = pair_turn_limits;
 	for (i = 0; i < 2; i++)
 		side_destroy_qp(&p->side[i]);
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&p->net.open));

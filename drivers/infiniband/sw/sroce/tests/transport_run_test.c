@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Where work runs: doorbells of processes, what is left of a QP for who still holds
- * it, and queues that are resized.
+ * Where work runs, and for how long: doorbells of processes, turns that end, what is
+ * left of a QP for who still holds it, and queues that are resized.
  */
+#include <linux/cpumask.h>
+#include <linux/delay.h>
+#include <linux/smp.h>
+
 #include "lock.h"
 #include "tests/transport_pair.h"
+#include "turn.h"
 
 /* --- doorbells ----------------------------------------------------------- */
 
@@ -87,6 +92,245 @@ static void doorbell_ends_batch(struct kunit *test)
 	a->qp->user = false;
 }
 
+/* --- turns --------------------------------------------------------------- */
+
+#define BULK 8
+#define BULK_LEN SZ_1M
+
+static struct pair *bulk_pair(struct kunit *test, bool direct)
+{
+	struct pair_config c = { .direct = direct, .mtu = IB_MTU_4096 };
+
+	return pair_create(test, &c);
+}
+
+/* Large RDMA WRITEs or READs, without a doorbell */
+static void post_bulk(struct side *s, u8 opcode)
+{
+	struct sroce_ring *r = &s->qp->req.ring;
+	u32 prod = r->hdr->prod;
+	struct sroce_send_wqe *wqe;
+	struct work w;
+	u32 i;
+
+	for (i = 0; i < BULK; i++) {
+		work_rdma(s, &w, opcode, i, 0, 0, BULK_LEN);
+		wqe = sroce_ring_entry(r, prod + i);
+		*wqe = w.wqe;
+		memcpy(wqe + 1, w.sge, sizeof(w.sge[0]));
+	}
+	/* Pairs with sroce_ring_pending() */
+	smp_store_release(&r->hdr->prod, prod + BULK);
+}
+
+static u32 completions(const struct sroce_cq *cq)
+{
+	return READ_ONCE(cq->ring.index) - READ_ONCE(cq->cons);
+}
+
+/* Somebody goes on with it, whom nobody calls */
+static bool done_by_itself(const struct sroce_cq *cq, u32 n)
+{
+	int patience = 600000;
+
+	while (completions(cq) < n && --patience)
+		usleep_range(50, 100);
+	return patience;
+}
+
+/* What one turn does, as a process begins it: bytes, and completions of the side */
+static u32 one_turn(struct side *s, unsigned long *spent)
+{
+	u32 n;
+
+	local_bh_disable();
+	sroce_turn_begin(true);
+	sroce_half_run(&s->qp->req.half);
+	*spent = sroce_turn_spent();
+	n = completions(&s->scq);
+	sroce_turn_end();
+	local_bh_enable();
+	return n;
+}
+
+static void expect_done(struct side *s)
+{
+	struct kunit *test = s->pair->test;
+	struct ib_wc wc;
+	u32 i;
+
+	KUNIT_ASSERT_TRUE(test, done_by_itself(&s->scq, BULK));
+	for (i = 0; i < BULK; i++) {
+		KUNIT_ASSERT_TRUE(test, side_poll(&s->scq, &wc));
+		KUNIT_EXPECT_EQ(test, IB_WC_SUCCESS, wc.status);
+		KUNIT_EXPECT_EQ(test, i, wc.wr_id);
+	}
+}
+
+/* Without limits all of it is one turn: so nothing but they end it */
+static void turn_without_end(struct kunit *test)
+{
+	struct side *a = &bulk_pair(test, true)->side[0];
+	unsigned long spent;
+
+	post_bulk(a, SROCE_WR_RDMA_WRITE);
+	KUNIT_EXPECT_EQ(test, BULK, one_turn(a, &spent));
+	KUNIT_EXPECT_GE(test, spent, BULK * BULK_LEN);
+	expect_done(a);
+}
+
+static void turn_ends(struct kunit *test, u8 opcode)
+{
+	struct side *a = &bulk_pair(test, true)->side[0];
+	unsigned long spent;
+
+	side_fill(pair_peer(a), 0, BULK_LEN, 3);
+	side_fill(a, 0, BULK_LEN, 3);
+	sroce_turn_limits.bytes = SZ_2M;
+	post_bulk(a, opcode);
+	KUNIT_EXPECT_LT(test, one_turn(a, &spent), BULK);
+	/* The last half may have begun just before the end */
+	KUNIT_EXPECT_LE(test, spent, SZ_1M + 3 * SROCE_HALF_BYTES);
+	expect_done(a);
+	KUNIT_EXPECT_TRUE(test, side_filled(pair_peer(a), 0, BULK_LEN, 3));
+	KUNIT_EXPECT_TRUE(test, side_filled(a, 0, BULK_LEN, 3));
+}
+
+/* Many trains to a QP of this host */
+static void turn_ends_writing(struct kunit *test)
+{
+	turn_ends(test, SROCE_WR_RDMA_WRITE);
+}
+
+/* Large READs from one */
+static void turn_ends_reading(struct kunit *test)
+{
+	turn_ends(test, SROCE_WR_RDMA_READ);
+}
+
+/* Time is over at the first look at the clock */
+static void turn_ends_in_time(struct kunit *test)
+{
+	struct side *a = &bulk_pair(test, true)->side[0];
+	unsigned long spent;
+
+	sroce_turn_limits.ns = 0;
+	post_bulk(a, SROCE_WR_RDMA_WRITE);
+	KUNIT_EXPECT_EQ(test, 0, one_turn(a, &spent));
+	expect_done(a);
+}
+
+/* Nothing is done in a turn that is over but what cannot wait; and then it is */
+static void turn_was_over(struct kunit *test)
+{
+	struct side *a = &bulk_pair(test, true)->side[0];
+	unsigned long spent;
+
+	post_bulk(a, SROCE_WR_RDMA_WRITE);
+	local_bh_disable();
+	sroce_turn_begin(true);
+	sroce_turn_spend(SZ_256M);
+	sroce_half_run(&a->qp->req.half);
+	spent = sroce_turn_spent();
+	sroce_turn_end();
+	local_bh_enable();
+	KUNIT_EXPECT_LT(test, spent, SZ_256M + SROCE_TURN_RUN);
+	expect_done(a);
+}
+
+/* What is done now and then is no long turn, however long that goes on */
+static void turn_was_left(struct kunit *test)
+{
+	bool over;
+
+	sroce_turn_limits.ns = 100 * NSEC_PER_USEC;
+	migrate_disable();
+	local_bh_disable();
+	sroce_turn_begin(true);
+	sroce_turn_spend(SZ_128K);
+	over = sroce_turn_over();
+	sroce_turn_end();
+	local_bh_enable();
+	usleep_range(300, 600);
+	local_bh_disable();
+	sroce_turn_begin(false);
+	sroce_turn_spend(SZ_64K);
+	over |= sroce_turn_over();
+	sroce_turn_end();
+	local_bh_enable();
+	migrate_enable();
+	KUNIT_EXPECT_FALSE(test, over);
+}
+
+/* A half returns by itself before it has done too much: with packets, sending */
+static void half_ends(struct kunit *test, u8 opcode, struct sroce_half *half,
+		      struct pair *p)
+{
+	struct side *a = &p->side[0];
+	unsigned long begin, spent;
+	bool more;
+
+	post_bulk(a, opcode);
+	if (half != &a->qp->req.half) {
+		sroce_half_run(&a->qp->req.half);
+		fake_net_deliver(&p->net);
+	}
+	local_bh_disable();
+	spin_lock(&half->lock);
+	begin = sroce_turn_spent();
+	more = half->run(half);
+	spent = sroce_turn_spent() - begin;
+	spin_unlock(&half->lock);
+	sroce_half_queue(half);
+	sroce_run_pending();
+	local_bh_enable();
+	KUNIT_EXPECT_TRUE(test, more);
+	KUNIT_EXPECT_GE(test, spent, SROCE_HALF_BYTES);
+	KUNIT_EXPECT_LE(test, spent, 2 * SROCE_HALF_BYTES + SZ_4K);
+	KUNIT_EXPECT_TRUE(test, pair_wait(p, &a->scq, BULK));
+	expect_done(a);
+}
+
+static void requester_ends(struct kunit *test)
+{
+	struct pair *p = bulk_pair(test, false);
+
+	half_ends(test, SROCE_WR_RDMA_WRITE, &p->side[0].qp->req.half, p);
+}
+
+/* --- CPUs that go -------------------------------------------------------- */
+
+static int queue_there(void *half)
+{
+	local_bh_disable();
+	sroce_half_queue(half);
+	local_bh_enable();
+	return 0;
+}
+
+/*
+ * What lies on the list of another CPU when that goes is run here, with all that
+ * follows from it.
+ */
+static void list_of_other_cpu(struct kunit *test)
+{
+	struct side *a = &bulk_pair(test, true)->side[0];
+	unsigned int cpu;
+
+	migrate_disable();
+	cpu = cpumask_any_but(cpu_online_mask, smp_processor_id());
+	if (cpu < nr_cpu_ids) {
+		post_bulk(a, SROCE_WR_RDMA_WRITE);
+		smp_call_on_cpu(cpu, queue_there, &a->qp->req.half, false);
+		KUNIT_EXPECT_EQ(test, 0, completions(&a->scq));
+		sroce_run_for(cpu);
+	}
+	migrate_enable();
+	if (cpu >= nr_cpu_ids)
+		kunit_skip(test, "it takes two CPUs");
+	expect_done(a);
+}
+
 /* --- queues that are resized --------------------------------------------- */
 
 /* What lies in a queue of a process that does not look */
@@ -164,6 +408,14 @@ static void resize_for_liar(struct kunit *test)
 static struct kunit_case run_cases[] = {
 	KUNIT_CASE(doorbell_of_dead),
 	KUNIT_CASE(doorbell_ends_batch),
+	KUNIT_CASE(turn_without_end),
+	KUNIT_CASE(turn_was_left),
+	KUNIT_CASE(turn_ends_writing),
+	KUNIT_CASE(turn_ends_reading),
+	KUNIT_CASE(turn_ends_in_time),
+	KUNIT_CASE(turn_was_over),
+	KUNIT_CASE(requester_ends),
+	KUNIT_CASE(list_of_other_cpu),
 	KUNIT_CASE(resize_in_parts),
 	KUNIT_CASE(resize_for_liar),
 	{}

@@ -131,7 +131,7 @@ static bool sroce_batch_start(struct sroce_qp *qp)
 
 static void sroce_doorbell_now(struct sroce_qp *qp)
 {
-	sroce_half_run(&qp->req.half);
+	sroce_half_run_on(&qp->req.half);
 	if (sroce_qp_state(qp) == IB_QPS_ERR)
 		sroce_half_run(&qp->resp.half);
 }

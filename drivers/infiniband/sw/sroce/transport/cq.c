@@ -9,6 +9,7 @@
 #include "compat.h"
 #include "lock.h"
 #include "transport/internal.h"
+#include "turn.h"
 
 static enum hrtimer_restart sroce_cq_held_enough(struct hrtimer *timer);
 
@@ -199,6 +200,7 @@ static enum hrtimer_restart sroce_cq_held_enough(struct hrtimer *timer)
 	unsigned long irq;
 
 	local_bh_disable();
+	sroce_turn_begin(false);
 	irq = sroce_lock(&cq->lock, cq->user);
 	if (cq->mod_held) {
 		cq->mod_held = 0;
@@ -208,6 +210,7 @@ static enum hrtimer_restart sroce_cq_held_enough(struct hrtimer *timer)
 	if (notify)
 		sroce_cq_queue(cq);
 	sroce_run_pending();
+	sroce_turn_end();
 	local_bh_enable();
 	return HRTIMER_NORESTART;
 }
@@ -244,6 +247,7 @@ bool sroce_cq_add(struct sroce_cq *cq, struct ib_qp *ibqp,
 	unsigned long irq;
 	bool ok = false;
 
+	sroce_turn_spend(SROCE_TURN_CQE);
 	cqe->qpn = ibqp->qp_num;
 	cqe->timestamp = cq->timestamp ? ktime_get_ns() : 0;
 	/* A kernel user wants the QP itself; a process must not see it */

@@ -27,6 +27,7 @@
 #include "net/net.h"
 #include "transport/gather.h"
 #include "transport/internal.h"
+#include "turn.h"
 
 /* Payloads up to this are copied into the parcel: cheaper than holding pages */
 #define SROCE_PARCEL_COPY 256
@@ -59,6 +60,11 @@ struct sroce_path *sroce_parcel_path(struct sroce_parcel *p)
 u32 sroce_parcel_kept(const struct sroce_parcel *p)
 {
 	return p->kept;
+}
+
+u32 sroce_parcel_cost(const struct sroce_parcel *p)
+{
+	return p->t.bi.bi_size + SROCE_TURN_TRAIN;
 }
 
 bool sroce_parcel_from_peer(const struct sroce_qp *qp,
@@ -245,15 +251,32 @@ void sroce_inbox_return(struct sroce_half *half, struct sroce_parcel *p)
 	spin_unlock(&half->inbox_lock);
 }
 
-void sroce_half_purge(struct sroce_half *half)
+bool sroce_half_purge_some(struct sroce_half *half)
 {
+	unsigned long begin = sroce_turn_spent();
 	struct sroce_parcel *p;
 
-	local_bh_disable();
-	while ((p = sroce_inbox_next(half)))
+	while (!sroce_half_over(begin)) {
+		p = sroce_inbox_next(half);
+		if (!p)
+			return false;
+		sroce_turn_spend(SROCE_TURN_TRAIN);
 		sroce_parcel_free(p);
-	sroce_run_soon();
-	local_bh_enable();
+	}
+	return true;
+}
+
+void sroce_half_purge(struct sroce_half *half)
+{
+	bool more;
+
+	do {
+		local_bh_disable();
+		more = sroce_half_purge_some(half);
+		sroce_run_soon();
+		local_bh_enable();
+		cond_resched();
+	} while (more);
 }
 
 /* Is this the QP that the path's destination address stands for? */
@@ -339,6 +362,7 @@ void sroce_send_train(struct sroce_half *half, struct sroce_tx *tx,
 {
 	struct sroce_qp *qp = half->qp;
 
+	sroce_turn_spend(t->bi.bi_size + SROCE_TURN_TRAIN);
 	/* QP 1 is in no table; it can wait for a packet */
 	if (path->direct_ifindex && t->dqpn != SROCE_QPN_GSI &&
 	    t->dqpn != SROCE_QPN_MULTICAST) {

@@ -95,8 +95,18 @@ void sroce_run_soon(void);
  */
 void sroce_half_run(struct sroce_half *half);
 
-/* Module start; module end: no QP is left, and nobody queues anything */
+/*
+ * The same for the doorbell of a process, which goes on for some turns with what the
+ * first one leaves. Context: process, no locks held.
+ */
+void sroce_half_run_on(struct sroce_half *half);
+
+/* Run here what is on the list of a CPU, as when that goes off-line. For tests. */
+void sroce_run_for(unsigned int cpu);
+
+/* Module start */
 void sroce_runqs_start(void);
+/* Module end: no QP is left, and nobody queues anything */
 void sroce_runqs_stop(void);
 
 struct sroce_gather;
@@ -185,6 +195,8 @@ struct sroce_train *sroce_parcel_train(struct sroce_parcel *p);
 struct sroce_path *sroce_parcel_path(struct sroce_parcel *p);
 /* What sroce_inbox_keep() returned for it; 0: it came from a QP of this host */
 u32 sroce_parcel_kept(const struct sroce_parcel *p);
+/* What it counts as in a turn: see turn.h */
+u32 sroce_parcel_cost(const struct sroce_parcel *p);
 /* Has the QP that @qp is connected to sent it? Of a datagram that is no question */
 bool sroce_parcel_from_peer(const struct sroce_qp *qp,
 			    const struct sroce_parcel *p);
@@ -205,8 +217,11 @@ u32 sroce_inbox_keep(struct sroce_half *half, const struct sroce_train *t,
 /* What sroce_inbox_next() gave is next again. Context: @half's lock held. */
 void sroce_inbox_return(struct sroce_half *half, struct sroce_parcel *p);
 
-/* Forget what waits for a half of a QP that is dead */
+/* Forget what waits for a half of a QP that is dead. Context: process. */
 void sroce_half_purge(struct sroce_half *half);
+
+/* Likewise, a part of it. Context: bottom halves off. Return: true when there is more. */
+bool sroce_half_purge_some(struct sroce_half *half);
 
 /* --- number.c: QP numbers ------------------------------------------------- */
 

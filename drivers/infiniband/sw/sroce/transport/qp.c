@@ -288,30 +288,35 @@ void sroce_qp_forget_completions(struct sroce_qp *qp)
 		sroce_cq_forget(qp->rcq, qp->ibqp);
 }
 
+/* As much as the ring had when it was at @begin */
 static bool sroce_half_flushed(struct sroce_half *half,
-			       const struct sroce_ring *ring)
+			       const struct sroce_ring *ring, u32 begin)
 {
 	bool flushed;
 
 	spin_lock_bh(&half->lock);
 	/* The ring goes when the QP is dead */
-	flushed = half->qp->dead || !sroce_ring_pending(ring);
+	flushed = half->qp->dead || !sroce_ring_pending(ring) ||
+		  ring->index - begin >= sroce_ring_entries(ring);
 	spin_unlock_bh(&half->lock);
 	return flushed;
 }
 
-/* Each run flushes a part; whoever goes on posting meanwhile is not waited for */
+/*
+ * Each run takes what the inbox has, or a part of that, and then flushes a part.
+ * Whoever goes on sending or posting meanwhile is not waited for.
+ */
 static void sroce_flush_half(struct sroce_half *half,
 			     const struct sroce_ring *ring)
 {
-	u32 done = 0;
+	u32 runs = SROCE_INBOX_MAX +
+		   sroce_ring_entries(ring) / SROCE_FLUSH_BUDGET + 1;
+	u32 begin = READ_ONCE(ring->index);
 
 	do {
 		sroce_half_run(half);
-		done += SROCE_FLUSH_BUDGET;
 		cond_resched();
-	} while (done < sroce_ring_entries(ring) &&
-		 !sroce_half_flushed(half, ring));
+	} while (--runs && !sroce_half_flushed(half, ring, begin));
 }
 
 void sroce_qp_flush(struct sroce_qp *qp)

@@ -7,6 +7,7 @@
  */
 #include "net/net.h"
 #include "transport/internal.h"
+#include "turn.h"
 
 /* IBA 10.9.3: equal but for the membership bit, and one of them full member */
 static bool sroce_pkey_match(u16 a, u16 b)
@@ -126,11 +127,15 @@ static bool sroce_receive_half(struct sroce_qp *qp, struct sroce_half *half,
 	do {
 		if (unlikely(own))
 			sroce_receive_own(qp, rx);
+		sroce_turn_spend(rx->len + SROCE_TURN_TRAIN);
 		sroce_packet(qp, rx);
 		more = rx->next(rx);
 	} while (more && rx->t.dqpn == qp->qpn &&
 		 sroce_op_is_response(rx->t.op) == responses);
-	if (!qp->dead)
+	/* What was received cannot wait, but the answer can */
+	if (unlikely(sroce_turn_over()))
+		again = true;
+	else if (!qp->dead)
 		again = half->run(half);
 	spin_unlock(&half->lock);
 	if (again)
@@ -140,15 +145,18 @@ static bool sroce_receive_half(struct sroce_qp *qp, struct sroce_half *half,
 
 bool sroce_receive(struct sroce_qp *qp, struct sroce_rx *rx)
 {
+	bool fresh = !softirq_count();
 	bool responses, more;
 
 	local_bh_disable();
+	sroce_turn_begin(fresh);
 	do {
 		responses = sroce_op_is_response(rx->t.op);
 		more = sroce_receive_half(qp, responses ? &qp->req.half :
 					  &qp->resp.half, rx, responses);
 	} while (more && rx->t.dqpn == qp->qpn);
 	sroce_run_pending();
+	sroce_turn_end();
 	local_bh_enable();
 	return more;
 }

@@ -6,6 +6,7 @@
  */
 #include "transport/gather.h"
 #include "transport/internal.h"
+#include "turn.h"
 
 static struct sroce_rd_job *sroce_job(struct sroce_responder *resp, u32 i)
 {
@@ -227,6 +228,7 @@ static bool sroce_ack_due(struct sroce_qp *qp)
 bool sroce_responder_reply(struct sroce_qp *qp)
 {
 	struct sroce_responder *resp = &qp->resp;
+	unsigned long begin = sroce_turn_spent();
 	int budget = SROCE_SEND_BUDGET;
 	struct sroce_tx tx = {};
 	bool paged = true;
@@ -235,7 +237,7 @@ bool sroce_responder_reply(struct sroce_qp *qp)
 	if (!qp->kind->acked)
 		return false;
 	while (resp->job_head != resp->job_tail && !resp->half.starved &&
-	       paged && budget--)
+	       paged && budget-- && !sroce_half_over(begin))
 		paged = sroce_reply_job(qp, &tx);
 	idle = sroce_replied(resp);
 	if (idle && sroce_ack_due(qp))

@@ -14,6 +14,7 @@
 #include "memory/mw.h"
 #include "transport/gather.h"
 #include "transport/internal.h"
+#include "turn.h"
 
 /* What a work request may ask for besides */
 #define SROCE_WR_FLAGS (SROCE_SEND_FENCE | SROCE_SEND_SIGNALED | \
@@ -815,12 +816,17 @@ static bool sroce_requester_send(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
 	enum sroce_step step = SROCE_STEP_WAIT;
+	unsigned long begin = sroce_turn_spent();
 	int budget = SROCE_SEND_BUDGET;
+	bool over = false;
 	u32 next_psn = req->next_psn;
 	struct sroce_tx tx = {};
 
 	WRITE_ONCE(req->ring.hdr->flags, SROCE_SQ_ACTIVE);
-	while (sroce_may_send(qp) && budget--) {
+	while (sroce_may_send(qp)) {
+		over = !budget-- || sroce_half_over(begin);
+		if (over)
+			break;
 		step = sroce_step(qp, &tx);
 		if (step == SROCE_STEP_ON)
 			continue;
@@ -833,7 +839,7 @@ static bool sroce_requester_send(struct sroce_qp *qp)
 	qp->port->xmit->flush(&tx);
 	if (!sroce_may_send(qp))
 		WRITE_ONCE(req->ring.hdr->flags, 0);
-	return budget < 0;
+	return over;
 }
 
 /* Everything that was begun is complete, also what is to be sent again */
@@ -854,14 +860,21 @@ static void sroce_check_drained(struct sroce_qp *qp)
 		sroce_qp_event(qp, IB_EVENT_SQ_DRAINED);
 }
 
-static void sroce_requester_inbox(struct sroce_qp *qp)
+/* As much as one half may before others run. True: there is more. */
+static bool sroce_requester_inbox(struct sroce_qp *qp)
 {
+	struct sroce_half *half = &qp->req.half;
+	unsigned long begin = sroce_turn_spent();
 	struct sroce_parcel *p;
 
-	while ((p = sroce_inbox_next(&qp->req.half))) {
+	while ((p = sroce_inbox_next(half))) {
+		sroce_turn_spend(sroce_parcel_cost(p));
 		sroce_receive_parcel(qp, p);
 		sroce_parcel_free(p);
+		if (sroce_half_over(begin))
+			return !list_empty(&half->inbox);
 	}
+	return false;
 }
 
 /* The pages of a READ's sink are there, or will be an error: ask once more */
@@ -877,17 +890,20 @@ static void sroce_read_again(struct sroce_qp *qp)
 bool sroce_requester_run(struct sroce_half *half)
 {
 	struct sroce_qp *qp = half->qp;
-	bool more = false;
+	bool more;
 
 	sroce_half_unstarve(half);
 	if (unlikely(half->fault.waiting) && !sroce_faulting(half))
 		sroce_read_again(qp);
-	sroce_requester_inbox(qp);
+	/* What has come is taken before anything is flushed */
+	more = sroce_requester_inbox(qp);
 	/* Trains of theirs may have been taken meanwhile */
 	if (!qp->kind->acked)
 		sroce_requester_retire(qp);
 	if (sroce_may_send(qp))
-		more = sroce_requester_send(qp);
+		more |= sroce_requester_send(qp);
+	if (more)
+		return true;
 	if (sroce_qp_state(qp) == IB_QPS_ERR || sroce_qp_state(qp) == IB_QPS_SQE)
 		return sroce_requester_flush(qp);
 	sroce_check_drained(qp);

@@ -12,6 +12,7 @@
 #include "memory/copy.h"
 #include "transport/gather.h"
 #include "transport/internal.h"
+#include "turn.h"
 
 bool sroce_takes_requests(const struct sroce_qp *qp)
 {
@@ -884,10 +885,14 @@ void sroce_responder_reset(struct sroce_responder *resp)
 		memset(resp->res, 0, resp->nres * sizeof(*resp->res));
 }
 
-/* Up to a request that waits for a receive */
-static void sroce_responder_inbox(struct sroce_qp *qp)
+/*
+ * Up to a request that waits for a receive, and as much as one half may before others
+ * run. True: there is more.
+ */
+static bool sroce_responder_inbox(struct sroce_qp *qp)
 {
 	struct sroce_responder *resp = &qp->resp;
+	unsigned long begin = sroce_turn_spent();
 	struct sroce_parcel *p;
 
 	/* In ERR it is dropped as all others are */
@@ -895,6 +900,7 @@ static void sroce_responder_inbox(struct sroce_qp *qp)
 		resp->wait = SROCE_RESP_LOOKS;
 	while (resp->wait != SROCE_RESP_WAITS &&
 	       (p = sroce_inbox_next(&resp->half))) {
+		sroce_turn_spend(sroce_parcel_cost(p));
 		sroce_receive_parcel(qp, p);
 		if (unlikely(resp->wait == SROCE_RESP_WAITS)) {
 			sroce_inbox_return(&resp->half, p);
@@ -902,23 +908,26 @@ static void sroce_responder_inbox(struct sroce_qp *qp)
 		}
 		resp->patience.kept -= sroce_parcel_kept(p);
 		sroce_parcel_free(p);
+		if (sroce_half_over(begin) && !list_empty(&resp->half.inbox))
+			return true;
 	}
 	if (unlikely(resp->wait == SROCE_RESP_LOOKS))
 		sroce_patience_over(qp);
+	return false;
 }
 
 bool sroce_responder_run(struct sroce_half *half)
 {
 	struct sroce_qp *qp = half->qp;
-	bool more = false;
+	bool more;
 
 	sroce_half_unstarve(half);
-	sroce_responder_inbox(qp);
+	more = sroce_responder_inbox(qp);
 	if (unlikely(half->fault.waiting) && !sroce_faulting(half))
 		sroce_paged(&qp->resp);
 	if (sroce_takes_requests(qp))
-		more = sroce_responder_reply(qp);
-	if (sroce_qp_state(qp) == IB_QPS_ERR)
+		more |= sroce_responder_reply(qp);
+	if (!more && sroce_qp_state(qp) == IB_QPS_ERR)
 		return sroce_responder_flush(qp);
 	return more;
 }

@@ -9,6 +9,7 @@
 #include <linux/ktime.h>
 
 #include "transport/internal.h"
+#include "turn.h"
 
 /* IBA 9.7.5.2.8: receiver-not-ready delays in microseconds */
 static const u32 sroce_rnr_usec[32] = {
@@ -200,6 +201,7 @@ static enum hrtimer_restart sroce_timer_fired(struct hrtimer *timer)
 	struct sroce_requester *req = &qp->req;
 
 	local_bh_disable();
+	sroce_turn_begin(false);
 	spin_lock(&req->half.lock);
 	req->timer_armed = false;
 	if (!qp->dead && req->deadline) {
@@ -210,6 +212,7 @@ static enum hrtimer_restart sroce_timer_fired(struct hrtimer *timer)
 	}
 	spin_unlock(&req->half.lock);
 	sroce_run_pending();
+	sroce_turn_end();
 	local_bh_enable();
 	return HRTIMER_NORESTART;
 }

@@ -7,22 +7,43 @@
  * a QP of this host, a completion handler) was queued on this CPU meanwhile and
  * is run afterwards with no lock held. So no two QPs' locks nest, a completion
  * handler may call any verb, and a long exchange between two local QPs is a
- * loop, not a recursion. What is left when the budget runs out goes on in a
- * tasklet, behind the network's softirqs. So do completion handlers that a call
- * of a kernel user has made necessary: it may hold locks that they want.
+ * loop, not a recursion. Completion handlers that a call of a kernel user has made
+ * necessary wait for a tasklet: the user may hold locks that they want.
+ *
+ * Bottom halves must not be off for long. When the turn is over (turn.h), what is
+ * left on the list goes on elsewhere, in turns of its own: a process that has rung
+ * its doorbell pays for some of them itself, everything else is for a worker, which
+ * the scheduler treats as it does processes.
  *
  * The handler of a completion queue may be wanted on another CPU. It is put on that
- * one's list, and an interrupt starts the tasklet there.
+ * one's list, and an interrupt starts the tasklet there. A CPU may go off-line with
+ * things on its list: its tasklet or its worker runs on another CPU then, and takes
+ * them along.
  */
 #include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/interrupt.h>
+#include <linux/sched/signal.h>
 #include <linux/smp.h>
+#include <linux/workqueue.h>
 
+#include "compat.h"
 #include "lock.h"
 #include "transport/internal.h"
+#include "turn.h"
 
-#define SROCE_RUN_BUDGET 64
+/*
+ * Turns that a doorbell goes on for in the context of its process: with its own QP's
+ * work, and with that of others
+ */
+#define SROCE_DOORBELL_TURNS 64
+#define SROCE_OTHERS_TURNS 8
+
+/* So long a process that goes on may be kept from that by others */
+#define SROCE_ATTENDED_JIFFIES (msecs_to_jiffies(4) + 1)
+
+/* Completion handlers called in a row, also when the turn is over: somebody waits */
+#define SROCE_RUN_CQS 64
 
 /**
  * struct sroce_runq - work of one CPU
@@ -34,16 +55,22 @@
  * @tasklet: goes through them when nobody else does
  * @call: from another CPU, to schedule @tasklet
  * @called: bit 0: @call is in use
+ * @rest: goes on with what a turn has left behind
+ * @urgent: @rest is about to run
+ * @attended: a process is going to go on, @rest is there in case that it cannot
  */
 struct sroce_runq {
 	spinlock_t lock; /* see above */
 	struct llist_head kicked;
 	struct list_head halves;
 	struct list_head cqs;
-	bool running;
+	unsigned int running;
 	struct tasklet_struct tasklet;
 	call_single_data_t call;
 	unsigned long called;
+	struct delayed_work rest;
+	bool urgent;
+	bool attended;
 };
 
 static DEFINE_PER_CPU(struct sroce_runq, sroce_runqs);
@@ -97,13 +124,34 @@ static void sroce_called(void *info)
 	tasklet_schedule(&rq->tasklet);
 }
 
+/* Have a worker go through the lists of a CPU */
+static void sroce_runq_hurry(struct sroce_runq *rq, unsigned int cpu)
+{
+	/* Whoever runs @rest on another CPU sees the list or is not done yet */
+	smp_mb();
+	if (READ_ONCE(rq->urgent))
+		return;
+	WRITE_ONCE(rq->urgent, true);
+	mod_delayed_work_on(cpu, sroce_turn_wq, &rq->rest, 0);
+}
+
+/* On PREEMPT_RT a call may raise no softirq: an idle CPU takes it without interrupt */
 static void sroce_call(struct sroce_runq *rq, unsigned int cpu)
 {
+	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
+		sroce_runq_hurry(rq, cpu);
+		return;
+	}
 	if (test_and_set_bit(0, &rq->called))
 		return;
-	/* It went offline: the work is done here */
+	/* It went off-line: the work is done here */
 	if (smp_call_function_single_async(cpu, &rq->call))
 		sroce_called(rq);
+}
+
+void sroce_run_for(unsigned int cpu)
+{
+	tasklet_schedule(&per_cpu_ptr(&sroce_runqs, cpu)->tasklet);
 }
 
 /* A completion vector is a CPU, as where a device would raise its interrupt */
@@ -157,11 +205,12 @@ static struct sroce_cq *sroce_next_cq(struct sroce_runq *rq)
 /* The caller has BHs off */
 static void sroce_half_work(struct sroce_half *half)
 {
-	bool more = false;
+	bool more;
 
+	sroce_turn_spend(SROCE_TURN_RUN);
 	spin_lock(&half->lock);
 	if (half->qp->dead)
-		sroce_half_purge(half);
+		more = sroce_half_purge_some(half);
 	else
 		more = half->run(half);
 	spin_unlock(&half->lock);
@@ -194,40 +243,94 @@ static void sroce_cq_dequeued(struct sroce_cq *cq)
 		complete(&cq->idle);
 }
 
-static bool sroce_run_one(struct sroce_runq *rq)
+/* --- whose turn it is -------------------------------------------------------- */
+
+static bool sroce_runq_empty(const struct sroce_runq *rq)
 {
-	struct sroce_half *half = sroce_next_half(rq);
+	return list_empty(&rq->halves) && list_empty(&rq->cqs);
+}
+
+/*
+ * The turn is over. A process that goes on by itself may be kept from that, and the
+ * work on this list is also others'.
+ */
+static void sroce_runq_leave(struct sroce_runq *rq)
+{
+	if (rq->attended && !READ_ONCE(rq->urgent))
+		mod_delayed_work_on(smp_processor_id(), sroce_turn_wq,
+				    &rq->rest, SROCE_ATTENDED_JIFFIES);
+	else
+		sroce_runq_hurry(rq, smp_processor_id());
+}
+
+/*
+ * Go through the lists, if nobody does. A completion handler that posts comes here
+ * again; on PREEMPT_RT also another task, which leaves its work to the first one:
+ * that one looks once more after sroce_runq_exit().
+ */
+static bool sroce_runq_enter(struct sroce_runq *rq)
+{
+	if (rq->running)
+		return false;
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		return !xchg(&rq->running, 1);
+	rq->running = 1;
+	return true;
+}
+
+static void sroce_runq_exit(struct sroce_runq *rq)
+{
+	WRITE_ONCE(rq->running, 0);
+}
+
+static bool sroce_run_half(struct sroce_runq *rq)
+{
+	struct sroce_half *half;
+
+	if (sroce_turn_over())
+		return false;
+	half = sroce_next_half(rq);
+	if (!half)
+		return false;
+	sroce_half_dequeued(half);
+	return true;
+}
+
+static bool sroce_run_cq(struct sroce_runq *rq)
+{
 	struct sroce_cq *cq = sroce_next_cq(rq);
 
-	if (half)
-		sroce_half_dequeued(half);
-	if (cq)
-		sroce_cq_dequeued(cq);
-	return half || cq;
+	if (!cq)
+		return false;
+	sroce_turn_spend(SROCE_TURN_TRAIN);
+	sroce_cq_dequeued(cq);
+	return true;
 }
 
 static void sroce_runq_run(struct sroce_runq *rq)
 {
-	int budget = SROCE_RUN_BUDGET;
+	int cqs = SROCE_RUN_CQS;
+	bool more;
 
-	/* A completion handler that posts comes back here */
-	if (rq->running)
+	if (!sroce_runq_enter(rq))
 		return;
-	rq->running = true;
-	while (sroce_run_one(rq)) {
-		if (!--budget) {
-			tasklet_schedule(&rq->tasklet);
-			break;
+	do {
+		more = sroce_run_half(rq);
+		if (cqs && sroce_run_cq(rq)) {
+			cqs -= sroce_turn_over();
+			more = true;
 		}
-	}
-	rq->running = false;
+	} while (more);
+	sroce_runq_exit(rq);
+	if (!sroce_runq_empty(rq))
+		sroce_runq_leave(rq);
 }
 
 void sroce_run_pending(void)
 {
 	struct sroce_runq *rq = this_cpu_ptr(&sroce_runqs);
 
-	if (!list_empty(&rq->halves) || !list_empty(&rq->cqs))
+	if (!sroce_runq_empty(rq))
 		sroce_runq_run(rq);
 }
 
@@ -239,41 +342,138 @@ void sroce_run_soon(void)
 		tasklet_schedule(&rq->tasklet);
 }
 
-static void sroce_run_tasklet(struct tasklet_struct *t)
-{
-	struct sroce_runq *rq = container_of(t, struct sroce_runq, tasklet);
-
-	sroce_take_kicked(rq);
-	sroce_runq_run(rq);
-}
-
 /* What a call of a kernel user leads to, but for the completion handlers */
 static void sroce_run_halves(void)
 {
 	struct sroce_runq *rq = this_cpu_ptr(&sroce_runqs);
-	int budget = SROCE_RUN_BUDGET;
-	struct sroce_half *half;
 
-	if (rq->running)
+	if (!sroce_runq_enter(rq))
 		return;
-	rq->running = true;
-	while (budget-- && (half = sroce_next_half(rq)))
-		sroce_half_dequeued(half);
-	rq->running = false;
-	if (!list_empty(&rq->halves) || !list_empty(&rq->cqs))
+	while (sroce_run_half(rq))
+		;
+	sroce_runq_exit(rq);
+	if (!list_empty(&rq->halves))
+		sroce_runq_leave(rq);
+	if (!list_empty(&rq->cqs))
 		tasklet_schedule(&rq->tasklet);
 }
 
-void sroce_half_run(struct sroce_half *half)
+/* What lies on the list of a CPU that may be off-line is this one's from now on */
+static void sroce_runq_adopt(struct sroce_runq *from)
 {
+	struct sroce_runq *rq = this_cpu_ptr(&sroce_runqs);
+	LIST_HEAD(halves);
+	LIST_HEAD(cqs);
+
+	sroce_take_kicked(from);
+	if (from == rq)
+		return;
+	spin_lock(&from->lock);
+	list_splice_init(&from->halves, &halves);
+	list_splice_init(&from->cqs, &cqs);
+	spin_unlock(&from->lock);
+	spin_lock(&rq->lock);
+	list_splice_tail(&halves, &rq->halves);
+	list_splice_tail(&cqs, &rq->cqs);
+	spin_unlock(&rq->lock);
+}
+
+static void sroce_run_tasklet(struct tasklet_struct *t)
+{
+	sroce_turn_begin(false);
+	sroce_runq_adopt(container_of(t, struct sroce_runq, tasklet));
+	sroce_runq_run(this_cpu_ptr(&sroce_runqs));
+	sroce_turn_end();
+}
+
+static void sroce_run_rest(struct work_struct *work)
+{
+	struct sroce_runq *rq = container_of(to_delayed_work(work),
+					     struct sroce_runq, rest);
+
 	local_bh_disable();
-	sroce_half_work(half);
+	/* Whoever was going to go on has not come to it */
+	WRITE_ONCE(rq->attended, false);
+	WRITE_ONCE(rq->urgent, false);
+	/* Pairs with sroce_runq_leave() */
+	smp_mb();
+	sroce_turn_begin(true);
+	sroce_runq_adopt(rq);
+	sroce_runq_run(this_cpu_ptr(&sroce_runqs));
+	sroce_turn_end();
+	local_bh_enable();
+}
+
+static void sroce_half_enter(struct sroce_half *half, bool fresh)
+{
+	sroce_turn_begin(fresh);
+	if (unlikely(sroce_turn_over()))
+		sroce_half_queue(half);
+	else
+		sroce_half_work(half);
 	if (half->qp->user)
 		sroce_run_pending();
 	else
 		sroce_run_halves();
+	sroce_turn_end();
+}
+
+void sroce_half_run(struct sroce_half *half)
+{
+	bool fresh = !softirq_count();
+
+	local_bh_disable();
+	sroce_half_enter(half, fresh);
 	local_bh_enable();
 }
+
+/* Others may run now. False when we have been taken to another CPU meanwhile. */
+static bool sroce_run_breathe(struct sroce_runq *rq)
+{
+	local_bh_enable();
+	cond_resched();
+	local_bh_disable();
+	return rq == this_cpu_ptr(&sroce_runqs);
+}
+
+/*
+ * In the process's context: what it has begun, as long as that takes within reason, and
+ * for a while what others have on this CPU
+ */
+static void sroce_run_on(struct sroce_runq *rq, const struct sroce_half *half)
+{
+	int turn;
+
+	for (turn = 1; turn < SROCE_DOORBELL_TURNS; turn++) {
+		if (!sroce_run_breathe(rq) || sroce_runq_empty(rq) ||
+		    signal_pending(current))
+			break;
+		if (turn >= SROCE_OTHERS_TURNS && !test_bit(0, &half->queued))
+			break;
+		sroce_turn_begin(true);
+		sroce_runq_run(rq);
+		sroce_turn_end();
+	}
+}
+
+void sroce_half_run_on(struct sroce_half *half)
+{
+	struct sroce_runq *rq;
+
+	local_bh_disable();
+	rq = this_cpu_ptr(&sroce_runqs);
+	rq->attended = true;
+	sroce_half_enter(half, true);
+	if (unlikely(sroce_turn_is_long()))
+		sroce_run_on(rq, half);
+	WRITE_ONCE(rq->attended, false);
+	/* On another CPU we leave it to what was meant for that case */
+	if (rq == this_cpu_ptr(&sroce_runqs) && !sroce_runq_empty(rq))
+		sroce_runq_leave(rq);
+	local_bh_enable();
+}
+
+/* --- begin and end ----------------------------------------------------------- */
 
 void __init sroce_runqs_start(void)
 {
@@ -288,6 +488,7 @@ void __init sroce_runqs_start(void)
 		INIT_LIST_HEAD(&rq->cqs);
 		tasklet_setup(&rq->tasklet, sroce_run_tasklet);
 		INIT_CSD(&rq->call, sroce_called, rq);
+		INIT_DELAYED_WORK(&rq->rest, sroce_run_rest);
 	}
 }
 
@@ -300,6 +501,12 @@ void sroce_runqs_stop(void)
 			usleep_range(1000, 2000);
 	/* Interrupts that were taking a call have ended */
 	synchronize_rcu();
+	for_each_possible_cpu(cpu)
+		tasklet_kill(&per_cpu_ptr(&sroce_runqs, cpu)->tasklet);
+	for_each_possible_cpu(cpu)
+		flush_delayed_work(&per_cpu_ptr(&sroce_runqs, cpu)->rest);
+	/* They may have left something themselves, to any of them */
+	drain_workqueue(sroce_turn_wq);
 	for_each_possible_cpu(cpu)
 		tasklet_kill(&per_cpu_ptr(&sroce_runqs, cpu)->tasklet);
 }

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * How long a CPU may be at work for QPs before others get it.
+ *
+ * A turn is what is done with bottom halves off without a break: a doorbell and the
+ * softirqs that follow it, or the softirqs that follow an interrupt. It is measured
+ * in bytes, because these are the same on a slow and on a busy machine, and in
+ * time. Each kind of work that moves no bytes counts as some.
+ */
+#ifndef SROCE_TURN_H
+#define SROCE_TURN_H
+
+#include <linux/percpu.h>
+#include <linux/sizes.h>
+
+struct workqueue_struct;
+
+/* Bytes that one half moves, either way, before it lets others run */
+#define SROCE_HALF_BYTES SZ_256K
+
+/* What counts as how many bytes: about as long as these take to be moved */
+#define SROCE_TURN_RUN SZ_4K		/* a half that is run */
+#define SROCE_TURN_TRAIN SZ_1K		/* a train sent or taken */
+#define SROCE_TURN_CQE 256		/* a completion */
+
+/**
+ * struct sroce_turn_watch - what module parameters tell of the longest turns
+ * @began: when this one began
+ * @left: when the transport was left last
+ * @longest: in ns
+ * @largest: in bytes
+ */
+struct sroce_turn_watch {
+	u64 began;
+	u64 left;
+	u64 longest;
+	unsigned long largest;
+};
+
+/**
+ * struct sroce_turn - the turn of a CPU; written by it, with bottom halves off
+ * @spent: bytes so far
+ * @limit: bytes that it may have
+ * @looked: @spent at the last look at the clock
+ * @began: first look at the clock; 0: none yet
+ * @left: when the transport was left last, if it had looked at the clock or spent
+ *	much by then
+ * @depth: entries into the transport that have not been left: a completion handler
+ *	posts, and a packet finds its way back
+ * @task: on PREEMPT_RT instead of @depth: who has entered it last
+ * @watch: only while somebody measures
+ */
+struct sroce_turn {
+	unsigned long spent;
+	unsigned long limit;
+	unsigned long looked;
+	u64 began;
+	u64 left;
+	u32 depth;
+	struct task_struct *task;
+	struct sroce_turn_watch watch;
+};
+
+DECLARE_PER_CPU(struct sroce_turn, sroce_turns);
+
+/* Workers that go on with what the turns of a CPU have left */
+extern struct workqueue_struct *sroce_turn_wq;
+
+/* Module start; module end: nobody queues anything. Return: 0 or -ENOMEM. */
+int sroce_turn_init(void);
+void sroce_turn_exit(void);
+
+/**
+ * struct sroce_turn_limits - how long a turn may be
+ * @bytes: of a turn; half of them for what a process begins, because softirqs follow
+ * @ns: from the first look at the clock on
+ *
+ * Tests change them: what they do is to be the same on any machine.
+ */
+struct sroce_turn_limits {
+	unsigned long bytes;
+	u64 ns;
+};
+
+extern struct sroce_turn_limits sroce_turn_limits;
+
+/* Count work that is about to be done. Context: bottom halves off. */
+static inline void sroce_turn_spend(u32 bytes)
+{
+	__this_cpu_add(sroce_turns.spent, bytes);
+}
+
+/* What this turn has spent so far. Context: bottom halves off. */
+static inline unsigned long sroce_turn_spent(void)
+{
+	return __this_cpu_read(sroce_turns.spent);
+}
+
+/* Has a half done enough that had found sroce_turn_spent() at @begin? */
+static inline bool sroce_half_over(unsigned long begin)
+{
+	return sroce_turn_spent() - begin >= SROCE_HALF_BYTES;
+}
+
+/**
+ * sroce_turn_begin() - the transport is entered
+ * @fresh: from where bottom halves were on: nothing went before
+ *
+ * Context: bottom halves off, until after sroce_turn_end().
+ */
+void sroce_turn_begin(bool fresh);
+
+/**
+ * sroce_turn_over() - is it for others to run now?
+ *
+ * Then what can wait stays on the run list; see run.c for who goes on with it.
+ *
+ * Context: bottom halves off.
+ */
+bool sroce_turn_over(void);
+
+/* Has it been so long that the next one may not be far from its end? */
+bool sroce_turn_is_long(void);
+
+/* The transport is left. Context: bottom halves off. */
+void sroce_turn_end(void);
+
+#endif
