@@ -13,7 +13,7 @@ esac
 export SET=${SET:-quick} DRIVER=${DRIVER:-sroce}
 
 # The ones that can take the machine's patience come last.
-tests=(verify stock_local stock_netns link netdevs netns cq verbs qpstate memory limits odp stuck transports mcast capture loss badpackets badcm forge badinput race crowd fuzz_verbs bounds death cgroup interop interop_ops pyverbs
+tests=(verify stock_local stock_netns link netdevs netns cq verbs qpstate memory limits odp stuck transports mcast capture loss badpackets badcm forge badinput race crowd stretch hotplug fuzz_verbs bounds death cgroup interop interop_ops pyverbs
 	faults silent unload ucx fio card storage/nvme storage/iser storage/srp storage/nfs storage/rds storage/smc storage/rnbd storage/smb storage/9p storage/soak)
 [ $# -eq 0 ] || tests=("$@")
 
