@@ -126,6 +126,8 @@ static inline bool skb_frags_readable(const struct sk_buff *skb)
 /*
  * memory/
  */
+/* local_lock.h of 6.12-rt wants it in front */
+#include <linux/spinlock.h>
 #include <linux/local_lock.h>
 #include <linux/mm.h>
 

@@ -10,7 +10,6 @@
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/jhash.h>
-#include <linux/local_lock.h>
 #include <linux/percpu.h>
 #include <linux/udp.h>
 #include <net/ip.h>

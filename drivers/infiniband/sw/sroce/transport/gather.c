@@ -3,7 +3,6 @@
  * The pages of a piece of a message, from the keys that name them, in a buffer of
  * the processor: it is too large for the stack.
  */
-#include <linux/local_lock.h>
 #include <linux/percpu.h>
 
 #include "memory/odp.h"

@@ -5,8 +5,6 @@
 #ifndef SROCE_TRANSPORT_GATHER_H
 #define SROCE_TRANSPORT_GATHER_H
 
-#include <linux/local_lock.h>
-
 #include "compat.h"
 #include "transport/qp.h"
 
