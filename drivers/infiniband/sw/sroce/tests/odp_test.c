@@ -30,6 +30,18 @@
 
 /* Whatever is not to wait has this long, on a machine that may be slow */
 #define SOON (5 * HZ)
+#define SOON_SLICES 50
+
+/* In slices: while the whole machine stands still, time passes and nobody waits */
+static bool soon(struct completion *done)
+{
+	int i;
+
+	for (i = 0; i < SOON_SLICES; i++)
+		if (wait_for_completion_timeout(done, SOON / SOON_SLICES))
+			return true;
+	return false;
+}
 
 struct world {
 	struct sroce_mr_table table;
@@ -137,6 +149,17 @@ static void waiter_done(struct sroce_want *want, int err)
 
 	w->err = err;
 	complete(&w->done);
+}
+
+/* It was told; if not, say in what state it is */
+static bool waited(struct kunit *test, struct waiter *w)
+{
+	bool told = soon(&w->done);
+
+	if (!told)
+		kunit_info(test, "waits: pending %d, %s\n", w->want.pending,
+			   w->want.slot ? "a fault is under way" : "in the queue");
+	return told;
 }
 
 static int waiter_begin(struct waiter *w, const struct demand *d, u64 va,
@@ -454,7 +477,7 @@ static void stuck_and_cancelled(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, sroce_want_cancel(&w[0].want));
 	KUNIT_EXPECT_EQ(test, slow_inside(&s, 1), 1);
 	complete_all(&s.answer);
-	KUNIT_EXPECT_GT(test, wait_for_completion_timeout(&w[1].done, SOON), 0);
+	KUNIT_EXPECT_TRUE(test, waited(test, &w[1]));
 	KUNIT_EXPECT_EQ(test, w[1].err, 0);
 	KUNIT_EXPECT_TRUE(test, there(&d, 5, 1, false));
 	KUNIT_EXPECT_FALSE(test, completion_done(&w[0].done));
@@ -485,7 +508,7 @@ static void stuck_queue(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, sroce_want_cancel(&w[DEMAND_PAGES - 1].want));
 	complete_all(&s.answer);
 	for (i = 0; i < DEMAND_PAGES - 1; i++) {
-		KUNIT_EXPECT_GT(test, wait_for_completion_timeout(&w[i].done, SOON), 0);
+		KUNIT_EXPECT_TRUE(test, waited(test, &w[i]));
 		KUNIT_EXPECT_EQ(test, w[i].err, 0);
 	}
 	KUNIT_EXPECT_TRUE(test, there(&d, 0, DEMAND_PAGES - 1, false));
@@ -536,7 +559,7 @@ static void stuck_advice(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, slow_inside(&s, n), n);
 	complete_all(&s.answer);
 	for (i = 0; i < DEMAND_PAGES; i++) {
-		KUNIT_EXPECT_GT(test, wait_for_completion_timeout(&w[i].done, SOON), 0);
+		KUNIT_EXPECT_TRUE(test, waited(test, &w[i]));
 		KUNIT_EXPECT_EQ(test, w[i].err, 0);
 	}
 	demand_exit(&d);
@@ -586,7 +609,7 @@ static void stuck_crowd(struct kunit *test)
 	}
 	complete_all(&s.answer);
 	for (i = 0; i < n; i += 2) {
-		KUNIT_EXPECT_GT(test, wait_for_completion_timeout(&w[i].done, SOON), 0);
+		KUNIT_EXPECT_TRUE(test, waited(test, &w[i]));
 		KUNIT_EXPECT_EQ(test, w[i].err, 0);
 	}
 	demand_exit(&other);
@@ -637,8 +660,7 @@ static void stuck_process_ends(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, slow_inside(&s, 2), 2);
 	KUNIT_EXPECT_EQ(test, kthread_stop_put(task), 0);
 	for (i = 0; i < ARRAY_SIZE(m->w); i++) {
-		KUNIT_EXPECT_GT(test,
-				wait_for_completion_timeout(&m->w[i].done, SOON), 0);
+		KUNIT_EXPECT_TRUE(test, waited(test, &m->w[i]));
 		KUNIT_EXPECT_EQ(test, m->w[i].err, -EFAULT);
 	}
 	KUNIT_EXPECT_EQ(test, slow_inside(&s, 0), 0);
@@ -705,8 +727,7 @@ static void member_end(struct kunit *test, struct member *m)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(m->w); i++)
-		KUNIT_EXPECT_GT(test,
-				wait_for_completion_timeout(&m->w[i].done, SOON), 0);
+		KUNIT_EXPECT_TRUE(test, waited(test, &m->w[i]));
 	demand_exit(&m->d);
 }
 
@@ -768,7 +789,7 @@ static bool queuer_take(struct queuer *q)
 
 static bool queuer_kicked(struct queuer *q)
 {
-	return wait_for_completion_timeout(&q->kicked, SOON);
+	return soon(&q->kicked);
 }
 
 /* The workers of a user that nobody else is */
