@@ -90,7 +90,7 @@ struct sroce_pager {
 	unsigned int refs;
 	struct mm_struct *mm;
 	struct sroce_workers *workers;
-	struct sroce_turn turn;
+	struct sroce_worker_turn turn;
 	atomic_t advices;
 	spinlock_t lock; /* see above */
 	struct list_head queue;
@@ -250,7 +250,7 @@ static void pager_start(struct sroce_pager *pager)
 		slot_begin(slot, want);
 		schedule_delayed_work(&pager->watch, PAGER_WATCH);
 	}
-	sroce_turn_leave(pager->workers, &pager->turn);
+	sroce_worker_leave(pager->workers, &pager->turn);
 }
 
 static void pager_kick(struct work_struct *work)
@@ -470,7 +470,7 @@ void sroce_pager_put(struct sroce_pager *pager)
 	if (!last)
 		return;
 	/* Nobody kicks it from here on */
-	sroce_turn_leave(pager->workers, &pager->turn);
+	sroce_worker_leave(pager->workers, &pager->turn);
 	cancel_work_sync(&pager->turn.kick);
 	cancel_delayed_work_sync(&pager->watch);
 	mmdrop(pager->mm);

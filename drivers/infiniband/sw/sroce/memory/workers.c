@@ -45,24 +45,25 @@ static LIST_HEAD(all_workers);
 /* Context: the lock held */
 static void kick_first(struct sroce_workers *workers)
 {
-	struct sroce_turn *first;
+	struct sroce_worker_turn *first;
 
-	first = list_first_entry_or_null(&workers->waiting, struct sroce_turn,
-					 node);
+	first = list_first_entry_or_null(&workers->waiting,
+					 struct sroce_worker_turn, node);
 	if (first && workers->busy < SROCE_USER_SLOTS)
 		schedule_work(&first->kick);
 }
 
 /* Context: the lock held */
 static bool is_next(const struct sroce_workers *workers,
-		    const struct sroce_turn *turn)
+		    const struct sroce_worker_turn *turn)
 {
 	return list_empty(&workers->waiting) ||
-	       list_first_entry(&workers->waiting, struct sroce_turn, node) ==
-	       turn;
+	       list_first_entry(&workers->waiting, struct sroce_worker_turn,
+				node) == turn;
 }
 
-bool sroce_worker_take(struct sroce_workers *workers, struct sroce_turn *turn)
+bool sroce_worker_take(struct sroce_workers *workers,
+		       struct sroce_worker_turn *turn)
 {
 	bool taken;
 
@@ -93,7 +94,8 @@ void sroce_worker_give(struct sroce_workers *workers)
 	spin_unlock_bh(&workers->lock);
 }
 
-void sroce_turn_leave(struct sroce_workers *workers, struct sroce_turn *turn)
+void sroce_worker_leave(struct sroce_workers *workers,
+			struct sroce_worker_turn *turn)
 {
 	spin_lock_bh(&workers->lock);
 	if (!list_empty(&turn->node)) {

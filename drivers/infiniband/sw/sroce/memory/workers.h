@@ -24,11 +24,11 @@
 struct sroce_workers;
 
 /**
- * struct sroce_turn - who may be waiting for a worker
+ * struct sroce_worker_turn - who may be waiting for a worker
  * @node: in the user's queue, if so; under the lock of the workers
  * @kick: runs when it is this one's turn
  */
-struct sroce_turn {
+struct sroce_worker_turn {
 	struct list_head node;
 	struct work_struct kick;
 };
@@ -53,7 +53,8 @@ void sroce_workers_put(struct sroce_workers *workers);
  * Context: any but hard interrupts.
  * Return: true: sroce_worker_run() it, and then sroce_worker_give() back.
  */
-bool sroce_worker_take(struct sroce_workers *workers, struct sroce_turn *turn);
+bool sroce_worker_take(struct sroce_workers *workers,
+		       struct sroce_worker_turn *turn);
 void sroce_worker_run(struct sroce_workers *workers, struct work_struct *work);
 void sroce_worker_give(struct sroce_workers *workers);
 
@@ -61,7 +62,8 @@ void sroce_worker_give(struct sroce_workers *workers);
  * Wait no more: there is nothing to begin. @kick may be under way.
  * Context: any but hard interrupts.
  */
-void sroce_turn_leave(struct sroce_workers *workers, struct sroce_turn *turn);
+void sroce_worker_leave(struct sroce_workers *workers,
+			struct sroce_worker_turn *turn);
 
 /* Module end: nobody has any */
 void sroce_workers_stop(void);

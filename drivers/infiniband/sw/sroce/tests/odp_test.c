@@ -763,7 +763,7 @@ static void stuck_user(struct kunit *test)
 #ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
 struct queuer {
 	struct sroce_workers *workers;
-	struct sroce_turn turn;
+	struct sroce_worker_turn turn;
 	struct completion kicked;
 };
 
@@ -829,14 +829,14 @@ static void user_turns(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, queuer_take(&q[2]));
 	KUNIT_EXPECT_TRUE(test, queuer_kicked(&q[1]));
 	/* it has changed its mind: the next one's turn */
-	sroce_turn_leave(workers, &q[1].turn);
+	sroce_worker_leave(workers, &q[1].turn);
 	KUNIT_EXPECT_TRUE(test, queuer_kicked(&q[2]));
 	KUNIT_EXPECT_TRUE(test, queuer_take(&q[2]));
 	sroce_worker_give(workers);
 	KUNIT_EXPECT_TRUE(test, queuer_kicked(&q[0]));
 	KUNIT_EXPECT_FALSE(test, queuer_take(&q[1]));
 	KUNIT_EXPECT_TRUE(test, queuer_take(&q[0]));
-	sroce_turn_leave(workers, &q[1].turn);
+	sroce_worker_leave(workers, &q[1].turn);
 	for (i = 0; i < SROCE_USER_SLOTS; i++)
 		sroce_worker_give(workers);
 	sroce_workers_put(workers);
