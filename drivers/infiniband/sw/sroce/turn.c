@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#include <linux/interrupt.h>
 #include <linux/jump_label.h>
+#include <linux/kernel_stat.h>
 #include <linux/module.h>
 #include <linux/sysfs.h>
 #include <linux/timekeeping.h>
@@ -14,15 +16,10 @@
 /* Bytes between two looks at the clock: few messages pay for one */
 #define SROCE_TURN_LOOK SZ_64K
 
-/*
- * Softirqs follow each other within this, or something else has run in between. What
- * is taken for the same turn wrongly is carried on by a worker.
- */
-#define SROCE_TURN_GAP_NS (20 * NSEC_PER_USEC)
-
 struct sroce_turn_limits sroce_turn_limits = {
 	.bytes = SROCE_TURN_BYTES,
 	.ns = SROCE_TURN_NS,
+	.gap = 20 * NSEC_PER_USEC,
 };
 
 DEFINE_PER_CPU(struct sroce_turn, sroce_turns);
@@ -49,12 +46,38 @@ void sroce_turn_exit(void)
 
 static DEFINE_STATIC_KEY_FALSE(sroce_turn_watched);
 
-static void sroce_watch_begin(struct sroce_turn *turn, bool fresh)
+/*
+ * After each pass over the softirqs the kernel lets run who waits for the CPU: another
+ * one is another stretch. A pass has one run of the network's and then one of the
+ * tasklets', and the first may follow upon what a process has begun.
+ */
+static bool sroce_watch_passed(struct sroce_turn_watch *w)
 {
-	u64 now = ktime_get_mono_fast_ns();
+	int cpu = smp_processor_id();
+	u32 net_rx = kstat_softirqs_cpu(NET_RX_SOFTIRQ, cpu);
+	u32 tasklets = kstat_softirqs_cpu(TASKLET_SOFTIRQ, cpu);
+	bool passed;
 
-	if (fresh || now - turn->watch.left > SROCE_TURN_GAP_NS)
-		turn->watch.began = now;
+	if (!in_serving_softirq())
+		return false;
+	passed = w->softirq &&
+		 (net_rx != w->net_rx || tasklets - w->tasklets > 1);
+	if (passed || !w->softirq) {
+		w->softirq = true;
+		w->net_rx = net_rx;
+		w->tasklets = tasklets;
+	}
+	return passed;
+}
+
+static void sroce_watch_here(struct sroce_turn_watch *w, bool fresh, u64 now)
+{
+	bool left = fresh || now - w->left > READ_ONCE(sroce_turn_limits.gap);
+
+	if (left)
+		w->softirq = false;
+	if (sroce_watch_passed(w) || left)
+		w->began = now;
 }
 
 static void sroce_watch_end(struct sroce_turn *turn)
@@ -138,10 +161,21 @@ static bool sroce_turn_has_clock(const struct sroce_turn *turn)
 	return turn->began || sroce_turn_is_long();
 }
 
+/* Who is handed packets for longer than this may take some again */
+static u64 sroce_turn_most_ns(void)
+{
+	return 4 * READ_ONCE(sroce_turn_limits.ns);
+}
+
 static bool sroce_turn_was_left(const struct sroce_turn *turn)
 {
-	return sroce_turn_has_clock(turn) &&
-	       ktime_get_mono_fast_ns() - turn->left > SROCE_TURN_GAP_NS;
+	u64 now;
+
+	if (!sroce_turn_has_clock(turn))
+		return false;
+	now = ktime_get_mono_fast_ns();
+	return now - turn->left > READ_ONCE(sroce_turn_limits.gap) ||
+	       (turn->began && now - turn->began >= sroce_turn_most_ns());
 }
 
 /*
@@ -149,51 +183,26 @@ static bool sroce_turn_was_left(const struct sroce_turn *turn)
  * began one last: what others have spent, who may not run again as long as this one
  * does, must not keep it from its work. All else may be a bit wrong there.
  */
+static bool sroce_turn_is_mine(const struct sroce_turn *turn)
+{
+	return !IS_ENABLED(CONFIG_PREEMPT_RT) || turn->task == current;
+}
+
 static bool sroce_turn_is_nested(struct sroce_turn *turn)
 {
-	struct task_struct *task = turn->task;
-
-	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
-		return turn->depth++;
-	turn->task = current;
-	return task == current;
+	if (!sroce_turn_is_mine(turn)) {
+		turn->task = current;
+		turn->depth = 0;
+	}
+	return turn->depth++;
 }
 
 static bool sroce_turn_was_nested(struct sroce_turn *turn)
 {
-	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
-		return --turn->depth;
+	if (!sroce_turn_is_mine(turn) || --turn->depth)
+		return true;
 	turn->task = NULL;
 	return false;
-}
-
-void sroce_turn_begin(bool fresh)
-{
-	struct sroce_turn *turn = this_cpu_ptr(&sroce_turns);
-
-	if (sroce_turn_is_nested(turn))
-		return;
-	if (static_branch_unlikely(&sroce_turn_watched))
-		sroce_watch_begin(turn, fresh);
-	turn->limit = READ_ONCE(sroce_turn_limits.bytes) / (fresh ? 2 : 1);
-	if (!IS_ENABLED(CONFIG_PREEMPT_RT) &&
-	    likely(!fresh && !sroce_turn_was_left(turn)))
-		return;
-	turn->spent = 0;
-	turn->looked = 0;
-	turn->began = 0;
-}
-
-void sroce_turn_end(void)
-{
-	struct sroce_turn *turn = this_cpu_ptr(&sroce_turns);
-
-	if (sroce_turn_was_nested(turn))
-		return;
-	if (sroce_turn_has_clock(turn))
-		turn->left = ktime_get_mono_fast_ns();
-	if (static_branch_unlikely(&sroce_turn_watched))
-		sroce_watch_end(turn);
 }
 
 /* Time is over: that stays so for the rest of the turn, without looking again */
@@ -209,6 +218,39 @@ static bool sroce_turn_late(struct sroce_turn *turn)
 	return true;
 }
 
+void sroce_turn_begin(bool fresh)
+{
+	struct sroce_turn *turn = this_cpu_ptr(&sroce_turns);
+
+	if (sroce_turn_is_nested(turn))
+		return;
+	if (static_branch_unlikely(&sroce_turn_watched))
+		sroce_watch_here(&turn->watch, fresh,
+				 ktime_get_mono_fast_ns());
+	turn->limit = READ_ONCE(sroce_turn_limits.bytes) / (fresh ? 2 : 1);
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT) &&
+	    likely(!fresh && !sroce_turn_was_left(turn)))
+		return;
+	turn->spent = 0;
+	turn->looked = 0;
+	turn->began = 0;
+}
+
+void sroce_turn_end(void)
+{
+	struct sroce_turn *turn = this_cpu_ptr(&sroce_turns);
+
+	if (sroce_turn_was_nested(turn))
+		return;
+	/* What reaches no QP asks nobody whether the turn is over */
+	if (turn->spent - turn->looked >= SROCE_TURN_LOOK)
+		sroce_turn_late(turn);
+	if (sroce_turn_has_clock(turn))
+		turn->left = ktime_get_mono_fast_ns();
+	if (static_branch_unlikely(&sroce_turn_watched))
+		sroce_watch_end(turn);
+}
+
 bool sroce_turn_over(void)
 {
 	struct sroce_turn *turn = this_cpu_ptr(&sroce_turns);
@@ -217,4 +259,38 @@ bool sroce_turn_over(void)
 		return true;
 	return turn->spent - turn->looked >= SROCE_TURN_LOOK &&
 	       sroce_turn_late(turn);
+}
+
+/* What waits is part of the turn that it waits for */
+static void sroce_turn_goes_on(struct sroce_turn *turn, u64 now)
+{
+	struct sroce_turn_watch *w = &turn->watch;
+
+	turn->left = now;
+	if (!static_branch_unlikely(&sroce_turn_watched))
+		return;
+	sroce_watch_here(w, false, now);
+	w->left = now;
+	w->longest = max(w->longest, now - w->began);
+}
+
+bool sroce_turn_overdue(void)
+{
+	const struct sroce_turn_limits *limits = &sroce_turn_limits;
+	struct sroce_turn *turn = this_cpu_ptr(&sroce_turns);
+	bool inside = turn->depth && sroce_turn_is_mine(turn);
+	u64 now, since;
+
+	if (likely(turn->spent < READ_ONCE(limits->bytes)))
+		return false;
+	now = ktime_get_mono_fast_ns();
+	since = turn->began ? now - turn->began : 0;
+	if (!inside && (now - turn->left > READ_ONCE(limits->gap) ||
+			since >= sroce_turn_most_ns()))
+		return false;
+	if (turn->spent < 2 * READ_ONCE(limits->bytes) &&
+	    since < READ_ONCE(limits->ns) * 3 / 2)
+		return false;
+	sroce_turn_goes_on(turn, now);
+	return true;
 }

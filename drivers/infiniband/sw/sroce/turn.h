@@ -20,19 +20,26 @@ struct workqueue_struct;
 
 /* What counts as how many bytes: about as long as these take to be moved */
 #define SROCE_TURN_RUN SZ_4K		/* a half that is run */
-#define SROCE_TURN_TRAIN SZ_1K		/* a train sent or taken */
+#define SROCE_TURN_TRAIN SZ_1K		/* a train sent, or a buffer taken */
+#define SROCE_TURN_PACKET 512		/* each packet that arrives in one */
 #define SROCE_TURN_CQE 256		/* a completion */
 
 /**
- * struct sroce_turn_watch - what module parameters tell of the longest turns
+ * struct sroce_turn_watch - what module parameters tell of the longest stretches
  * @began: when this one began
  * @left: when the transport was left last
+ * @softirq: this one has come to softirqs
+ * @net_rx: runs of that softirq by then
+ * @tasklets: runs of that softirq by then
  * @longest: in ns
- * @largest: in bytes
+ * @largest: turn, in bytes
  */
 struct sroce_turn_watch {
 	u64 began;
 	u64 left;
+	bool softirq;
+	u32 net_rx;
+	u32 tasklets;
 	u64 longest;
 	unsigned long largest;
 };
@@ -44,10 +51,10 @@ struct sroce_turn_watch {
  * @looked: @spent at the last look at the clock
  * @began: first look at the clock; 0: none yet
  * @left: when the transport was left last, if it had looked at the clock or spent
- *	much by then
+ *	much by then, or something was made to wait for it
  * @depth: entries into the transport that have not been left: a completion handler
  *	posts, and a packet finds its way back
- * @task: on PREEMPT_RT instead of @depth: who has entered it last
+ * @task: on PREEMPT_RT: whose @depth it is, who has entered it last
  * @watch: only while somebody measures
  */
 struct sroce_turn {
@@ -74,12 +81,16 @@ void sroce_turn_exit(void);
  * struct sroce_turn_limits - how long a turn may be
  * @bytes: of a turn; half of them for what a process begins, because softirqs follow
  * @ns: from the first look at the clock on
+ * @gap: ns within which softirqs follow each other, or something else has run in
+ *	between. What is taken for the same turn wrongly is carried on by a worker; but
+ *	a stack that has longer to do for each buffer makes a turn of each.
  *
  * Tests change them: what they do is to be the same on any machine.
  */
 struct sroce_turn_limits {
 	unsigned long bytes;
 	u64 ns;
+	u64 gap;
 };
 
 extern struct sroce_turn_limits sroce_turn_limits;
@@ -118,6 +129,18 @@ void sroce_turn_begin(bool fresh);
  * Context: bottom halves off.
  */
 bool sroce_turn_over(void);
+
+/**
+ * sroce_turn_overdue() - must even what has arrived wait?
+ *
+ * A peer's window is under way when a turn ends, and is taken all the same, unless
+ * the turn has had as much again by then, or half as long again. Asked before the
+ * transport is entered. What is made to wait does not end the turn: softirqs that do
+ * nothing else follow each other as closely as before.
+ *
+ * Context: bottom halves off.
+ */
+bool sroce_turn_overdue(void);
 
 /* Has it been so long that the next one may not be far from its end? */
 bool sroce_turn_is_long(void);

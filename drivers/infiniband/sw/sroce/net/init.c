@@ -29,8 +29,13 @@ int sroce_net_init(void)
 	err = sroce_group_init();
 	if (err)
 		goto err_ports;
+	err = sroce_backlog_init();
+	if (err)
+		goto err_group;
 	return 0;
 
+err_group:
+	sroce_group_exit();
 err_ports:
 	sroce_ports_exit();
 err_charge:
@@ -41,6 +46,7 @@ err_charge:
 /* All QPs are dead, so that nothing is sent from here on */
 void sroce_net_exit(void)
 {
+	sroce_backlog_exit();
 	sroce_group_exit();
 	sroce_ports_exit();
 	sroce_pack_exit();

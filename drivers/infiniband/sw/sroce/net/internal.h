@@ -116,6 +116,17 @@ int sroce_sockets_open(struct net *net, struct sroce_netns *ns,
 void sroce_sockets_close(struct net *net, struct sroce_netns *ns);
 
 /**
+ * sroce_port_of_packet() - the device that a packet is for
+ * @net: namespace that it has come to
+ * @skb: IP header at skb->data and linear
+ *
+ * Context: RCU.
+ * Return: the device or NULL.
+ */
+struct sroce_port *sroce_port_of_packet(struct net *net,
+					const struct sk_buff *skb);
+
+/**
  * sroce_is_for_us() - is a packet for the UDP port of RoCE?
  * @skb: UDP packet
  * @off: bytes from skb->data to its UDP header
@@ -130,6 +141,30 @@ unsigned int sroce_guard_ipv4(void *priv, struct sk_buff *skb,
 			      const struct nf_hook_state *state);
 unsigned int sroce_guard_ipv6(void *priv, struct sk_buff *skb,
 			      const struct nf_hook_state *state);
+
+/* --- backlog.c: packets that wait ------------------------------------------ */
+
+/**
+ * sroce_net_take() - take a packet buffer from the stack, now or soon
+ * @net: namespace
+ * @port: device it is for
+ * @skb: as for sroce_net_receive(), which gets it, from a worker if the turn is overdue
+ *
+ * Context: RCU, softirq or bottom halves off.
+ */
+void sroce_net_take(struct net *net, struct sroce_port *port,
+		    struct sk_buff *skb);
+
+/* Return: 0 or a negative errno */
+int sroce_backlog_init(void);
+/* No socket and no hook is left */
+void sroce_backlog_exit(void);
+
+/* Whom a buffer that has waited is given to: RCU, bottom halves off. Tests change it. */
+extern void (*sroce_backlog_sink)(struct sk_buff *skb);
+
+/* What waits of @dev, or of all netdevs, is lost. Context: process. */
+void sroce_backlogs_forget(const struct net_device *dev);
 
 /* --- receive.c ------------------------------------------------------------ */
 

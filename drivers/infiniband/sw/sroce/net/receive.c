@@ -18,6 +18,7 @@
 
 #include "memory/copy.h"
 #include "net/internal.h"
+#include "turn.h"
 #include "wire/icrc.h"
 
 /* A packet of the largest MTU seldom has more parts than this */
@@ -275,6 +276,21 @@ static u32 sroce_rx_step(struct sroce_skb_rx *r)
 	return len;
 }
 
+/* The packet of @len bytes at @pos is one, or has been looked at for nothing */
+static bool sroce_rx_is_packet(struct sroce_skb_rx *r, u32 pos, u32 len)
+{
+	if (sroce_rx_len_ok(len)) {
+		if (sroce_rx_packet(r, pos, len))
+			return true;
+		sroce_turn_spend(len + SROCE_TURN_PACKET);
+		return false;
+	}
+	sroce_walk_skip(&r->walk, len);
+	sroce_rx_count(r, SROCE_CNT_RX_MALFORMED);
+	sroce_turn_spend(SROCE_TURN_PACKET);
+	return false;
+}
+
 static bool sroce_rx_first(struct sroce_skb_rx *r)
 {
 	u32 pos, len;
@@ -283,13 +299,8 @@ static bool sroce_rx_first(struct sroce_skb_rx *r)
 	while (r->left) {
 		pos = r->pos;
 		len = sroce_rx_step(r);
-		if (sroce_rx_len_ok(len)) {
-			if (sroce_rx_packet(r, pos, len))
-				return true;
-			continue;
-		}
-		sroce_walk_skip(&r->walk, len);
-		sroce_rx_count(r, SROCE_CNT_RX_MALFORMED);
+		if (sroce_rx_is_packet(r, pos, len))
+			return true;
 	}
 	return false;
 }
@@ -499,6 +510,8 @@ static struct sroce_qp *sroce_rx_qp(const struct sroce_skb_rx *r)
 static bool sroce_rx_deliver_group(struct sroce_skb_rx *r)
 {
 	sroce_rx_count(r, SROCE_CNT_RX_MCAST_PACKETS);
+	/* For its ICRC, whoever may want it: members pay for their copies */
+	sroce_turn_spend(r->rx.len);
 	sroce_receive_group(r->port, &r->rx);
 	return sroce_rx_next(&r->rx);
 }
@@ -511,6 +524,8 @@ static bool sroce_rx_deliver(struct sroce_skb_rx *r)
 
 	if (!qp) {
 		sroce_rx_count(r, SROCE_CNT_RX_NO_QP);
+		sroce_turn_spend(r->rx.len +
+				 r->rx.t.npkts * SROCE_TURN_PACKET);
 		return sroce_rx_next(&r->rx);
 	}
 	more = sroce_receive(qp, &r->rx);
@@ -565,6 +580,7 @@ void sroce_net_receive(struct net *net, struct sroce_port *port,
 	 * mirred) comes here with a QP's lock held.
 	 */
 	r.group = sroce_rx_is_group(skb);
+	sroce_turn_spend(SROCE_TURN_TRAIN);
 	if (sroce_rx_wrong_cast(skb) || sroce_pack_sending())
 		sroce_rx_count(&r, SROCE_CNT_RX_DISCARDS);
 	else if (sroce_rx_start(&r, net))

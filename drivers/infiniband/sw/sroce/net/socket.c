@@ -52,8 +52,8 @@ static struct sroce_port *sroce_port_of_skb(struct net *net,
 			     sroce_port_of_ifindex(net, skb->dev->ifindex);
 }
 
-static struct sroce_port *sroce_port_of_packet(struct net *net,
-					       const struct sk_buff *skb)
+struct sroce_port *sroce_port_of_packet(struct net *net,
+					const struct sk_buff *skb)
 {
 	struct in6_addr daddr;
 
@@ -102,7 +102,7 @@ static unsigned int sroce_steal(struct sk_buff *skb, struct net *net)
 	if (sroce_confirm(skb) != NF_ACCEPT)
 		return NF_DROP;
 	local_bh_disable();
-	sroce_net_receive(net, port, skb);
+	sroce_net_take(net, port, skb);
 	local_bh_enable();
 	return NF_STOLEN;
 }
@@ -169,7 +169,7 @@ static int sroce_encap_rcv(struct sock *sk, struct sk_buff *skb)
 	}
 	__skb_push(skb, -skb_network_offset(skb));
 	local_bh_disable();
-	sroce_net_receive(net, port, skb);
+	sroce_net_take(net, port, skb);
 	local_bh_enable();
 	return 0;
 }

@@ -127,7 +127,7 @@ static bool sroce_receive_half(struct sroce_qp *qp, struct sroce_half *half,
 	do {
 		if (unlikely(own))
 			sroce_receive_own(qp, rx);
-		sroce_turn_spend(rx->len + SROCE_TURN_TRAIN);
+		sroce_turn_spend(rx->len + rx->t.npkts * SROCE_TURN_PACKET);
 		sroce_packet(qp, rx);
 		more = rx->next(rx);
 	} while (more && rx->t.dqpn == qp->qpn &&

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Packets that wait for their turn. The stack takes some 300 buffers of up to 64 KiB
+ * from a netdev before it lets anything else run, and we check and copy every byte of
+ * them: in a row that is longer than bottom halves may be off. Buffers that arrive
+ * when the turn of their CPU is overdue (turn.h) wait for a worker.
+ *
+ * They wait by flow and not by CPU, because a sender may move while they do. What
+ * comes later goes behind them, wherever it comes, and only one at a time takes from a
+ * list: its worker, or the next softirq that brings something for it and has time.
+ * So nothing is overtaken. What waits has a bound, in each list and in all of them;
+ * beyond that packets are lost, as in the queues of the stack.
+ *
+ * What waits is orphaned and holds its netdev only. The device is looked for again
+ * when it is taken, so that none is kept from going.
+ */
+#include <linux/jhash.h>
+#include <linux/mm.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/netdevice.h>
+#include <linux/random.h>
+#include <linux/udp.h>
+#include <linux/workqueue.h>
+#include <net/dst.h>
+
+#include "net/internal.h"
+#include "turn.h"
+
+#define SROCE_BACKLOG_BITS 6
+#define SROCE_BACKLOGS BIT(SROCE_BACKLOG_BITS)
+
+/*
+ * Memory of the buffers in all lists: a part of that of the machine, but enough for
+ * some windows, and of each list: a part of that
+ */
+#define SROCE_BACKLOG_MOST SZ_256M
+#define SROCE_BACKLOG_LEAST SZ_16M
+#define SROCE_BACKLOG_OF_RAM 32
+#define SROCE_BACKLOG_OF_ALL 4
+
+/* Small ones are many in little memory, and to look through a list takes time, too */
+#define SROCE_BACKLOG_BUFFERS 4096
+
+/**
+ * struct sroce_backlog - a list of flows
+ * @list: its lock protects all, with bottom halves off
+ * @bytes: memory of the buffers in @list
+ * @busy: somebody takes from it, and may have one at hand
+ * @work: takes from it
+ */
+struct sroce_backlog {
+	struct sk_buff_head list;
+	u32 bytes;
+	bool busy;
+	struct work_struct work;
+} ____cacheline_aligned_in_smp;
+
+/**
+ * struct sroce_backlog_cb - in the buffer meanwhile
+ * @net_cookie: of the namespace that it came to; the netdev may go to another one
+ */
+struct sroce_backlog_cb {
+	u64 net_cookie;
+};
+
+static struct sroce_backlog sroce_backlogs[SROCE_BACKLOGS];
+
+/* Who knows it can have others wait behind his own packets */
+static u32 sroce_backlog_seed __read_mostly;
+
+/* Memory that may wait */
+static u32 sroce_backlog_most __read_mostly;
+
+/*
+ * Memory of all that is in lists or being taken from them. It is 0 nearly always, and
+ * then nobody looks at the lists.
+ */
+static struct {
+	atomic_t bytes;
+} sroce_backlog_all ____cacheline_aligned_in_smp;
+
+static struct sroce_backlog_cb *sroce_backlog_cb(struct sk_buff *skb)
+{
+	BUILD_BUG_ON(sizeof(struct sroce_backlog_cb) > sizeof(skb->cb));
+	return (struct sroce_backlog_cb *)skb->cb;
+}
+
+/* Most QPs have a source port of their own */
+static struct sroce_backlog *sroce_backlog_of(const struct sk_buff *skb)
+{
+	u32 off = sizeof(struct iphdr);
+	const struct udphdr *uh;
+	struct udphdr buf;
+	u32 key;
+
+	if (ip_hdr(skb)->version == 6) {
+		off = sizeof(struct ipv6hdr);
+		key = ipv6_addr_hash(&ipv6_hdr(skb)->saddr);
+	} else {
+		key = (__force u32)ip_hdr(skb)->saddr;
+	}
+	uh = skb_header_pointer(skb, off, sizeof(buf), &buf);
+	key = jhash_2words(key, uh ? (__force u16)uh->source : 0,
+			   sroce_backlog_seed);
+	return &sroce_backlogs[key >> (32 - SROCE_BACKLOG_BITS)];
+}
+
+/* --- what is taken ----------------------------------------------------------- */
+
+static bool sroce_backlog_claim(struct sroce_backlog *b)
+{
+	bool ours;
+
+	spin_lock(&b->list.lock);
+	ours = !b->busy && !skb_queue_empty(&b->list);
+	if (ours)
+		b->busy = true;
+	spin_unlock(&b->list.lock);
+	return ours;
+}
+
+/* The next one, unless there is no time; NULL: the list is no longer ours */
+static struct sk_buff *sroce_backlog_next(struct sroce_backlog *b, bool over)
+{
+	struct sk_buff *skb = NULL;
+
+	spin_lock(&b->list.lock);
+	if (!over)
+		skb = __skb_dequeue(&b->list);
+	if (skb)
+		b->bytes -= skb->truesize;
+	else
+		b->busy = false;
+	spin_unlock(&b->list.lock);
+	return skb;
+}
+
+static void sroce_backlog_receive(struct sk_buff *skb)
+{
+	struct net *net = dev_net(skb->dev);
+	struct sroce_port *port = NULL;
+
+	if (sroce_backlog_cb(skb)->net_cookie == net->net_cookie)
+		port = sroce_port_of_packet(net, skb);
+	if (port)
+		sroce_net_receive(net, port, skb);
+	else
+		kfree_skb(skb);
+}
+
+/* Tests look what comes out, and in which order */
+void (*sroce_backlog_sink)(struct sk_buff *skb) = sroce_backlog_receive;
+
+/* Return: what that has cost, at least */
+static u32 sroce_backlog_take(struct sk_buff *skb)
+{
+	u32 size = skb->truesize, cost = skb->len + SROCE_TURN_TRAIN;
+	struct net_device *dev = skb->dev;
+
+	sroce_turn_spend(SROCE_TURN_TRAIN);
+	rcu_read_lock();
+	sroce_backlog_sink(skb);
+	rcu_read_unlock();
+	dev_put(dev);
+	/* From here on the flow's next one may be taken by whom it comes to */
+	atomic_sub_return_release(size, &sroce_backlog_all.bytes);
+	return cost;
+}
+
+/*
+ * Within a turn; but on PREEMPT_RT others of the CPU may begin it anew. Who is busy
+ * with the list already will see what was pushed, or queue the worker for it.
+ */
+static void sroce_backlog_drain(struct sroce_backlog *b)
+{
+	unsigned long cost = 0, most = READ_ONCE(sroce_turn_limits.bytes);
+	struct sk_buff *skb;
+
+	if (!sroce_backlog_claim(b))
+		return;
+	while ((skb = sroce_backlog_next(b, sroce_turn_over() || cost > most)))
+		cost += sroce_backlog_take(skb);
+	if (!skb_queue_empty_lockless(&b->list))
+		queue_work(sroce_turn_wq, &b->work);
+}
+
+static void sroce_backlog_work(struct work_struct *work)
+{
+	local_bh_disable();
+	sroce_turn_begin(true);
+	sroce_backlog_drain(container_of(work, struct sroce_backlog, work));
+	sroce_turn_end();
+	local_bh_enable();
+}
+
+/* --- what has to wait -------------------------------------------------------- */
+
+/* Nobody's socket, route or connection has to wait with it */
+static void sroce_backlog_detach(struct net *net, struct sk_buff *skb)
+{
+	skb_orphan(skb);
+	skb_dst_drop(skb);
+	nf_reset_ct(skb);
+	skb_ext_reset(skb);
+	sroce_backlog_cb(skb)->net_cookie = net->net_cookie;
+}
+
+/* The reserve of those who free memory is not for those who wait */
+static bool sroce_backlog_admit(struct sroce_backlog *b,
+				const struct sk_buff *skb)
+{
+	if (skb_pfmemalloc(skb) ||
+	    b->bytes + skb->truesize > sroce_backlog_most / SROCE_BACKLOG_OF_ALL ||
+	    skb_queue_len(&b->list) >= SROCE_BACKLOG_BUFFERS)
+		return false;
+	if (atomic_add_return(skb->truesize, &sroce_backlog_all.bytes) <=
+	    sroce_backlog_most)
+		return true;
+	atomic_sub(skb->truesize, &sroce_backlog_all.bytes);
+	return false;
+}
+
+static bool sroce_backlog_push(struct sroce_backlog *b, struct sk_buff *skb)
+{
+	bool ok;
+
+	spin_lock(&b->list.lock);
+	ok = sroce_backlog_admit(b, skb);
+	if (ok) {
+		dev_hold(skb->dev);
+		b->bytes += skb->truesize;
+		__skb_queue_tail(&b->list, skb);
+	}
+	spin_unlock(&b->list.lock);
+	return ok;
+}
+
+/* Is something of its flow still before the buffer? */
+static bool sroce_backlog_is_behind(struct sroce_backlog *b)
+{
+	bool behind;
+
+	if (!atomic_read_acquire(&sroce_backlog_all.bytes))
+		return false;
+	spin_lock(&b->list.lock);
+	behind = b->busy || !skb_queue_empty(&b->list);
+	spin_unlock(&b->list.lock);
+	return behind;
+}
+
+/* It is not our turn, or something has waited before */
+static bool sroce_backlog_keep(struct net *net, struct sroce_port *port,
+			       struct sk_buff *skb)
+{
+	struct sroce_backlog *b = sroce_backlog_of(skb);
+	bool overdue = sroce_turn_overdue();
+
+	if (!overdue && !sroce_backlog_is_behind(b))
+		return false;
+	sroce_backlog_detach(net, skb);
+	if (!sroce_backlog_push(b, skb)) {
+		sroce_count(port->counters, SROCE_CNT_RX_DISCARDS, 1);
+		kfree_skb(skb);
+		return true;
+	}
+	if (overdue) {
+		queue_work(sroce_turn_wq, &b->work);
+		return true;
+	}
+	sroce_turn_begin(false);
+	sroce_backlog_drain(b);
+	sroce_turn_end();
+	return true;
+}
+
+void sroce_net_take(struct net *net, struct sroce_port *port,
+		    struct sk_buff *skb)
+{
+	if (unlikely(atomic_read(&sroce_backlog_all.bytes) ||
+		     sroce_turn_overdue()) &&
+	    !sroce_pack_sending() && sroce_backlog_keep(net, port, skb))
+		return;
+	sroce_turn_begin(false);
+	sroce_net_receive(net, port, skb);
+	sroce_turn_end();
+}
+
+/* --- netdevs that go --------------------------------------------------------- */
+
+/* Bottom halves are off only while the list is searched */
+static void sroce_backlog_forget(struct sroce_backlog *b,
+				 const struct net_device *dev)
+{
+	struct sk_buff *skb, *next;
+	struct sk_buff_head gone;
+	struct net_device *held;
+
+	__skb_queue_head_init(&gone);
+	spin_lock_bh(&b->list.lock);
+	skb_queue_walk_safe(&b->list, skb, next) {
+		if (dev && skb->dev != dev)
+			continue;
+		b->bytes -= skb->truesize;
+		__skb_unlink(skb, &b->list);
+		__skb_queue_tail(&gone, skb);
+	}
+	spin_unlock_bh(&b->list.lock);
+	while ((skb = __skb_dequeue(&gone))) {
+		held = skb->dev;
+		atomic_sub(skb->truesize, &sroce_backlog_all.bytes);
+		kfree_skb(skb);
+		dev_put(held);
+		cond_resched();
+	}
+}
+
+void sroce_backlogs_forget(const struct net_device *dev)
+{
+	int i;
+
+	for (i = 0; i < SROCE_BACKLOGS; i++)
+		sroce_backlog_forget(&sroce_backlogs[i], dev);
+}
+
+static int sroce_backlog_event(struct notifier_block *nb, unsigned long event,
+			       void *ptr)
+{
+	/* By then the stack takes nothing more from the netdev */
+	if (event == NETDEV_UNREGISTER)
+		sroce_backlogs_forget(netdev_notifier_info_to_dev(ptr));
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block sroce_backlog_notifier = {
+	.notifier_call = sroce_backlog_event,
+};
+
+int sroce_backlog_init(void)
+{
+	u64 ram = (u64)totalram_pages() << PAGE_SHIFT;
+	struct sroce_backlog *b;
+
+	sroce_backlog_most = clamp_t(u64, ram / SROCE_BACKLOG_OF_RAM,
+				     SROCE_BACKLOG_LEAST, SROCE_BACKLOG_MOST);
+	sroce_backlog_seed = get_random_u32();
+	for (b = sroce_backlogs; b < sroce_backlogs + SROCE_BACKLOGS; b++) {
+		skb_queue_head_init(&b->list);
+		INIT_WORK(&b->work, sroce_backlog_work);
+	}
+	return register_netdevice_notifier(&sroce_backlog_notifier);
+}
+
+void sroce_backlog_exit(void)
+{
+	struct sroce_backlog *b;
+
+	unregister_netdevice_notifier(&sroce_backlog_notifier);
+	for (b = sroce_backlogs; b < sroce_backlogs + SROCE_BACKLOGS; b++)
+		cancel_work_sync(&b->work);
+	sroce_backlogs_forget(NULL);
+}
