@@ -19,7 +19,7 @@ tests=(verify stock_local stock_netns link netdevs netns cq verbs qpstate memory
 
 # seconds that a script may take as a whole
 limit=600
-[ "$SET" = full ] && limit=3600
+[ "$SET" = full ] && limit=5400
 limit=$((limit * ${SLOW:-1}))
 
 passed=0 failed=0 skipped=0 nr=0

@@ -2,13 +2,14 @@
 # shellcheck shell=bash disable=SC2034
 # NVMe over RDMA on a bad network for a long time: 0.1 % of the packets are lost in each direction, and now and
 # then the link fails, mostly for less than the transport's patience, sometimes for longer. fio compares every
-# block. One minute, or ten in the full set. Sourced, never run, after lib.sh.
+# block, and beside it streams of verify compare every byte and count every completion. One minute; in the full set an
+# hour, or ten minutes between two machines; or SECONDS_OF_IO. Sourced, never run, after lib.sh.
 
 . "$SELF/storage/nvme_lib.sh"
-target_actions=(target_ram target_down target_lossy target_packets_lost target_clean)
+target_actions=(target_ram target_down target_lossy target_packets_lost target_clean target_streams target_streams_end)
 
 minutes=1
-[ "$SET" = full ] && minutes=10
+[ "$SET" = full ] && minutes=${TWO_MACHINES:+10} minutes=${minutes:-60}
 seconds=${SECONDS_OF_IO:-$((minutes * 60))}
 
 # --- what each side does with its end of the link ---------------------------------------------------
@@ -34,6 +35,44 @@ target_lossy() { lossy "${T_NETDEVS[0]}"; }
 target_packets_lost() { packets_lost "${T_NETDEVS[0]}"; }
 target_clean() { clean "${T_NETDEVS[0]}"; }
 
+# --- streams of verify, which must not notice anything ----------------------------------------------
+
+STREAMS="1 2 3 4"
+# patience for the longest failure of the link (lib.sh)
+stream() { "$(program verify)" -p $((18650 + $1)) -S $((60 * SLOW)) -T 20 -R 7 -q 2 "${@:2}"; }
+
+target_streams() {
+	local i
+	servers=()
+	for i in $STREAMS; do
+		stream "$i" -d rst0 -i $TGT >"$TMP/server.$i" 2>&1 &
+		servers+=($!)
+	done
+}
+
+# streams_end PID... : of those that run here; says what they have done
+streams_end() {
+	local pid status=0
+	for pid; do
+		wait "$pid" || status=$?
+	done
+	tail -q -n 3 "$TMP/$side_of_streams".*
+	return $status
+}
+
+target_streams_end() { side_of_streams=server streams_end "${servers[@]}"; }
+
+streams_begin() {
+	local i
+	ask target_streams || return
+	sleep $((2 * SLOW))
+	clients=()
+	for i in $STREAMS; do
+		stream "$i" -d rsi0 -i $INI -t "$seconds" $TGT >"$TMP/client.$i" 2>&1 &
+		clients+=($!)
+	done
+}
+
 # --- the initiator --------------------------------------------------------------------------------
 
 lossy_both() { lossy "${I_NETDEVS[0]}" && ask target_lossy; }
@@ -58,6 +97,8 @@ soak() {
 	check "target" 60 ask target_ram
 	check "connect" 60 connect $TGT
 	d=$(wait_disk disk) || bail "there is no disk"
+	streams_begin
+	result $? "streams of verify begin"
 	check "the link loses packets both ways" 30 lossy_both
 	before=$(retransmissions_here)
 	: >"$TMP/fio.runs"
@@ -69,6 +110,12 @@ soak() {
 	status=$?
 	notes <"$TMP/under"
 	result $status "$seconds s of fio: no error"
+	side_of_streams=client streams_end "${clients[@]}" >"$TMP/out" 2>&1
+	status=$?
+	notes <"$TMP/out"
+	result $status "streams of verify: no error"
+	ask target_streams_end
+	result $? "streams of verify: no error at the other end"
 	note "$flaps link failures; $(($(retransmissions_here) - before)) retransmissions or requests for one"
 	[ $flaps -ge $((seconds / (20 + 2 * SLOW))) ]
 	result $? "there were $flaps link failures"
