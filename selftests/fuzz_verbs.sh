@@ -4,7 +4,7 @@
 # who minds his own business; in some rounds the devices are taken away under all of them. Afterwards nothing of it
 # is left, and a newcomer's transfer works. The kernel log must be clean.
 #
-# ROUNDS=N (4; 300 in a full run)  LENGTH=SECONDS of a round (4; 8)  SEED=  WAY= what is taken away in all rounds
+# ROUNDS=N (4; 120 in a full run)  LENGTH=SECONDS of a round (4; 8)  SEED=  WAY= what is taken away in all rounds
 # FUZZ_OPTIONS="-x ROLE ..." leaves kinds of work out; -n, which is the default, memory whose pages never come: a
 # process that has it registered on demand cannot be killed until they do
 #
@@ -14,7 +14,7 @@
 . "$(dirname "$0")/lib.sh"
 
 FUZZ=$(program fuzz_verbs) && VERIFY=$(program verify) || bail "fuzz_verbs or verify was not built"
-if [ "$SET" = full ]; then : "${ROUNDS:=300}" "${LENGTH:=8}"; fi
+if [ "$SET" = full ]; then : "${ROUNDS:=120}" "${LENGTH:=8}"; fi
 : "${ROUNDS:=4}" "${LENGTH:=4}" "${SEED:=$RANDOM$RANDOM}" "${FUZZ_OPTIONS=-n}"
 note "SEED=$SEED ROUNDS=$ROUNDS LENGTH=$LENGTH"
 if [ "$DRIVER" != sroce ]; then
