@@ -176,91 +176,10 @@ hrtimer_setup(struct hrtimer *timer,
 #endif
 
 /*
- * verbs/
+ * Devices
  */
-#include <linux/mm.h>
 #include <linux/netdevice.h>
-#include <linux/slab.h>
-#include <linux/uaccess.h>
-#include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
-#include <rdma/uverbs_ioctl.h>
-
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 16, 0)
-#define IB_ODP_SUPPORT_FLUSH BIT(6)
-#define IB_ODP_SUPPORT_ATOMIC_WRITE BIT(7)
-#endif
-
-#ifndef kvzalloc_objs
-#define kvzalloc_objs(obj, n, gfp) kvcalloc(n, sizeof(obj), gfp)
-#endif
-
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
-static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
-{
-	vma->vm_flags |= flags;
-}
-#endif
-
-/* create_cq: the udata alone, not yet the whole bundle */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
-int sroce_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
-		    struct uverbs_attr_bundle *attrs);
-
-static inline int sroce_op_create_cq(struct ib_cq *ibcq,
-				     const struct ib_cq_init_attr *attr,
-				     struct ib_udata *udata)
-{
-	struct uverbs_attr_bundle *attrs = NULL;
-
-	if (udata)
-		attrs = rdma_udata_to_uverbs_attr_bundle(udata);
-	return sroce_create_cq(ibcq, attr, attrs);
-}
-#else
-#define sroce_op_create_cq sroce_create_cq
-#endif
-
-/* Details of shared receive queues in "rdma resource" */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
-#define SROCE_OPS_FILL_SRQ
-#else
-#define SROCE_OPS_FILL_SRQ .fill_res_srq_entry = sroce_fill_res_srq_entry,
-#endif
-
-/* A QP's counters: no port yet, and no room for the driver in a counter */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 15, 0)
-int sroce_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp,
-			  u32 port);
-int sroce_counter_unbind_qp(struct ib_qp *ibqp, u32 port);
-
-static inline int sroce_op_counter_bind_qp(struct rdma_counter *counter,
-					   struct ib_qp *ibqp)
-{
-	return sroce_counter_bind_qp(counter, ibqp, ibqp->port);
-}
-
-static inline int sroce_op_counter_unbind_qp(struct ib_qp *ibqp)
-{
-	return sroce_counter_unbind_qp(ibqp, ibqp->port);
-}
-
-#define SROCE_OPS_COUNTER
-#else
-struct sroce_rdma_counter {
-	struct rdma_counter counter;
-};
-
-static inline void sroce_counter_init(struct rdma_counter *counter)
-{
-}
-
-#define sroce_op_counter_bind_qp sroce_counter_bind_qp
-#define sroce_op_counter_unbind_qp sroce_counter_unbind_qp
-#define SROCE_OPS_COUNTER						\
-	.counter_init = sroce_counter_init,				\
-	INIT_RDMA_OBJ_SIZE(rdma_counter, sroce_rdma_counter, counter),
-#endif
 
 /* The events for netdev up, down and carrier come from the core */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 14, 0)
@@ -307,103 +226,9 @@ static inline void ib_mark_name_assigned_by_user(struct ib_device *ibdev)
 }
 #endif
 
-/* reg_user_mr: no DMA handle yet */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
-struct ib_dmah;
-struct ib_mr *sroce_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
-				u64 virt_addr, int access,
-				struct ib_dmah *dmah, struct ib_udata *udata);
-
-static inline struct ib_mr *
-sroce_op_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
-		     int access, struct ib_udata *udata)
-{
-	return sroce_reg_user_mr(ibpd, start, length, virt_addr, access, NULL,
-				 udata);
-}
-#else
-#define sroce_op_reg_user_mr sroce_reg_user_mr
-#endif
-
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
 #define ib_alloc_device_with_net(drv_struct, member, net)	\
 	((void)(net), ib_alloc_device(drv_struct, member))
-#endif
-
-/*
- * The helpers that check what a process sent and bound what it gets back, the
- * flag that says that a driver uses them everywhere, and the resize operation
- * that is not for kernel queues any more
- */
-#ifndef ib_respond_udata
-#define SROCE_OPS_ROBUST_UDATA
-
-#define resize_user_cq resize_cq
-
-int sroce_resize_user_cq(struct ib_cq *ibcq, unsigned int cqe,
-			 struct ib_udata *udata);
-
-static inline int sroce_op_resize_user_cq(struct ib_cq *ibcq, int cqe,
-					  struct ib_udata *udata)
-{
-	return cqe > 0 ? sroce_resize_user_cq(ibcq, cqe, udata) : -EINVAL;
-}
-
-static inline int sroce_copy_validate_udata_in(struct ib_udata *udata,
-					       void *req, size_t size,
-					       size_t min_size)
-{
-	int err;
-
-	if (udata->inlen < min_size)
-		return -EINVAL;
-	err = copy_struct_from_user(req, size, udata->inbuf, udata->inlen);
-	return err == -E2BIG ? -EOPNOTSUPP : err;
-}
-
-#define ib_copy_validate_udata_in(udata, req, end_member)		\
-	sroce_copy_validate_udata_in(udata, &(req), sizeof(req),	\
-				     offsetofend(typeof(req), end_member))
-
-static inline int sroce_respond_udata(struct ib_udata *udata, const void *resp,
-				      size_t size)
-{
-	size_t n = min(size, udata->outlen);
-
-	if (copy_to_user(udata->outbuf, resp, n) ||
-	    clear_user(udata->outbuf + n, udata->outlen - n))
-		return -EFAULT;
-	return 0;
-}
-
-#define ib_respond_udata(udata, resp)					\
-	sroce_respond_udata(udata, &(resp), sizeof(resp))
-
-static inline int ib_is_udata_in_empty(struct ib_udata *udata)
-{
-	if (!udata || !udata->inlen)
-		return 0;
-	return sroce_copy_validate_udata_in(udata, NULL, 0, 0);
-}
-
-static inline int ib_no_udata_io(struct ib_udata *udata)
-{
-	int err = ib_is_udata_in_empty(udata);
-
-	if (err || !udata || !udata->outlen)
-		return err;
-	return clear_user(udata->outbuf, udata->outlen) ? -EFAULT : 0;
-}
-
-static inline struct ib_umem *ib_umem_get_va(struct ib_device *device,
-					     unsigned long addr, size_t size,
-					     int access)
-{
-	return ib_umem_get(device, addr, size, access);
-}
-#else
-#define SROCE_OPS_ROBUST_UDATA .uverbs_robust_udata = true,
-#define sroce_op_resize_user_cq sroce_resize_user_cq
 #endif
 
 #endif

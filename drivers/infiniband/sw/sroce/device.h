@@ -94,6 +94,14 @@ static inline struct sroce_device *sroce_port_device(struct sroce_port *port)
 int sroce_device_add(const char *name, struct net_device *ndev);
 
 /**
+ * sroce_device_free() - the end of a device
+ * @ibdev: device, which nothing of ib_core uses any more
+ *
+ * Context: process; ib_core's operation dealloc_driver.
+ */
+void sroce_device_free(struct ib_device *ibdev);
+
+/**
  * sroce_device_going() - is ib_core taking the device from its processes?
  * @ibdev: device
  *

@@ -14,6 +14,7 @@
 #include <rdma/ib_cache.h>
 
 #include "net/net.h"
+#include "verbs/compat.h"
 #include "verbs/limits.h"
 #include "verbs/quota.h"
 #include "verbs/verbs.h"

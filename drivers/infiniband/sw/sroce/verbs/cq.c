@@ -6,6 +6,7 @@
 #include <linux/mutex.h>
 #include <linux/nospec.h>
 
+#include "verbs/compat.h"
 #include "verbs/limits.h"
 #include "verbs/mmap.h"
 #include "verbs/quota.h"

@@ -19,6 +19,7 @@
 #include <linux/slab.h>
 
 #include "memory/ring.h"
+#include "verbs/compat.h"
 #include "verbs/mmap.h"
 #include "verbs/verbs.h"
 

@@ -11,6 +11,7 @@
 #include "memory/mr.h"
 #include "memory/mw.h"
 #include "memory/odp.h"
+#include "verbs/compat.h"
 #include "verbs/limits.h"
 #include "verbs/quota.h"
 #include "verbs/verbs.h"

@@ -4,6 +4,7 @@
  * memory/mw.c.
  */
 #include "memory/mw.h"
+#include "verbs/compat.h"
 #include "verbs/quota.h"
 #include "verbs/verbs.h"
 

@@ -3,6 +3,7 @@
  * Protection domains. They are only compared by address, so there is nothing
  * to set up.
  */
+#include "verbs/compat.h"
 #include "verbs/quota.h"
 #include "verbs/verbs.h"
 

@@ -6,6 +6,7 @@
 #include <rdma/ib_addr.h>
 
 #include "net/net.h"
+#include "verbs/compat.h"
 #include "verbs/doorbell.h"
 #include "verbs/limits.h"
 #include "verbs/mmap.h"

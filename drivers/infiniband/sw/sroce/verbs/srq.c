@@ -8,6 +8,7 @@
 #include <linux/uaccess.h>
 
 #include "lock.h"
+#include "verbs/compat.h"
 #include "verbs/limits.h"
 #include "verbs/mmap.h"
 #include "verbs/quota.h"

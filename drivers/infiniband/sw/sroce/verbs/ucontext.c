@@ -5,6 +5,7 @@
 #include <linux/file.h>
 #include <linux/fs.h>
 
+#include "verbs/compat.h"
 #include "verbs/doorbell.h"
 #include "verbs/verbs.h"
 

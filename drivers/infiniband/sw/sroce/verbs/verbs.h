@@ -21,6 +21,9 @@ struct sroce_mmap;
 struct sroce_ah_entry;
 struct sroce_mr;
 
+/* ops.c: for ib_core */
+extern const struct ib_device_ops sroce_device_ops;
+
 /**
  * struct sroce_ucontext - one open of the device by a process
  * @ibuc: what ib_core knows

@@ -3,6 +3,7 @@
  * XRC domains: nothing but what target QPs and shared receive queues have in
  * common. ib_core counts both, and knows which file a domain belongs to.
  */
+#include "verbs/compat.h"
 #include "verbs/quota.h"
 #include "verbs/verbs.h"
 
