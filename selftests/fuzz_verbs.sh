@@ -35,10 +35,12 @@ swap_up() {
 
 # --- what happens meanwhile ---------------------------------------------------------------------------
 
+# Whoever takes a netdev away waits in the kernel, which complains after 10 s, however slow the machine is
 removal() {
-	local status
+	local status begun=$SECONDS
 	limit 20 "$@" >"$TMP/out" 2>&1
 	status=$?
+	[ $((SECONDS - begun)) -lt 5 ] || note "$((SECONDS - begun)) s for $*"
 	[ $status -eq 0 ] || { note "status $status of $*"; notes <"$TMP/out"; }
 	return $status
 }
@@ -129,6 +131,8 @@ newcomer() {
 exec 2>/dev/null
 
 swap_up || note "no swap"
+patience=$(cat /proc/sys/net/core/netdev_unregister_timeout_secs 2>/dev/null)
+[ -z "$patience" ] || echo $((20 * SLOW)) >/proc/sys/net/core/netdev_unregister_timeout_secs
 devices_up 9000
 before=$(complaints)
 while read -r seed way seconds _; do
@@ -146,4 +150,5 @@ hosts_down
 driver_unload
 result $? "the module can be removed"
 swapoff /dev/nullb0
+[ -z "$patience" ] || echo "$patience" >/proc/sys/net/core/netdev_unregister_timeout_secs
 ktap_end
