@@ -12,10 +12,10 @@ quick | full) SET=$1 && shift ;;
 esac
 export SET=${SET:-quick} DRIVER=${DRIVER:-sroce}
 
-# The ones that can take the machine's patience come last.
-tests=(verify stock_local stock_netns link netdevs netns cq verbs qpstate memory limits odp stuck transports mcast capture loss badpackets badcm forge badinput race crowd stretch hotplug fuzz_verbs bounds death cgroup interop interop_ops pyverbs
-	faults silent unload ucx fio card storage/nvme storage/iser storage/srp storage/nfs storage/rds storage/smc storage/rnbd storage/smb storage/9p storage/soak)
-[ $# -eq 0 ] || tests=("$@")
+# The ones that can take the machine's patience come last in the manifest.
+tests=("$@")
+[ $# -gt 0 ] || mapfile -t tests < <(bash ./manifest.sh list full)
+[ ${#tests[@]} -gt 0 ] || exit 1
 
 # seconds that a script may take as a whole
 limit=600
@@ -41,9 +41,9 @@ for test in "${tests[@]}"; do
 	fi
 	passed=$((passed + p - s)) failed=$((failed + f)) skipped=$((skipped + s))
 	took="$((SECONDS - start)) s"
-	if [ $f -gt 0 ]; then
+	if [ "$f" -gt 0 ]; then
 		echo "not ok $nr $test: $f of $((p + f)) failed, $took"
-	elif [ $p -eq $s ]; then
+	elif [ "$p" -eq "$s" ]; then
 		echo "ok $nr $test # SKIP nothing could be tested"
 	else
 		echo "ok $nr $test: $((p - s)) results, $took"

@@ -1,0 +1,106 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# manifest.sh list SET    : the names of the tests of a set, one a line, in the order in which they run
+# manifest.sh table       : all of the manifest as Markdown, for Documentation/testing.md
+# manifest.sh update FILE : put the table into FILE, between its two comments
+# manifest.sh check FILE  : is it in FILE, and has every script its line in the manifest, and the reverse?
+#
+# The manifest says itself how it is to be read. Nothing else of the checkout is needed for "list".
+cd "$(dirname "$0")" || exit 1
+
+die() { echo "manifest.sh: $*" >&2; exit 1; }
+
+# list SET : status 1 if there is none in it, so that a wrong name does not stand for all tests
+list() {
+	awk -v set="$1" '
+		/^[#@]/ || NF < 4 { next }
+		{
+			n = split($2, sets, ",")
+			for (i = 1; i <= n; i++) {
+				word = sets[i]
+				late = gsub(/\+/, "", word)
+				if (word != set)
+					continue
+				names[late] = names[late] $1 "\n"
+				if (late > last)
+					last = late
+				found = 1
+			}
+		}
+		END {
+			for (late = 0; late <= last; late++)
+				printf "%s", names[late]
+			exit !found
+		}' manifest || die "no test is in a set '$1'"
+}
+
+table() {
+	awk '
+		/^#/ || NF == 0 { next }
+		{ words = /^@/ ? 1 : 3 }
+		{ text = $0; for (i = 0; i < words; i++) sub(/^[^ ]+ +/, "", text) }
+		/^@/ { legend = legend "| " substr($1, 2) " | " text " |\n"; next }
+		{ gsub(/\+/, "", $2); gsub(/,/, ", ", $2); tests = tests "| `" $1 "` | " $2 " | " $3 " | " text " |\n" }
+		END {
+			printf "| test | sets | s | what |\n|---|---|---|---|\n%s\n", tests
+			printf "| set | where it runs |\n|---|---|\n%s", legend
+		}' manifest
+}
+
+# renewed FILE : FILE as it should be
+renewed() {
+	[ "$(grep -cxE '<!-- selftests/manifest: (begin|end) -->' "$1")" = 2 ] || die "$1 has no place for the table"
+	table | sed -e '/^<!-- selftests\/manifest: begin -->$/,/^<!-- selftests\/manifest: end -->$/ { //!d }' \
+		-e '/^<!-- selftests\/manifest: begin -->$/ r /dev/stdin' "$1"
+}
+
+# check FILE : every fault, one a line
+check() {
+	local file=$1 script name new
+	# A test can be started; what is sourced has no first line that says with what.
+	for script in *.sh storage/*.sh; do
+		name=${script%.sh}
+		case $name in run_selftests | manifest) continue ;; esac
+		[[ $(head -n 1 "$script") == '#!'* ]] || continue
+		grep -q "^$name " manifest || echo "$script is not in the manifest"
+	done
+	awk '
+		/^#/ || NF == 0 { next }
+		/^@/ { where[substr($1, 2)] = 1; next }
+		NF < 4 || $3 !~ /^([0-9]+|-)$/ { print $1 ": not of the form TEST SETS SECONDS WHAT"; next }
+		seen[$1]++ { print $1 " is there twice" }
+		{
+			n = split($2, sets, ",")
+			for (i = 1; i <= n; i++) {
+				sub(/\++$/, "", sets[i])
+				if (!(sets[i] in where))
+					print $1 ": no set \047" sets[i] "\047"
+				used[sets[i]] = 1
+			}
+		}
+		END { for (set in where) if (!(set in used)) print "no test is in the set \047" set "\047" }' manifest
+	while read -r name _; do
+		[[ -z $name || $name == [#@]* || -f $name.sh ]] || echo "$name has no script"
+	done <manifest
+	new=$(renewed "$file") || return
+	diff -U 0 --label "${file##*/}" --label "${file##*/}, as the manifest has it" "$file" <(printf '%s\n' "$new") ||
+		echo "the table differs: selftests/manifest.sh update brings it up to date"
+}
+
+# A path that is given is meant from where the caller stands.
+file=${2:-}
+[[ $file == /* ]] || file=$OLDPWD/$file
+case ${1:-}:$# in
+list:2) list "$2" ;;
+table:1) table ;;
+update:2)
+	new=$(renewed "$file") || exit
+	printf '%s\n' "$new" >"$file"
+	;;
+check:2)
+	faults=$(check "$file" 2>&1)
+	[ -z "$faults" ] || { echo "$faults"; exit 1; }
+	echo "$(grep -c '^[a-z0-9]' manifest) tests"
+	;;
+*) die "usage: manifest.sh list SET | table | update FILE | check FILE" ;;
+esac
