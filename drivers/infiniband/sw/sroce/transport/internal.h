@@ -366,7 +366,7 @@ void sroce_requester_retire(struct sroce_qp *qp);
 /* Fail the work request at the head; the QP goes to ERR, or only to SQE */
 void sroce_requester_fail(struct sroce_qp *qp, enum ib_wc_status status);
 
-/* --- response.c ------------------------------------------------------------ */
+/* --- requester_response.c -------------------------------------------------- */
 
 /**
  * sroce_requester_response() - take one response
@@ -624,7 +624,7 @@ void sroce_message_received(struct sroce_qp *qp, const struct sroce_train *t,
 /* Forget the message in progress and every queued answer */
 void sroce_responder_reset(struct sroce_responder *resp);
 
-/* --- reply.c ---------------------------------------------------------------- */
+/* --- responder_reply.c ------------------------------------------------------- */
 
 /**
  * sroce_responder_reply() - send READ responses, then the ACK or NAK owed
