@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include "compat.h"
 #include "tests/fuzz_datagram.h"
+#include "transport/internal.h"
 
 #define QKEY 0x1234
 #define GSI_QKEY 0x80010000

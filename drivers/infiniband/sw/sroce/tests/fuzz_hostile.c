@@ -5,6 +5,7 @@
  */
 #include "compat.h"
 #include "tests/fuzz_pen.h"
+#include "transport/requester.h"
 
 #define HIGH_BITS 0x8080808080808080ULL
 

@@ -3,6 +3,7 @@
 
 #include "compat.h"
 #include "tests/fuzz_pen.h"
+#include "transport/fault.h"
 
 /* --- trouble --------------------------------------------------------------- */
 

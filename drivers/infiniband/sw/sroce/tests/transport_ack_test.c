@@ -4,6 +4,7 @@
  * where nothing is going to come.
  */
 #include "tests/transport_pair.h"
+#include "transport/run.h"
 
 #define SRC 0x1000
 #define DST 0x80000

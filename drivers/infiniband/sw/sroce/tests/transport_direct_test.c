@@ -7,6 +7,9 @@
 #include <linux/delay.h>
 
 #include "tests/transport_pair.h"
+#include "transport/direct.h"
+#include "transport/gather.h"
+#include "transport/run.h"
 
 #define SRC 0x1003
 #define DST 0x80005

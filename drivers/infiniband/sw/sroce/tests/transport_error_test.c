@@ -4,6 +4,7 @@
  * and what must not even be noticed.
  */
 #include "tests/transport_pair.h"
+#include "transport/requester.h"
 
 #define SRC 0x1003
 #define DST 0x80005

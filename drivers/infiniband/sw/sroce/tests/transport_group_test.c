@@ -9,6 +9,8 @@
 
 #include "tests/fuzz_skb.h"
 #include "tests/transport_pair.h"
+#include "transport/group.h"
+#include "transport/internal.h"
 
 #define MEMBERS 4
 #define QKEY 0x1234

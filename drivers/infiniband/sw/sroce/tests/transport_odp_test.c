@@ -12,6 +12,7 @@
 
 #include "memory/odp.h"
 #include "tests/transport_pair.h"
+#include "transport/fault.h"
 
 #define DEMAND_PAGES 32
 #define DEMAND_BYTES (DEMAND_PAGES * PAGE_SIZE)

@@ -11,6 +11,7 @@
 #include "compat.h"
 #include "tests/fake_net.h"
 #include "transport/internal.h"
+#include "transport/qp.h"
 
 /* Number of each side's address handle, which leads to the other one */
 #define PAIR_AHN 7

@@ -9,6 +9,8 @@
 
 #include "lock.h"
 #include "tests/transport_pair.h"
+#include "transport/internal.h"
+#include "transport/run.h"
 #include "turn.h"
 
 /* --- doorbells ----------------------------------------------------------- */

@@ -9,6 +9,8 @@
 #include <linux/hrtimer.h>
 
 #include "tests/transport_pair.h"
+#include "transport/number.h"
+#include "transport/run.h"
 
 #define SRC 0x1003
 #define DST 0x80005

@@ -8,6 +8,7 @@
 
 #include "compat.h"
 #include "tests/transport_pair.h"
+#include "transport/gather.h"
 
 /* Places in the sides' memory */
 #define SRC 0x1003

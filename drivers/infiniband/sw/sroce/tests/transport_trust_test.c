@@ -5,6 +5,8 @@
  */
 #include "lock.h"
 #include "tests/transport_pair.h"
+#include "transport/internal.h"
+#include "transport/run.h"
 
 #define SRC 0x1000
 #define DST 0x80000

@@ -8,6 +8,8 @@
 
 #include "net/internal.h"
 #include "tests/transport_pair.h"
+#include "transport/receive.h"
+#include "transport/run.h"
 
 #define SRC 0
 #define DST 65536

@@ -23,7 +23,10 @@
  * interrupt of its own.
  */
 #include "compat.h"
+#include "transport/ack_delay.h"
 #include "transport/internal.h"
+#include "transport/responder_reply.h"
+#include "transport/run.h"
 
 /* An ACK is held for one to two periods */
 #define SROCE_ACK_DELAY_NS NSEC_PER_MSEC

@@ -13,7 +13,9 @@
  * a completion.
  */
 #include "compat.h"
+#include "transport/batch.h"
 #include "transport/internal.h"
+#include "transport/run.h"
 
 /* Posts between two looks at the completion queues that make a stream */
 #define SROCE_STREAM_POSTS 8

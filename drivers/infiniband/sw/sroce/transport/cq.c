@@ -8,7 +8,8 @@
 
 #include "compat.h"
 #include "lock.h"
-#include "transport/internal.h"
+#include "transport/cq.h"
+#include "transport/run.h"
 #include "turn.h"
 
 static enum hrtimer_restart sroce_cq_held_enough(struct hrtimer *timer);

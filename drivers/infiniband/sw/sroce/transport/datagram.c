@@ -10,8 +10,13 @@
  */
 #include "memory/copy.h"
 #include "net/net.h"
+#include "transport/datagram.h"
+#include "transport/direct.h"
+#include "transport/fault.h"
 #include "transport/gather.h"
 #include "transport/internal.h"
+#include "transport/receive.h"
+#include "transport/responder.h"
 
 #define SROCE_GRH_BYTES 40
 

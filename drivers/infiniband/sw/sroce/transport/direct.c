@@ -23,10 +23,14 @@
 #include <linux/delay.h>
 #include <linux/slab.h>
 
+#include "compat.h"
 #include "memory/copy.h"
 #include "net/net.h"
+#include "transport/direct.h"
 #include "transport/gather.h"
+#include "transport/inbox.h"
 #include "transport/internal.h"
+#include "transport/run.h"
 #include "turn.h"
 
 /* Payloads up to this are copied into the parcel: cheaper than holding pages */

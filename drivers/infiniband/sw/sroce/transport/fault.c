@@ -12,8 +12,10 @@
  * does not wait any more.
  */
 #include "memory/odp.h"
+#include "transport/fault.h"
 #include "transport/gather.h"
 #include "transport/internal.h"
+#include "transport/run.h"
 
 static void sroce_fault_done(struct sroce_want *want, int err)
 {

@@ -8,7 +8,8 @@
 #include "compat.h"
 #include "transport/qp.h"
 
-/* A train has at most this many bytes */
+/* A train has at most this many packets and bytes; the window is larger */
+#define SROCE_TRAIN_PACKETS 64
 #define SROCE_TRAIN_BYTES (256 * 1024)
 
 /*

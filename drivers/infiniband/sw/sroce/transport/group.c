@@ -14,7 +14,7 @@
 #include <linux/slab.h>
 
 #include "compat.h"
-#include "transport/internal.h"
+#include "transport/group.h"
 
 /**
  * struct sroce_group - one group of a device

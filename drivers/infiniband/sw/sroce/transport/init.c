@@ -7,6 +7,8 @@
 
 #include "memory/odp.h"
 #include "transport/internal.h"
+#include "transport/number.h"
+#include "transport/run.h"
 
 int __init sroce_transport_init(void)
 {

@@ -5,7 +5,7 @@
  */
 #include <linux/nospec.h>
 
-#include "transport/internal.h"
+#include "transport/kind.h"
 
 #define POST(x) BIT_ULL(SROCE_WR_##x)
 

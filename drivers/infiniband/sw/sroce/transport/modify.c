@@ -8,7 +8,13 @@
 #include <linux/slab.h>
 
 #include "net/net.h"
+#include "transport/ack_delay.h"
+#include "transport/direct.h"
+#include "transport/fault.h"
 #include "transport/internal.h"
+#include "transport/responder.h"
+#include "transport/run.h"
+#include "transport/window.h"
 
 /* What modify leaves behind: the old things to free once the locks are dropped */
 struct sroce_modify {

@@ -11,7 +11,7 @@
 #include <linux/random.h>
 #include <linux/xarray.h>
 
-#include "transport/internal.h"
+#include "transport/number.h"
 
 #define SROCE_ROUNDS 4
 #define SROCE_HALF_BITS 12

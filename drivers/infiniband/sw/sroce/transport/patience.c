@@ -21,7 +21,11 @@
  */
 #include "compat.h"
 #include "transport/gather.h"
+#include "transport/inbox.h"
 #include "transport/internal.h"
+#include "transport/patience.h"
+#include "transport/responder.h"
+#include "transport/run.h"
 
 /* Between two looks, at first and at most */
 #define SROCE_PATIENCE_LOOK_NS ((u64)15 * NSEC_PER_USEC)

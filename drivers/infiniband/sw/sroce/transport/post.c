@@ -8,6 +8,7 @@
 
 #include "lock.h"
 #include "transport/internal.h"
+#include "transport/run.h"
 
 static bool sroce_ring_full(const struct sroce_ring *r, u32 posted)
 {

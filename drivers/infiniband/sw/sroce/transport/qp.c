@@ -12,7 +12,22 @@
 
 #include "memory/mw.h"
 #include "net/net.h"
+#include "transport/ack_delay.h"
+#include "transport/batch.h"
+#include "transport/direct.h"
+#include "transport/fault.h"
+#include "transport/group.h"
+#include "transport/inbox.h"
 #include "transport/internal.h"
+#include "transport/kind.h"
+#include "transport/number.h"
+#include "transport/patience.h"
+#include "transport/qp.h"
+#include "transport/requester.h"
+#include "transport/responder.h"
+#include "transport/retransmit.h"
+#include "transport/run.h"
+#include "transport/window.h"
 
 /* A QP is a little more than 1024 bytes, for which kmalloc() would take 2048 */
 static struct kmem_cache *sroce_qp_cache;

@@ -6,7 +6,15 @@
  * otherwise).
  */
 #include "net/net.h"
+#include "transport/datagram.h"
+#include "transport/inbox.h"
 #include "transport/internal.h"
+#include "transport/patience.h"
+#include "transport/receive.h"
+#include "transport/requester_response.h"
+#include "transport/responder.h"
+#include "transport/run.h"
+#include "transport/uc.h"
 #include "turn.h"
 
 /* IBA 10.9.3: equal but for the membership bit, and one of them full member */

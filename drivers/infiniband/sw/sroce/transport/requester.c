@@ -12,8 +12,18 @@
 #include "compat.h"
 #include "memory/copy.h"
 #include "memory/mw.h"
+#include "transport/ack_delay.h"
+#include "transport/datagram.h"
+#include "transport/direct.h"
+#include "transport/fault.h"
 #include "transport/gather.h"
+#include "transport/inbox.h"
 #include "transport/internal.h"
+#include "transport/receive.h"
+#include "transport/requester.h"
+#include "transport/retransmit.h"
+#include "transport/run.h"
+#include "transport/window.h"
 #include "turn.h"
 
 /* What a work request may ask for besides */

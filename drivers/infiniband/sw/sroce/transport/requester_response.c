@@ -4,8 +4,13 @@
  * over what is acknowledged or, for READs and atomics, has arrived.
  */
 #include "memory/copy.h"
+#include "transport/fault.h"
+#include "transport/gap.h"
 #include "transport/gather.h"
 #include "transport/internal.h"
+#include "transport/requester.h"
+#include "transport/requester_response.h"
+#include "transport/retransmit.h"
 
 /* The oldest work request that waits for READ or atomic responses, or NULL */
 static struct sroce_swqe *sroce_oldest_read(struct sroce_requester *req,

@@ -10,8 +10,19 @@
 
 #include "compat.h"
 #include "memory/copy.h"
+#include "transport/ack_delay.h"
+#include "transport/direct.h"
+#include "transport/fault.h"
+#include "transport/gap.h"
 #include "transport/gather.h"
+#include "transport/inbox.h"
 #include "transport/internal.h"
+#include "transport/patience.h"
+#include "transport/receive.h"
+#include "transport/responder.h"
+#include "transport/responder_reply.h"
+#include "transport/run.h"
+#include "transport/xrc.h"
 #include "turn.h"
 
 bool sroce_takes_requests(const struct sroce_qp *qp)

@@ -4,8 +4,14 @@
  * their requests, then one ACK or NAK for everything that came meanwhile, so
  * that no ACK overtakes a READ response (IBA 9.7.5.1).
  */
+#include "transport/ack_delay.h"
+#include "transport/direct.h"
+#include "transport/fault.h"
 #include "transport/gather.h"
 #include "transport/internal.h"
+#include "transport/responder_reply.h"
+#include "transport/run.h"
+#include "transport/xrc.h"
 #include "turn.h"
 
 static struct sroce_rd_job *sroce_job(struct sroce_responder *resp, u32 i)

@@ -8,7 +8,13 @@
  */
 #include <linux/ktime.h>
 
+#include "compat.h"
+#include "transport/gap.h"
 #include "transport/internal.h"
+#include "transport/requester.h"
+#include "transport/retransmit.h"
+#include "transport/run.h"
+#include "transport/window.h"
 #include "turn.h"
 
 /* IBA 9.7.5.2.8: receiver-not-ready delays in microseconds */

@@ -29,7 +29,9 @@
 
 #include "compat.h"
 #include "lock.h"
+#include "transport/inbox.h"
 #include "transport/internal.h"
+#include "transport/run.h"
 #include "turn.h"
 
 /*

@@ -8,7 +8,8 @@
 
 #include "compat.h"
 #include "lock.h"
-#include "transport/internal.h"
+#include "transport/srq.h"
+#include "wire/train.h"
 
 static DEFINE_XARRAY(sroce_srqs);
 

@@ -10,6 +10,8 @@
  * host.
  */
 #include "transport/internal.h"
+#include "transport/responder.h"
+#include "transport/uc.h"
 
 /*
  * Forget what has come of the message. Its receive work request waits for the

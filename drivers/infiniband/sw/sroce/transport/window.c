@@ -12,7 +12,8 @@
 #include <linux/ktime.h>
 
 #include "net/net.h"
-#include "transport/internal.h"
+#include "transport/requester.h"
+#include "transport/window.h"
 
 #define SROCE_WINDOW_START (256 * 1024)
 #define SROCE_WINDOW_MOST (16 * 1024 * 1024)

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * ACKs of the responder that wait for a request of the requester to go with.
+ */
+#ifndef SROCE_TRANSPORT_ACK_DELAY_H
+#define SROCE_TRANSPORT_ACK_DELAY_H
+
+#include "transport/qp.h"
+
+/**
+ * sroce_ack_hold() - may the ACK that is owed wait for a request to go with?
+ * @qp: QP
+ *
+ * For some milliseconds at most; and only that of a kernel user.
+ *
+ * Context: responder lock held; everything before the ACK has left.
+ * Return: true when it is not to be sent now.
+ */
+bool sroce_ack_hold(struct sroce_qp *qp);
+
+/* The peer repeats a request: it is not to wait for its ACK */
+static inline void sroce_ack_hurry(struct sroce_responder *resp)
+{
+	resp->delay.turns = 0;
+}
+
+void __sroce_ack_ride(struct sroce_qp *qp, struct sroce_tx *tx);
+
+/**
+ * sroce_ack_ride() - a request was sent: let the ACK that waits go with it
+ * @qp: QP
+ * @tx: coupling buffer of the run that has sent the request
+ *
+ * Context: requester lock held, not the responder's.
+ */
+static inline void sroce_ack_ride(struct sroce_qp *qp, struct sroce_tx *tx)
+{
+	/* One that is missed leaves with the next request, or when it is late */
+	if (READ_ONCE(qp->resp.delay.messages))
+		__sroce_ack_ride(qp, tx);
+}
+
+/**
+ * sroce_ack_settle() - send the ACK that waits, and let no other wait
+ * @qp: QP that ends, or is reset
+ *
+ * Whoever has seen a message may end the QP. The peer must know by then.
+ *
+ * Context: process.
+ */
+void sroce_ack_settle(struct sroce_qp *qp);
+
+/* A new connection: nothing is known. Context: responder lock held. */
+void sroce_ack_reset(struct sroce_ack_delay *d);
+
+void sroce_ack_delay_init(struct sroce_ack_delay *d);
+
+#endif

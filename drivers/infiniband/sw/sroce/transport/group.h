@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Multicast groups: which QPs get a datagram that is for all of them.
+ */
+#ifndef SROCE_TRANSPORT_GROUP_H
+#define SROCE_TRANSPORT_GROUP_H
+
+#include "transport/qp.h"
+
+/*
+ * Deliveries to members of groups that one buffer of the network may cause; its first
+ * datagram is delivered to all of them. Tests change it.
+ */
+extern u32 sroce_group_deliveries;
+
+/* A QP ends: it is in no group any more. Context: process, may sleep. */
+void sroce_group_detach_all(struct sroce_qp *qp);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Trains that wait for a half of a QP: from QPs of this host, and those of the
+ * network that are kept while a request waits. The half takes them when it runs.
+ */
+#ifndef SROCE_TRANSPORT_INBOX_H
+#define SROCE_TRANSPORT_INBOX_H
+
+#include "transport/qp.h"
+
+/* Trains from QPs of this host that may wait in an inbox */
+#define SROCE_INBOX_MAX 8192
+
+struct sroce_parcel;
+
+/* Next train of an inbox, or NULL. Context: @half's lock held. */
+struct sroce_parcel *sroce_inbox_next(struct sroce_half *half);
+struct sroce_train *sroce_parcel_train(struct sroce_parcel *p);
+/* NULL: it came from the network */
+struct sroce_path *sroce_parcel_path(struct sroce_parcel *p);
+/* What sroce_inbox_keep() returned for it; 0: it came from a QP of this host */
+u32 sroce_parcel_kept(const struct sroce_parcel *p);
+/* What it counts as in a turn: see turn.h */
+u32 sroce_parcel_cost(const struct sroce_parcel *p);
+/* Has the QP that @qp is connected to sent it? Of a datagram that is no question */
+bool sroce_parcel_from_peer(const struct sroce_qp *qp,
+			    const struct sroce_parcel *p);
+void sroce_parcel_free(struct sroce_parcel *p);
+
+/**
+ * sroce_inbox_keep() - copy a train from the network into an inbox
+ * @half: responder
+ * @t: train; the QP takes it, whoever has sent it
+ * @room: bytes of memory it may take
+ *
+ * Context: @half's lock held.
+ * Return: bytes it takes, 0 when there is no room or no memory.
+ */
+u32 sroce_inbox_keep(struct sroce_half *half, const struct sroce_train *t,
+		     u32 room);
+
+/* What sroce_inbox_next() gave is next again. Context: @half's lock held. */
+void sroce_inbox_return(struct sroce_half *half, struct sroce_parcel *p);
+
+/* Forget what waits for a half of a QP that is dead. Context: process. */
+void sroce_half_purge(struct sroce_half *half);
+
+/* Likewise, a part of it. Context: bottom halves off. Return: true when there is more. */
+bool sroce_half_purge_some(struct sroce_half *half);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * QP numbers: what a packet names its QP by.
+ */
+#ifndef SROCE_TRANSPORT_NUMBER_H
+#define SROCE_TRANSPORT_NUMBER_H
+
+#include "transport/qp.h"
+
+/* The permutation of 24 bit numbers behind QP numbers, and back */
+u32 sroce_qpn_of(u32 index);
+u32 sroce_qpn_index(u32 qpn);
+
+/**
+ * sroce_qp_number() - give a QP a number and put it into the table
+ * @qp: QP, complete: packets for it are handled from here on
+ *
+ * Context: process.
+ * Return: 0, -ENOSPC when there are 2^24 QPs, or -ENOMEM.
+ */
+int sroce_qp_number(struct sroce_qp *qp);
+
+/* Take a QP out of the table. Context: process. */
+void sroce_qp_unnumber(struct sroce_qp *qp);
+
+/**
+ * sroce_qp_find_next() - go through all QPs
+ * @index: position, 0 at first; moved on
+ *
+ * Context: any.
+ * Return: a QP, held, or NULL at the end.
+ */
+struct sroce_qp *sroce_qp_find_next(unsigned long *index);
+
+int sroce_numbers_start(void);
+void sroce_numbers_stop(void);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Requests that wait for a receive work request before the peer is told that there
+ * is none.
+ */
+#ifndef SROCE_TRANSPORT_PATIENCE_H
+#define SROCE_TRANSPORT_PATIENCE_H
+
+#include "transport/qp.h"
+
+/**
+ * sroce_patience_begin() - may a request wait for a receive work request?
+ * @qp: QP that has none
+ * @psn: first PSN of the request
+ *
+ * Whoever has brought the request puts it back into the inbox, where it is tried
+ * again soon: sroce_inbox_return() or sroce_patience_keep().
+ *
+ * Context: responder lock held.
+ * Return: false when it has waited long enough: the peer is to be told.
+ */
+bool sroce_patience_begin(struct sroce_qp *qp, u32 psn);
+
+/* Keep a train from the network while one waits. Context: responder lock held. */
+void sroce_patience_keep(struct sroce_qp *qp, const struct sroce_train *t);
+
+/* The inbox is empty, and nothing waits. Context: responder lock held. */
+void sroce_patience_over(struct sroce_qp *qp);
+
+/* A new connection: nothing waits. Context: responder lock held. */
+void sroce_patience_reset(struct sroce_responder *resp);
+
+void sroce_patience_init(struct sroce_responder *resp);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The requester's engine, from work requests to trains, and what the files beside
+ * it (responses, retransmission, window) ask of the send queue.
+ */
+#ifndef SROCE_TRANSPORT_REQUESTER_H
+#define SROCE_TRANSPORT_REQUESTER_H
+
+#include "transport/qp.h"
+
+/*
+ * Of a message that takes more than one train, a part with fewer packets than this
+ * waits
+ */
+#define SROCE_TRAIN_STUMP 8
+
+/* PSNs of 2 GiB in the smallest packets: half of all there are */
+#define SROCE_MAX_NPSN BIT(23)
+
+/* Packets sent and not acknowledged */
+static inline u32 sroce_requester_outstanding(const struct sroce_requester *req)
+{
+	return (req->send_psn - req->una_psn) & SROCE_PSN_MASK;
+}
+
+static inline struct sroce_swqe *sroce_slot(const struct sroce_requester *req,
+					    u32 index)
+{
+	return req->slots + (size_t)(index & req->ring.mask) * req->slot_size;
+}
+
+static inline bool sroce_swqe_has_response(const struct sroce_swqe *slot)
+{
+	return slot->op >= SROCE_OP_READ && slot->op <= SROCE_OP_ATOMIC_WRITE;
+}
+
+/* PSNs of a READ from its packet @k to the end of the request that asks for that */
+static inline u32 sroce_chunk_rest(const struct sroce_swqe *slot, u32 k)
+{
+	return min(slot->chunk - k % slot->chunk, slot->npsn - k);
+}
+
+/* PSN after the last one of a work request that was sent */
+static inline u32 sroce_swqe_end(const struct sroce_swqe *slot)
+{
+	return sroce_psn_add(slot->first_psn, slot->npsn);
+}
+
+/* sroce_half.run of the requester */
+bool sroce_requester_run(struct sroce_half *half);
+
+/**
+ * sroce_requester_retire() - complete what is done at the head of the queue
+ * @qp: QP
+ *
+ * Everything before @una_psn is acknowledged. Completes in order, in the end
+ * also a work request that failed locally.
+ *
+ * Context: requester lock held.
+ */
+void sroce_requester_retire(struct sroce_qp *qp);
+
+/* Fail the work request at the head; the QP goes to ERR, or only to SQE */
+void sroce_requester_fail(struct sroce_qp *qp, enum ib_wc_status status);
+
+#endif

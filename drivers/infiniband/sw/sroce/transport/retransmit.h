@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Lost packets, as the requester sees it: going back, how often, and the timer.
+ */
+#ifndef SROCE_TRANSPORT_RETRANSMIT_H
+#define SROCE_TRANSPORT_RETRANSMIT_H
+
+#include "transport/qp.h"
+
+/**
+ * sroce_requester_restart() - go back to the oldest unacknowledged PSN
+ * @qp: QP
+ * @why: counter of the reason
+ *
+ * Takes one from the retry count, but not for every one of a burst of NAKs; when
+ * that is used up the QP fails. Does nothing while the QP waits for a receiver
+ * that is not ready.
+ *
+ * Context: requester lock held.
+ */
+void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why);
+
+/* Put the send cursor to @una_psn, without counting a retry */
+void sroce_requester_rewind(struct sroce_qp *qp);
+
+/* A response made progress: reload the retry counts and the timer */
+void sroce_requester_progress(struct sroce_qp *qp);
+
+/*
+ * Something is in flight, or waits until the queues below have room: see that the
+ * timer runs
+ */
+void sroce_requester_arm(struct sroce_qp *qp);
+
+/* Stop sending for the time an RNR NAK asks for */
+void sroce_requester_rnr_wait(struct sroce_qp *qp, u8 code);
+
+void sroce_requester_timer_init(struct sroce_requester *req);
+
+#endif

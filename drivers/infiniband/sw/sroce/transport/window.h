@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * How much the requester may have in flight, and in this host's queues.
+ */
+#ifndef SROCE_TRANSPORT_WINDOW_H
+#define SROCE_TRANSPORT_WINDOW_H
+
+#include "transport/qp.h"
+
+/* Bytes of one QP in the stack's queues; more where the window is larger */
+#define SROCE_TXQ_BYTES (2 * 1024 * 1024)
+
+/* A new path: start over */
+void sroce_window_init(struct sroce_qp *qp);
+
+/* Packets up to @send_psn were sent for the first time */
+void sroce_window_sent(struct sroce_requester *req);
+
+/* @una_psn moved */
+void sroce_window_acked(struct sroce_qp *qp);
+
+/* Packets have to be sent again */
+void sroce_window_lost(struct sroce_qp *qp);
+
+/* The window is what keeps the requester from sending */
+static inline void sroce_window_full(struct sroce_requester *req)
+{
+	req->rtt.limited = true;
+}
+
+#endif
