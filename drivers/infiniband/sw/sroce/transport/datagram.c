@@ -16,7 +16,7 @@
 #include "transport/gather.h"
 #include "transport/internal.h"
 #include "transport/receive.h"
-#include "transport/responder.h"
+#include "transport/responder_recv.h"
 
 #define SROCE_GRH_BYTES 40
 

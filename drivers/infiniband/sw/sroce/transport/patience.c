@@ -25,6 +25,7 @@
 #include "transport/internal.h"
 #include "transport/patience.h"
 #include "transport/responder.h"
+#include "transport/responder_verdict.h"
 #include "transport/run.h"
 
 /* Between two looks, at first and at most */

@@ -2,6 +2,9 @@
 /*
  * What the requester does with responses (IBA 9.7.5). una_psn moves forward
  * over what is acknowledged or, for READs and atomics, has arrived.
+ *
+ * They come from receive.c. What they complete is for requester.c, which goes on
+ * sending afterwards; what they tell to be lost, for retransmit.c.
  */
 #include "memory/copy.h"
 #include "transport/fault.h"

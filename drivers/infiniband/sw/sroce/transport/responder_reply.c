@@ -3,6 +3,9 @@
  * What the responder sends: READ responses and atomic results in the order of
  * their requests, then one ACK or NAK for everything that came meanwhile, so
  * that no ACK overtakes a READ response (IBA 9.7.5.1).
+ *
+ * The other files of the responder only write down what is owed. The half comes here
+ * when it has taken its requests (responder.c); trains go on to direct.c.
  */
 #include "transport/ack_delay.h"
 #include "transport/direct.h"

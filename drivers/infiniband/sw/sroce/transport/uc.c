@@ -5,12 +5,18 @@
  * rest of it; the next one begins with the next FIRST or ONLY, whatever its
  * PSN. Only what is wrong with the receive queue itself ends the QP.
  *
+ * Requests come from receive.c, and this stands where responder.c stands for other
+ * connections: receive work requests are taken, and data is placed, as there
+ * (responder_recv.c, responder_place.c).
+ *
  * Sending is the requester's business, as for all connected QPs: it completes a
  * message when its last packet was handed to the network, or taken by a QP of this
  * host.
  */
 #include "transport/internal.h"
 #include "transport/responder.h"
+#include "transport/responder_place.h"
+#include "transport/responder_recv.h"
 #include "transport/uc.h"
 
 /*

@@ -10,6 +10,8 @@
  * Sending is as on a reliable connection, with a number more in each request.
  */
 #include "transport/responder.h"
+#include "transport/responder_recv.h"
+#include "transport/responder_verdict.h"
 #include "transport/xrc.h"
 
 bool sroce_xrc_borrow(struct sroce_qp *qp, u32 srqn)

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * SENDs and RDMA WRITEs on the responder's side: data to memory.
+ *
+ * responder.c comes here with a request that is the next in order. What is left of
+ * the checks of IBA 9.7.4.1 is made (length, resources, key), then the payload is
+ * copied to the receive work request (responder_recv.c) or to the region that the
+ * peer has named, and the request is accepted or refused (responder_verdict.c). A
+ * message that ends completes its receive work request.
+ *
+ * The checks and the copies are also those of uc.c.
+ */
+#include "memory/copy.h"
+#include "transport/fault.h"
+#include "transport/gather.h"
+#include "transport/internal.h"
+#include "transport/responder_place.h"
+#include "transport/responder_recv.h"
+#include "transport/responder_verdict.h"
+
+/* IBA 9.7.4.1.6: all packets but the last are full, the last is not empty */
+bool sroce_length_ok(const struct sroce_qp *qp, const struct sroce_train *t)
+{
+	u32 most = t->npkts * qp->mtu;
+	u32 len = t->bi.bi_size;
+
+	if (!(t->flags & SROCE_END))
+		return len == most;
+	if (t->npkts == 1 && (t->flags & SROCE_START))
+		return len <= most;
+	return len > most - qp->mtu && len <= most;
+}
+
+int sroce_place_sges(struct sroce_qp *qp, struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+	u32 len = t->bi.bi_size;
+	struct bvec_iter di = { .bi_size = len };
+	struct sroce_gather *g = sroce_gather_begin();
+	struct sroce_sgl l = sroce_recv_sgl(qp);
+	int err;
+
+	err = sroce_gather_sges(g, qp, &l, IB_ACCESS_LOCAL_WRITE,
+				resp->recv_off, len);
+	if (err == -EAGAIN)
+		err = sroce_fault_gather(&resp->half, g,
+					 resp->recv_len - resp->recv_off);
+	if (!err) {
+		sroce_bvec_copy(g->bv, &di, t->bv, &t->bi, len);
+		resp->recv_off += len;
+	}
+	sroce_gather_end(g);
+	return err;
+}
+
+int sroce_place_rkey(struct sroce_qp *qp, struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+	u32 len = t->bi.bi_size;
+	struct bvec_iter di = { .bi_size = len };
+	struct sroce_gather *g = sroce_gather_begin();
+	int err;
+
+	err = sroce_gather_key(g, qp, resp->rkey, IB_ACCESS_REMOTE_WRITE,
+			       resp->va, len);
+	if (err == -EAGAIN)
+		err = sroce_fault_gather(&resp->half, g, resp->left);
+	if (!err) {
+		sroce_bvec_copy(g->bv, &di, t->bv, &t->bi, len);
+		resp->va += len;
+		resp->left -= len;
+	}
+	sroce_gather_end(g);
+	return err;
+}
+
+static void sroce_send_received(struct sroce_qp *qp, struct sroce_train *t)
+{
+	if (t->flags & SROCE_END) {
+		qp->resp.inv_wait = 0;
+		sroce_message_received(qp, t, IB_WC_RECV, qp->resp.recv_off);
+	}
+	sroce_accepted(qp, t, t->npkts);
+}
+
+/*
+ * While the region is still being copied to or from the message is not
+ * complete: the peer is asked for this train again, which is placed again, in
+ * whatever pieces it comes then. The key is invalidated once.
+ */
+static bool sroce_invalidated(struct sroce_qp *qp, const struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+	struct sroce_mr_table *mrs = &qp->port->mrs;
+	bool again = resp->inv_wait && resp->inv_wait == t->inv_rkey;
+
+	if (!again &&
+	    sroce_mr_invalidate(mrs, t->inv_rkey, qp->pd, &qp->windows,
+				true)) {
+		sroce_refuse_access(qp);
+		return false;
+	}
+	resp->inv_wait = t->inv_rkey;
+	if (sroce_mr_quiet(mrs, t->inv_rkey))
+		return true;
+	sroce_owe_nak(resp, SROCE_NAK_PSN_SEQ);
+	return false;
+}
+
+void sroce_send_request(struct sroce_qp *qp, struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+	u32 len = t->bi.bi_size;
+	int err;
+
+	if (!sroce_length_ok(qp, t)) {
+		sroce_refuse_request(qp);
+		return;
+	}
+	/* It is taken already when its pages were missing the first time */
+	if ((t->flags & SROCE_START) && !resp->have_wqe) {
+		err = sroce_recv_take(qp);
+		if (err == -ENOENT) {
+			sroce_not_ready(qp, t);
+			return;
+		}
+		if (err) {
+			sroce_refuse(qp, SROCE_NAK_REM_OP,
+				     IB_WC_LOC_QP_OP_ERR);
+			return;
+		}
+	}
+	if (len > resp->recv_len - resp->recv_off) {
+		sroce_refuse(qp, SROCE_NAK_INV_REQ, IB_WC_LOC_LEN_ERR);
+		return;
+	}
+	err = len ? sroce_place_sges(qp, t) : 0;
+	if (err == -EAGAIN) {
+		sroce_paging(qp, t);
+		return;
+	}
+	if (err) {
+		sroce_refuse(qp, SROCE_NAK_REM_OP, IB_WC_LOC_PROT_ERR);
+		return;
+	}
+	if (t->flags & SROCE_INV && !sroce_invalidated(qp, t)) {
+		resp->recv_off -= len;
+		return;
+	}
+	resp->state = t->flags & SROCE_END ? SROCE_RESP_IDLE : SROCE_RESP_SEND;
+	sroce_send_received(qp, t);
+}
+
+int sroce_write_begin(struct sroce_qp *qp, const struct sroce_train *t,
+		      u32 check)
+{
+	struct sroce_responder *resp = &qp->resp;
+	struct sroce_mr *mr;
+
+	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_WRITE) ||
+	    t->dma_len > 1U << 31)
+		return -EBADMSG;
+	if (check) {
+		mr = sroce_rkey_get(qp, t->rkey, IB_ACCESS_REMOTE_WRITE,
+				    t->va, check);
+		if (IS_ERR(mr))
+			return PTR_ERR(mr);
+		sroce_mr_put(mr);
+	}
+	resp->va = t->va;
+	resp->rkey = t->rkey;
+	resp->left = t->dma_len;
+	resp->write_len = t->dma_len;
+	return 0;
+}
+
+void sroce_write_taken(struct sroce_qp *qp, const struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+
+	resp->state = t->flags & SROCE_END ? SROCE_RESP_IDLE : SROCE_RESP_WRITE;
+	if (t->flags & SROCE_START)
+		sroce_qp_count(qp, SROCE_CNT_RX_WRITE_REQUESTS, 1);
+	if (t->flags & SROCE_IMM)
+		sroce_message_received(qp, t, IB_WC_RECV_RDMA_WITH_IMM,
+				       resp->write_len);
+}
+
+/* Payload against what the RETH announced (IBA 9.7.4.1.6) */
+bool sroce_write_length_ok(const struct sroce_responder *resp,
+			   const struct sroce_train *t)
+{
+	u32 left = t->flags & SROCE_START ? t->dma_len : resp->left;
+	u32 len = t->bi.bi_size;
+
+	return t->flags & SROCE_END ? len == left : len < left;
+}
+
+void sroce_write_request(struct sroce_qp *qp, struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+	int err = 0;
+
+	if (!sroce_length_ok(qp, t) || !sroce_write_length_ok(resp, t)) {
+		sroce_refuse_request(qp);
+		return;
+	}
+	/* Nothing is placed before the receive work request is there */
+	if (t->flags & SROCE_IMM && !resp->have_wqe)
+		err = sroce_recv_take(qp);
+	if (err == -ENOENT) {
+		sroce_not_ready(qp, t);
+		return;
+	}
+	if (err) {
+		sroce_refuse(qp, SROCE_NAK_REM_OP, IB_WC_LOC_QP_OP_ERR);
+		return;
+	}
+	/* The whole range is checked before the first byte is placed */
+	if (t->flags & SROCE_START)
+		err = sroce_write_begin(qp, t, t->flags & SROCE_END ?
+					0 : t->dma_len);
+	if (err == -EBADMSG) {
+		sroce_refuse_request(qp);
+		return;
+	}
+	if (!err && t->bi.bi_size)
+		err = sroce_place_rkey(qp, t);
+	if (err == -EAGAIN) {
+		sroce_paging(qp, t);
+		return;
+	}
+	if (err) {
+		sroce_refuse_access(qp);
+		return;
+	}
+	sroce_write_taken(qp, t);
+	sroce_accepted(qp, t, t->npkts);
+}

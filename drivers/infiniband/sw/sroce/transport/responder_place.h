@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * SENDs and RDMA WRITEs: what responder.c has carried out, and the steps of it that
+ * uc.c takes as well.
+ */
+#ifndef SROCE_TRANSPORT_RESPONDER_PLACE_H
+#define SROCE_TRANSPORT_RESPONDER_PLACE_H
+
+#include "transport/qp.h"
+
+/**
+ * sroce_send_request() - carry out a train of a SEND
+ * @qp: QP of a type that is acknowledged
+ * @t: train; the next in order, and its opcode fits the message in progress
+ *
+ * Takes a receive work request when the message begins, and completes it when it
+ * ends. Where something is wrong, or not there yet, the verdict says so (see
+ * responder_verdict.h) and nothing is accepted.
+ *
+ * Context: responder lock held.
+ */
+void sroce_send_request(struct sroce_qp *qp, struct sroce_train *t);
+
+/* Likewise, of an RDMA WRITE; a receive work request is for immediate data only */
+void sroce_write_request(struct sroce_qp *qp, struct sroce_train *t);
+
+/* Has every packet of the train the length that its place asks for? */
+bool sroce_length_ok(const struct sroce_qp *qp, const struct sroce_train *t);
+
+/* Is the payload what the RETH of an RDMA WRITE has announced? */
+bool sroce_write_length_ok(const struct sroce_responder *resp,
+			   const struct sroce_train *t);
+
+/**
+ * sroce_write_begin() - begin an RDMA WRITE
+ * @qp: QP
+ * @t: its first train
+ * @check: bytes of the range to check now: all of it, or none when the caller is
+ *	going to place all of it, which checks as well
+ *
+ * Context: responder lock held.
+ * Return: 0; -EBADMSG when the QP does not take such a request; an errno of
+ * sroce_mr_get() when the key must not be used.
+ */
+int sroce_write_begin(struct sroce_qp *qp, const struct sroce_train *t,
+		      u32 check);
+
+/*
+ * A train of an RDMA WRITE is in place. What counts, or tells somebody, is done here
+ * and not before: a train whose pages are missing comes again, or never.
+ */
+void sroce_write_taken(struct sroce_qp *qp, const struct sroce_train *t);
+
+/* Copy payload to the receive work request taken, or to the region of a WRITE */
+int sroce_place_sges(struct sroce_qp *qp, struct sroce_train *t);
+int sroce_place_rkey(struct sroce_qp *qp, struct sroce_train *t);
+
+#endif

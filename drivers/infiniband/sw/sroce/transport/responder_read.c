@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Requests that are answered with more than an ACK: READs, atomics, and, after IBA
+ * A19, ATOMIC WRITE and FLUSH.
+ *
+ * responder.c comes here with a request that is the next in order. Atomics are
+ * carried out here and now, and their result is the answer; of a READ the answer
+ * is which bytes to send, and responder_reply.c looks at the memory when it gets
+ * there. Each answer is kept (@res of the responder, a circle) for as many requests
+ * as the peer may have outstanding: a duplicate is answered from there
+ * (responder_dup.c), so that no atomic is carried out twice.
+ */
+#include "compat.h"
+#include "memory/copy.h"
+#include "transport/fault.h"
+#include "transport/gather.h"
+#include "transport/internal.h"
+#include "transport/responder_read.h"
+#include "transport/responder_reply.h"
+#include "transport/responder_verdict.h"
+
+/* Queue the answer and remember it for duplicates; false: no room */
+static bool sroce_answer(struct sroce_responder *resp,
+			 const struct sroce_rd_res *res)
+{
+	if (!sroce_job_push(resp, res))
+		return false;
+	resp->res[resp->res_next] = *res;
+	resp->res_next = (resp->res_next + 1) % resp->nres;
+	return true;
+}
+
+void sroce_read_request(struct sroce_qp *qp, struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+	struct sroce_rd_res res = {
+		.op = SROCE_OP_READ,
+		.psn = t->psn,
+		.npsn = sroce_packets(t->dma_len, qp->mtu),
+		.srqn = resp->srqn,
+		.va = t->va,
+		.rkey = t->rkey,
+		.len = t->dma_len,
+	};
+	struct sroce_mr *mr;
+
+	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_READ) ||
+	    !qp->attr.max_dest_rd_atomic || t->dma_len > 1U << 31 ||
+	    t->bi.bi_size) {
+		sroce_refuse_request(qp);
+		return;
+	}
+	if (t->dma_len) {
+		mr = sroce_rkey_get(qp, t->rkey, IB_ACCESS_REMOTE_READ,
+				    t->va, t->dma_len);
+		if (IS_ERR(mr)) {
+			sroce_refuse_access(qp);
+			return;
+		}
+		sroce_mr_put(mr);
+	}
+	/* More than was agreed on: as good as lost, the peer asks again */
+	if (!sroce_answer(resp, &res))
+		return;
+	sroce_qp_count(qp, SROCE_CNT_RX_READ_REQUESTS, 1);
+	sroce_accepted(qp, t, res.npsn);
+	resp->ack = SROCE_ACK_NONE;
+}
+
+/* Keep the 8 bytes in place; false when they are not there, which is dealt with */
+static bool sroce_atomic_enter(struct sroce_qp *qp, const struct sroce_train *t,
+			       struct sroce_mr *mr)
+{
+	int err = sroce_fault_enter(&qp->resp.half, mr, t->va);
+
+	if (err == -EAGAIN)
+		sroce_paging(qp, t);
+	else if (err)
+		sroce_refuse_access(qp);
+	return !err;
+}
+
+void sroce_atomic_request(struct sroce_qp *qp, struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+	struct sroce_rd_res res = {
+		.op = t->op,
+		.psn = t->psn,
+		.npsn = 1,
+	};
+	struct sroce_mr *mr;
+
+	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_ATOMIC) ||
+	    !qp->attr.max_dest_rd_atomic || t->bi.bi_size || t->va & 7) {
+		sroce_refuse_request(qp);
+		return;
+	}
+	mr = sroce_rkey_get(qp, t->rkey, IB_ACCESS_REMOTE_ATOMIC,
+			    t->va, sizeof(u64));
+	if (IS_ERR(mr)) {
+		sroce_refuse_access(qp);
+		return;
+	}
+	if (!sroce_job_room(resp) || !sroce_atomic_enter(qp, t, mr)) {
+		sroce_mr_put(mr);
+		return;
+	}
+	res.orig = sroce_atomic(mr, t->va, t->op == SROCE_OP_CMP_SWAP,
+				t->compare, t->swap_add);
+	sroce_fault_leave(mr);
+	sroce_mr_put(mr);
+	sroce_answer(resp, &res);
+	sroce_qp_count(qp, SROCE_CNT_RX_ATOMIC_REQUESTS, 1);
+	sroce_accepted(qp, t, 1);
+	resp->ack = SROCE_ACK_NONE;
+}
+
+void sroce_atomic_write_request(struct sroce_qp *qp, struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+	struct sroce_rd_res res = {
+		.op = t->op,
+		.psn = t->psn,
+		.npsn = 1,
+	};
+	struct sroce_mr *mr;
+	u64 value;
+
+	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_WRITE) ||
+	    !qp->attr.max_dest_rd_atomic || t->dma_len != sizeof(value) ||
+	    t->bi.bi_size != sizeof(value) || t->va & 7) {
+		sroce_refuse_request(qp);
+		return;
+	}
+	mr = sroce_rkey_get(qp, t->rkey, IB_ACCESS_REMOTE_WRITE,
+			    t->va, sizeof(value));
+	if (IS_ERR(mr)) {
+		sroce_refuse_access(qp);
+		return;
+	}
+	if (sroce_job_room(resp) && sroce_atomic_enter(qp, t, mr)) {
+		sroce_bvec_read(&value, t->bv, &t->bi, sizeof(value));
+		sroce_atomic_write(mr, t->va, value);
+		sroce_fault_leave(mr);
+		sroce_answer(resp, &res);
+		sroce_qp_count(qp, SROCE_CNT_RX_ATOMIC_REQUESTS, 1);
+		sroce_accepted(qp, t, 1);
+		resp->ack = SROCE_ACK_NONE;
+	}
+	sroce_mr_put(mr);
+}
+
+/* Rights that the placement type asks of QP and region; 0: a reserved one */
+static int sroce_flush_rights(u32 feth)
+{
+	u32 plt = feth & SROCE_FETH_PLT;
+	int rights = 0;
+
+	if (plt & ~(SROCE_FETH_GLOBAL | SROCE_FETH_PERSISTENT) ||
+	    feth & SROCE_FETH_SEL & ~SROCE_FETH_WHOLE_MR)
+		return 0;
+	if (plt & SROCE_FETH_GLOBAL)
+		rights |= IB_ACCESS_FLUSH_GLOBAL;
+	if (plt & SROCE_FETH_PERSISTENT)
+		rights |= IB_ACCESS_FLUSH_PERSISTENT;
+	return rights;
+}
+
+/*
+ * Whatever was written before is in memory already, where every CPU sees it:
+ * global visibility takes a barrier. Persistence is refused when the region is
+ * registered.
+ */
+void sroce_flush_request(struct sroce_qp *qp, struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+	int rights = sroce_flush_rights(t->feth);
+	struct sroce_rd_res res = {
+		.op = t->op,
+		.psn = t->psn,
+		.npsn = 1,
+	};
+	struct sroce_mr *mr;
+
+	if (!rights || (qp->attr.qp_access_flags & rights) != rights ||
+	    !qp->attr.max_dest_rd_atomic || t->bi.bi_size) {
+		sroce_refuse_request(qp);
+		return;
+	}
+	if (t->feth & SROCE_FETH_WHOLE_MR)
+		mr = sroce_rkey_check(qp, sroce_mr_get_whole(&qp->port->mrs,
+							     t->rkey, qp->pd,
+							     rights));
+	else
+		mr = sroce_rkey_get(qp, t->rkey, rights, t->va, t->dma_len);
+	if (IS_ERR(mr)) {
+		sroce_refuse_access(qp);
+		return;
+	}
+	if (sroce_job_room(resp)) {
+		/* What was placed is visible to all before the answer leaves */
+		wmb();
+		sroce_answer(resp, &res);
+		sroce_accepted(qp, t, 1);
+		resp->ack = SROCE_ACK_NONE;
+	}
+	sroce_mr_put(mr);
+}

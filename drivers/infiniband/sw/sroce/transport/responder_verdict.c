@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What becomes of a request that cannot be carried out, or not yet: refused for ever,
+ * "receiver not ready", or to come again.
+ *
+ * Whoever carries requests out (responder_place.c, responder_read.c) and who looks at
+ * their order (responder.c) comes here. The consumer is told at once; for the peer
+ * one NAK is owed, which responder_reply.c sends when all READ responses before it
+ * have left. It then moves the QP to ERR when the request was refused for ever.
+ */
+#include "transport/gap.h"
+#include "transport/internal.h"
+#include "transport/patience.h"
+#include "transport/responder_recv.h"
+#include "transport/responder_verdict.h"
+
+void sroce_refuse(struct sroce_qp *qp, u8 syndrome, enum ib_wc_status status)
+{
+	struct sroce_responder *resp = &qp->resp;
+
+	sroce_owe_nak(resp, syndrome);
+	resp->fatal = true;
+	if (syndrome == SROCE_NAK_REM_ACCESS)
+		sroce_qp_count(qp, SROCE_CNT_RESP_REMOTE_ACCESS_ERRORS, 1);
+	if (status == IB_WC_LOC_LEN_ERR)
+		sroce_qp_count(qp, SROCE_CNT_RESP_LOCAL_LENGTH_ERROR, 1);
+	if (resp->have_wqe)
+		sroce_recv_fail(qp, status);
+	else
+		sroce_qp_event(qp, syndrome == SROCE_NAK_REM_ACCESS ?
+			       IB_EVENT_QP_ACCESS_ERR : IB_EVENT_QP_REQ_ERR);
+}
+
+void sroce_ask_again(struct sroce_responder *resp)
+{
+	sroce_gap_begin(&resp->gap, resp->epsn);
+	sroce_owe_nak(resp, SROCE_NAK_PSN_SEQ);
+	resp->nak_sent = true;
+}
+
+void sroce_refuse_request(struct sroce_qp *qp)
+{
+	sroce_refuse(qp, SROCE_NAK_INV_REQ, IB_WC_REM_INV_REQ_ERR);
+}
+
+void sroce_refuse_access(struct sroce_qp *qp)
+{
+	sroce_refuse(qp, SROCE_NAK_REM_ACCESS, IB_WC_LOC_ACCESS_ERR);
+}
+
+void sroce_not_ready(struct sroce_qp *qp, const struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+
+	if (sroce_patience_begin(qp, t->psn))
+		return;
+	sroce_qp_count(qp, SROCE_CNT_OUT_OF_BUFFER, 1);
+	sroce_owe_nak(resp, SROCE_AETH_RNR | (qp->attr.min_rnr_timer & 0x1f));
+	resp->rnr_sent = true;
+	sroce_gap_begin(&resp->gap, t->psn);
+}
+
+void sroce_paging(struct sroce_qp *qp, const struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+	struct sroce_fault *f = &resp->half.fault;
+
+	resp->rnr_sent = true;
+	sroce_gap_begin(&resp->gap, t->psn);
+	f->waiting = !f->met;
+	if (f->met)
+		sroce_owe_nak(resp, SROCE_AETH_RNR |
+			      (qp->attr.min_rnr_timer & 0x1f));
+	f->met = true;
+}
+
+void sroce_paged(struct sroce_responder *resp)
+{
+	resp->half.fault.waiting = false;
+	if (!resp->fatal)
+		sroce_owe_nak(resp, SROCE_NAK_PSN_SEQ);
+}

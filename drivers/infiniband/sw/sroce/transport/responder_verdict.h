@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What becomes of a request: accepted, refused for ever, or to come again. The
+ * answer that it makes owed leaves when the half runs (responder_reply.h).
+ */
+#ifndef SROCE_TRANSPORT_RESPONDER_VERDICT_H
+#define SROCE_TRANSPORT_RESPONDER_VERDICT_H
+
+#include "transport/qp.h"
+
+/* Owe the peer a NAK, instead of what was owed before. Context: responder lock held. */
+static inline void sroce_owe_nak(struct sroce_responder *resp, u8 syndrome)
+{
+	resp->ack = SROCE_ACK_NAK;
+	resp->syndrome = syndrome;
+}
+
+/**
+ * sroce_accepted() - a request was carried out
+ * @qp: QP of a type that is acknowledged
+ * @t: train
+ * @npsn: PSNs that it takes: its packets, or those of its response
+ *
+ * On the path of every request, and so inline. Context: responder lock held.
+ */
+static inline void sroce_accepted(struct sroce_qp *qp,
+				  const struct sroce_train *t, u32 npsn)
+{
+	struct sroce_responder *resp = &qp->resp;
+
+	resp->epsn = sroce_psn_add(resp->epsn, npsn);
+	if (t->flags & SROCE_END)
+		resp->msn = (resp->msn + 1) & SROCE_PSN_MASK;
+	if (t->flags & SROCE_ACKREQ)
+		resp->ack = SROCE_ACK_OWED;
+}
+
+/**
+ * sroce_refuse() - refuse a request that cannot be carried out
+ * @qp: QP of a type that is acknowledged
+ * @syndrome: of the NAK: a SROCE_NAK_x that ends the connection
+ * @status: for the receive work request in use
+ *
+ * NAK, and ERR once that has left; no other request is taken until then. The
+ * receive work request in use, if any, says why; otherwise an event does
+ * (IBA 9.9.3, C9-222.1).
+ *
+ * Context: responder lock held.
+ */
+void sroce_refuse(struct sroce_qp *qp, u8 syndrome, enum ib_wc_status status);
+
+/* NAK a request that is invalid; the QP goes to ERR */
+void sroce_refuse_request(struct sroce_qp *qp);
+
+/* NAK a request whose key must not be used so; the QP goes to ERR */
+void sroce_refuse_access(struct sroce_qp *qp);
+
+/**
+ * sroce_not_ready() - a request finds no receive work request
+ * @qp: QP
+ * @t: request
+ *
+ * It waits for one for a moment (patience.h); then the peer is told, by an RNR NAK,
+ * and what comes behind it is dropped.
+ *
+ * Context: responder lock held.
+ */
+void sroce_not_ready(struct sroce_qp *qp, const struct sroce_train *t);
+
+/**
+ * sroce_paging() - the pages that a request is about are being brought in
+ * @qp: QP, whose half has met -EAGAIN (fault.h)
+ * @t: request
+ *
+ * It is dropped, as is what comes behind it, and the peer is asked for it when they
+ * are there: sroce_paged(). A peer that sends it again before gets told to wait.
+ *
+ * Context: responder lock held.
+ */
+void sroce_paging(struct sroce_qp *qp, const struct sroce_train *t);
+
+/* They are there, or will be an error. Context: responder lock held. */
+void sroce_paged(struct sroce_responder *resp);
+
+/* What the QP waits for was lost: NAK, and drop what is still under way */
+void sroce_ask_again(struct sroce_responder *resp);
+
+#endif
