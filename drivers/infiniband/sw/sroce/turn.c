@@ -144,7 +144,7 @@ static const struct kernel_param_ops sroce_largest_ops = {
 };
 
 module_param_cb(longest_turn, &sroce_longest_ops, NULL, 0644);
-MODULE_PARM_DESC(longest_turn, "us that bottom halves were off at a stretch, at most; write 1 to begin to measure, 0 to end");
+MODULE_PARM_DESC(longest_turn, "us from the start of a process's part, or of a pass over the softirqs, to the end of what was done in it, at most; write 1 to begin to measure, 0 to end");
 module_param_cb(largest_turn, &sroce_largest_ops, NULL, 0644);
 MODULE_PARM_DESC(largest_turn, "bytes, and what counts as such, that were moved meanwhile; as longest_turn");
 

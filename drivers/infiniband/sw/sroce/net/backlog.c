@@ -14,10 +14,10 @@
  * What waits is orphaned and holds its netdev only. The device is looked for again
  * when it is taken, so that none is kept from going.
  */
-#include <linux/jhash.h>
-#include <linux/mm.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
+#include <linux/jhash.h>
+#include <linux/mm.h>
 #include <linux/netdevice.h>
 #include <linux/random.h>
 #include <linux/udp.h>
