@@ -67,46 +67,45 @@ void sroce_read_request(struct sroce_qp *qp, struct sroce_train *t)
 	resp->ack = SROCE_ACK_NONE;
 }
 
-/* Keep the 8 bytes in place; false when they are not there, which is dealt with */
-static bool sroce_atomic_enter(struct sroce_qp *qp, const struct sroce_train *t,
-			       struct sroce_mr *mr)
+/* The region, its 8 bytes kept in place; NULL when the request was dealt with */
+static struct sroce_mr *sroce_atomic_begin(struct sroce_qp *qp,
+					   const struct sroce_train *t,
+					   int access)
 {
-	int err = sroce_fault_enter(&qp->resp.half, mr, t->va);
+	struct sroce_mr *mr = sroce_rkey_get(qp, t->rkey, access, t->va,
+					     sizeof(u64));
+	int err;
 
+	if (IS_ERR(mr)) {
+		sroce_refuse_access(qp);
+		return NULL;
+	}
+	if (!sroce_job_room(&qp->resp))
+		goto put;
+	err = sroce_fault_enter(&qp->resp.half, mr, t->va);
+	if (!err)
+		return mr;
 	if (err == -EAGAIN)
 		sroce_paging(qp, t);
-	else if (err)
+	else
 		sroce_refuse_access(qp);
-	return !err;
+put:
+	sroce_mr_put(mr);
+	return NULL;
 }
 
-void sroce_atomic_request(struct sroce_qp *qp, struct sroce_train *t)
+/* It was carried out: answer, now and if it comes again */
+static void sroce_atomic_end(struct sroce_qp *qp, const struct sroce_train *t,
+			     struct sroce_mr *mr, u64 orig)
 {
 	struct sroce_responder *resp = &qp->resp;
 	struct sroce_rd_res res = {
 		.op = t->op,
 		.psn = t->psn,
 		.npsn = 1,
+		.orig = orig,
 	};
-	struct sroce_mr *mr;
 
-	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_ATOMIC) ||
-	    !qp->attr.max_dest_rd_atomic || t->bi.bi_size || t->va & 7) {
-		sroce_refuse_request(qp);
-		return;
-	}
-	mr = sroce_rkey_get(qp, t->rkey, IB_ACCESS_REMOTE_ATOMIC,
-			    t->va, sizeof(u64));
-	if (IS_ERR(mr)) {
-		sroce_refuse_access(qp);
-		return;
-	}
-	if (!sroce_job_room(resp) || !sroce_atomic_enter(qp, t, mr)) {
-		sroce_mr_put(mr);
-		return;
-	}
-	res.orig = sroce_atomic(mr, t->va, t->op == SROCE_OP_CMP_SWAP,
-				t->compare, t->swap_add);
 	sroce_fault_leave(mr);
 	sroce_mr_put(mr);
 	sroce_answer(resp, &res);
@@ -115,14 +114,26 @@ void sroce_atomic_request(struct sroce_qp *qp, struct sroce_train *t)
 	resp->ack = SROCE_ACK_NONE;
 }
 
+void sroce_atomic_request(struct sroce_qp *qp, struct sroce_train *t)
+{
+	struct sroce_mr *mr;
+	u64 orig;
+
+	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_ATOMIC) ||
+	    !qp->attr.max_dest_rd_atomic || t->bi.bi_size || t->va & 7) {
+		sroce_refuse_request(qp);
+		return;
+	}
+	mr = sroce_atomic_begin(qp, t, IB_ACCESS_REMOTE_ATOMIC);
+	if (!mr)
+		return;
+	orig = sroce_atomic(mr, t->va, t->op == SROCE_OP_CMP_SWAP, t->compare,
+			    t->swap_add);
+	sroce_atomic_end(qp, t, mr, orig);
+}
+
 void sroce_atomic_write_request(struct sroce_qp *qp, struct sroce_train *t)
 {
-	struct sroce_responder *resp = &qp->resp;
-	struct sroce_rd_res res = {
-		.op = t->op,
-		.psn = t->psn,
-		.npsn = 1,
-	};
 	struct sroce_mr *mr;
 	u64 value;
 
@@ -132,22 +143,12 @@ void sroce_atomic_write_request(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_refuse_request(qp);
 		return;
 	}
-	mr = sroce_rkey_get(qp, t->rkey, IB_ACCESS_REMOTE_WRITE,
-			    t->va, sizeof(value));
-	if (IS_ERR(mr)) {
-		sroce_refuse_access(qp);
+	mr = sroce_atomic_begin(qp, t, IB_ACCESS_REMOTE_WRITE);
+	if (!mr)
 		return;
-	}
-	if (sroce_job_room(resp) && sroce_atomic_enter(qp, t, mr)) {
-		sroce_bvec_read(&value, t->bv, &t->bi, sizeof(value));
-		sroce_atomic_write(mr, t->va, value);
-		sroce_fault_leave(mr);
-		sroce_answer(resp, &res);
-		sroce_qp_count(qp, SROCE_CNT_RX_ATOMIC_REQUESTS, 1);
-		sroce_accepted(qp, t, 1);
-		resp->ack = SROCE_ACK_NONE;
-	}
-	sroce_mr_put(mr);
+	sroce_bvec_read(&value, t->bv, &t->bi, sizeof(value));
+	sroce_atomic_write(mr, t->va, value);
+	sroce_atomic_end(qp, t, mr, 0);
 }
 
 /* Rights that the placement type asks of QP and region; 0: a reserved one */
