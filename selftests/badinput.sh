@@ -34,7 +34,7 @@ ip netns exec $B "$VERIFY" -d $DEV_B -i $IP_B -t $seconds -m 65536 $IP_A >"$TMP/
 peer=$!
 wait_for 10 grep -q 'qp .*peer' "$TMP/bystander"
 others=()
-for q in $(awk '/^qp / { print $2 }' "$TMP/bystander"); do others+=(-q "$q"); done
+while read -r q; do others+=(-q "$q"); done < <(awk '/^qp / { print $2 }' "$TMP/bystander")
 
 # an array and not a function, so that it can be killed
 hostile=(ip netns exec "$A" "$HOSTILE" -u "/dev/infiniband/$(uverbs_of "$A" "$DEV_A")"

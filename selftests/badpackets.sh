@@ -27,7 +27,7 @@ shoot() {
 	peer=$!
 	wait_for 10 grep -q 'qp .*peer' "$TMP/bystander"
 	sleep 0.3
-	for q in $(awk '/^qp / { print $2 }' "$TMP/bystander"); do victims+=(-q "$q"); done
+	while read -r q; do victims+=(-q "$q"); done < <(awk '/^qp / { print $2 }' "$TMP/bystander")
 
 	counters $A $DEV_A >"$TMP/before"
 	ip netns exec $A "$(program badpackets_target)" -d $DEV_A -i "$ip" -p "$our" >"$TMP/target" 2>&1 &

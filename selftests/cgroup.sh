@@ -94,6 +94,7 @@ tight() {
 for size in 256M 64M 16M 4M 1M; do tight $size; done
 echo max >$TIGHT/memory.max
 # What the kernel holds for somebody who is gone would stay charged.
+# shellcheck disable=SC2016 # looked at each time
 wait_for 10 eval '[ "$(cat $TIGHT/memory.current)" -lt 2000000 ]'
 result $? "nothing stays charged ($(cat $TIGHT/memory.current) bytes: files)"
 rmdir $TIGHT

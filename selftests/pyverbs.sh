@@ -71,9 +71,9 @@ while read -r word name reason; do
 done <"$TMP/results"
 
 # neither passed nor failed nor skipped
-for name in $(grep -hv '^#' "${expected[@]}"); do
+while read -r name; do
 	grep -qE "^[a-z]+ $name(:|\$)" "$TMP/results" || ktap_fail "$name: was not run"
-done
+done < <(grep -hv '^#' "${expected[@]}")
 note "why tests were skipped:"
 sed -n 's/^skip [^ ]*: //p' "$TMP/results" | sort | uniq -c | sort -rn | sed 's/^/# /'
 ktap_end

@@ -7,6 +7,7 @@ if ! command -v ucx_perftest >/dev/null; then
 	ktap_skip "UCX" "no ucx_perftest (Debian: ucx-utils)"
 	ktap_end
 fi
+# shellcheck disable=SC2119 # the usual MTU
 devices_up
 
 # -P 0: where it was built with MPI, it would wait for mpirun

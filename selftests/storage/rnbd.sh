@@ -25,6 +25,7 @@ unmap() {
 	local d
 	d=$(disk) || return
 	echo normal >"/sys/block/${d#/dev/}/rnbd/unmap_device"
+	# shellcheck disable=SC2016 # looked at each time
 	wait_for 20 eval '[ -z "$(disk)" ]'
 }
 
@@ -45,7 +46,7 @@ client_device_again() {
 	local p
 	device_again rsi1 si1 10.97.1.1 || return
 	wait_for 5 paths_are 2
-	for p in $CLT/paths/*; do
+	for p in "$CLT"/paths/*; do
 		[ "$(cat "$p/state")" = connected ] || { echo "$p: $(cat "$p/state")"; echo 1 >"$p/reconnect"; }
 	done
 	wait_for 60 paths_are 2 || { cat $CLT/paths/*/state; return 1; }
