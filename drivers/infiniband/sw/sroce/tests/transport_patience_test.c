@@ -3,8 +3,13 @@
  * Requests that find no receive wait a moment for one, and what comes after them
  * waits behind them. Time stands still here: whoever waits looks when the test says so.
  */
+#include <linux/completion.h>
+#include <linux/kthread.h>
+
 #include "tests/transport_pair.h"
+#include "transport/direct.h"
 #include "transport/gather.h"
+#include "transport/run.h"
 
 #define SRC 0x1000
 #define DST 0x80000
@@ -297,6 +302,92 @@ static void reset_meanwhile(struct kunit *test)
 	side_expect_none(b);
 }
 
+/* --- memory that is lent to a request that waits --------------------------------- */
+
+struct reset {
+	struct side *s;
+	struct completion done;
+};
+
+static int reset_thread(void *arg)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
+	struct reset *r = arg;
+
+	sroce_qp_modify(r->s->qp, &attr, IB_QP_STATE, NULL);
+	complete(&r->done);
+	return 0;
+}
+
+static void begin_reset(struct reset *r, struct side *s)
+{
+	struct task_struct *t;
+
+	r->s = s;
+	init_completion(&r->done);
+	t = kthread_run(reset_thread, r, "reset");
+	KUNIT_ASSERT_FALSE(s->pair->test, IS_ERR(t));
+}
+
+/* However busy the machine is: it takes no longer than that, or for ever */
+static void expect_reset(struct reset *r)
+{
+	struct kunit *test = r->s->pair->test;
+
+	if (!wait_for_completion_timeout(&r->done, 60 * HZ)) {
+		KUNIT_FAIL(test, "a reset waits for what nobody takes");
+		sroce_half_run(&r->s->qp->resp.half);
+		sroce_half_run(&pair_peer(r->s)->qp->resp.half);
+		wait_for_completion(&r->done);
+	}
+	KUNIT_EXPECT_FALSE(test, sroce_has_lent(r->s->qp));
+	KUNIT_EXPECT_TRUE(test, list_empty(&r->s->qp->resp.half.inbox));
+}
+
+static void connect_to_itself(struct side *s)
+{
+	s->path.path.direct_ifindex = s->port.ifindex;
+	s->path.path.dgid = s->path.path.sgid;
+	s->qp->attr.dest_qp_num = s->qp->qpn;
+	s->qp->resp.epsn = s->qp->req.next_psn;
+}
+
+/* Its own request waits for a receive when it is reset, and is dropped with that */
+static void reset_of_itself(struct kunit *test)
+{
+	struct pair_config c = { .direct = true };
+	struct pair *p = still_pair(test, &c);
+	struct side *a = &p->side[0];
+	struct reset reset;
+
+	connect_to_itself(a);
+	post_send(a, 0);
+	pair_deliver(p);
+	KUNIT_ASSERT_TRUE(test, waits(a));
+	KUNIT_ASSERT_TRUE(test, sroce_has_lent(a->qp));
+	begin_reset(&reset, a);
+	expect_reset(&reset);
+}
+
+/* Each has memory of the other one, and neither keeps that until it has its own back */
+static void reset_of_both(struct kunit *test)
+{
+	struct pair_config c = { .direct = true };
+	struct pair *p = still_pair(test, &c);
+	struct reset resets[2];
+	int i;
+
+	for (i = 0; i < 2; i++)
+		post_send(&p->side[i], 0);
+	pair_deliver(p);
+	for (i = 0; i < 2; i++)
+		KUNIT_ASSERT_TRUE(test, waits(&p->side[i]));
+	for (i = 0; i < 2; i++)
+		begin_reset(&resets[i], &p->side[i]);
+	for (i = 0; i < 2; i++)
+		expect_reset(&resets[i]);
+}
+
 /* pair_exit() finds that neither memory nor a path is held any more */
 static void destroyed_meanwhile(struct kunit *test)
 {
@@ -421,6 +512,8 @@ static struct kunit_case patience_cases[] = {
 	KUNIT_CASE_PARAM(reset_meanwhile, way_gen_params),
 	KUNIT_CASE_PARAM(destroyed_meanwhile, way_gen_params),
 	KUNIT_CASE_PARAM(late_each_time, way_gen_params),
+	KUNIT_CASE(reset_of_itself),
+	KUNIT_CASE(reset_of_both),
 	KUNIT_CASE(too_much_to_keep),
 	KUNIT_CASE(short_timeout),
 	KUNIT_CASE(told_at_once),

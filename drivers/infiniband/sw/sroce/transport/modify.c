@@ -260,6 +260,21 @@ static bool sroce_still_legal(const struct sroce_qp *qp,
 	return qp->state != IB_QPS_ERR;
 }
 
+static void sroce_modified_state(struct sroce_qp *qp, enum ib_qp_state to)
+{
+	/*
+	 * Queues flush, go on, or notice that they have drained. And a QP in RESET drops
+	 * what waited in its inboxes, which is what somebody may be waiting for who is
+	 * reset, too: itself, when it is connected to itself, or its peer.
+	 */
+	sroce_half_run(&qp->req.half);
+	sroce_half_run(&qp->resp.half);
+	if (to != IB_QPS_RESET)
+		return;
+	sroce_wait_lent(qp);
+	sroce_qp_forget_completions(qp);
+}
+
 int sroce_qp_modify(struct sroce_qp *qp, const struct ib_qp_attr *attr,
 		    int mask, struct sroce_path *path)
 {
@@ -288,15 +303,8 @@ int sroce_qp_modify(struct sroce_qp *qp, const struct ib_qp_attr *attr,
 	sroce_modify_free(&m);
 	if (err)
 		return err;
-	if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_RESET) {
-		sroce_wait_lent(qp);
-		sroce_qp_forget_completions(qp);
-	}
-	/* Queues flush, go on, or notice that they have drained */
-	if (mask & IB_QP_STATE) {
-		sroce_half_run(&qp->req.half);
-		sroce_half_run(&qp->resp.half);
-	}
+	if (mask & IB_QP_STATE)
+		sroce_modified_state(qp, attr->qp_state);
 	return 0;
 }
 
