@@ -129,6 +129,9 @@ unharmed() {
 	hosts_down
 	driver_unload
 	result $? "the module can be removed"
+	# Whatever goes last has its say, too.
+	[ "$(splats)" -eq "$1" ]
+	result $? "the kernel log is clean after that"
 	ktap_end
 }
 
