@@ -326,6 +326,48 @@ limit() {
 	if [ "$(type -t "$1")" = function ]; then "$@"; else timeout -k 2 "$seconds" "$@"; fi
 }
 
+# returns SECONDS COMMAND... : its status; 124 when it has not ended by then, even if it cannot be killed
+returns() {
+	local seconds=$1 pid
+	shift
+	"$@" &
+	pid=$!
+	if ! wait_for "$seconds" eval "! kill -0 $pid"; then
+		kill -9 $pid
+		return 124
+	fi
+	wait $pid
+}
+
+# administered NAME : whoever waits for what, what an administrator asks of $DEV_A and its netdev ends, and well
+administered() {
+	local name=$1 command
+	while read -r command; do
+		# shellcheck disable=SC2086 # words
+		check "$name: $command" 20 returns 20 ip netns exec $A $command
+	done <<-END
+		ethtool -i veth0
+		ethtool -S veth0
+		rdma link show $DEV_A/1
+		rdma resource show qp link $DEV_A/1
+		rdma resource show mr dev $DEV_A
+		rdma resource show cq dev $DEV_A
+		rdma resource show pd dev $DEV_A
+		rdma statistic show link $DEV_A/1
+		rdma statistic mode
+		rdma statistic qp set link $DEV_A/1 auto type on
+		rdma statistic qp show link $DEV_A/1
+		rdma statistic qp set link $DEV_A/1 auto off
+		rdma dev set $DEV_A name ${DEV_A}_new
+		rdma dev set ${DEV_A}_new name $DEV_A
+		ip link set veth0 mtu 4200
+		ip link set veth0 mtu 9000
+		ip link set veth0 down
+		ip link set veth0 up
+		ip link set veth0 address 02:98:00:00:00:01
+	END
+}
+
 # check NAME SECONDS COMMAND... : passes if the command succeeds in time
 check() {
 	local name=$1 seconds=$2 status

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 # Memory on demand whose pages never come: a userfaultfd that nobody reads, a file system in user space that does not
 # answer. Nobody waits for them but who wants them: not deregistration, not a process that is killed, not the device,
-# its netdev or its namespace, and not another process with memory on demand. And advice of which there is no end.
+# its netdev or its namespace, not what an administrator asks of them, and not another process with memory on demand.
+# And advice of which there is no end.
 . "$(dirname "$0")/lib.sh"
 
 STUCK=$(program stuck) || bail "stuck was not built"
@@ -67,9 +68,27 @@ vanishes() {
 	devices_up 9000
 }
 
+# goes_on HOW : for everybody else, while the process is stuck
+goes_on() {
+	local how=$1
+	if ! hold "$how"; then
+		ktap_fail "$how: an administrator: it was not stuck"
+		return
+	fi
+	administered "$how"
+	kill -0 $holder
+	result $? "$how: and the process is still stuck"
+	kill -9 $holder
+	let_go
+	wait_for 10 gone
+	result $? "$how: nothing is left of it"
+	devices_up 9000
+}
+
 devices_up 9000
 for how in uffd fuse single; do
 	program_verdicts "$how" 120 in_ns $A "$STUCK" -d $DEV_A -i $IP_A $how
+	goes_on $how
 	for way in kill link netdev namespace; do
 		vanishes $how $way
 	done

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 # unload.sh : a queue discipline that keeps every packet, a peer that is silent, a page that does not come. Queue pairs,
 # processes, the RDMA link, the netdev, its namespace and the module go within seconds all the same; and what a queue
-# keeps is bounded, and may come out of it when the module is no more.
+# keeps is bounded, and may come out of it when the module is no more. What an administrator asks for meanwhile, he gets.
 . "$(dirname "$0")/lib.sh"
 
 PLUGGED=$(program plugged) && STUCK=$(program stuck) && VERIFY=$(program verify) || bail "plugged, stuck or verify was not built"
@@ -89,6 +89,21 @@ vanishes() {
 	devices_up 9000
 }
 
+# goes_on QDISC : for an administrator, while packets hang
+goes_on() {
+	PLUG="tc -n $A qdisc replace dev veth0 root $(plug_of "$1")"
+	export PLUG
+	if ! hold; then
+		ktap_fail "$1: an administrator: nothing hangs"
+		return
+	fi
+	administered "$1"
+	kill -9 $holder
+	wait_for 5 ended $holder
+	result $? "$1: the process ends"
+	devices_up 9000
+}
+
 # floods QDISC : what one queue pair can leave there. (netem itself takes packets off the account of whoever sent them.)
 floods() {
 	local bytes
@@ -111,6 +126,7 @@ for kind in plug netem tbf fq; do
 	program_verdicts "$kind" 60 "$PLUGGED" $ENDS verbs
 	qdisc del dev veth0 root
 	[ $kind = netem ] || floods $kind
+	goes_on $kind
 	ways=module
 	[ $kind != plug ] || ways="kill link netdev namespace module"
 	for way in $ways; do
@@ -137,6 +153,7 @@ if on_b nft -f - <<-END; then
 	client=$!
 	wait_for 10 in_ns $B sh -c "nft list ruleset | grep -q 'packets [1-9]'"
 	result $? "silent peer: requests are not answered"
+	administered "silent peer"
 	kill -9 $server $client
 	wait_for 5 ended $server && wait_for 5 ended $client
 	result $? "silent peer: the processes end"
