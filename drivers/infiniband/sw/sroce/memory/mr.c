@@ -16,7 +16,11 @@
 #include "memory/internal.h"
 #include "memory/mw.h"
 #include "memory/odp.h"
+#include "memory/pd.h"
 #include "memory/pinned.h"
+
+/* So long nobody is told that a region's users are waited for: copies are short */
+#define RECALL_JIFFIES (msecs_to_jiffies(4) + 1)
 
 /* What a fast-register region may be given */
 #define REGISTER_ACCESS (IB_ACCESS_LOCAL_WRITE | REMOTE_ACCESS | \
@@ -149,13 +153,24 @@ static void unregister_mr(struct sroce_mr *mr, struct sroce_mr *heir)
 		   GFP_KERNEL);
 }
 
+/* Copies end by themselves; what waits at a QP of this host is told to */
+static void recall(struct sroce_mr *mr)
+{
+	struct sroce_pd *pd = to_sroce_pd(mr->ibmr.pd);
+
+	atomic_inc(&pd->recalls);
+	wait_for_completion(&mr->idle);
+	atomic_dec(&pd->recalls);
+}
+
 /* It is in the table no more. Those who wait for its pages do not count. */
 static void wait_for_users(struct sroce_mr *mr)
 {
 	if (mr->odp)
 		sroce_odp_close(mr->odp);
 	sroce_mr_put(mr);
-	wait_for_completion(&mr->idle);
+	if (!wait_for_completion_timeout(&mr->idle, RECALL_JIFFIES))
+		recall(mr);
 }
 
 void sroce_mr_replace(struct sroce_mr *old, struct sroce_mr *heir)

@@ -186,7 +186,8 @@ void sroce_mr_publish(struct sroce_mr *mr);
  * @mr: region; pages are not unpinned (@mr->umem and @mr->odp belong to the caller)
  *
  * Users hold a region only for the time of a copy, or while a train waits to
- * be taken by a QP of this host; no wait is on a packet, a peer or a page. On return
+ * be taken by a QP of this host, which is told to give it back (memory/pd.h); no wait
+ * is on a packet, a peer or a page. On return
  * nobody touches the region's memory any more, and the struct is freed after
  * a grace period.
  *

@@ -19,6 +19,7 @@
 #include "memory/internal.h"
 #include "memory/mr.h"
 #include "memory/mw.h"
+#include "memory/pd.h"
 #include "memory/ring.h"
 
 #define MAX_PAGES 16
@@ -26,8 +27,14 @@
 /* All that a region needs besides itself */
 struct world {
 	struct sroce_mr_table table;
-	struct ib_pd pd;
-	struct ib_pd other_pd;
+	union {
+		struct sroce_pd domain;
+		struct ib_pd pd;
+	};
+	union {
+		struct sroce_pd other_domain;
+		struct ib_pd other_pd;
+	};
 	struct sroce_mw_list qp;	/* what two QPs have bound */
 	struct sroce_mw_list other_qp;
 	struct page *pages[MAX_PAGES];

@@ -20,6 +20,7 @@
 
 #include "memory/mr.h"
 #include "memory/odp.h"
+#include "memory/pd.h"
 #include "memory/pager.h"
 #include "memory/workers.h"
 
@@ -45,7 +46,10 @@ static bool soon(struct completion *done)
 
 struct world {
 	struct sroce_mr_table table;
-	struct ib_pd pd;
+	union {
+		struct sroce_pd domain;
+		struct ib_pd pd;
+	};
 };
 
 static int world_init(struct kunit *test)

@@ -5,6 +5,7 @@
  * when it is told so.
  */
 #include <linux/delay.h>
+#include <linux/kthread.h>
 
 #include "tests/transport_pair.h"
 #include "transport/direct.h"
@@ -332,6 +333,177 @@ static void drained_when_read(struct kunit *test)
 	side_expect_none(b);
 }
 
+/* --- a receiver without receives --------------------------------------------------- */
+
+#define TRICKLE_JIFFIES (5 * HZ)
+
+/**
+ * struct trickle - a process that has its QP wait on and on
+ * @s: receiver, of which something waits for a receive
+ * @task: looks, as the timer would, and has it wait anew, as if there had been a
+ *	receive for the message before
+ * @end: in jiffies: then there is none
+ */
+struct trickle {
+	struct side *s;
+	struct task_struct *task;
+	unsigned long end;
+};
+
+static bool trickle_over(const struct trickle *t)
+{
+	return time_after(jiffies, t->end);
+}
+
+static int trickle(void *arg)
+{
+	struct trickle *t = arg;
+	struct sroce_responder *resp = &t->s->qp->resp;
+
+	while (!kthread_should_stop()) {
+		spin_lock_bh(&resp->half.lock);
+		if (!trickle_over(t))
+			resp->patience.waited = 0;
+		spin_unlock_bh(&resp->half.lock);
+		side_look(t->s);
+		usleep_range(50, 100);
+	}
+	return 0;
+}
+
+static void trickle_stop(void *arg)
+{
+	struct trickle *t = arg;
+
+	kthread_stop(t->task);
+}
+
+static struct trickle *trickle_begin(struct side *s)
+{
+	struct kunit *test = s->pair->test;
+	struct trickle *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, t);
+	t->s = s;
+	t->end = jiffies + TRICKLE_JIFFIES;
+	t->task = kthread_run(trickle, t, "trickle");
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, t->task);
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action(test, trickle_stop, t));
+	return t;
+}
+
+/* It would have gone on */
+static void trickle_end(struct trickle *t)
+{
+	struct kunit *test = t->s->pair->test;
+
+	KUNIT_EXPECT_FALSE(test, trickle_over(t));
+	kunit_release_action(test, trickle_stop, t);
+}
+
+/* Messages that point to memory, alone or behind one that does not */
+static const u32 first_lengths[] = { 5000, 100 };
+
+static void first_name(const u32 *len, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "first %u", *len);
+}
+
+KUNIT_ARRAY_PARAM(first, first_lengths, first_name);
+
+static struct trickle *post_two(struct pair *p, u32 key)
+{
+	const u32 *first = p->test->param_value;
+	struct side *a = &p->side[0];
+	struct trickle *t;
+
+	t = trickle_begin(&p->side[1]);
+	post_keyed(a, 1, SRC, *first, key);
+	post_keyed(a, 2, SRC + 0x2000, 5000, key);
+	expect_lent(a);
+	return t;
+}
+
+static void recalled_by_failed(struct kunit *test)
+{
+	struct pair *p = direct_pair(test, IB_QPT_RC);
+	struct side *a = &p->side[0];
+	struct trickle *t;
+
+	t = post_two(p, a->mr->key);
+	side_to_error(a);
+	expect_sent(a, 1, IB_WC_WR_FLUSH_ERR);
+	expect_sent(a, 2, IB_WC_WR_FLUSH_ERR);
+	KUNIT_EXPECT_FALSE(test, sroce_has_lent(a->qp));
+	trickle_end(t);
+}
+
+static void recalled_by_reset(struct kunit *test)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
+	struct pair *p = direct_pair(test, IB_QPT_RC);
+	struct side *a = &p->side[0];
+	struct trickle *t;
+
+	t = post_two(p, a->mr->key);
+	KUNIT_EXPECT_EQ(test, 0, sroce_qp_modify(a->qp, &attr, IB_QP_STATE,
+						 NULL));
+	KUNIT_EXPECT_FALSE(test, sroce_has_lent(a->qp));
+	trickle_end(t);
+}
+
+static void recalled_by_dead(struct kunit *test)
+{
+	struct pair *p = direct_pair(test, IB_QPT_RC);
+	struct side *a = &p->side[0];
+	struct trickle *t;
+
+	t = post_two(p, a->mr->key);
+	sroce_qp_destroy(a->qp);
+	a->qp = NULL;
+	trickle_end(t);
+}
+
+/* Who deregisters memory that is being sent cannot hope for more than an end */
+static void recalled_by_region(struct kunit *test)
+{
+	struct pair *p = direct_pair(test, IB_QPT_RC);
+	struct side *a = &p->side[0];
+	struct sroce_mr *mr;
+	struct trickle *t;
+
+	mr = sroce_mr_alloc(&a->port.mrs, &a->pd, SROCE_MR_DMA, 0);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, mr);
+	sroce_mr_publish(mr);
+	t = post_two(p, mr->key);
+	sroce_mr_free(mr);
+	trickle_end(t);
+	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, side_state(a));
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&a->domain.recalls));
+}
+
+/* A region that nobody uses, of the same domain, makes nobody hurry */
+static void not_recalled(struct kunit *test)
+{
+	struct pair *p = direct_pair(test, IB_QPT_RC);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct sroce_mr *mr;
+	struct trickle *t;
+
+	t = post_two(p, a->mr->key);
+	mr = sroce_mr_alloc(&a->port.mrs, &a->pd, SROCE_MR_DMA, 0);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, mr);
+	sroce_mr_free(mr);
+	expect_lent(a);
+	side_recv(b, 3, DST, 5000);
+	side_recv(b, 4, DST + 0x2000, 5000);
+	expect_sent(a, 1, IB_WC_SUCCESS);
+	expect_sent(a, 2, IB_WC_SUCCESS);
+	side_expect_recv(b, 3, IB_WC_SUCCESS);
+	side_expect_recv(b, 4, IB_WC_SUCCESS);
+	trickle_end(t);
+}
+
 static struct kunit_case direct_cases[] = {
 	KUNIT_CASE_PARAM(sent_when_taken, unacked_gen_params),
 	KUNIT_CASE_PARAM(sent_in_order, unacked_gen_params),
@@ -343,6 +515,11 @@ static struct kunit_case direct_cases[] = {
 	KUNIT_CASE(flushed_when_taken),
 	KUNIT_CASE(failed_when_taken),
 	KUNIT_CASE(drained_when_read),
+	KUNIT_CASE_PARAM(recalled_by_failed, first_gen_params),
+	KUNIT_CASE_PARAM(recalled_by_reset, first_gen_params),
+	KUNIT_CASE_PARAM(recalled_by_dead, first_gen_params),
+	KUNIT_CASE_PARAM(recalled_by_region, first_gen_params),
+	KUNIT_CASE_PARAM(not_recalled, first_gen_params),
 	{}
 };
 

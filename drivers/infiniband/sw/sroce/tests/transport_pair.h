@@ -9,6 +9,7 @@
 #include <kunit/test.h>
 
 #include "compat.h"
+#include "memory/pd.h"
 #include "tests/fake_net.h"
 #include "transport/internal.h"
 #include "transport/qp.h"
@@ -46,8 +47,14 @@ struct pair;
 struct side {
 	struct pair *pair;
 	struct sroce_port port;
-	struct ib_pd pd;
-	struct ib_pd other_pd;
+	union {
+		struct sroce_pd domain;
+		struct ib_pd pd;
+	};
+	union {
+		struct sroce_pd other_domain;
+		struct ib_pd other_pd;
+	};
 	struct ib_qp ibqp;
 	struct sroce_cq scq;
 	struct sroce_cq rcq;

@@ -14,13 +14,17 @@
 #include "memory/internal.h"
 #include "memory/mr.h"
 #include "memory/mw.h"
+#include "memory/pd.h"
 
 #define REGION_IOVA 0x12345000
 #define REGION_PAGES 2
 
 struct world {
 	struct sroce_mr_table table;
-	struct ib_pd pd;
+	union {
+		struct sroce_pd domain;
+		struct ib_pd pd;
+	};
 	struct page *pages[REGION_PAGES];
 };
 

@@ -14,8 +14,10 @@
  *
  * But who is told that a message has been sent, or was flushed, reuses its memory
  * while the region stays. So the sender counts the trains that point to memory: it
- * has lent that until the receiver has taken them, which takes no longer than
- * softirqs do, whatever the receiver's process does or does not. A work request
+ * has lent that until the receiver has taken them. That takes no longer than softirqs
+ * do, whatever the receiver's process does or does not, but for requests that wait
+ * for a receive (patience.c); these are given back, untaken, soon after their sender
+ * or somebody who deregisters memory has begun to wait for them. A work request
  * without an ACK, which nothing else says has arrived, completes when its own trains
  * have been taken; and none is returned by force (failure, flush, reset, destroy)
  * before all of them have.
@@ -25,6 +27,7 @@
 
 #include "compat.h"
 #include "memory/copy.h"
+#include "memory/pd.h"
 #include "net/net.h"
 #include "transport/direct.h"
 #include "transport/gather.h"
@@ -38,6 +41,7 @@
 
 struct sroce_parcel {
 	struct list_head node;
+	struct list_head lent;
 	struct sroce_path *path;
 	struct sroce_qp *lender;
 	struct sroce_swqe *swqe;
@@ -75,6 +79,14 @@ bool sroce_parcel_from_peer(const struct sroce_qp *qp,
 			    const struct sroce_parcel *p)
 {
 	return sroce_qp_is_datagram(qp) || p->sqpn == qp->attr.dest_qp_num;
+}
+
+static bool sroce_wants_back(const struct sroce_qp *lender)
+{
+	enum ib_qp_state state = sroce_qp_state(lender);
+
+	return READ_ONCE(lender->dead) || state == IB_QPS_ERR ||
+	       state == IB_QPS_RESET || sroce_pd_recalled(lender->pd);
 }
 
 static void sroce_lend(struct sroce_parcel *p, struct sroce_qp *qp,
@@ -207,6 +219,8 @@ static bool sroce_inbox_put(struct sroce_half *half, struct sroce_parcel *p)
 	ok = half->inbox_len < SROCE_INBOX_MAX;
 	if (ok) {
 		list_add_tail(&p->node, &half->inbox);
+		if (p->lender)
+			list_add_tail(&p->lent, &half->inbox_lent);
 		half->inbox_len++;
 	}
 	spin_unlock(&half->inbox_lock);
@@ -223,6 +237,8 @@ struct sroce_parcel *sroce_inbox_next(struct sroce_half *half)
 	p = list_first_entry_or_null(&half->inbox, struct sroce_parcel, node);
 	if (p) {
 		list_del(&p->node);
+		if (p->lender)
+			list_del(&p->lent);
 		half->inbox_len--;
 	}
 	spin_unlock(&half->inbox_lock);
@@ -251,8 +267,24 @@ void sroce_inbox_return(struct sroce_half *half, struct sroce_parcel *p)
 {
 	spin_lock(&half->inbox_lock);
 	list_add(&p->node, &half->inbox);
+	if (p->lender)
+		list_add(&p->lent, &half->inbox_lent);
 	half->inbox_len++;
 	spin_unlock(&half->inbox_lock);
+}
+
+/* A lender and its protection domain stay as long as it has something lent */
+bool sroce_inbox_recalled(struct sroce_half *half, const struct sroce_parcel *p)
+{
+	bool recalled;
+
+	spin_lock(&half->inbox_lock);
+	if (!p->lender)
+		p = list_first_entry_or_null(&half->inbox_lent,
+					     struct sroce_parcel, lent);
+	recalled = p && sroce_wants_back(p->lender);
+	spin_unlock(&half->inbox_lock);
+	return recalled;
 }
 
 bool sroce_half_purge_some(struct sroce_half *half)

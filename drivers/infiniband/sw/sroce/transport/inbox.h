@@ -42,6 +42,19 @@ u32 sroce_inbox_keep(struct sroce_half *half, const struct sroce_train *t,
 /* What sroce_inbox_next() gave is next again. Context: @half's lock held. */
 void sroce_inbox_return(struct sroce_half *half, struct sroce_parcel *p);
 
+/**
+ * sroce_inbox_recalled() - does a sender want back what it has lent to an inbox?
+ * @half: responder
+ * @p: what sroce_inbox_next() gave
+ *
+ * It does when its QP has failed, was reset or is being destroyed, or when somebody
+ * waits to deregister a region of its protection domain. A connected QP has one
+ * sender, so one train tells for all.
+ *
+ * Context: @half's lock held.
+ */
+bool sroce_inbox_recalled(struct sroce_half *half, const struct sroce_parcel *p);
+
 /* Forget what waits for a half of a QP that is dead. Context: process. */
 void sroce_half_purge(struct sroce_half *half);
 

@@ -18,6 +18,11 @@
  *
  * Of the network's trains only some are kept. The peer is asked for the rest when
  * the wait is over, with one NAK.
+ *
+ * Those of this host point to memory that their sender has lent (direct.c). A process
+ * that posts a receive now and then, so that each message waits anew, must not keep
+ * what others wait for: when the sender wants its memory back, the time is up at the
+ * next look.
  */
 #include "compat.h"
 #include "transport/gather.h"
@@ -74,6 +79,12 @@ bool sroce_patience_begin(struct sroce_qp *qp, u32 psn)
 	resp->wait = SROCE_RESP_WAITS;
 	hrtimer_start(&w->timer, ns_to_ktime(delay), HRTIMER_MODE_REL_SOFT);
 	return true;
+}
+
+void sroce_patience_end(struct sroce_responder *resp)
+{
+	resp->wait = SROCE_RESP_LOOKS;
+	resp->patience.waited = U64_MAX;
 }
 
 /* After one that was not kept the rest is of no use: the peer goes back to that */

@@ -21,6 +21,9 @@
  */
 bool sroce_patience_begin(struct sroce_qp *qp, u32 psn);
 
+/* What waits is not to wait again. Context: responder lock held. */
+void sroce_patience_end(struct sroce_responder *resp);
+
 /* Keep a train from the network while one waits. Context: responder lock held. */
 void sroce_patience_keep(struct sroce_qp *qp, const struct sroce_train *t);
 

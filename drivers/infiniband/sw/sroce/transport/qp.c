@@ -116,6 +116,7 @@ static void sroce_half_init(struct sroce_half *half, struct sroce_qp *qp,
 			    bool (*run)(struct sroce_half *half))
 {
 	INIT_LIST_HEAD(&half->inbox);
+	INIT_LIST_HEAD(&half->inbox_lent);
 	spin_lock_init(&half->inbox_lock);
 	half->run = run;
 	half->qp = qp;
@@ -346,17 +347,33 @@ void sroce_qp_flush(struct sroce_qp *qp)
 		sroce_flush_half(&qp->resp.half, &qp->resp.ring);
 }
 
-void sroce_port_abandon(struct sroce_port *port)
+static void sroce_port_for_users(struct sroce_port *port,
+				 void (*end)(struct sroce_qp *qp))
 {
 	unsigned long next = 0;
 	struct sroce_qp *qp;
 
 	while ((qp = sroce_qp_find_next(&next))) {
 		if (qp->user && qp->port == port)
-			sroce_qp_flush(qp);
+			end(qp);
 		sroce_qp_put(qp);
 		cond_resched();
 	}
+}
+
+static void sroce_qp_abandon(struct sroce_qp *qp)
+{
+	local_bh_disable();
+	sroce_qp_error(qp);
+	sroce_run_soon();
+	local_bh_enable();
+}
+
+void sroce_port_abandon(struct sroce_port *port)
+{
+	/* What one has to wait for goes on while others are waited for */
+	sroce_port_for_users(port, sroce_qp_abandon);
+	sroce_port_for_users(port, sroce_qp_flush);
 }
 
 void sroce_qp_destroy(struct sroce_qp *qp)

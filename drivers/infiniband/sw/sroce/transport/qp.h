@@ -100,8 +100,9 @@ struct sroce_qp_kind {
  * struct sroce_half - what requester and responder have in common
  * @lock: bottom halves off; protects the half
  * @inbox: trains from QPs of this host, in order
- * @inbox_len: their number
- * @inbox_lock: protects @inbox; innermost
+ * @inbox_lent: those of them that point to their sender's memory
+ * @inbox_len: number of all in @inbox
+ * @inbox_lock: protects @inbox and @inbox_lent; innermost
  * @node: on a CPU's run list
  * @kicked: on its way there, from any context
  * @queued: one of these two is in use
@@ -115,6 +116,7 @@ struct sroce_qp_kind {
 struct sroce_half {
 	spinlock_t lock;
 	struct list_head inbox;
+	struct list_head inbox_lent;
 	u32 inbox_len;
 	spinlock_t inbox_lock;
 	struct list_head node;

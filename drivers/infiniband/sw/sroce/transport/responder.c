@@ -212,6 +212,17 @@ static bool sroce_responder_flush(struct sroce_qp *qp)
 	return budget < 0;
 }
 
+/* A request waits for a receive, but its sender wants back what is in the inbox */
+static bool sroce_responder_hurries(struct sroce_qp *qp, struct sroce_parcel *p)
+{
+	if (!sroce_inbox_recalled(&qp->resp.half, p))
+		return false;
+	sroce_patience_end(&qp->resp);
+	/* Once more, and then the sender is told */
+	sroce_receive_parcel(qp, p);
+	return true;
+}
+
 /*
  * Up to a request that waits for a receive, and as much as one half may before others
  * run. True: there is more.
@@ -229,7 +240,8 @@ static bool sroce_responder_inbox(struct sroce_qp *qp)
 	       (p = sroce_inbox_next(&resp->half))) {
 		sroce_turn_spend(sroce_parcel_cost(p));
 		sroce_receive_parcel(qp, p);
-		if (unlikely(resp->wait == SROCE_RESP_WAITS)) {
+		if (unlikely(resp->wait == SROCE_RESP_WAITS) &&
+		    !sroce_responder_hurries(qp, p)) {
 			sroce_inbox_return(&resp->half, p);
 			break;
 		}

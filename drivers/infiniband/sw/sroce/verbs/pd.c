@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Protection domains. They are only compared by address, so there is nothing
- * to set up.
+ * Protection domains. There is nothing to set up: all is 0 (memory/pd.h).
  */
 #include "verbs/compat.h"
 #include "verbs/quota.h"

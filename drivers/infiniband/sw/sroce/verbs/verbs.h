@@ -10,6 +10,7 @@
 #include <rdma/uverbs_ioctl.h>
 
 #include "device.h"
+#include "memory/pd.h"
 #include "transport/cq.h"
 #include "transport/qp.h"
 #include "transport/srq.h"
@@ -37,10 +38,6 @@ struct sroce_ucontext {
 	struct sroce_doorbell *doorbell;
 	struct file *file;
 	struct sroce_ring_pool pool;
-};
-
-struct sroce_pd {
-	struct ib_pd ibpd;
 };
 
 struct sroce_xrcd {
