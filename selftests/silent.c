@@ -11,14 +11,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ends.h"
+#include "silent.h"
 
 #define ROOM (8 * 1024 * 1024)
 
 static struct ibv_mr *from, *to;
-static double slow = 1;
+double slow = 1;
 
-static void network(const char *how)
+void network(const char *how)
 {
 	const char *command = getenv(how);
 
@@ -30,7 +30,7 @@ static void network(const char *how)
  * How long it takes until nothing is tried any more: the local ACK timeout, at least 4 ms, then twice and for
  * all others four times as long (limits.md; IBA 9.7.6.1.3 allows T to 4T for each).
  */
-static double patience(uint8_t timeout, uint8_t retry_cnt)
+double patience(uint8_t timeout, uint8_t retry_cnt)
 {
 	double t = max(4.096e-6 * (1u << timeout), 0.004), sum = 0;
 	int i;
@@ -279,6 +279,8 @@ int main(int argc, char **argv)
 	full_queue();
 	many();
 	for_ever();
+	if (!vt_is_rxe())
+		silent_ops();
 	falls_silent();
 	network("SPEAK");
 	fresh(14, 7);
