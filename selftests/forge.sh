@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 # An unprivileged process sends RoCE packets from an ordinary UDP socket, in the name of another process's queue
 # pair on the same host. On the wire nothing tells the two apart, so they must not get there. Nor is it told which
-# numbers it would have to write into them.
+# numbers it would have to write into them. Then one that has the device, and connects a queue pair of its own to
+# somebody else's peer, knowing all its numbers: on one host that peer's sroce knows better; between two hosts
+# nothing does, and what is shown is how far that goes.
 . "$(dirname "$0")/lib.sh"
 
-FORGE=$(program forge) || bail "forge was not built"
+FORGE=$(program forge) && FOREIGN=$(program foreign) || bail "forge or foreign was not built"
 if [ "$DRIVER" != sroce ]; then
 	ktap_skip "forge" "$DRIVER lets everybody"
 	ktap_end
@@ -41,6 +43,9 @@ try() {
 devices_up 9000
 try "IPv4" $IP_A $IP_B
 try "IPv6" $IP6_A $IP6_B
+chmod 666 /dev/infiniband/uverbs*
+program_verdicts "foreign" 60 "$FOREIGN" -d $DEV_A -i $IP_A
+program_verdicts "foreign" 60 "$FOREIGN" -d $DEV_A -i $IP_A -D $DEV_B -I $IP_B $IP6_A $IP6_B
 link_del $A $DEV_A && link_del $B $DEV_B
 result $? "the devices go"
 # nothing is left of it: the port is an ordinary one again

@@ -298,21 +298,9 @@ static const char *name_of(int status)
 	return status < 0 ? "nothing" : ibv_wc_status_str(status);
 }
 
-/* Of the asking device. The kernel looks at its counters only so often. */
 static long timeouts(void)
 {
-	char path[200];
-	long n = -1;
-	FILE *f;
-
-	usleep(100000);
-	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/local_ack_timeout_err",
-		 ibv_get_device_name(a.dev->ctx->device));
-	f = fopen(path, "r");
-	if (!f || fscanf(f, "%ld", &n) != 1)
-		vt_die(VT_SETUP, "%s: %s", path, strerror(errno));
-	fclose(f);
-	return n;
+	return vt_counter(a.dev, "local_ack_timeout_err");
 }
 
 /* --- what is shown --------------------------------------------------------------------------------- */

@@ -227,6 +227,22 @@ void vt_close(struct vt_dev *dev)
 		vt_die(VT_WRONG, "close device: %s", strerror(errno));
 }
 
+long vt_counter(struct vt_dev *dev, const char *name)
+{
+	char path[256];
+	long n = -1;
+	FILE *f;
+
+	usleep(100000);
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/%s",
+		 ibv_get_device_name(dev->ctx->device), name);
+	f = fopen(path, "r");
+	if (!f || fscanf(f, "%ld", &n) != 1)
+		vt_die(VT_SETUP, "%s: %s", path, strerror(errno));
+	fclose(f);
+	return n;
+}
+
 struct ibv_mr *vt_mr(struct vt_dev *dev, size_t size, int access)
 {
 	struct ibv_mr *mr;

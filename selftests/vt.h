@@ -87,6 +87,8 @@ void vt_open(struct vt_dev *dev, const char *name, const char *ip, int gid_index
 int vt_open_hosts(int argc, char **argv, struct vt_dev devs[2], bool *less);
 void vt_close(struct vt_dev *dev);
 union ibv_gid vt_gid_of_ip(const char *ip);
+/* The device's counter of that name, after the time for which the kernel does not look at it again */
+long vt_counter(struct vt_dev *dev, const char *name);
 
 /* a page-aligned buffer and its memory region */
 struct ibv_mr *vt_mr(struct vt_dev *dev, size_t size, int access);
