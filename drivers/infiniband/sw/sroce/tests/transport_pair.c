@@ -4,6 +4,7 @@
 
 #include "lock.h"
 #include "tests/transport_pair.h"
+#include "transport/patience.h"
 #include "turn.h"
 
 /* As the driver has them */
@@ -432,6 +433,7 @@ void pair_exit(struct kunit *test)
 	for (i = 0; i < 2; i++)
 		side_destroy_qp(&p->side[i]);
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&p->net.open));
+	KUNIT_EXPECT_EQ(test, 0, atomic_long_read(&sroce_patience_all.bytes));
 	/* Packets outlive QPs */
 	fake_net_purge(&p->net);
 	for (i = 0; i < 2; i++)

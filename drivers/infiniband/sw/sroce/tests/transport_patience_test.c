@@ -9,6 +9,7 @@
 #include "tests/transport_pair.h"
 #include "transport/direct.h"
 #include "transport/gather.h"
+#include "transport/patience.h"
 #include "transport/run.h"
 
 #define SRC 0x1000
@@ -388,6 +389,50 @@ static void reset_of_both(struct kunit *test)
 		expect_reset(&resets[i]);
 }
 
+/* Too many wait already: the peer is told at the first look, and comes again */
+static void too_many(struct kunit *test)
+{
+	long most = sroce_patience_all.most;
+	struct pair *p = way_pair(test);
+	struct side *a = &p->side[0], *b = &p->side[1];
+
+	post_send(a, 0);
+	pair_deliver(p);
+	KUNIT_EXPECT_TRUE(test, waits(b));
+	sroce_patience_all.most = SZ_1K - 1;
+	KUNIT_EXPECT_EQ(test, 1, look_in_vain(b));
+	sroce_patience_all.most = most;
+	pair_deliver(p);
+	side_expect_send(a, 0, IB_WC_RNR_RETRY_EXC_ERR);
+	KUNIT_EXPECT_EQ(test, 1, side_count(b, SROCE_CNT_OUT_OF_BUFFER));
+	KUNIT_EXPECT_EQ(test, 0, atomic_long_read(&sroce_patience_all.bytes));
+}
+
+/* Each that waits behind it is counted, and none when they have been taken */
+static void counted(struct kunit *test)
+{
+	struct pair *p = way_pair(test);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	int i;
+
+	for (i = 0; i < 4; i++)
+		post_send(a, i);
+	pair_deliver(p);
+	KUNIT_EXPECT_EQ(test, 0, atomic_long_read(&sroce_patience_all.bytes));
+	KUNIT_EXPECT_TRUE(test, side_look(b));
+	KUNIT_EXPECT_TRUE(test, waits(b));
+	KUNIT_EXPECT_GE(test, atomic_long_read(&sroce_patience_all.bytes),
+			4 * SZ_1K);
+	for (i = 0; i < 4; i++)
+		post_recv(b, i);
+	KUNIT_EXPECT_TRUE(test, side_look(b));
+	KUNIT_EXPECT_FALSE(test, waits(b));
+	KUNIT_EXPECT_EQ(test, 0, atomic_long_read(&sroce_patience_all.bytes));
+	pair_deliver(p);
+	for (i = 0; i < 4; i++)
+		expect_message(a, i);
+}
+
 /* pair_exit() finds that neither memory nor a path is held any more */
 static void destroyed_meanwhile(struct kunit *test)
 {
@@ -511,6 +556,8 @@ static struct kunit_case patience_cases[] = {
 	KUNIT_CASE_PARAM(error_meanwhile, way_gen_params),
 	KUNIT_CASE_PARAM(reset_meanwhile, way_gen_params),
 	KUNIT_CASE_PARAM(destroyed_meanwhile, way_gen_params),
+	KUNIT_CASE_PARAM(too_many, way_gen_params),
+	KUNIT_CASE_PARAM(counted, way_gen_params),
 	KUNIT_CASE_PARAM(late_each_time, way_gen_params),
 	KUNIT_CASE(reset_of_itself),
 	KUNIT_CASE(reset_of_both),

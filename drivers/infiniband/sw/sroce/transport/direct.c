@@ -180,7 +180,7 @@ static struct sroce_parcel *sroce_parcel_refer(struct sroce_qp *from,
 	u32 i;
 
 	p = kmalloc(sizeof(*p) + g->nbv * sizeof(g->bv[0]) +
-		    g->nmrs * sizeof(g->mrs[0]), GFP_ATOMIC);
+		    g->nmrs * sizeof(g->mrs[0]), GFP_ATOMIC | __GFP_NOWARN);
 	if (!p)
 		return NULL;
 	p->t = *t;

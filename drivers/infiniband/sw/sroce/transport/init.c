@@ -8,6 +8,7 @@
 #include "memory/odp.h"
 #include "transport/internal.h"
 #include "transport/number.h"
+#include "transport/patience.h"
 #include "transport/run.h"
 
 int __init sroce_transport_init(void)
@@ -15,6 +16,7 @@ int __init sroce_transport_init(void)
 	int err;
 
 	sroce_runqs_start();
+	sroce_patience_start();
 	err = sroce_numbers_start();
 	if (err)
 		return err;

@@ -23,7 +23,13 @@
  * that posts a receive now and then, so that each message waits anew, must not keep
  * what others wait for: when the sender wants its memory back, the time is up at the
  * next look.
+ *
+ * What waits takes memory of the kernel that nobody is charged for, a megabyte and more
+ * for one QP. A process may have thousands that wait on and on, so there is a bound for
+ * all of them: beyond it a request waits for one look only.
  */
+#include <linux/mm.h>
+
 #include "compat.h"
 #include "transport/gather.h"
 #include "transport/inbox.h"
@@ -46,6 +52,37 @@
 
 /* What a QP keeps of the network's trains meanwhile: as much as one train has */
 #define SROCE_PATIENCE_BYTES SROCE_TRAIN_BYTES
+
+/* What a train in an inbox takes: some take less */
+#define SROCE_PATIENCE_TRAIN SZ_1K
+
+/* All that wait: a part of the memory of the machine */
+#define SROCE_PATIENCE_OF_RAM 64
+#define SROCE_PATIENCE_LEAST SZ_16M
+#define SROCE_PATIENCE_MOST SZ_256M
+
+struct sroce_patience_all sroce_patience_all;
+
+static void sroce_patience_count(struct sroce_patience *w, u32 bytes)
+{
+	atomic_long_add((long)bytes - (long)w->counted,
+			&sroce_patience_all.bytes);
+	w->counted = bytes;
+}
+
+/* Nobody else writes the numbers of a QP; in between they may be others' */
+static bool sroce_patience_admit(struct sroce_responder *resp)
+{
+	struct sroce_patience *w = &resp->patience;
+	u32 trains = READ_ONCE(resp->half.inbox_len) + 1;
+
+	sroce_patience_count(w, trains * SROCE_PATIENCE_TRAIN + w->kept);
+	if (atomic_long_read(&sroce_patience_all.bytes) <=
+	    READ_ONCE(sroce_patience_all.most))
+		return true;
+	sroce_patience_count(w, 0);
+	return false;
+}
 
 /*
  * A peer that waits for an ACK must not think that its request was lost. Its timeout
@@ -71,6 +108,9 @@ bool sroce_patience_begin(struct sroce_qp *qp, u32 psn)
 		w->waited = 0;
 	w->psn = psn;
 	if (w->waited >= limit)
+		return false;
+	/* Most have to wait for one look only, and are not worth counting */
+	if (w->waited && !sroce_patience_admit(resp))
 		return false;
 	delay = clamp(w->waited, SROCE_PATIENCE_LOOK_NS,
 		      SROCE_PATIENCE_LOOK_MOST_NS);
@@ -112,6 +152,8 @@ void sroce_patience_over(struct sroce_qp *qp)
 
 	resp->wait = SROCE_RESP_READY;
 	resp->patience.lost = false;
+	if (resp->patience.counted)
+		sroce_patience_count(&resp->patience, 0);
 	/* A peer that has been told something else sends everything again */
 	if (lost && !resp->rnr_sent && !resp->nak_sent && !resp->fatal &&
 	    sroce_takes_requests(qp))
@@ -140,10 +182,20 @@ void sroce_patience_reset(struct sroce_responder *resp)
 	resp->wait = SROCE_RESP_READY;
 	resp->patience.waited = 0;
 	resp->patience.lost = false;
+	sroce_patience_count(&resp->patience, 0);
 }
 
 void sroce_patience_init(struct sroce_responder *resp)
 {
 	hrtimer_setup(&resp->patience.timer, sroce_patience_look,
 		      CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
+}
+
+void __init sroce_patience_start(void)
+{
+	u64 ram = (u64)totalram_pages() << PAGE_SHIFT;
+
+	sroce_patience_all.most = clamp_t(u64, ram / SROCE_PATIENCE_OF_RAM,
+					  SROCE_PATIENCE_LEAST,
+					  SROCE_PATIENCE_MOST);
 }

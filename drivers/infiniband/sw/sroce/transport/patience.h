@@ -9,6 +9,18 @@
 #include "transport/qp.h"
 
 /**
+ * struct sroce_patience_all - what waits in the inboxes of all QPs
+ * @bytes: an estimate of the memory that it takes
+ * @most: that may be so much; tests change it
+ */
+struct sroce_patience_all {
+	atomic_long_t bytes;
+	long most;
+};
+
+extern struct sroce_patience_all sroce_patience_all;
+
+/**
  * sroce_patience_begin() - may a request wait for a receive work request?
  * @qp: QP that has none
  * @psn: first PSN of the request
@@ -30,9 +42,12 @@ void sroce_patience_keep(struct sroce_qp *qp, const struct sroce_train *t);
 /* The inbox is empty, and nothing waits. Context: responder lock held. */
 void sroce_patience_over(struct sroce_qp *qp);
 
-/* A new connection: nothing waits. Context: responder lock held. */
+/* A new connection, or none any more: nothing waits. Context: responder lock held. */
 void sroce_patience_reset(struct sroce_responder *resp);
 
 void sroce_patience_init(struct sroce_responder *resp);
+
+/* Module start */
+void sroce_patience_start(void);
 
 #endif

@@ -390,6 +390,7 @@ void sroce_qp_destroy(struct sroce_qp *qp)
 	qp->path = NULL;
 	sroce_fault_reset(&qp->req.half);
 	sroce_fault_reset(&qp->resp.half);
+	sroce_patience_reset(&qp->resp);
 	spin_unlock(&qp->resp.half.lock);
 	spin_unlock_bh(&qp->req.half.lock);
 

@@ -370,6 +370,7 @@ enum sroce_resp_wait {
  * @waited: ns that the request with @psn has waited, when @timer fires
  * @psn: first PSN of that request
  * @kept: bytes that the network's trains take in the inbox
+ * @counted: bytes of the inbox among those of all QPs
  * @lost: one was not kept
  */
 struct sroce_patience {
@@ -377,6 +378,7 @@ struct sroce_patience {
 	u64 waited;
 	u32 psn;
 	u32 kept;
+	u32 counted;
 	bool lost;
 };
 
