@@ -106,6 +106,8 @@ struct fz_board {
 	int xrc_file, missing_dev, late, never;
 	/* some memory is never brought: the last zones, which are only registered on demand and never touched */
 	bool some_never;
+	/* files stay as long as they are, and get no holes */
+	bool whole_files;
 	bool verbose;
 	uint32_t roles;
 	struct fz_dev dev[FZ_DEVS];

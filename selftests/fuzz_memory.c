@@ -194,6 +194,8 @@ static void advise(struct fz_thread *t)
 	size_t len;
 	uint8_t *at = some_pages(t, &len);
 
+	if (advice == MADV_REMOVE && board->whole_files)
+		return;
 	FZ_CALL(t, "madvise", advice, madvise(at, len, advice) ? -errno : 0);
 }
 
@@ -231,8 +233,11 @@ static void shrink_file(struct fz_thread *t)
 {
 	int fd = files[fz_below(t, ARRAY_SIZE(files))];
 	off_t at = (off_t)fz_below(t, FZ_ZONE / PAGE) * PAGE;
+	bool shorter = fz_once(t, 2);
 
-	if (fz_once(t, 2))
+	if (board->whole_files)
+		return;
+	if (shorter)
 		FZ_CALL(t, "ftruncate", at, ftruncate(fd, at) ? -errno : 0);
 	else
 		FZ_CALL(t, "punch hole", at, fallocate(fd, 3, at, 65536) ? -errno : 0);

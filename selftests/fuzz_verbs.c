@@ -2,13 +2,13 @@
 /*
  * fuzz_verbs: processes of two users that try everything at once.
  *
- *	fuzz_verbs -d DEVICE -i IP [-D DEVICE -I IP] [-s SEED] [-t SECONDS] [-w PATIENCE] [-e END] [-x ROLE]... [-n|-N] [-1] [-v]
+ *	fuzz_verbs -d DEVICE -i IP [-D DEVICE -I IP] [-s SEED] [-t SECONDS] [-w PATIENCE] [-e END] [-x ROLE]... [-n|-N] [-f] [-1] [-v]
  *
  * For SECONDS all commands of uverbs, their rings and the memory of their regions, from several threads of several
  * processes, one half root's and one half uid 65534's, with objects of their own, of each other and of nobody. END says
  * how they come to their end: "stop", "kill" or "some" (killed one after the other), or the seed does. -x leaves out
- * what one kind of step does, -N has some memory whose pages never come, -n none, -1 has one worker with one thread
- * only, -v prints each call.
+ * what one kind of step does, -N has some memory whose pages never come, -n none, -f leaves files as long as they are,
+ * without holes, -1 has one worker with one thread only, -v prints each call.
  *
  * The kernel's log is the judge. Here it is enough that no call takes longer than PATIENCE seconds, that everybody dies
  * who is killed, and that memory which nobody had a right to does not change.
@@ -630,7 +630,7 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IONBF, 0);
 	board->roles = ~0u;
 	board->seed = time(NULL);
-	while ((opt = getopt(argc, argv, "d:i:D:I:s:t:w:e:x:nN1v")) != -1) {
+	while ((opt = getopt(argc, argv, "d:i:D:I:s:t:w:e:x:nNf1v")) != -1) {
 		switch (opt) {
 		case 'd': snprintf(board->dev[0].name, 64, "%s", optarg); break;
 		case 'D': snprintf(board->dev[1].name, 64, "%s", optarg); break;
@@ -643,6 +643,7 @@ int main(int argc, char **argv)
 		case 'x': leave_out(optarg); break;
 		case 'n': never = 0; break;
 		case 'N': never = 1; break;
+		case 'f': board->whole_files = true; break;
 		case '1': single = true; break;
 		case 'v': board->verbose = true; break;
 		default: vt_die(VT_SETUP, "see the top of fuzz_verbs.c");
