@@ -152,6 +152,11 @@ static void sroce_backlog_receive(struct sk_buff *skb)
 /* Tests look what comes out, and in which order */
 void (*sroce_backlog_sink)(struct sk_buff *skb) = sroce_backlog_receive;
 
+u32 sroce_backlog_bytes(void)
+{
+	return atomic_read_acquire(&sroce_backlog_all.bytes);
+}
+
 /* Return: what that has cost, at least */
 static u32 sroce_backlog_take(struct sk_buff *skb)
 {
@@ -241,7 +246,7 @@ static bool sroce_backlog_is_behind(struct sroce_backlog *b)
 {
 	bool behind;
 
-	if (!atomic_read_acquire(&sroce_backlog_all.bytes))
+	if (!sroce_backlog_bytes())
 		return false;
 	spin_lock(&b->list.lock);
 	behind = b->busy || !skb_queue_empty(&b->list);

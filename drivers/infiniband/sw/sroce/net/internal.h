@@ -163,6 +163,9 @@ void sroce_backlog_exit(void);
 /* Whom a buffer that has waited is given to: RCU, bottom halves off. Tests change it. */
 extern void (*sroce_backlog_sink)(struct sk_buff *skb);
 
+/* Memory of all that waits or is being taken: what was taken by 0 has been received */
+u32 sroce_backlog_bytes(void);
+
 /* What waits of @dev, or of all netdevs, is lost. Context: process. */
 void sroce_backlogs_forget(const struct net_device *dev);
 

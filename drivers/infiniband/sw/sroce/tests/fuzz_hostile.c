@@ -222,7 +222,8 @@ void pen_attack(struct pen *pen)
 	struct pen_side *ps = &pen->side[fuzz_below(&f->rnd, 2)];
 	struct fuzz_envelope env = pen_envelope(&pen_other(pen, ps)->s->path);
 	struct fuzz_aim aim = pen_aim(pen, ps);
-	bool deaf = is_deaf(ps);
+	/* A page that comes late ends the work of who waited for it, meanwhile */
+	bool deaf = is_deaf(ps) && !(f->stage.wait && pen->kind->demand);
 	struct pen_shape before, after;
 	u64 count = arrived(ps);
 	u32 n;
@@ -233,11 +234,14 @@ void pen_attack(struct pen *pen)
 		env.src.raw[15] ^= 1 << fuzz_below(&f->rnd, 8);
 	if (env.faults && fuzz_one_in(&f->rnd, 32))
 		env.pkt_type = fuzz_below(&f->rnd, 8);
-	local_bh_disable();
+	/* What waits is received by others */
+	if (!f->stage.wait)
+		local_bh_disable();
 	before = pen_shape_of(ps);
 	n = fuzz_send(&f->stage, &ps->s->port, &env, &f->train);
 	after = pen_shape_of(ps);
-	local_bh_enable();
+	if (!f->stage.wait)
+		local_bh_enable();
 	f->packets += n;
 	count = arrived(ps) - count;
 	pen_check(pen, env.faults || count == n, "packets and counters differ", n,

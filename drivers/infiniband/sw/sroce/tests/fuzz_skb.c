@@ -192,7 +192,7 @@ static bool add_list(struct fuzz_stage *st, struct sk_buff *skb,
 }
 
 /* IP header and more in the linear part, as the stack guarantees */
-static struct sk_buff *lay_out(struct fuzz_stage *st, const struct cut *c)
+static struct sk_buff *lay_out_parts(struct fuzz_stage *st, const struct cut *c)
 {
 	u32 all = ETH_HLEN + c->hlen + c->len;
 	u32 least = ETH_HLEN + c->hlen - sizeof(struct udphdr);
@@ -304,21 +304,50 @@ static void address(struct fuzz_stage *st, struct sk_buff *skb,
 	st->trains++;
 }
 
-static bool deliver(struct fuzz_stage *st, struct sroce_port *port,
-		    const struct cut *c, u8 pkt_type)
+static struct sk_buff *lay_out(struct fuzz_stage *st, const struct cut *c,
+			       u8 pkt_type)
 {
-	struct sk_buff *skb = lay_out(st, c);
+	struct sk_buff *skb = lay_out_parts(st, c);
 
 	if (!skb)
-		return false;
+		return NULL;
 	st->buffers++;
 	address(st, skb, c, pkt_type);
+	return skb;
+}
+
+static void receive(struct sroce_port *port, struct sk_buff *skb)
+{
 	local_bh_disable();
 	rcu_read_lock();
 	sroce_net_receive(&init_net, port, skb);
 	rcu_read_unlock();
 	local_bh_enable();
-	return true;
+}
+
+static bool may_wait(const struct fuzz_stage *st)
+{
+	return st->wait && !softirq_count();
+}
+
+/* Return: how often it comes */
+static u32 deliver(struct fuzz_stage *st, struct sroce_port *port,
+		   const struct fuzz_envelope *env, const struct cut *c)
+{
+	struct sk_buff *skb = lay_out(st, c, env->pkt_type), *twice;
+
+	if (!skb)
+		return 0;
+	if (!may_wait(st)) {
+		receive(port, skb);
+		return 1;
+	}
+	twice = env->faults && fuzz_one_in(st->rnd, 4) ?
+		lay_out(st, c, env->pkt_type) : NULL;
+	if (twice)
+		fuzz_wait_echo(st->wait, port, &env->src, twice);
+	fuzz_wait_send(st->wait, port, &env->src, skb, fuzz_one_in(st->rnd, 2));
+	return twice ? 2 : 1;
 }
 
 /* As many as may share a buffer: of one size, and the last one shorter */
@@ -357,9 +386,10 @@ u32 fuzz_send(struct fuzz_stage *st, struct sroce_port *port,
 		seal(st, env, &c, t->size + first, t->bad_icrc + first);
 		if (env->faults && fuzz_one_in(st->rnd, 16))
 			break_buffer(st, &c);
-		if (deliver(st, port, &c, env->pkt_type))
-			sent += c.n;
+		sent += c.n * deliver(st, port, env, &c);
 	}
+	if (may_wait(st) && !fuzz_wait_settle(st->wait))
+		st->stuck = true;
 	t->n = 0;
 	t->len = 0;
 	return sent;

@@ -10,6 +10,7 @@
 #include <linux/prandom.h>
 
 #include "tests/fuzz_packet.h"
+#include "tests/fuzz_wait.h"
 #include "transport/port.h"
 
 #define FUZZ_TRAIN_BYTES 61440
@@ -48,6 +49,8 @@ struct fuzz_envelope {
 struct fuzz_stage {
 	struct rnd_state *rnd;
 	struct net_device *ndev;
+	struct fuzz_wait *wait;	/* NULL: nothing waits */
+	bool stuck;	/* what waits has no end */
 	u64 buffers;
 	u64 trains;	/* buffers of several packets */
 	u64 in_parts;	/* buffers with page fragments, or a list of buffers */
@@ -65,7 +68,8 @@ bool fuzz_train_add(struct fuzz_train *t, const u8 *packet, u32 len,
  * @env: envelope
  * @t: packets; empty afterwards
  *
- * Equal packets share a buffer, mostly.
+ * Equal packets share a buffer, mostly. Unless bottom halves are off, buffers may wait
+ * for their turn, and wrong ones come twice; at the end all have been received.
  *
  * Return: packets that the driver got; 0 when memory ran out.
  */

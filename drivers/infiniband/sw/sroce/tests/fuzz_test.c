@@ -2,7 +2,8 @@
 /*
  * A network that tries everything: packets with a right ICRC and anything else
  * wrong, to QPs of every kind in every state, as buffers of every layout, into
- * sroce_net_receive(). The module parameters say how many, and from which seed:
+ * sroce_net_receive(); in some rounds into sroce_net_take(), on two CPUs and when their
+ * turn is overdue. The module parameters say how many, and from which seed:
  *
  *	insmod sroce.ko fuzz_packets=100000000 fuzz_seed=1
  */
@@ -10,6 +11,7 @@
 #include <linux/moduleparam.h>
 #include <linux/vmalloc.h>
 
+#include "net/internal.h"
 #include "tests/fuzz_datagram.h"
 #include "tests/fuzz_pen.h"
 
@@ -61,7 +63,7 @@ static struct hall hall;
 static u64 hits[ARRAY_SIZE(kinds)][256];
 static u64 lives[ARRAY_SIZE(kinds)];
 static u64 datagrams, datagrams_got;
-static u64 packets, buffers, trains, in_parts;
+static u64 packets, buffers, trains, in_parts, kept;
 
 void fuzz_fail(struct fuzz *f, const char *who, const char *what, u64 a, u64 b)
 {
@@ -93,17 +95,28 @@ static void find_strangers(struct fuzz *f)
 				  .side[i & 1].s->qp->qpn;
 }
 
-static void run(struct fuzz *f)
+static void check_waiting(struct fuzz *f)
+{
+	struct fuzz_wait *w = f->stage.wait;
+
+	fuzz_check(f, !f->stage.stuck, "waiting", "what waits is not taken",
+		   sroce_backlog_bytes(), 0);
+	fuzz_check(f, !w || !atomic_read(&w->disorder), "waiting",
+		   "taken out of order", w ? atomic_read(&w->disorder) : 0, 0);
+}
+
+static void run(struct fuzz *f, u64 most)
 {
 	u32 i, turn = 0;
 
-	while (f->packets < round_packets() && !f->failed) {
+	while (f->packets < most && !f->failed) {
 		struct pen *pen = &pens[fuzz_below(&f->rnd, ARRAY_SIZE(pens))];
 
 		for (i = 0; i < 8 && !f->failed; i++)
 			pen_step(pen);
 		for (i = 0; i < 2 && !f->failed; i++)
 			hall_step(&hall);
+		check_waiting(f);
 		if (!(++turn % 256))
 			find_strangers(f);
 		cond_resched();
@@ -112,6 +125,7 @@ static void run(struct fuzz *f)
 		pen_settle(&pens[i]);
 	if (!f->failed)
 		hall_prove(&hall);
+	check_waiting(f);
 }
 
 static void add_up(const struct fuzz *f)
@@ -132,11 +146,30 @@ static void add_up(const struct fuzz *f)
 	}
 }
 
-static void fuzz_round(struct kunit *test)
+static void begin_waiting(struct fuzz *f)
+{
+	f->stage.wait = fuzz_wait_begin(raw_smp_processor_id());
+	KUNIT_ASSERT_NOT_NULL(f->test, f->stage.wait);
+}
+
+static void end_waiting(struct fuzz *f)
+{
+	struct fuzz_wait *w = f->stage.wait;
+
+	if (!w)
+		return;
+	kept += atomic_read(&w->kept);
+	fuzz_check(f, atomic_read(&w->kept), "waiting", "nothing waited", 0, 0);
+	fuzz_wait_end(w);
+	fuzz_check(f, !sroce_backlog_bytes(), "waiting", "memory is left",
+		   sroce_backlog_bytes(), 0);
+}
+
+static void do_round(struct kunit *test, u64 most, bool waiting)
 {
 	u64 round = *(const u64 *)test->param_value;
 	struct fuzz *f = vzalloc(sizeof(*f));
-	int i;
+	int i, refs;
 
 	KUNIT_ASSERT_NOT_NULL(test, f);
 	f->test = test;
@@ -147,24 +180,41 @@ static void fuzz_round(struct kunit *test)
 	f->ibdev = kunit_kzalloc(test, sizeof(*f->ibdev), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, f->stage.ndev);
 	KUNIT_ASSERT_NOT_NULL(test, f->ibdev);
+	refs = netdev_refcnt_read(f->stage.ndev);
 	/* Nothing happens behind the back of whoever compares states */
 	set_cpus_allowed_ptr(current, cpumask_of(raw_smp_processor_id()));
 	if (!current->mm)
 		KUNIT_ASSERT_EQ(test, kunit_attach_mm(), 0);
+	if (waiting)
+		begin_waiting(f);
 	memset(pens, 0, sizeof(pens));
 	for (i = 0; i < ARRAY_SIZE(pens); i++)
 		pen_open(&pens[i], f, &kinds[i], i);
 	memset(&hall, 0, sizeof(hall));
 	hall_open(&hall, f);
 	find_strangers(f);
-	run(f);
+	run(f, most);
 	for (i = 0; i < ARRAY_SIZE(pens); i++)
 		pen_close(&pens[i]);
 	hall_close(&hall);
+	end_waiting(f);
 	add_up(f);
 	kunit_info(test, "seed %llu: %llu packets\n", f->seed, f->packets);
+	fuzz_check(f, netdev_refcnt_read(f->stage.ndev) == refs, "waiting",
+		   "a netdev is held", netdev_refcnt_read(f->stage.ndev), refs);
 	free_netdev(f->stage.ndev);
 	vfree(f);
+}
+
+static void fuzz_round(struct kunit *test)
+{
+	do_round(test, round_packets(), false);
+}
+
+/* Each of them is slower, too */
+static void fuzz_waiting_round(struct kunit *test)
+{
+	do_round(test, round_packets() / 8, true);
 }
 
 /* So many rounds that there are enough packets */
@@ -185,6 +235,7 @@ static void fuzz_report(struct kunit_suite *suite)
 
 	pr_info("sroce: fuzz: %llu packets in %llu buffers, %llu of them trains, %llu in parts\n",
 		packets, buffers, trains, in_parts);
+	pr_info("sroce: fuzz: %llu buffers had to wait\n", kept);
 	pr_info("sroce: fuzz: %llu datagrams, %llu of them received\n",
 		datagrams, datagrams_got);
 	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
@@ -199,6 +250,8 @@ static void fuzz_report(struct kunit_suite *suite)
 
 static struct kunit_case fuzz_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(fuzz_round, fuzz_rounds,
+			      { .speed = KUNIT_SPEED_SLOW }),
+	KUNIT_CASE_PARAM_ATTR(fuzz_waiting_round, fuzz_rounds,
 			      { .speed = KUNIT_SPEED_SLOW }),
 	{}
 };
