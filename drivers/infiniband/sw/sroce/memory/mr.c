@@ -158,6 +158,7 @@ static void recall(struct sroce_mr *mr)
 {
 	struct sroce_pd *pd = to_sroce_pd(mr->ibmr.pd);
 
+	WRITE_ONCE(mr->recalled, true);
 	atomic_inc(&pd->recalls);
 	wait_for_completion(&mr->idle);
 	atomic_dec(&pd->recalls);

@@ -29,7 +29,8 @@ static inline struct sroce_pd *to_sroce_pd(struct ib_pd *ibpd)
  * @ibpd: protection domain of the region; NULL: that of no region
  *
  * A train that waits at a QP of this host, for something that its process has to do,
- * holds regions of the sender's, and should not wait on then.
+ * holds regions of the sender's, and should not wait on when one of them is wanted
+ * (@recalled of struct sroce_mr). This tells whether it is worth looking.
  *
  * Context: any. Whoever begins to wait is seen soon, and not at once.
  */

@@ -371,34 +371,38 @@ static int trickle(void *arg)
 	return 0;
 }
 
-static void trickle_stop(void *arg)
-{
-	struct trickle *t = arg;
+static struct trickle trickle_now;
 
-	kthread_stop(t->task);
+static void trickle_stop(void)
+{
+	if (trickle_now.task)
+		kthread_stop(trickle_now.task);
+	trickle_now.task = NULL;
 }
 
-static struct trickle *trickle_begin(struct side *s)
+static void trickle_begin(struct side *s)
 {
-	struct kunit *test = s->pair->test;
-	struct trickle *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	struct task_struct *task;
 
-	KUNIT_ASSERT_NOT_NULL(test, t);
-	t->s = s;
-	t->end = jiffies + TRICKLE_JIFFIES;
-	t->task = kthread_run(trickle, t, "trickle");
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, t->task);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action(test, trickle_stop, t));
-	return t;
+	trickle_now.s = s;
+	trickle_now.end = jiffies + TRICKLE_JIFFIES;
+	task = kthread_run(trickle, &trickle_now, "trickle");
+	KUNIT_ASSERT_FALSE(s->pair->test, IS_ERR(task));
+	trickle_now.task = task;
 }
 
 /* It would have gone on */
-static void trickle_end(struct trickle *t)
+static void trickle_end(struct pair *p)
 {
-	struct kunit *test = t->s->pair->test;
+	KUNIT_EXPECT_FALSE(p->test, trickle_over(&trickle_now));
+	trickle_stop();
+}
 
-	KUNIT_EXPECT_FALSE(test, trickle_over(t));
-	kunit_release_action(test, trickle_stop, t);
+/* It looks at a QP, also when a test has given up */
+static void direct_exit(struct kunit *test)
+{
+	trickle_stop();
+	pair_exit(test);
 }
 
 /* Messages that point to memory, alone or behind one that does not */
@@ -411,31 +415,28 @@ static void first_name(const u32 *len, char *desc)
 
 KUNIT_ARRAY_PARAM(first, first_lengths, first_name);
 
-static struct trickle *post_two(struct pair *p, u32 key)
+static void post_two(struct pair *p, u32 key)
 {
 	const u32 *first = p->test->param_value;
 	struct side *a = &p->side[0];
-	struct trickle *t;
 
-	t = trickle_begin(&p->side[1]);
+	trickle_begin(&p->side[1]);
 	post_keyed(a, 1, SRC, *first, key);
 	post_keyed(a, 2, SRC + 0x2000, 5000, key);
 	expect_lent(a);
-	return t;
 }
 
 static void recalled_by_failed(struct kunit *test)
 {
 	struct pair *p = direct_pair(test, IB_QPT_RC);
 	struct side *a = &p->side[0];
-	struct trickle *t;
 
-	t = post_two(p, a->mr->key);
+	post_two(p, a->mr->key);
 	side_to_error(a);
 	expect_sent(a, 1, IB_WC_WR_FLUSH_ERR);
 	expect_sent(a, 2, IB_WC_WR_FLUSH_ERR);
 	KUNIT_EXPECT_FALSE(test, sroce_has_lent(a->qp));
-	trickle_end(t);
+	trickle_end(p);
 }
 
 static void recalled_by_reset(struct kunit *test)
@@ -443,25 +444,33 @@ static void recalled_by_reset(struct kunit *test)
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
 	struct pair *p = direct_pair(test, IB_QPT_RC);
 	struct side *a = &p->side[0];
-	struct trickle *t;
 
-	t = post_two(p, a->mr->key);
+	post_two(p, a->mr->key);
 	KUNIT_EXPECT_EQ(test, 0, sroce_qp_modify(a->qp, &attr, IB_QP_STATE,
 						 NULL));
 	KUNIT_EXPECT_FALSE(test, sroce_has_lent(a->qp));
-	trickle_end(t);
+	trickle_end(p);
 }
 
 static void recalled_by_dead(struct kunit *test)
 {
 	struct pair *p = direct_pair(test, IB_QPT_RC);
 	struct side *a = &p->side[0];
-	struct trickle *t;
 
-	t = post_two(p, a->mr->key);
+	post_two(p, a->mr->key);
 	sroce_qp_destroy(a->qp);
 	a->qp = NULL;
-	trickle_end(t);
+	trickle_end(p);
+}
+
+static struct sroce_mr *another_region(struct side *s)
+{
+	struct sroce_mr *mr;
+
+	mr = sroce_mr_alloc(&s->port.mrs, &s->pd, SROCE_MR_DMA, 0);
+	KUNIT_ASSERT_FALSE(s->pair->test, IS_ERR(mr));
+	sroce_mr_publish(mr);
+	return mr;
 }
 
 /* Who deregisters memory that is being sent cannot hope for more than an end */
@@ -469,39 +478,52 @@ static void recalled_by_region(struct kunit *test)
 {
 	struct pair *p = direct_pair(test, IB_QPT_RC);
 	struct side *a = &p->side[0];
-	struct sroce_mr *mr;
-	struct trickle *t;
+	struct sroce_mr *mr = another_region(a);
 
-	mr = sroce_mr_alloc(&a->port.mrs, &a->pd, SROCE_MR_DMA, 0);
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, mr);
-	sroce_mr_publish(mr);
-	t = post_two(p, mr->key);
+	post_two(p, mr->key);
 	sroce_mr_free(mr);
-	trickle_end(t);
-	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, side_state(a));
+	trickle_end(p);
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&a->domain.recalls));
 }
 
-/* A region that nobody uses, of the same domain, makes nobody hurry */
+static int free_region(void *arg)
+{
+	sroce_mr_free(arg);
+	return 0;
+}
+
+static void expect_recalls(struct side *s, int n)
+{
+	int i;
+
+	for (i = 0; i < 10000 && atomic_read(&s->domain.recalls) != n; i++)
+		usleep_range(100, 200);
+	KUNIT_EXPECT_EQ(s->pair->test, n, atomic_read(&s->domain.recalls));
+}
+
+/* Somebody waits for a region of the same domain that has nothing to do with it */
 static void not_recalled(struct kunit *test)
 {
 	struct pair *p = direct_pair(test, IB_QPT_RC);
 	struct side *a = &p->side[0], *b = &p->side[1];
-	struct sroce_mr *mr;
-	struct trickle *t;
+	struct sroce_mr *mr = another_region(a);
 
-	t = post_two(p, a->mr->key);
-	mr = sroce_mr_alloc(&a->port.mrs, &a->pd, SROCE_MR_DMA, 0);
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, mr);
-	sroce_mr_free(mr);
+	sroce_mr_hold(mr);
+	post_two(p, a->mr->key);
+	if (IS_ERR(kthread_run(free_region, mr, "free_region")))
+		KUNIT_FAIL(test, "no thread");
+	expect_recalls(a, 1);
 	expect_lent(a);
+	KUNIT_EXPECT_EQ(test, 0, side_count(b, SROCE_CNT_OUT_OF_BUFFER));
+	sroce_mr_put(mr);
+	expect_recalls(a, 0);
 	side_recv(b, 3, DST, 5000);
 	side_recv(b, 4, DST + 0x2000, 5000);
 	expect_sent(a, 1, IB_WC_SUCCESS);
 	expect_sent(a, 2, IB_WC_SUCCESS);
 	side_expect_recv(b, 3, IB_WC_SUCCESS);
 	side_expect_recv(b, 4, IB_WC_SUCCESS);
-	trickle_end(t);
+	trickle_end(p);
 }
 
 static struct kunit_case direct_cases[] = {
@@ -525,7 +547,7 @@ static struct kunit_case direct_cases[] = {
 
 static struct kunit_suite direct_suite = {
 	.name = "sroce_transport_direct",
-	.exit = pair_exit,
+	.exit = direct_exit,
 	.test_cases = direct_cases,
 };
 

@@ -81,12 +81,23 @@ bool sroce_parcel_from_peer(const struct sroce_qp *qp,
 	return sroce_qp_is_datagram(qp) || p->sqpn == qp->attr.dest_qp_num;
 }
 
-static bool sroce_wants_back(const struct sroce_qp *lender)
+static bool sroce_lender_ended(const struct sroce_qp *lender)
 {
 	enum ib_qp_state state = sroce_qp_state(lender);
 
 	return READ_ONCE(lender->dead) || state == IB_QPS_ERR ||
-	       state == IB_QPS_RESET || sroce_pd_recalled(lender->pd);
+	       state == IB_QPS_RESET;
+}
+
+/* Does somebody wait for one of its regions? */
+static bool sroce_parcel_recalled(const struct sroce_parcel *p)
+{
+	u32 i;
+
+	for (i = 0; i < p->nmrs; i++)
+		if (READ_ONCE(p->mrs[i]->recalled))
+			return true;
+	return false;
 }
 
 static void sroce_lend(struct sroce_parcel *p, struct sroce_qp *qp,
@@ -211,12 +222,33 @@ static struct sroce_parcel *sroce_parcel_make(struct sroce_qp *from,
 	return sroce_parcel_refer(from, t, g);
 }
 
+/*
+ * Does a QP listen to this one? Whoever is not the peer must not fill its inbox. It
+ * may connect to another one meanwhile, so it asks again when it takes a train out.
+ */
+static bool sroce_direct_heard(u32 sqpn, const struct sroce_qp *peer)
+{
+	return sroce_qp_is_datagram(peer) ||
+	       READ_ONCE(peer->attr.dest_qp_num) == sqpn;
+}
+
+/*
+ * Asked with the lock held, so that what a QP was sent before it was connected to
+ * another one is not behind what that one has sent.
+ */
+static bool sroce_inbox_admits(const struct sroce_half *half,
+			       const struct sroce_parcel *p)
+{
+	return half->inbox_len < SROCE_INBOX_MAX &&
+	       (!p->path || sroce_direct_heard(p->sqpn, half->qp));
+}
+
 static bool sroce_inbox_put(struct sroce_half *half, struct sroce_parcel *p)
 {
 	bool ok;
 
 	spin_lock(&half->inbox_lock);
-	ok = half->inbox_len < SROCE_INBOX_MAX;
+	ok = sroce_inbox_admits(half, p);
 	if (ok) {
 		list_add_tail(&p->node, &half->inbox);
 		if (p->lender)
@@ -273,16 +305,31 @@ void sroce_inbox_return(struct sroce_half *half, struct sroce_parcel *p)
 	spin_unlock(&half->inbox_lock);
 }
 
+static bool sroce_inbox_region_recalled(const struct sroce_half *half)
+{
+	const struct sroce_parcel *p;
+
+	list_for_each_entry(p, &half->inbox_lent, lent)
+		if (sroce_parcel_recalled(p))
+			return true;
+	return false;
+}
+
 /* A lender and its protection domain stay as long as it has something lent */
 bool sroce_inbox_recalled(struct sroce_half *half, const struct sroce_parcel *p)
 {
-	bool recalled;
+	const struct sroce_parcel *lent = p;
+	bool recalled = false;
 
 	spin_lock(&half->inbox_lock);
 	if (!p->lender)
-		p = list_first_entry_or_null(&half->inbox_lent,
-					     struct sroce_parcel, lent);
-	recalled = p && sroce_wants_back(p->lender);
+		lent = list_first_entry_or_null(&half->inbox_lent,
+						struct sroce_parcel, lent);
+	if (lent && sroce_lender_ended(lent->lender))
+		recalled = true;
+	else if (lent && unlikely(sroce_pd_recalled(lent->lender->pd)))
+		recalled = sroce_parcel_recalled(p) ||
+			   sroce_inbox_region_recalled(half);
 	spin_unlock(&half->inbox_lock);
 	return recalled;
 }
@@ -348,17 +395,6 @@ static void sroce_direct_deliver(struct sroce_qp *from, struct sroce_qp *peer,
 	sroce_half_queue(half);
 }
 
-/*
- * Whoever is not the peer must not fill its inbox either. It may connect to another
- * one meanwhile, so it asks again when it takes the train out.
- */
-static bool sroce_direct_heard(const struct sroce_qp *from,
-			       const struct sroce_qp *peer)
-{
-	return sroce_qp_is_datagram(peer) ||
-	       READ_ONCE(peer->attr.dest_qp_num) == from->qpn;
-}
-
 static void sroce_direct_send(struct sroce_qp *from, struct sroce_path *path,
 			      const struct sroce_train *t,
 			      const struct sroce_gather *g)
@@ -367,7 +403,7 @@ static void sroce_direct_send(struct sroce_qp *from, struct sroce_path *path,
 
 	if (!peer || !sroce_direct_peer(peer, path))
 		sroce_qp_count(from, SROCE_CNT_RX_NO_QP, t->npkts);
-	else if (!sroce_direct_heard(from, peer))
+	else if (!sroce_direct_heard(from->qpn, peer))
 		sroce_qp_count(from, SROCE_CNT_RX_WRONG_PATH, t->npkts);
 	else
 		sroce_direct_deliver(from, peer, path, t, g);

@@ -48,8 +48,8 @@ void sroce_inbox_return(struct sroce_half *half, struct sroce_parcel *p);
  * @p: what sroce_inbox_next() gave
  *
  * It does when its QP has failed, was reset or is being destroyed, or when somebody
- * waits to deregister a region of its protection domain. A connected QP has one
- * sender, so one train tells for all.
+ * waits to deregister a region that something in the inbox points to. A connected QP
+ * has one sender, so one train tells of its QP.
  *
  * Context: @half's lock held.
  */

@@ -121,10 +121,15 @@ bool sroce_patience_begin(struct sroce_qp *qp, u32 psn)
 	return true;
 }
 
-void sroce_patience_end(struct sroce_responder *resp)
+void sroce_patience_deny(struct sroce_responder *resp)
 {
 	resp->wait = SROCE_RESP_LOOKS;
 	resp->patience.waited = U64_MAX;
+}
+
+void sroce_patience_allow(struct sroce_responder *resp)
+{
+	resp->patience.waited = 0;
 }
 
 /* After one that was not kept the rest is of no use: the peer goes back to that */

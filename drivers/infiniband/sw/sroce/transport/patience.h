@@ -33,8 +33,12 @@ extern struct sroce_patience_all sroce_patience_all;
  */
 bool sroce_patience_begin(struct sroce_qp *qp, u32 psn);
 
-/* What waits is not to wait again. Context: responder lock held. */
-void sroce_patience_end(struct sroce_responder *resp);
+/*
+ * What waits is not to wait when it is tried again, until that is allowed once more.
+ * Context: responder lock held.
+ */
+void sroce_patience_deny(struct sroce_responder *resp);
+void sroce_patience_allow(struct sroce_responder *resp);
 
 /* Keep a train from the network while one waits. Context: responder lock held. */
 void sroce_patience_keep(struct sroce_qp *qp, const struct sroce_train *t);

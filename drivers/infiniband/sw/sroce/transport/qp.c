@@ -361,10 +361,12 @@ static void sroce_port_for_users(struct sroce_port *port,
 	}
 }
 
+/* The lock: sroce_qp_modify() looks at the state and moves it on with both held */
 static void sroce_qp_abandon(struct sroce_qp *qp)
 {
-	local_bh_disable();
+	spin_lock_bh(&qp->resp.half.lock);
 	sroce_qp_error(qp);
+	spin_unlock(&qp->resp.half.lock);
 	sroce_run_soon();
 	local_bh_enable();
 }
@@ -385,7 +387,7 @@ void sroce_qp_destroy(struct sroce_qp *qp)
 	sroce_ack_settle(qp);
 	spin_lock_bh(&qp->req.half.lock);
 	spin_lock(&qp->resp.half.lock);
-	qp->dead = true;
+	WRITE_ONCE(qp->dead, true);
 	path = qp->path;
 	qp->path = NULL;
 	sroce_fault_reset(&qp->req.half);

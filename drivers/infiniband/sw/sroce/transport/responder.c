@@ -217,9 +217,10 @@ static bool sroce_responder_hurries(struct sroce_qp *qp, struct sroce_parcel *p)
 {
 	if (!sroce_inbox_recalled(&qp->resp.half, p))
 		return false;
-	sroce_patience_end(&qp->resp);
+	sroce_patience_deny(&qp->resp);
 	/* Once more, and then the sender is told */
 	sroce_receive_parcel(qp, p);
+	sroce_patience_allow(&qp->resp);
 	return true;
 }
 
