@@ -335,7 +335,7 @@ static void drained_when_read(struct kunit *test)
 
 /* --- a receiver without receives --------------------------------------------------- */
 
-#define TRICKLE_JIFFIES (5 * HZ)
+#define TRICKLE_JIFFIES (20 * HZ)
 
 /**
  * struct trickle - a process that has its QP wait on and on
