@@ -130,7 +130,7 @@ static void unmake_qp(struct end *e)
 static void connect_to(struct end *e, struct end *peer, int access)
 {
 	struct vt_conn c = {
-		.mtu = IBV_MTU_1024, .rd_atomic = 4, .timeout = 12, .retry_cnt = 3, .rnr_retry = 7,
+		.mtu = IBV_MTU_1024, .rd_atomic = 4, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7,
 		.min_rnr_timer = 1, .sq_psn = 0xfffffe,
 		.peer = { .qpn = peer->qp->qp_num, .psn = 0xfffffe, .gid = peer->dev->gid },
 	};
@@ -459,7 +459,7 @@ static void srq_resize_under_traffic(void)
 {
 	uint64_t posted = 0, sent = 0, received = 0;
 	uint32_t size = 0;
-	struct ibv_wc wc;
+	struct ibv_wc wc = {};
 	bool ok = true;
 
 	fresh(IBV_QPT_RC, 64);
@@ -473,7 +473,9 @@ static void srq_resize_under_traffic(void)
 		ok = ok && completes(b.recv_cq, received++, IBV_WC_SUCCESS, &wc);
 		drain_cq(a.send_cq);
 	}
-	vt_check(ok, "SRQ: 2000 messages while it is resized 20 times (%lu passed)", (unsigned long)received);
+	vt_check(ok, "SRQ: 2000 messages while it is resized 20 times (%lu posted, %lu sent, %lu passed, last %lu: %s)",
+		 (unsigned long)posted, (unsigned long)sent, (unsigned long)received,
+		 (unsigned long)wc.wr_id, ibv_wc_status_str(wc.status));
 }
 
 /* one queue, many queue pairs of two kinds */
