@@ -135,8 +135,8 @@ static inline bool skb_frags_readable(const struct sk_buff *skb)
 #ifndef local_lock_nested_bh
 #define local_lock_nested_bh(lock) __acquire(lock)
 #define local_unlock_nested_bh(lock) __release(lock)
-#elif LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0)
-/* These do not tell sparse what they do */
+#elif LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0) && !defined(CONFIG_PREEMPT_RT)
+/* These do not tell sparse what they do; those of PREEMPT_RT, which are spinlocks, do */
 #undef local_lock_nested_bh
 #undef local_unlock_nested_bh
 #define local_lock_nested_bh(lock) \
