@@ -4,6 +4,7 @@
  * where nothing is going to come.
  */
 #include "tests/transport_pair.h"
+#include "transport/requester.h"
 #include "transport/run.h"
 
 #define SRC 0x1000
@@ -269,6 +270,51 @@ static void ack_after_reset(struct kunit *test)
 	side_expect_send(a, 1, IB_WC_SUCCESS);
 }
 
+#define MANY (SROCE_BEGUN_MOST + 100)
+
+/* Lose all that is sent, and post MANY small WRITEs, of which the last one is signaled */
+static void write_many(struct side *s, struct rule *lost)
+{
+	struct work w;
+	u32 i;
+
+	pair_rules(s->pair, lost);
+	for (i = 0; i < MANY; i++) {
+		work_rdma(s, &w, SROCE_WR_RDMA_WRITE, i, SRC, DST, 8);
+		if (i != MANY - 1)
+			w.wqe.flags &= ~SROCE_SEND_SIGNALED;
+		side_post(s, &w);
+	}
+	pair_deliver(s->pair);
+}
+
+/* A peer that keeps its ACKs back makes one of them complete so much, and not more */
+static void ack_of_too_many(struct kunit *test)
+{
+	struct pair_config c = {
+		.depth = 2 * SROCE_BEGUN_MOST, .mtu = IB_MTU_256,
+		.window = 2 * SROCE_BEGUN_MOST,
+	};
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule lost[] = {
+		{ .from = a, .op = SROCE_OP_WRITE, .verdict = FAKE_DROP },
+		{}
+	};
+	u32 first = side_first_psn(a);
+
+	write_many(a, lost);
+	KUNIT_EXPECT_EQ(test, SROCE_BEGUN_MOST,
+			sroce_psn_diff(a->qp->req.send_psn, first));
+	side_inject_ack(b, 0, first + SROCE_BEGUN_MOST - 1);
+	pair_deliver(p);
+	KUNIT_EXPECT_EQ(test, MANY, sroce_psn_diff(a->qp->req.send_psn, first));
+	side_expect_none(a);
+	side_inject_ack(b, 0, first + MANY - 1);
+	side_expect_send(a, MANY - 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+}
+
 static struct kunit_case ack_cases[] = {
 	KUNIT_CASE_PARAM(ack_rides, way_gen_params),
 	KUNIT_CASE(ack_behind_request),
@@ -283,6 +329,7 @@ static struct kunit_case ack_cases[] = {
 	KUNIT_CASE_PARAM(ack_before_error, way_gen_params),
 	KUNIT_CASE_PARAM(ack_before_reset, way_gen_params),
 	KUNIT_CASE(ack_after_reset),
+	KUNIT_CASE(ack_of_too_many),
 	{}
 };
 

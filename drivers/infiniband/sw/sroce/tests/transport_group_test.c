@@ -412,8 +412,8 @@ static void crowd_choose(struct rnd_state *rnd)
 		prandom_u32_state(rnd);
 }
 
-/* A buffer of CROWD_PACKETS datagrams to the group */
-static void crowd_receive(struct club *c)
+/* A buffer of CROWD_PACKETS datagrams of @payload bytes to the group */
+static void crowd_receive(struct club *c, u32 payload)
 {
 	struct fuzz_envelope env = {
 		.src = { .raw = { [10] = 0xff, 0xff, 10, 0, 0, 1 } },
@@ -428,7 +428,7 @@ static void crowd_receive(struct club *c)
 		.dqpn = SROCE_QPN_MULTICAST,
 		.qkey = QKEY,
 		.sqpn = 0x4711,
-		.payload = 24,
+		.payload = payload,
 	};
 	u32 len = fuzz_packet_encode(&packet, crowd_packet);
 	struct fuzz_stage *st = &crowd_stage;
@@ -449,7 +449,7 @@ static void crowd_receive(struct club *c)
 }
 
 /* How many of them each member has got; the same for all */
-static u32 crowd_got(struct club *c)
+static u32 crowd_got(struct club *c, u32 payload)
 {
 	u32 got[CROWD] = {};
 	struct ib_wc wc;
@@ -457,7 +457,7 @@ static u32 crowd_got(struct club *c)
 
 	while (side_poll(&c->p->side[0].rcq, &wc)) {
 		KUNIT_EXPECT_EQ(c->p->test, IB_WC_SUCCESS, wc.status);
-		KUNIT_EXPECT_EQ(c->p->test, GRH + 24, wc.byte_len);
+		KUNIT_EXPECT_EQ(c->p->test, GRH + payload, wc.byte_len);
 		got[wc.wr_id]++;
 	}
 	for (i = 1; i < CROWD; i++)
@@ -465,20 +465,21 @@ static u32 crowd_got(struct club *c)
 	return got[0];
 }
 
-static u32 crowd_try(struct club *c, u32 limit, u32 wanted)
+/* Each member has receives for @wanted datagrams, and gets so many */
+static void crowd_try(struct club *c, u32 limit, u32 payload, u32 wanted)
 {
-	u32 usual = sroce_group_deliveries;
+	u32 usual = sroce_group_most;
 	u32 i;
 
 	for (i = 0; i < CROWD * wanted; i++)
-		club_recv(c, i % CROWD, GRH + LEN);
-	sroce_group_deliveries = limit;
-	crowd_receive(c);
-	sroce_group_deliveries = usual;
-	return crowd_got(c);
+		club_recv(c, i % CROWD, GRH + payload);
+	sroce_group_most = limit;
+	crowd_receive(c, payload);
+	sroce_group_most = usual;
+	KUNIT_EXPECT_EQ(c->p->test, wanted, crowd_got(c, payload));
 }
 
-/* A buffer keeps the CPU busy for some deliveries; each of them is to all or to none */
+/* A buffer keeps the CPU busy for so many bytes; each datagram is for all or for none */
 static void group_crowd(struct kunit *test)
 {
 	struct club *c = club_open(test);
@@ -488,12 +489,18 @@ static void group_crowd(struct kunit *test)
 	s->port.net_cookie = init_net.net_cookie;
 	for (i = 0; i < CROWD; i++)
 		sroce_group_attach(c->qp[i], &group_ipv4);
-	KUNIT_EXPECT_EQ(test, 3, crowd_try(c, 3 * CROWD + 2, 3));
+	/* Small ones count as 2 KiB each */
+	crowd_try(c, 2048 * (3 * CROWD + 2), 24, 3);
 	KUNIT_EXPECT_EQ(test, 5, side_count(s, SROCE_CNT_RX_DISCARDS));
-	KUNIT_EXPECT_EQ(test, 1, crowd_try(c, 0, 1));
+	crowd_try(c, 0, 24, 1);
 	KUNIT_EXPECT_EQ(test, 12, side_count(s, SROCE_CNT_RX_DISCARDS));
-	KUNIT_EXPECT_EQ(test, 4, crowd_try(c, sroce_group_deliveries, 4));
-	KUNIT_EXPECT_EQ(test, 12, side_count(s, SROCE_CNT_RX_DISCARDS));
+	/* Large ones count as what they are, with their headers */
+	crowd_try(c, CROWD * 2 * 4096, 4096 - 24, 2);
+	KUNIT_EXPECT_EQ(test, 18, side_count(s, SROCE_CNT_RX_DISCARDS));
+	crowd_try(c, CROWD * 2 * 4096 - 1, 4096 - 24, 1);
+	KUNIT_EXPECT_EQ(test, 25, side_count(s, SROCE_CNT_RX_DISCARDS));
+	crowd_try(c, sroce_group_most, 24, 4);
+	KUNIT_EXPECT_EQ(test, 25, side_count(s, SROCE_CNT_RX_DISCARDS));
 	KUNIT_EXPECT_EQ(test, CROWD * 4,
 			side_count(s, SROCE_CNT_OUT_OF_BUFFER));
 	club_close(c);

@@ -247,23 +247,25 @@ static bool sroce_group_deliver(struct sroce_qp *qp, const struct sroce_rx *rx)
 	return one.packets;
 }
 
-u32 sroce_group_deliveries __read_mostly = 2 * SROCE_MAX_GROUP_QPS;
+/* What the work for a receiver counts as at least, in bytes */
+#define SROCE_DELIVERY 2048
+
+u32 sroce_group_most __read_mostly = 2 * SROCE_MAX_GROUP_QPS * SROCE_DELIVERY;
 
 /*
  * A buffer has dozens of datagrams, and each of them may have a thousand receivers:
  * with bottom halves off that were tens of milliseconds for a packet of a few
  * kilobytes, which anybody can send. What is too much is lost, as in a queue that is
- * full, and to all members alike.
+ * full, and to all members alike; the first one of a buffer never is.
  */
 static bool sroce_group_admit(const struct sroce_group *group,
 			      struct sroce_rx *rx)
 {
-	u32 n = READ_ONCE(group->nmembers);
+	u32 cost = READ_ONCE(group->nmembers) * max(rx->len, SROCE_DELIVERY);
 
-	if (rx->deliveries &&
-	    rx->deliveries + n > READ_ONCE(sroce_group_deliveries))
+	if (rx->delivered && rx->delivered + cost > READ_ONCE(sroce_group_most))
 		return false;
-	rx->deliveries += n;
+	rx->delivered += cost;
 	return true;
 }
 

@@ -8,10 +8,10 @@
 #include "transport/qp.h"
 
 /*
- * Deliveries to members of groups that one buffer of the network may cause; its first
- * datagram is delivered to all of them. Tests change it.
+ * Bytes that one buffer of the network may bring to members of groups, where a small
+ * datagram counts as 2 KiB for each of them. Tests change it.
  */
-extern u32 sroce_group_deliveries;
+extern u32 sroce_group_most;
 
 /* A QP ends: it is in no group any more. Context: process, may sleep. */
 void sroce_group_detach_all(struct sroce_qp *qp);

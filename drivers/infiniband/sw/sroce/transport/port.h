@@ -122,7 +122,7 @@ struct sroce_rx_info {
  * @packets: that the port counts: the good ones so far, but for those that a QP
  *	has counted, because it has counters of its own
  * @bytes: their bytes
- * @deliveries: to members of multicast groups so far
+ * @delivered: bytes to members of multicast groups so far, or what counts as such
  * @next: move on to the next train; false when there is none (then @t is no
  *	longer valid)
  *
@@ -134,7 +134,7 @@ struct sroce_rx {
 	u32 len;
 	u32 packets;
 	u32 bytes;
-	u32 deliveries;
+	u32 delivered;
 	bool (*next)(struct sroce_rx *rx);
 };
 
@@ -157,7 +157,7 @@ bool sroce_receive(struct sroce_qp *qp, struct sroce_rx *rx);
  * @rx: at the packet, and still there afterwards
  *
  * Every QP of the device that is attached to the group gets it, unless that would be
- * too much for one buffer (@rx->deliveries).
+ * too much for one buffer (@rx->delivered).
  *
  * Context: softirq or bottom halves off.
  */

@@ -775,6 +775,8 @@ static enum sroce_step sroce_step(struct sroce_qp *qp, struct sroce_tx *tx)
 		return SROCE_STEP_WAIT;
 	if (req->send != req->fetched) {
 		slot = sroce_slot(req, req->send);
+	} else if (sroce_begun(req) >= SROCE_BEGUN_MOST) {
+		return SROCE_STEP_WAIT;
 	} else {
 		slot = sroce_fetch(qp);
 		if (!slot)

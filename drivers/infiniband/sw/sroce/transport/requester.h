@@ -14,6 +14,12 @@
  */
 #define SROCE_TRAIN_STUMP 8
 
+/*
+ * Work requests that a QP may have begun and not completed. What one ACK completes is
+ * completed at once, with bottom halves off, and a peer may keep its ACKs back.
+ */
+#define SROCE_BEGUN_MOST 2048
+
 /* PSNs of 2 GiB in the smallest packets: half of all there are */
 #define SROCE_MAX_NPSN BIT(23)
 
@@ -21,6 +27,12 @@
 static inline u32 sroce_requester_outstanding(const struct sroce_requester *req)
 {
 	return (req->send_psn - req->una_psn) & SROCE_PSN_MASK;
+}
+
+/* Work requests that were fetched and have not completed */
+static inline u32 sroce_begun(const struct sroce_requester *req)
+{
+	return req->fetched - req->ring.index;
 }
 
 static inline struct sroce_swqe *sroce_slot(const struct sroce_requester *req,
