@@ -56,12 +56,19 @@ has_xrc() { in_ns $A ibv_devinfo -v -d "$SERVER_DEV" | grep -qw XRC; }
 # Only what is meant to be there: perftest says things like "Couldn't" and exits 0.
 perftest_ok() { grep -qE '^ *[0-9]+ +[0-9]+ ' "$TMP/client" && ! grep -qE "Couldn't|Failed|Unable" "$TMP/client"; }
 
+# What a device has counted that is not nothing, in a line: what was lost, and where
+counted() { counters "$1" "$2" | awk '$2 > 0 { printf "%s %s, ", $1, $2 }' | sed "s/^/# $2 so far: /; s/, $/\n/"; }
+
 # perftest TOOL [OPTIONS] : both sides; prints the client's last row of numbers
 perftest() {
 	local tool=$1 options=${*:2} status
 	run_pair 60 $A "$tool -F -d $SERVER_DEV -x $SERVER_GID $options" \
 		"$CLIENT_NS" "$tool -F -d $CLIENT_DEV -x $CLIENT_GID $options $IP_A" && perftest_ok
 	status=$?
+	if [ $status -ne 0 ]; then
+		counted $A "$SERVER_DEV"
+		counted "$CLIENT_NS" "$CLIENT_DEV"
+	fi
 	result $status "$WHERE: $tool $options"
 	grep -E '^ *[0-9]+ +[0-9]+ ' "$TMP/client" | tail -n 1 | tr -s ' ' | sed 's/^/# bytes, iterations, figures:/'
 	return $status
