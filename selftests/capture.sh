@@ -13,13 +13,6 @@ rxe_options=
 
 check "the tests' own ICRC is right" 5 "$(program wire_vectors)"
 
-# A sender that moves to another processor has packets in the queues that the stack has for each, where they may
-# overtake each other. On one, timeouts are long: a slow kernel has to share it among all.
-one_cpu="taskset -c 0"
-
-# A sender whose turn has become too long goes on in a worker, and that moves, too.
-workers=/sys/devices/virtual/workqueue/cpumask
-
 field() { sed -n "s/.*[ ]*\b$1=\([0-9]*\).*/\1/p" "$2" | tail -n 1; }
 
 # captured NAME MTU OPTIONS SERVER CLIENT : run a pair while both hosts are watched, or those of $WATCHED
@@ -53,8 +46,8 @@ captured() {
 
 # traffic NAME MTU CAPTURE_OPTIONS [IP_A IP_B] : of all operations
 traffic() {
-	captured "$1" "$2" "$3" "$one_cpu $VERIFY -d $DEV_A -i ${4:-$IP_A}" \
-		"$one_cpu $VERIFY -d $DEV_B -i ${5:-$IP_B} -T 18 -n $rounds -M $2 $VERIFY_OPTIONS ${4:-$IP_A}"
+	captured "$1" "$2" "$3" "$ONE_CPU $VERIFY -d $DEV_A -i ${4:-$IP_A}" \
+		"$ONE_CPU $VERIFY -d $DEV_B -i ${5:-$IP_B} -T 18 -n $rounds -M $2 $VERIFY_OPTIONS ${4:-$IP_A}"
 }
 
 segmentation() { # segmentation on|off : of the netdevs
@@ -93,10 +86,9 @@ ids_go_on() {
 # anything else, but here nothing is to be missing.
 backlog=/proc/sys/net/core/netdev_max_backlog
 saved=$(cat $backlog)
-saved_workers=$(cat $workers)
-trap 'echo $saved >$backlog; echo $saved_workers >$workers; finish' EXIT
+workers_on_one_cpu
+trap 'echo $saved >$backlog; workers_anywhere; finish' EXIT
 echo 30000 >$backlog
-echo 1 >$workers
 
 devices_up 9000
 traffic "trains, MTU 4096" 4096 ""

@@ -204,6 +204,23 @@ finish() {
 }
 trap finish EXIT
 
+# A sender that moves to another processor has packets in the queues that the stack has for each, where they may
+# overtake each other; so it is when its turn has become too long and it goes on in a worker, and that moves. Where the
+# order counts, a sender runs with $ONE_CPU, and workers are kept there, too, until workers_anywhere. Timeouts are to
+# be long then: a slow kernel has to share one processor among all.
+# shellcheck disable=SC2034 # for tests
+ONE_CPU="taskset -c 0"
+WORKERS=/sys/devices/virtual/workqueue/cpumask
+workers_on_one_cpu() {
+	WORKER_CPUS=$(cat $WORKERS)
+	trap 'workers_anywhere; finish' EXIT
+	echo 1 >$WORKERS
+}
+workers_anywhere() {
+	echo "$WORKER_CPUS" >$WORKERS
+	trap finish EXIT
+}
+
 # --- GIDs -----------------------------------------------------------------------------------------
 
 # gid_of ADDRESS : as sysfs writes it

@@ -240,6 +240,8 @@ marked() {
 }
 
 hosts_up 9000
+PINNED=$ONE_CPU
+workers_on_one_cpu
 if both make_vlan; then
 	both top_addresses
 	link_add $A $DEV_A && link_add $B $DEV_B && wait_gids $A $DEV_A t0 && wait_gids $B $DEV_B t0
@@ -273,6 +275,8 @@ if both make_vlan; then
 else
 	ktap_skip "VLAN tags" "no VLANs in this kernel"
 fi
+PINNED=
+workers_anywhere
 
 # --- under traffic ------------------------------------------------------------------------------------------
 

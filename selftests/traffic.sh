@@ -35,16 +35,18 @@ gone() { ! exists "$@"; }
 dev_number() { in_ns "$1" rdma dev show "$2" | awk -F: '{ print $1 }'; }
 
 # verify NAME IP_A IP_B [OPTIONS] ; datagrams NAME IP_A IP_B [OPTIONS]
+# with $PINNED before the programs
+PINNED=
 verify() {
 	local name=$1 ipa=$2 ipb=$3
 	shift 3
-	pair "$name" 90 "$VERIFY -d $DEV_A -i $ipa -S $((15 * SLOW))" \
-		"$VERIFY -d $DEV_B -i $ipb -n $rounds -S $((15 * SLOW)) $VERIFY_OPTIONS $* $ipa"
+	pair "$name" 90 "$PINNED $VERIFY -d $DEV_A -i $ipa -S $((15 * SLOW))" \
+		"$PINNED $VERIFY -d $DEV_B -i $ipb -n $rounds -S $((15 * SLOW)) $VERIFY_OPTIONS $* $ipa"
 }
 datagrams() {
 	local name=$1 ipa=$2 ipb=$3
 	shift 3
-	pair "$name" 60 "$VERIFY_UD -d $DEV_A -i $ipa $*" "$VERIFY_UD -d $DEV_B -i $ipb -n $((rounds * 50)) $* $ipa"
+	pair "$name" 60 "$PINNED $VERIFY_UD -d $DEV_A -i $ipa $*" "$PINNED $VERIFY_UD -d $DEV_B -i $ipb -n $((rounds * 50)) $* $ipa"
 }
 cm() { pair "$1" 40 "rping -s -a $2 -C 10 -V" "rping -c -a $2 -I $3 -C 10 -V"; }
 
