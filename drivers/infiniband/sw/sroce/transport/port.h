@@ -11,8 +11,8 @@
 #include <linux/types.h>
 #include <rdma/ib_verbs.h>
 
+#include "counters.h"
 #include "memory/mr.h"
-#include "transport/counters.h"
 #include "wire/train.h"
 
 #define SROCE_GROUP_BUCKETS 64

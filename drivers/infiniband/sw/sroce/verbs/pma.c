@@ -7,7 +7,7 @@
 #include <rdma/ib_mad.h>
 #include <rdma/ib_pma.h>
 
-#include "transport/counters.h"
+#include "counters.h"
 #include "verbs/limits.h"
 #include "verbs/verbs.h"
 

@@ -10,7 +10,7 @@
  */
 #include <linux/slab.h>
 
-#include "transport/counters.h"
+#include "counters.h"
 #include "verbs/limits.h"
 #include "verbs/verbs.h"
 

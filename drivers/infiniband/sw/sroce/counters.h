@@ -3,8 +3,8 @@
  * Per-CPU event counters. Names and meanings are those that mlx5 made common
  * (see Documentation/counters.md).
  */
-#ifndef SROCE_TRANSPORT_COUNTERS_H
-#define SROCE_TRANSPORT_COUNTERS_H
+#ifndef SROCE_COUNTERS_H
+#define SROCE_COUNTERS_H
 
 #include <linux/percpu.h>
 #include <linux/types.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-#include "transport/counters.h"
+#include "counters.h"
 
 const char *const sroce_counter_names[SROCE_CNT_NUM] = {
 #define X(id, name) [SROCE_CNT_##id] = name,
