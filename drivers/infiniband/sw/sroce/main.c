@@ -9,6 +9,7 @@
 #include "net/net.h"
 #include "transport/qp.h"
 #include "turn.h"
+#include "txq.h"
 #include "wire/icrc.h"
 
 static struct rdma_link_ops sroce_link_ops = {
@@ -26,9 +27,12 @@ static int __init sroce_init(void)
 	err = sroce_turn_init();
 	if (err)
 		goto err_icrc;
-	err = sroce_net_init();
+	err = sroce_txq_init();
 	if (err)
 		goto err_turn;
+	err = sroce_net_init();
+	if (err)
+		goto err_txq;
 	err = sroce_transport_init();
 	if (err)
 		goto err_net;
@@ -42,6 +46,8 @@ err_transport:
 	sroce_transport_exit();
 err_net:
 	sroce_net_exit();
+err_txq:
+	sroce_txq_exit();
 err_turn:
 	sroce_turn_exit();
 err_icrc:
@@ -59,6 +65,7 @@ static void __exit sroce_exit(void)
 	sroce_device_exit();
 	sroce_net_exit();
 	sroce_transport_exit();
+	sroce_txq_exit();
 	sroce_turn_exit();
 	sroce_icrc_exit();
 }

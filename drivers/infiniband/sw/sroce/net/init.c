@@ -20,12 +20,9 @@ int sroce_net_init(void)
 {
 	int err;
 
-	err = sroce_charge_init();
-	if (err)
-		return err;
 	err = sroce_ports_init();
 	if (err)
-		goto err_charge;
+		return err;
 	err = sroce_group_init();
 	if (err)
 		goto err_ports;
@@ -38,8 +35,6 @@ err_group:
 	sroce_group_exit();
 err_ports:
 	sroce_ports_exit();
-err_charge:
-	sroce_charge_exit();
 	return err;
 }
 
@@ -50,5 +45,4 @@ void sroce_net_exit(void)
 	sroce_group_exit();
 	sroce_ports_exit();
 	sroce_pack_exit();
-	sroce_charge_exit();
 }

@@ -312,42 +312,4 @@ bool sroce_pack_sending(void);
 
 void sroce_pack_exit(void);
 
-/* --- charge.c: who pays for packet buffers -------------------------------- */
-
-/**
- * struct sroce_txq - what a QP has in the stack's queues
- * @sk: what its packets are charged to; they may outlive everything else here
- * @counters: where they are counted
- * @room: called when there is room again, if somebody waits for it
- * @owner: its argument
- * @wait: in @wq as long as somebody waits
- * @rcu: freed after a grace period
- * @wq: of @sk
- */
-struct sroce_txq {
-	struct sock *sk;
-	struct sroce_counters __percpu *counters;
-	void (*room)(void *owner);
-	void *owner;
-	wait_queue_entry_t wait;
-	struct rcu_head rcu;
-	struct socket_wq wq;
-};
-
-/**
- * sroce_charge() - charge a buffer for as long as the stack has it
- * @skb: complete buffer without owner; its size is not changed any more but by
- *	the stack
- * @txq: who pays
- *
- * Context: any.
- * Return: 0, or -ENOBUFS when the QP has far more there than it may: to be
- * dropped.
- */
-int sroce_charge(struct sk_buff *skb, struct sroce_txq *txq);
-
-/* Module start and end; packets may be left that were charged */
-int sroce_charge_init(void);
-void sroce_charge_exit(void);
-
 #endif

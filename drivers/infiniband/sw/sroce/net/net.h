@@ -189,46 +189,4 @@ int sroce_net_init(void);
  */
 void sroce_net_exit(void);
 
-/* --- what a QP has in the stack's queues: charge.c -------------------------- */
-
-/**
- * sroce_txq_alloc() - make an account
- * @room: called when less than half of the limit is used again, if somebody
- *	waits for that; in any context, with interrupts off
- * @owner: its argument
- *
- * Context: process; charged to its memory cgroup.
- * Return: the account, with the kernel's default limit, or NULL.
- */
-struct sroce_txq *sroce_txq_alloc(void (*room)(void *owner), void *owner);
-
-/*
- * Nothing is sent on it any more. On return @room is not called any more either;
- * packets are not waited for. NULL is fine. Context: any.
- */
-void sroce_txq_free(struct sroce_txq *txq);
-
-/* How many bytes may be there before sroce_txq_full() */
-void sroce_txq_set_limit(struct sroce_txq *txq, int bytes);
-
-/* Where its packets are counted. Context: nobody is sending. */
-void sroce_txq_count_in(struct sroce_txq *txq,
-			struct sroce_counters __percpu *counters);
-
-/* Bytes of packet buffers that the stack has not freed */
-int sroce_txq_bytes(const struct sroce_txq *txq);
-
-/* Is it time to stop sending? */
-bool sroce_txq_full(const struct sroce_txq *txq);
-
-/**
- * sroce_txq_wait() - be called when there is room
- * @txq: account
- *
- * Context: any.
- * Return: false when there is room now, that is, when less than half of the limit
- * is used.
- */
-bool sroce_txq_wait(struct sroce_txq *txq);
-
 #endif

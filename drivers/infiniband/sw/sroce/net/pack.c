@@ -21,6 +21,7 @@
 #include "compat.h"
 #include "memory/copy.h"
 #include "net/internal.h"
+#include "txq.h"
 #include "wire/icrc.h"
 
 /* Receivers (virtio-net) of old kernels take no more */
@@ -442,7 +443,7 @@ static int sroce_pack_finish(struct sk_buff *skb, const struct sroce_pack *p)
 	sroce_pack_finish_gso(skb, p);
 	/* The layers below expect it clean */
 	memset(skb->cb, 0, sizeof(skb->cb));
-	return sroce_charge(skb, p->txq);
+	return sroce_txq_charge(skb, p->txq);
 }
 
 /* Return: 0, or not 0 when the packets are lost */

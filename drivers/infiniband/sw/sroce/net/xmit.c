@@ -7,6 +7,7 @@
 #include <linux/skbuff.h>
 
 #include "net/internal.h"
+#include "txq.h"
 
 /* Trains up to this size are put right behind the headers */
 #define SROCE_LINEAR_MAX 1024

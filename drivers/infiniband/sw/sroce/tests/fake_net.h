@@ -14,6 +14,7 @@
 
 #include "net/net.h"
 #include "transport/port.h"
+#include "txq.h"
 
 #define FAKE_NET_COOKIE 4711
 #define FAKE_NET_LOG 512

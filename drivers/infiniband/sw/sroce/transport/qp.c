@@ -28,6 +28,7 @@
 #include "transport/retransmit.h"
 #include "transport/run.h"
 #include "transport/window.h"
+#include "txq.h"
 
 /* A QP is a little more than 1024 bytes, for which kmalloc() would take 2048 */
 static struct kmem_cache *sroce_qp_cache;

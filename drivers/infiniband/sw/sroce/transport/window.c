@@ -11,9 +11,9 @@
  */
 #include <linux/ktime.h>
 
-#include "net/net.h"
 #include "transport/requester.h"
 #include "transport/window.h"
+#include "txq.h"
 
 #define SROCE_WINDOW_START (256 * 1024)
 #define SROCE_WINDOW_MOST (16 * 1024 * 1024)

@@ -11,6 +11,7 @@
 
 #include "memory/mr.h"
 #include "net/net.h"
+#include "txq.h"
 #include "verbs/verbs.h"
 
 static int sroce_put_ring(struct sk_buff *msg, const char *entries,

@@ -23,7 +23,7 @@
 #include <net/sock.h>
 
 #include "compat.h"
-#include "net/internal.h"
+#include "txq.h"
 
 /* The most for any QP, QP 1 included, whose sender waits for nothing */
 #define SROCE_TXQ_MOST (128 * 1024 * 1024)
@@ -133,7 +133,7 @@ bool sroce_txq_wait(struct sroce_txq *txq)
 	return !sock_writeable(txq->sk);
 }
 
-int sroce_charge(struct sk_buff *skb, struct sroce_txq *txq)
+int sroce_txq_charge(struct sk_buff *skb, struct sroce_txq *txq)
 {
 	if (unlikely(sroce_txq_bytes(txq) > SROCE_TXQ_MOST))
 		return -ENOBUFS;
@@ -141,13 +141,13 @@ int sroce_charge(struct sk_buff *skb, struct sroce_txq *txq)
 	return 0;
 }
 
-int sroce_charge_init(void)
+int sroce_txq_init(void)
 {
 	return sock_create_kern(&init_net, AF_INET, SOCK_DGRAM, IPPROTO_UDP,
 				&sroce_model);
 }
 
-void sroce_charge_exit(void)
+void sroce_txq_exit(void)
 {
 	sock_release(sroce_model);
 }

@@ -6,7 +6,7 @@
 #include <kunit/test.h>
 #include <net/sock.h>
 
-#include "net/internal.h"
+#include "txq.h"
 
 #define LEN 1000
 
@@ -15,7 +15,7 @@ static void note_room(void *owner)
 	(*(int *)owner)++;
 }
 
-static struct sroce_txq *charge_txq(struct kunit *test, int *called)
+static struct sroce_txq *make_txq(struct kunit *test, int *called)
 {
 	struct sroce_txq *txq = sroce_txq_alloc(note_room, called);
 
@@ -28,15 +28,15 @@ static struct sk_buff *charged(struct kunit *test, struct sroce_txq *txq)
 	struct sk_buff *skb = alloc_skb(LEN, GFP_KERNEL);
 
 	KUNIT_ASSERT_TRUE(test, !!skb);
-	KUNIT_EXPECT_EQ(test, 0, sroce_charge(skb, txq));
+	KUNIT_EXPECT_EQ(test, 0, sroce_txq_charge(skb, txq));
 	return skb;
 }
 
-static void charge_room(struct kunit *test)
+static void txq_room(struct kunit *test)
 {
 	struct sk_buff *skb[4], *clone;
 	int called = 0, i;
-	struct sroce_txq *txq = charge_txq(test, &called);
+	struct sroce_txq *txq = make_txq(test, &called);
 
 	KUNIT_EXPECT_EQ(test, 0, sroce_txq_bytes(txq));
 	KUNIT_EXPECT_FALSE(test, sroce_txq_wait(txq));
@@ -67,10 +67,10 @@ static void note_destruct(struct sock *sk)
 }
 
 /* It is freed, and who waited for room is not there any more */
-static void charge_outlives(struct kunit *test)
+static void txq_outlives(struct kunit *test)
 {
 	int called = 0;
-	struct sroce_txq *txq = charge_txq(test, &called);
+	struct sroce_txq *txq = make_txq(test, &called);
 	struct sock *sk = txq->sk;
 	struct sk_buff *skb = charged(test, txq);
 
@@ -88,34 +88,34 @@ static void charge_outlives(struct kunit *test)
 }
 
 /* Who waits for nothing, as QP 1 does, meets an end as well */
-static void charge_most(struct kunit *test)
+static void txq_most(struct kunit *test)
 {
 	const int most = 128 * 1024 * 1024 + 1;
 	int called = 0;
-	struct sroce_txq *txq = charge_txq(test, &called);
+	struct sroce_txq *txq = make_txq(test, &called);
 	struct sk_buff *skb = alloc_skb(LEN, GFP_KERNEL);
 
 	KUNIT_ASSERT_TRUE(test, !!skb);
 	sroce_txq_set_limit(txq, INT_MAX);
 	refcount_add(most, &txq->sk->sk_wmem_alloc);
 	KUNIT_EXPECT_FALSE(test, sroce_txq_full(txq));
-	KUNIT_EXPECT_EQ(test, -ENOBUFS, sroce_charge(skb, txq));
+	KUNIT_EXPECT_EQ(test, -ENOBUFS, sroce_txq_charge(skb, txq));
 	KUNIT_EXPECT_EQ(test, most, sroce_txq_bytes(txq));
 	kfree_skb(skb);
 	WARN_ON(refcount_sub_and_test(most, &txq->sk->sk_wmem_alloc));
 	sroce_txq_free(txq);
 }
 
-static struct kunit_case charge_cases[] = {
-	KUNIT_CASE(charge_room),
-	KUNIT_CASE(charge_outlives),
-	KUNIT_CASE(charge_most),
+static struct kunit_case txq_cases[] = {
+	KUNIT_CASE(txq_room),
+	KUNIT_CASE(txq_outlives),
+	KUNIT_CASE(txq_most),
 	{}
 };
 
-static struct kunit_suite charge_suite = {
-	.name = "sroce_charge",
-	.test_cases = charge_cases,
+static struct kunit_suite txq_suite = {
+	.name = "sroce_txq",
+	.test_cases = txq_cases,
 };
 
-kunit_test_suites(&charge_suite);
+kunit_test_suites(&txq_suite);

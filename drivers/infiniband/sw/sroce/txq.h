@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The account of what a QP has in the stack's queues, in bytes of packet buffers.
+ * The transport makes it and stops sending when it is full; the network layer
+ * charges it for each buffer.
+ */
+#ifndef SROCE_TXQ_H
+#define SROCE_TXQ_H
+
+#include <linux/net.h>
+#include <linux/types.h>
+#include <linux/wait.h>
+
+struct sk_buff;
+struct sock;
+struct sroce_counters;
+
+/**
+ * struct sroce_txq - what a QP has in the stack's queues
+ * @sk: what its packets are charged to; they may outlive everything else here
+ * @counters: where they are counted
+ * @room: called when there is room again, if somebody waits for it
+ * @owner: its argument
+ * @wait: in @wq as long as somebody waits
+ * @rcu: freed after a grace period
+ * @wq: of @sk
+ */
+struct sroce_txq {
+	struct sock *sk;
+	struct sroce_counters __percpu *counters;
+	void (*room)(void *owner);
+	void *owner;
+	wait_queue_entry_t wait;
+	struct rcu_head rcu;
+	struct socket_wq wq;
+};
+
+/**
+ * sroce_txq_alloc() - make an account
+ * @room: called when less than half of the limit is used again, if somebody
+ *	waits for that; in any context, with interrupts off
+ * @owner: its argument
+ *
+ * Context: process; charged to its memory cgroup.
+ * Return: the account, with the kernel's default limit, or NULL.
+ */
+struct sroce_txq *sroce_txq_alloc(void (*room)(void *owner), void *owner);
+
+/*
+ * Nothing is sent on it any more. On return @room is not called any more either;
+ * packets are not waited for. NULL is fine. Context: any.
+ */
+void sroce_txq_free(struct sroce_txq *txq);
+
+/* How many bytes may be there before sroce_txq_full() */
+void sroce_txq_set_limit(struct sroce_txq *txq, int bytes);
+
+/* Where its packets are counted. Context: nobody is sending. */
+void sroce_txq_count_in(struct sroce_txq *txq,
+			struct sroce_counters __percpu *counters);
+
+/* Bytes of packet buffers that the stack has not freed */
+int sroce_txq_bytes(const struct sroce_txq *txq);
+
+/* Is it time to stop sending? */
+bool sroce_txq_full(const struct sroce_txq *txq);
+
+/**
+ * sroce_txq_wait() - be called when there is room
+ * @txq: account
+ *
+ * Context: any.
+ * Return: false when there is room now, that is, when less than half of the limit
+ * is used.
+ */
+bool sroce_txq_wait(struct sroce_txq *txq);
+
+/**
+ * sroce_txq_charge() - charge a buffer for as long as the stack has it
+ * @skb: complete buffer without owner; its size is not changed any more but by
+ *	the stack
+ * @txq: who pays
+ *
+ * Context: any.
+ * Return: 0, or -ENOBUFS when the QP has far more there than it may: to be
+ * dropped.
+ */
+int sroce_txq_charge(struct sk_buff *skb, struct sroce_txq *txq);
+
+/* Module start. Return: 0 or a negative errno. */
+int sroce_txq_init(void);
+/* Module end: no account is left, but maybe packets that were charged */
+void sroce_txq_exit(void);
+
+#endif
