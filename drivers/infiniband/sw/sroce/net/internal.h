@@ -225,7 +225,7 @@ static inline void sroce_walk_skip(struct sroce_walk *w, u32 len)
  */
 int sroce_walk_map(struct sroce_walk *w, struct bio_vec *bv, int max, u32 len);
 
-/* --- path.c --------------------------------------------------------------- */
+/* --- route.c -------------------------------------------------------------- */
 
 /**
  * sroce_path_route() - route of a path, looked up again when it has gone stale

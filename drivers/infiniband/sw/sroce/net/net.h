@@ -7,75 +7,15 @@
 #define SROCE_NET_NET_H
 
 #include <linux/netdevice.h>
-#include <linux/refcount.h>
-#include <net/dst.h>
 #include <net/net_namespace.h>
 #include <rdma/ib_verbs.h>
 
+#include "path.h"
 #include "transport/port.h"
 
 #define SROCE_UDP_PORT 4791
 
 struct netlink_ext_ack;
-
-/**
- * struct sroce_path - from one of our addresses to one peer
- * @refs: one for the owner, one for each user
- * @rcu: freed after a grace period
- * @port: device; outlives the path's last use by a QP
- * @net: namespace the route is looked up in; NULL once the device is detached;
- *	private to net/, under @lock
- * @net_cookie: the same, comparable
- * @ifindex: netdev of the source GID: that of the device, or one on top of it
- *	(VLAN, bond); packets leave through it
- * @sgid: source address; IPv4 is v4-mapped
- * @dgid: destination address
- * @ipv4: both are IPv4
- * @group: the destination is a multicast group
- * @tclass: traffic class or TOS
- * @hop_limit: TTL, never 0
- * @flow_label: 20 bits; 0: none was given
- * @sport: UDP source port, spread by flow label or QP numbers; 0: by those of each
- *	datagram
- * @priority: skb priority from the service level, or else from the TOS
- * @dmac: destination MAC from the address handle, zero when not given
- * @direct_ifindex: netdev of the sroce device of this namespace that owns
- *	@dgid, so that its QPs are reached without a packet; 0 when there is none
- *	(any more)
- * @direct_vlan_id: VLAN of @dgid there, 0xffff for none
- * @lock: protects @dst and @cookie
- * @dst: cached route, checked at each use
- * @cookie: its validity
- * @id: IPv4 identification that follows the one last sent; no lock protects it
- * @hash: of the addresses and @sport, for queues of qdiscs and NICs
- * @node: in the list of the device's paths
- */
-struct sroce_path {
-	refcount_t refs;
-	struct rcu_head rcu;
-	struct sroce_port *port;
-	struct net *net;
-	u64 net_cookie;
-	int ifindex;
-	union ib_gid sgid;
-	union ib_gid dgid;
-	bool ipv4;
-	bool group;
-	u8 tclass;
-	u8 hop_limit;
-	u32 flow_label;
-	__be16 sport;
-	u32 priority;
-	u8 dmac[6];
-	int direct_ifindex;
-	u16 direct_vlan_id;
-	spinlock_t lock;	/* bottom halves off */
-	struct dst_entry *dst;
-	u32 cookie;
-	u16 id;
-	u32 hash;
-	struct list_head node;
-};
 
 /**
  * sroce_path_alloc() - make a path that leads nowhere yet
@@ -107,26 +47,6 @@ struct sroce_path *sroce_path_alloc(gfp_t gfp);
 int sroce_path_set(struct sroce_path *path, struct sroce_port *port,
 		   struct net_device *ndev, const struct rdma_ah_attr *attr,
 		   u32 lqpn, u32 rqpn);
-
-static inline struct sroce_path *sroce_path_get(struct sroce_path *path)
-{
-	refcount_inc(&path->refs);
-	return path;
-}
-
-/* NULL is fine. Context: any. */
-void sroce_path_put(struct sroce_path *path);
-
-/**
- * sroce_path_rx_info() - what a receiver would see of a packet on this path
- * @path: path of the sender
- * @len: bytes from BTH to ICRC
- * @info: filled in
- *
- * For packets that are never made because the receiver is on this host.
- */
-void sroce_path_rx_info(const struct sroce_path *path, u32 len,
-			struct sroce_rx_info *info);
 
 /* The network below every real device; for struct sroce_port */
 extern const struct sroce_xmit_ops sroce_net_xmit_ops;

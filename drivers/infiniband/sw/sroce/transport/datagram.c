@@ -9,7 +9,7 @@
  * counted, and the work request waits for the next.
  */
 #include "memory/copy.h"
-#include "net/net.h"
+#include "path.h"
 #include "transport/datagram.h"
 #include "transport/direct.h"
 #include "transport/fault.h"

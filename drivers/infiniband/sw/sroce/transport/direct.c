@@ -28,7 +28,7 @@
 #include "compat.h"
 #include "memory/copy.h"
 #include "memory/pd.h"
-#include "net/net.h"
+#include "path.h"
 #include "transport/direct.h"
 #include "transport/gather.h"
 #include "transport/inbox.h"

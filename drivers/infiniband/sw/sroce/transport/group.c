@@ -14,6 +14,7 @@
 #include <linux/slab.h>
 
 #include "compat.h"
+#include "path.h"
 #include "transport/group.h"
 
 /**

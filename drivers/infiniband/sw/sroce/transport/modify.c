@@ -7,7 +7,7 @@
 #include <linux/nospec.h>
 #include <linux/slab.h>
 
-#include "net/net.h"
+#include "path.h"
 #include "transport/ack_delay.h"
 #include "transport/direct.h"
 #include "transport/fault.h"

@@ -23,6 +23,7 @@
 
 struct sroce_path;
 struct sroce_qp;
+struct sroce_rx_info;
 struct sroce_txq;
 
 /**
@@ -83,35 +84,6 @@ struct sroce_port {
 	int ifindex;
 	u32 mtu;
 	u16 pkeys[SROCE_PKEYS];
-};
-
-/**
- * struct sroce_rx_info - where packets came from
- * @sgid: sender; an IPv4 address is v4-mapped
- * @dgid: this host
- * @net_cookie: network namespace they arrived in
- * @ifindex: netdev they arrived on
- * @network_hdr_type: RDMA_NETWORK_IPV4 or RDMA_NETWORK_IPV6
- * @sl: service level (VLAN priority)
- * @looped: this host has sent them to a multicast group
- * @has_smac: @smac is known
- * @vlan_id: VLAN tag, 0xffff for none
- * @smac: Ethernet source
- * @grh: the 40 bytes that a UD receiver finds before the payload: zeros and
- *	the IPv4 header, or the IPv6 header (A17.4.5.2)
- */
-struct sroce_rx_info {
-	union ib_gid sgid;
-	union ib_gid dgid;
-	u64 net_cookie;
-	int ifindex;
-	u8 network_hdr_type;
-	u8 sl;
-	bool looped;
-	bool has_smac;
-	u16 vlan_id;
-	u8 smac[6];
-	u8 grh[40];
 };
 
 /**

@@ -11,7 +11,7 @@
 #include <linux/slab.h>
 
 #include "memory/mw.h"
-#include "net/net.h"
+#include "path.h"
 #include "transport/ack_delay.h"
 #include "transport/batch.h"
 #include "transport/direct.h"

@@ -5,7 +5,7 @@
  * that the packet may belong to this QP at all (IBA 9.6.1, silently dropped
  * otherwise).
  */
-#include "net/net.h"
+#include "path.h"
 #include "transport/datagram.h"
 #include "transport/inbox.h"
 #include "transport/internal.h"

@@ -5,7 +5,7 @@
  */
 #include <rdma/ib_addr.h>
 
-#include "net/net.h"
+#include "path.h"
 #include "verbs/compat.h"
 #include "verbs/doorbell.h"
 #include "verbs/limits.h"

@@ -10,7 +10,7 @@
 #include <uapi/rdma/rdma_netlink.h>
 
 #include "memory/mr.h"
-#include "net/net.h"
+#include "path.h"
 #include "txq.h"
 #include "verbs/verbs.h"
 

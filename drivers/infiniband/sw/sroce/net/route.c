@@ -3,11 +3,8 @@
  * Paths: what an address vector says, and the route that is found with it.
  */
 #include <linux/if_vlan.h>
-#include <linux/ip.h>
-#include <linux/ipv6.h>
 #include <linux/jhash.h>
 #include <linux/slab.h>
-#include <linux/udp.h>
 #include <net/ip.h>
 #include <net/ip6_route.h>
 #include <net/ipv6.h>
@@ -17,17 +14,6 @@
 
 #include "compat.h"
 #include "net/internal.h"
-#include "wire/train.h"
-
-static const struct in6_addr *sroce_gid_addr(const union ib_gid *gid)
-{
-	return (const struct in6_addr *)gid->raw;
-}
-
-static __be32 sroce_gid_ipv4(const union ib_gid *gid)
-{
-	return sroce_gid_addr(gid)->s6_addr32[3];
-}
 
 /* --- route ---------------------------------------------------------------- */
 
@@ -242,6 +228,12 @@ static int sroce_path_set_netdev(struct sroce_path *path,
 	return 0;
 }
 
+static void sroce_path_release(struct sroce_path *path)
+{
+	sroce_port_del_path(path);
+	kfree_rcu(path, rcu);
+}
+
 struct sroce_path *sroce_path_alloc(gfp_t gfp)
 {
 	struct sroce_path *path = kzalloc_obj(*path, gfp);
@@ -249,6 +241,7 @@ struct sroce_path *sroce_path_alloc(gfp_t gfp)
 	if (!path)
 		return NULL;
 	refcount_set(&path->refs, 1);
+	path->release = sroce_path_release;
 	spin_lock_init(&path->lock);
 	INIT_LIST_HEAD(&path->node);
 	path->direct_vlan_id = 0xffff;
@@ -268,62 +261,4 @@ int sroce_path_set(struct sroce_path *path, struct sroce_port *port,
 	sroce_path_set_flow(path, attr, lqpn, rqpn);
 	err = sroce_path_set_netdev(path, ndev, attr);
 	return err ?: sroce_port_add_path(path);
-}
-
-void sroce_path_put(struct sroce_path *path)
-{
-	if (!path || !refcount_dec_and_test(&path->refs))
-		return;
-	sroce_port_del_path(path);
-	kfree_rcu(path, rcu);
-}
-
-/* --- packets that are never made ------------------------------------------ */
-
-static void sroce_path_grh_ipv4(const struct sroce_path *path, u16 len,
-				struct iphdr *ip)
-{
-	ip->version = 4;
-	ip->ihl = 5;
-	ip->tos = path->tclass;
-	ip->tot_len = htons(sizeof(*ip) + len);
-	ip->frag_off = htons(IP_DF);
-	ip->ttl = path->hop_limit;
-	ip->protocol = IPPROTO_UDP;
-	ip->saddr = sroce_gid_ipv4(&path->sgid);
-	ip->daddr = sroce_gid_ipv4(&path->dgid);
-	ip_send_check(ip);
-}
-
-static void sroce_path_grh_ipv6(const struct sroce_path *path, u16 len,
-				struct ipv6hdr *ip)
-{
-	ip6_flow_hdr(ip, path->tclass, htonl(path->flow_label));
-	ip->payload_len = htons(len);
-	ip->nexthdr = IPPROTO_UDP;
-	ip->hop_limit = path->hop_limit;
-	ip->saddr = *sroce_gid_addr(&path->sgid);
-	ip->daddr = *sroce_gid_addr(&path->dgid);
-}
-
-void sroce_path_rx_info(const struct sroce_path *path, u32 len,
-			struct sroce_rx_info *info)
-{
-	u16 udp_len = sizeof(struct udphdr) + len;
-
-	memset(info, 0, sizeof(*info));
-	info->sgid = path->sgid;
-	info->dgid = path->dgid;
-	info->net_cookie = path->net_cookie;
-	info->ifindex = path->direct_ifindex;
-	info->vlan_id = path->direct_vlan_id;
-	if (path->ipv4) {
-		info->network_hdr_type = RDMA_NETWORK_IPV4;
-		sroce_path_grh_ipv4(path, udp_len,
-				    (struct iphdr *)(info->grh + 20));
-	} else {
-		info->network_hdr_type = RDMA_NETWORK_IPV6;
-		sroce_path_grh_ipv6(path, udp_len,
-				    (struct ipv6hdr *)info->grh);
-	}
 }

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Where packets go, and where they came from. A path is made by the network layer,
+ * which alone knows its route and namespace (net/route.c); the transport holds it,
+ * compares its addresses and hands it back with each train.
+ */
+#ifndef SROCE_PATH_H
+#define SROCE_PATH_H
+
+#include <linux/in6.h>
+#include <linux/list.h>
+#include <linux/refcount.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+#include <rdma/ib_verbs.h>
+
+struct dst_entry;
+struct net;
+struct sroce_port;
+
+/**
+ * struct sroce_path - from one of our addresses to one peer
+ * @refs: one for the owner, one for each user
+ * @rcu: freed after a grace period
+ * @release: called by whoever is the last to put it; in any context
+ * @port: device; outlives the path's last use by a QP
+ * @net: namespace the route is looked up in; NULL once the device is detached;
+ *	private to the network layer, under @lock
+ * @net_cookie: the same, comparable
+ * @ifindex: netdev of the source GID: that of the device, or one on top of it
+ *	(VLAN, bond); packets leave through it
+ * @sgid: source address; IPv4 is v4-mapped
+ * @dgid: destination address
+ * @ipv4: both are IPv4
+ * @group: the destination is a multicast group
+ * @tclass: traffic class or TOS
+ * @hop_limit: TTL, never 0
+ * @flow_label: 20 bits; 0: none was given
+ * @sport: UDP source port, spread by flow label or QP numbers; 0: by those of each
+ *	datagram
+ * @priority: skb priority from the service level, or else from the TOS
+ * @dmac: destination MAC from the address handle, zero when not given
+ * @direct_ifindex: netdev of the sroce device of this namespace that owns
+ *	@dgid, so that its QPs are reached without a packet; 0 when there is none
+ *	(any more)
+ * @direct_vlan_id: VLAN of @dgid there, 0xffff for none
+ * @lock: protects @dst and @cookie
+ * @dst: cached route, checked at each use
+ * @cookie: its validity
+ * @id: IPv4 identification that follows the one last sent; no lock protects it
+ * @hash: of the addresses and @sport, for queues of qdiscs and NICs
+ * @node: in the list of the device's paths
+ */
+struct sroce_path {
+	refcount_t refs;
+	struct rcu_head rcu;
+	void (*release)(struct sroce_path *path);
+	struct sroce_port *port;
+	struct net *net;
+	u64 net_cookie;
+	int ifindex;
+	union ib_gid sgid;
+	union ib_gid dgid;
+	bool ipv4;
+	bool group;
+	u8 tclass;
+	u8 hop_limit;
+	u32 flow_label;
+	__be16 sport;
+	u32 priority;
+	u8 dmac[6];
+	int direct_ifindex;
+	u16 direct_vlan_id;
+	spinlock_t lock;	/* bottom halves off */
+	struct dst_entry *dst;
+	u32 cookie;
+	u16 id;
+	u32 hash;
+	struct list_head node;
+};
+
+static inline struct sroce_path *sroce_path_get(struct sroce_path *path)
+{
+	refcount_inc(&path->refs);
+	return path;
+}
+
+/* NULL is fine. Context: any. */
+static inline void sroce_path_put(struct sroce_path *path)
+{
+	if (path && refcount_dec_and_test(&path->refs))
+		path->release(path);
+}
+
+/**
+ * struct sroce_rx_info - where packets came from
+ * @sgid: sender; an IPv4 address is v4-mapped
+ * @dgid: this host
+ * @net_cookie: network namespace they arrived in
+ * @ifindex: netdev they arrived on
+ * @network_hdr_type: RDMA_NETWORK_IPV4 or RDMA_NETWORK_IPV6
+ * @sl: service level (VLAN priority)
+ * @looped: this host has sent them to a multicast group
+ * @has_smac: @smac is known
+ * @vlan_id: VLAN tag, 0xffff for none
+ * @smac: Ethernet source
+ * @grh: the 40 bytes that a UD receiver finds before the payload: zeros and
+ *	the IPv4 header, or the IPv6 header (A17.4.5.2)
+ */
+struct sroce_rx_info {
+	union ib_gid sgid;
+	union ib_gid dgid;
+	u64 net_cookie;
+	int ifindex;
+	u8 network_hdr_type;
+	u8 sl;
+	bool looped;
+	bool has_smac;
+	u16 vlan_id;
+	u8 smac[6];
+	u8 grh[40];
+};
+
+/**
+ * sroce_path_rx_info() - what a receiver would see of a packet on this path
+ * @path: path of the sender
+ * @len: bytes from BTH to ICRC
+ * @info: filled in
+ *
+ * For packets that are never made because the receiver is on this host.
+ */
+void sroce_path_rx_info(const struct sroce_path *path, u32 len,
+			struct sroce_rx_info *info);
+
+static inline const struct in6_addr *sroce_gid_addr(const union ib_gid *gid)
+{
+	return (const struct in6_addr *)gid->raw;
+}
+
+/* Of a v4-mapped address */
+static inline __be32 sroce_gid_ipv4(const union ib_gid *gid)
+{
+	return sroce_gid_addr(gid)->s6_addr32[3];
+}
+
+#endif
