@@ -24,6 +24,7 @@
 
 #include "device.h"
 #include "net/net.h"
+#include "transport/ah.h"
 #include "verbs/limits.h"
 #include "verbs/quota.h"
 #include "verbs/verbs.h"
@@ -58,7 +59,7 @@ void sroce_device_free(struct ib_device *ibdev)
 	sroce_addresses_end(dev);
 	if (dev->attached)
 		sroce_net_detach(dev->net, &dev->port);
-	sroce_ah_table_destroy(dev);
+	sroce_ah_table_destroy(&dev->port);
 	sroce_mr_table_destroy(&dev->port.mrs);
 	sroce_bound_destroy(dev);
 	sroce_quota_end(dev);
@@ -104,11 +105,11 @@ static void sroce_port_setup(struct sroce_device *dev)
 	struct sroce_port *port = &dev->port;
 
 	port->xmit = &sroce_net_xmit_ops;
-	port->ah_path = sroce_ah_path;
 	port->ibdev = &dev->ibdev;
 	port->mtu = sroce_active_mtu(dev->ndev);
 	port->pkeys[0] = SROCE_DEFAULT_PKEY;
 	sroce_mr_table_init(&port->mrs);
+	sroce_ah_table_init(port);
 }
 
 static void sroce_ibdev_setup(struct sroce_device *dev)
@@ -140,7 +141,6 @@ static void sroce_device_setup(struct sroce_device *dev,
 	sroce_addresses_setup(dev);
 	mutex_init(&dev->pkey_lock);
 	sroce_bound_init(dev);
-	sroce_ah_table_init(dev);
 	sroce_port_setup(dev);
 	sroce_ibdev_setup(dev);
 }

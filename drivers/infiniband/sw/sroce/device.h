@@ -44,7 +44,6 @@ enum sroce_object {
  * @gid_work: has the core look at the netdev's addresses again
  * @address_gone: bit 0: an address was removed since
  * @objects: how many of each kind there are
- * @ahs: address handles by number
  * @pkey_lock: serialises those who change the P_Key table
  * @bound: counters that QPs were bound to, by the number of the rdma_counter
  * @bound_lock: their lives against who adds them up; protects @bound_past
@@ -63,7 +62,6 @@ struct sroce_device {
 	struct work_struct gid_work;
 	unsigned long address_gone;
 	atomic_t objects[SROCE_OBJECTS];
-	struct xarray ahs;
 	struct mutex pkey_lock; /* see above */
 	struct xarray bound;
 	struct mutex bound_lock; /* see above */

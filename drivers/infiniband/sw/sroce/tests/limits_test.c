@@ -6,6 +6,7 @@
 #include <linux/capability.h>
 #include <linux/cred.h>
 
+#include "transport/ah.h"
 #include "transport/events.h"
 #include "verbs/limits.h"
 #include "verbs/quota.h"

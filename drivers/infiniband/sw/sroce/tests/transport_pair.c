@@ -4,6 +4,7 @@
 
 #include "lock.h"
 #include "tests/transport_pair.h"
+#include "transport/ah.h"
 #include "transport/patience.h"
 #include "turn.h"
 
@@ -146,23 +147,13 @@ static void side_notify(struct ib_cq *ibcq, void *arg)
 	atomic_inc(&s->notified);
 }
 
-/* One address handle, to the peer */
-static struct sroce_path *side_ah_path(struct sroce_port *port, u32 ahn,
-				       const struct ib_pd *pd)
-{
-	struct side *s = container_of(port, struct side, port);
-
-	return ahn == PAIR_AHN && pd == &s->pd ?
-	       sroce_path_get(&s->path.path) : NULL;
-}
-
 static void side_make_port(struct side *s, int number)
 {
 	struct kunit *test = s->pair->test;
 
 	s->port.xmit = &fake_net_xmit_ops;
-	s->port.ah_path = side_ah_path;
 	sroce_mr_table_init(&s->port.mrs);
+	sroce_ah_table_init(&s->port);
 	s->port.counters = alloc_percpu(struct sroce_counters);
 	KUNIT_ASSERT_TRUE(test, !!s->port.counters);
 	s->port.net_cookie = FAKE_NET_COOKIE;
@@ -322,6 +313,17 @@ static bool pair_look(struct fake_net *net)
 	return side_look(&p->side[0]) | side_look(&p->side[1]);
 }
 
+/* One address handle, to the peer */
+static void side_make_ah(struct side *s)
+{
+	struct kunit *test = s->pair->test;
+
+	s->ah = sroce_ah_add(&s->port, &s->pd, sroce_path_get(&s->path.path),
+			     GFP_KERNEL);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(s->ah));
+	KUNIT_ASSERT_EQ(test, PAIR_AHN, s->ah->ahn);
+}
+
 static void side_make(struct pair *p, int number)
 {
 	struct side *s = &p->side[number];
@@ -342,6 +344,7 @@ static void side_make(struct pair *p, int number)
 	if (p->config.direct)
 		s->path.path.direct_ifindex = 1000 + !number;
 	s->path.path.direct_vlan_id = 0xffff;
+	side_make_ah(s);
 }
 
 static void pair_fill_config(struct pair_config *c)
@@ -408,8 +411,12 @@ static void side_destroy(struct side *s)
 	sroce_ring_free(&s->srq.ring);
 	if (!IS_ERR_OR_NULL(s->mr))
 		sroce_mr_free(s->mr);
-	if (s->pair)
+	if (!IS_ERR_OR_NULL(s->ah))
+		sroce_ah_remove(&s->port, s->ah);
+	if (s->pair) {
+		sroce_ah_table_destroy(&s->port);
 		sroce_mr_table_destroy(&s->port.mrs);
+	}
 	free_percpu(s->port.counters);
 	free_pages((unsigned long)s->mem, PAIR_MEM_ORDER);
 	/* Whoever sent on the path has let go of it */

@@ -15,7 +15,7 @@
 #include "transport/qp.h"
 
 /* Number of each side's address handle, which leads to the other one */
-#define PAIR_AHN 7
+#define PAIR_AHN 1
 
 #define PAIR_MEM_ORDER 9
 #define PAIR_MEM (PAGE_SIZE << PAIR_MEM_ORDER)
@@ -62,6 +62,7 @@ struct side {
 	struct ib_xrcd xrcd;
 	struct sroce_qp *qp;
 	struct fake_path path;
+	struct sroce_ah_entry *ah;
 	u8 *mem;
 	struct sroce_mr *mr;
 	atomic_t events[IB_EVENT_WQ_FATAL + 1];

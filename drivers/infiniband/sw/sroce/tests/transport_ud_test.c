@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Datagrams: what becomes of them when the port or the queues below change while they
- * are sent, or pages of the receiver's memory are missing.
+ * are sent, or pages of the receiver's memory are missing; and what a number finds.
  */
 #include <linux/jiffies.h>
 #include <linux/mm.h>
@@ -10,6 +10,7 @@
 
 #include "memory/odp.h"
 #include "tests/transport_pair.h"
+#include "transport/ah.h"
 
 #define SRC 0x1003
 #define DST 0x80005
@@ -329,6 +330,42 @@ static void claimed_once(struct kunit *test)
 	local_bh_enable();
 }
 
+/* Is that where a side's address handle leads, for whoever has this domain? */
+static void expect_path(struct side *s, u32 ahn, const struct ib_pd *pd,
+			struct sroce_path *expected)
+{
+	struct sroce_path *path = sroce_ah_path(&s->port, ahn, pd);
+
+	KUNIT_EXPECT_PTR_EQ(s->pair->test, expected, path);
+	sroce_path_put(path);
+}
+
+static void replace_path(struct side *s, struct sroce_path *path)
+{
+	struct sroce_ah_entry *e = sroce_ah_replace(&s->port, s->ah,
+						    sroce_path_get(path));
+
+	KUNIT_ASSERT_FALSE(s->pair->test, IS_ERR(e));
+	s->ah = e;
+}
+
+/* Of others, and of none, nothing is found; a new path takes the number */
+static void handles_by_number(struct kunit *test)
+{
+	struct pair *p = ud_pair(test);
+	struct side *a = &p->side[0], *b = &p->side[1];
+
+	expect_path(a, PAIR_AHN, &a->pd, &a->path.path);
+	expect_path(a, PAIR_AHN, &a->other_pd, NULL);
+	expect_path(a, PAIR_AHN + 1, &a->pd, NULL);
+	replace_path(a, &b->path.path);
+	expect_path(a, PAIR_AHN, &a->pd, &b->path.path);
+	replace_path(a, &a->path.path);
+	sroce_ah_remove(&a->port, a->ah);
+	a->ah = NULL;
+	expect_path(a, PAIR_AHN, &a->pd, NULL);
+}
+
 static struct kunit_case ud_cases[] = {
 	KUNIT_CASE(receive_stays_shared),
 	KUNIT_CASE(claimed_once),
@@ -336,6 +373,7 @@ static struct kunit_case ud_cases[] = {
 	KUNIT_CASE(mtu_shrinks),
 	KUNIT_CASE(stuck_below),
 	KUNIT_CASE(each_wait_by_itself),
+	KUNIT_CASE(handles_by_number),
 	{}
 };
 

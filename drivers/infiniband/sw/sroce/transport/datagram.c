@@ -10,6 +10,7 @@
  */
 #include "memory/copy.h"
 #include "path.h"
+#include "transport/ah.h"
 #include "transport/datagram.h"
 #include "transport/direct.h"
 #include "transport/fault.h"
@@ -104,7 +105,7 @@ bool sroce_datagram_send(struct sroce_qp *qp, struct sroce_tx *tx,
 	int err = 0;
 
 	slot->state = SROCE_SWQE_DONE;
-	path = qp->port->ah_path(qp->port, slot->wqe.ud.ahn, qp->pd);
+	path = sroce_ah_path(qp->port, slot->wqe.ud.ahn, qp->pd);
 	if (!path) {
 		slot->status = IB_WC_LOC_QP_OP_ERR;
 		return true;

@@ -9,6 +9,7 @@
 
 #include <linux/atomic.h>
 #include <linux/types.h>
+#include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
 
 #include "counters.h"
@@ -56,10 +57,8 @@ struct sroce_xmit_ops {
 /**
  * struct sroce_port - the device as the transport sees it
  * @xmit: the network
- * @ah_path: path of the address handle with a number that a work request names,
- *	held, or NULL when the protection domain has no such address handle.
- *	Called with bottom halves off
  * @mrs: keys of this device
+ * @ahs: address handles by number (ah.c)
  * @counters: SROCE_CNT_*
  * @ibdev: for messages and events; NULL in unit tests
  * @gsi: QP 1
@@ -72,9 +71,8 @@ struct sroce_xmit_ops {
  */
 struct sroce_port {
 	const struct sroce_xmit_ops *xmit;
-	struct sroce_path *(*ah_path)(struct sroce_port *port, u32 ahn,
-				      const struct ib_pd *pd);
 	struct sroce_mr_table mrs;
+	struct xarray ahs;
 	struct sroce_counters __percpu *counters;
 	struct ib_device *ibdev;
 	struct sroce_qp __rcu *gsi;

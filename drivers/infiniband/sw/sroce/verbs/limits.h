@@ -16,7 +16,6 @@
 #define SROCE_MAX_SRQ SZ_1M
 #define SROCE_MAX_PD SZ_64K
 #define SROCE_MAX_XRCD SZ_64K
-#define SROCE_MAX_AH SZ_1M
 /*
  * Regions and windows have one table of keys. With a quarter of its 2^24 indices
  * in use, a random one is free three times out of four.

@@ -7,6 +7,7 @@
 #include <rdma/ib_addr.h>
 #include <rdma/ib_mad.h>
 
+#include "transport/ah.h"
 #include "verbs/compat.h"
 #include "verbs/limits.h"
 #include "verbs/verbs.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include <linux/capability.h>
 
+#include "transport/ah.h"
 #include "verbs/limits.h"
 #include "verbs/quota.h"
 

@@ -172,11 +172,6 @@ int sroce_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
 int sroce_destroy_ah(struct ib_ah *ibah, u32 flags);
 /* Number of an address handle, for work requests of the kernel */
 u32 sroce_ah_number(struct ib_ah *ibah);
-/* sroce_port.ah_path */
-struct sroce_path *sroce_ah_path(struct sroce_port *port, u32 ahn,
-				 const struct ib_pd *pd);
-void sroce_ah_table_init(struct sroce_device *dev);
-void sroce_ah_table_destroy(struct sroce_device *dev);
 
 /**
  * sroce_check_ah_attr() - check an address vector that ib_core has filled in

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The address handles of a device, by number. A number is checked at each use: it may
+ * have been destroyed, or belong to somebody else.
+ *
+ * ib_core frees its own object as soon as destroy returns, while a sender may be
+ * looking the number up. What is found is therefore a separate object, freed after a
+ * grace period.
+ */
+#include <linux/slab.h>
+#include <linux/xarray.h>
+
+#include "compat.h"
+#include "path.h"
+#include "transport/ah.h"
+#include "transport/port.h"
+
+void sroce_ah_table_init(struct sroce_port *port)
+{
+	xa_init_flags(&port->ahs, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_IRQ |
+		      XA_FLAGS_ACCOUNT);
+}
+
+void sroce_ah_table_destroy(struct sroce_port *port)
+{
+	WARN_ON_ONCE(!xa_empty(&port->ahs));
+	xa_destroy(&port->ahs);
+}
+
+static struct sroce_ah_entry *sroce_ah_entry_new(const struct ib_pd *pd,
+						 struct sroce_path *path,
+						 gfp_t gfp)
+{
+	struct sroce_ah_entry *e = kzalloc_obj(*e, gfp);
+
+	if (!e)
+		return NULL;
+	e->pd = pd;
+	e->path = path;
+	return e;
+}
+
+/* Nobody finds the entry any more, but somebody may have found it just now */
+static void sroce_ah_entry_drop(struct sroce_ah_entry *e)
+{
+	sroce_path_put(e->path);
+	kfree_rcu(e, rcu);
+}
+
+/* Callers may have interrupts off */
+static int sroce_ah_insert(struct sroce_port *port, struct sroce_ah_entry *e,
+			   gfp_t gfp)
+{
+	unsigned long flags;
+	int err;
+
+	xa_lock_irqsave(&port->ahs, flags);
+	err = __xa_alloc(&port->ahs, &e->ahn, e, XA_LIMIT(1, SROCE_MAX_AH),
+			 gfp);
+	xa_unlock_irqrestore(&port->ahs, flags);
+	return err == -EBUSY ? -ENOSPC : err;
+}
+
+struct sroce_ah_entry *sroce_ah_add(struct sroce_port *port,
+				    const struct ib_pd *pd,
+				    struct sroce_path *path, gfp_t gfp)
+{
+	struct sroce_ah_entry *e = sroce_ah_entry_new(pd, path, gfp);
+	int err;
+
+	if (!e)
+		return ERR_PTR(-ENOMEM);
+	err = sroce_ah_insert(port, e, gfp);
+	if (!err)
+		return e;
+	/* Nobody has seen it */
+	kfree(e);
+	return ERR_PTR(err);
+}
+
+struct sroce_ah_entry *sroce_ah_replace(struct sroce_port *port,
+					struct sroce_ah_entry *old,
+					struct sroce_path *path)
+{
+	struct sroce_ah_entry *e = sroce_ah_entry_new(old->pd, path,
+						      GFP_ATOMIC);
+	unsigned long flags;
+
+	if (!e)
+		return ERR_PTR(-ENOMEM);
+	e->ahn = old->ahn;
+	xa_lock_irqsave(&port->ahs, flags);
+	/* There is an entry, so nothing has to be allocated */
+	__xa_store(&port->ahs, e->ahn, e, GFP_ATOMIC);
+	xa_unlock_irqrestore(&port->ahs, flags);
+	sroce_ah_entry_drop(old);
+	return e;
+}
+
+void sroce_ah_remove(struct sroce_port *port, struct sroce_ah_entry *e)
+{
+	unsigned long flags;
+
+	xa_lock_irqsave(&port->ahs, flags);
+	__xa_erase(&port->ahs, e->ahn);
+	xa_unlock_irqrestore(&port->ahs, flags);
+	sroce_ah_entry_drop(e);
+}
+
+struct sroce_path *sroce_ah_path(struct sroce_port *port, u32 ahn,
+				 const struct ib_pd *pd)
+{
+	struct sroce_path *path = NULL;
+	struct sroce_ah_entry *e;
+
+	rcu_read_lock();
+	e = xa_load(&port->ahs, ahn);
+	if (e && e->pd == pd && refcount_inc_not_zero(&e->path->refs))
+		path = e->path;
+	rcu_read_unlock();
+	return path;
+}
