@@ -58,12 +58,12 @@ void sroce_device_free(struct ib_device *ibdev)
 
 	sroce_addresses_end(dev);
 	if (dev->attached)
-		sroce_net_detach(dev->net, &dev->port);
+		sroce_net_detach(dev->net, &dev->port.net);
 	sroce_ah_table_destroy(&dev->port);
 	sroce_mr_table_destroy(&dev->port.mrs);
 	sroce_bound_destroy(dev);
 	sroce_quota_end(dev);
-	free_percpu(dev->port.counters);
+	free_percpu(dev->port.net.counters);
 	put_device(ibdev->dev.parent);
 	netdev_put(dev->ndev, &dev->ndev_tracker);
 }
@@ -96,8 +96,8 @@ static u32 sroce_active_mtu(const struct net_device *ndev)
 static void sroce_device_locate(struct sroce_device *dev)
 {
 	dev->net = dev_net(dev->ndev);
-	WRITE_ONCE(dev->port.net_cookie, dev->net->net_cookie);
-	WRITE_ONCE(dev->port.ifindex, dev->ndev->ifindex);
+	WRITE_ONCE(dev->port.net.net_cookie, dev->net->net_cookie);
+	WRITE_ONCE(dev->port.net.ifindex, dev->ndev->ifindex);
 }
 
 static void sroce_port_setup(struct sroce_device *dev)
@@ -194,8 +194,8 @@ static int sroce_device_make(struct net_device *ndev,
 	if (!dev)
 		return -ENOMEM;
 	*made = dev;
-	dev->port.counters = sroce_counters_alloc();
-	if (!dev->port.counters)
+	dev->port.net.counters = sroce_counters_alloc();
+	if (!dev->port.net.counters)
 		return -ENOMEM;
 	sroce_device_setup(dev, ndev);
 	return ib_device_set_netdev(&dev->ibdev, ndev, SROCE_PORT);
@@ -206,7 +206,7 @@ static int sroce_device_attach(struct sroce_device *dev)
 	struct netlink_ext_ack extack = {};
 	int err;
 
-	err = sroce_net_attach(dev->net, &dev->port, &extack);
+	err = sroce_net_attach(dev->net, &dev->port.net, &extack);
 	if (!err)
 		dev->attached = true;
 	else
@@ -219,7 +219,7 @@ static int sroce_device_attach(struct sroce_device *dev)
 static void sroce_device_leave(struct sroce_device *dev)
 {
 	if (dev->attached)
-		sroce_net_detach(dev->net, &dev->port);
+		sroce_net_detach(dev->net, &dev->port.net);
 	dev->attached = false;
 }
 

@@ -13,6 +13,7 @@
 #include <rdma/sroce-abi.h>
 
 #include "compat.h"
+#include "counters.h"
 #include "transport/port.h"
 
 /* The kernel's list of driver numbers does not have it */

@@ -16,7 +16,7 @@
 
 struct dst_entry;
 struct net;
-struct sroce_port;
+struct sroce_netport;
 
 /**
  * struct sroce_path - from one of our addresses to one peer
@@ -55,7 +55,7 @@ struct sroce_path {
 	refcount_t refs;
 	struct rcu_head rcu;
 	void (*release)(struct sroce_path *path);
-	struct sroce_port *port;
+	struct sroce_netport *port;
 	struct net *net;
 	u64 net_cookie;
 	int ifindex;

@@ -139,7 +139,7 @@ static struct sk_buff *sroce_backlog_next(struct sroce_backlog *b, bool over)
 static void sroce_backlog_receive(struct sk_buff *skb)
 {
 	struct net *net = dev_net(skb->dev);
-	struct sroce_port *port = NULL;
+	struct sroce_netport *port = NULL;
 
 	if (sroce_backlog_cb(skb)->net_cookie == net->net_cookie)
 		port = sroce_port_of_packet(net, skb);
@@ -255,7 +255,7 @@ static bool sroce_backlog_is_behind(struct sroce_backlog *b)
 }
 
 /* It is not our turn, or something has waited before */
-static bool sroce_backlog_keep(struct net *net, struct sroce_port *port,
+static bool sroce_backlog_keep(struct net *net, struct sroce_netport *port,
 			       struct sk_buff *skb)
 {
 	struct sroce_backlog *b = sroce_backlog_of(skb);
@@ -279,7 +279,7 @@ static bool sroce_backlog_keep(struct net *net, struct sroce_port *port,
 	return true;
 }
 
-void sroce_net_take(struct net *net, struct sroce_port *port,
+void sroce_net_take(struct net *net, struct sroce_netport *port,
 		    struct sk_buff *skb)
 {
 	if (unlikely(atomic_read(&sroce_backlog_all.bytes) ||

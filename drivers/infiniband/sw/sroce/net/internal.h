@@ -13,6 +13,7 @@
 #include <linux/wait.h>
 #include <net/ipv6.h>
 
+#include "counters.h"
 #include "net/net.h"
 
 struct socket;
@@ -42,7 +43,7 @@ struct sroce_netns {
 struct sroce_netns *sroce_netns(const struct net *net);
 
 /* The device of a netdev. Context: RCU. Return: NULL when it has none. */
-struct sroce_port *sroce_port_of_ifindex(const struct net *net, int ifindex);
+struct sroce_netport *sroce_port_of_ifindex(const struct net *net, int ifindex);
 
 /**
  * sroce_port_of_netdev() - the device that has the GIDs of a netdev
@@ -57,8 +58,8 @@ struct sroce_port *sroce_port_of_ifindex(const struct net *net, int ifindex);
  * Context: RCU.
  * Return: the device or NULL.
  */
-struct sroce_port *sroce_port_of_netdev(struct net *net, struct net_device *dev,
-					bool unique);
+struct sroce_netport *sroce_port_of_netdev(struct net *net,
+					   struct net_device *dev, bool unique);
 
 /**
  * sroce_address_netdev() - the netdev that an address of this host belongs to
@@ -123,8 +124,8 @@ void sroce_sockets_close(struct net *net, struct sroce_netns *ns);
  * Context: RCU.
  * Return: the device or NULL.
  */
-struct sroce_port *sroce_port_of_packet(struct net *net,
-					const struct sk_buff *skb);
+struct sroce_netport *sroce_port_of_packet(struct net *net,
+					   const struct sk_buff *skb);
 
 /**
  * sroce_is_for_us() - is a packet for the UDP port of RoCE?
@@ -152,7 +153,7 @@ unsigned int sroce_guard_ipv6(void *priv, struct sk_buff *skb,
  *
  * Context: RCU, softirq or bottom halves off.
  */
-void sroce_net_take(struct net *net, struct sroce_port *port,
+void sroce_net_take(struct net *net, struct sroce_netport *port,
 		    struct sk_buff *skb);
 
 /* Return: 0 or a negative errno */
@@ -179,7 +180,7 @@ void sroce_backlogs_forget(const struct net_device *dev);
  *
  * Context: RCU, softirq or bottom halves off.
  */
-void sroce_net_receive(struct net *net, struct sroce_port *port,
+void sroce_net_receive(struct net *net, struct sroce_netport *port,
 		       struct sk_buff *skb);
 
 /* --- walk.c: the bytes of a packet buffer --------------------------------- */

@@ -10,8 +10,9 @@
 #include <net/net_namespace.h>
 #include <rdma/ib_verbs.h>
 
+#include "netport.h"
 #include "path.h"
-#include "transport/port.h"
+#include "transport/seam.h"
 
 #define SROCE_UDP_PORT 4791
 
@@ -44,7 +45,7 @@ struct sroce_path *sroce_path_alloc(gfp_t gfp);
  * Return: 0, -EINVAL for an address that is not RoCE v2, -EOPNOTSUPP for a GID of
  * another network namespace, -ENODEV when the device is not attached.
  */
-int sroce_path_set(struct sroce_path *path, struct sroce_port *port,
+int sroce_path_set(struct sroce_path *path, struct sroce_netport *port,
 		   struct net_device *ndev, const struct rdma_ah_attr *attr,
 		   u32 lqpn, u32 rqpn);
 
@@ -65,7 +66,7 @@ extern const struct sroce_xmit_ops sroce_net_xmit_ops;
  * Return: 0, -EADDRINUSE when another driver has the port, or another errno;
  * nothing is left behind on failure.
  */
-int sroce_net_attach(struct net *net, struct sroce_port *port,
+int sroce_net_attach(struct net *net, struct sroce_netport *port,
 		     struct netlink_ext_ack *extack);
 
 /**
@@ -79,7 +80,7 @@ int sroce_net_attach(struct net *net, struct sroce_port *port,
  *
  * Context: process, may sleep.
  */
-void sroce_net_detach(struct net *net, struct sroce_port *port);
+void sroce_net_detach(struct net *net, struct sroce_netport *port);
 
 struct sroce_join;
 

@@ -32,7 +32,7 @@ struct sroce_attachment {
 	struct list_head node;
 	struct list_head all;
 	struct list_head paths;
-	struct sroce_port *port;
+	struct sroce_netport *port;
 	struct net *net;
 };
 
@@ -46,7 +46,7 @@ struct sroce_netns *sroce_netns(const struct net *net)
 	return net_generic(net, sroce_netns_id);
 }
 
-struct sroce_port *sroce_port_of_ifindex(const struct net *net, int ifindex)
+struct sroce_netport *sroce_port_of_ifindex(const struct net *net, int ifindex)
 {
 	struct sroce_attachment *a;
 
@@ -69,7 +69,8 @@ static bool sroce_is_idle_slave(struct net_device *dev)
 }
 
 /* Does the netdev stand on top of the one of the device? */
-static bool sroce_port_is_below(struct net *net, const struct sroce_port *port,
+static bool sroce_port_is_below(struct net *net,
+				const struct sroce_netport *port,
 				struct net_device *dev)
 {
 	struct net_device *lower = dev_get_by_index_rcu(net, port->ifindex);
@@ -77,7 +78,8 @@ static bool sroce_port_is_below(struct net *net, const struct sroce_port *port,
 	return lower && netdev_has_upper_dev_all_rcu(lower, dev);
 }
 
-static bool sroce_port_is_idle(struct net *net, const struct sroce_port *port)
+static bool sroce_port_is_idle(struct net *net,
+			       const struct sroce_netport *port)
 {
 	struct net_device *dev = dev_get_by_index_rcu(net, port->ifindex);
 
@@ -88,10 +90,11 @@ static bool sroce_port_is_idle(struct net *net, const struct sroce_port *port)
  * When not asked for the only one: the first that was added, as rdma_cm does, so
  * that both think of the same.
  */
-static struct sroce_port *sroce_port_below(struct net *net,
-					   struct net_device *dev, bool unique)
+static struct sroce_netport *sroce_port_below(struct net *net,
+					      struct net_device *dev,
+					      bool unique)
 {
-	struct sroce_port *found = NULL;
+	struct sroce_netport *found = NULL;
 	struct sroce_attachment *a;
 
 	list_for_each_entry_rcu(a, &sroce_netns(net)->ports, node) {
@@ -106,10 +109,10 @@ static struct sroce_port *sroce_port_below(struct net *net,
 	return found;
 }
 
-struct sroce_port *sroce_port_of_netdev(struct net *net, struct net_device *dev,
-					bool unique)
+struct sroce_netport *sroce_port_of_netdev(struct net *net,
+					   struct net_device *dev, bool unique)
 {
-	struct sroce_port *port = sroce_port_of_ifindex(net, dev->ifindex);
+	struct sroce_netport *port = sroce_port_of_ifindex(net, dev->ifindex);
 
 	return port ?: sroce_port_below(net, dev, unique);
 }
@@ -155,7 +158,8 @@ struct net_device *sroce_address_netdev(struct net *net,
 }
 
 /* Caller holds sroce_ports_mutex or sroce_paths_lock */
-static struct sroce_attachment *sroce_attachment_of(const struct sroce_port *p)
+static struct sroce_attachment *
+sroce_attachment_of(const struct sroce_netport *p)
 {
 	struct sroce_attachment *a;
 
@@ -283,7 +287,7 @@ static int sroce_attach(struct sroce_attachment *a,
 	return 0;
 }
 
-int sroce_net_attach(struct net *net, struct sroce_port *port,
+int sroce_net_attach(struct net *net, struct sroce_netport *port,
 		     struct netlink_ext_ack *extack)
 {
 	struct sroce_attachment *a;
@@ -303,7 +307,7 @@ int sroce_net_attach(struct net *net, struct sroce_port *port,
 }
 
 /* The namespace may be gone: it is not looked at */
-void sroce_net_detach(struct net *net, struct sroce_port *port)
+void sroce_net_detach(struct net *net, struct sroce_netport *port)
 {
 	struct sroce_attachment *a;
 

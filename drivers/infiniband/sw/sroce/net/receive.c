@@ -66,7 +66,7 @@ struct sroce_skb_rx {
 	struct sroce_rx rx;
 	struct sroce_rx_info info;
 	struct sk_buff *skb;
-	struct sroce_port *port;
+	struct sroce_netport *port;
 	struct sroce_walk walk;
 	u32 pos;
 	u32 left;
@@ -570,7 +570,7 @@ static bool sroce_rx_wrong_cast(const struct sk_buff *skb)
 	}
 }
 
-void sroce_net_receive(struct net *net, struct sroce_port *port,
+void sroce_net_receive(struct net *net, struct sroce_netport *port,
 		       struct sk_buff *skb)
 {
 	struct sroce_skb_rx r = { .skb = skb, .port = port };

@@ -194,7 +194,7 @@ static void sroce_path_set_direct(struct sroce_path *path, struct net *net,
 {
 	const struct in6_addr *dst = sroce_gid_addr(&path->dgid);
 	struct net_device *owner;
-	struct sroce_port *port;
+	struct sroce_netport *port;
 
 	if (!READ_ONCE(sroce_direct))
 		return;
@@ -248,7 +248,7 @@ struct sroce_path *sroce_path_alloc(gfp_t gfp)
 	return path;
 }
 
-int sroce_path_set(struct sroce_path *path, struct sroce_port *port,
+int sroce_path_set(struct sroce_path *path, struct sroce_netport *port,
 		   struct net_device *ndev, const struct rdma_ah_attr *attr,
 		   u32 lqpn, u32 rqpn)
 {

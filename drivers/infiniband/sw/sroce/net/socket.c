@@ -22,9 +22,9 @@
 #include "compat.h"
 #include "net/internal.h"
 
-static struct sroce_port *sroce_port_of_address(struct net *net,
-						const struct in6_addr *addr,
-						struct net_device *dev)
+static struct sroce_netport *sroce_port_of_address(struct net *net,
+						   const struct in6_addr *addr,
+						   struct net_device *dev)
 {
 	struct net_device *owner = sroce_address_netdev(net, addr, dev);
 
@@ -35,12 +35,12 @@ static struct sroce_port *sroce_port_of_address(struct net *net,
  * The device of the netdev, else the one that the address belongs to. On lo it
  * is the other way round: packets for any address of this host come there.
  */
-static struct sroce_port *sroce_port_of_skb(struct net *net,
-					    const struct sk_buff *skb,
-					    const struct in6_addr *daddr)
+static struct sroce_netport *sroce_port_of_skb(struct net *net,
+					       const struct sk_buff *skb,
+					       const struct in6_addr *daddr)
 {
 	bool lo = skb->dev->flags & IFF_LOOPBACK;
-	struct sroce_port *port = NULL;
+	struct sroce_netport *port = NULL;
 
 	if (sroce_is_group(daddr))
 		return sroce_port_of_netdev(net, skb->dev, false);
@@ -52,8 +52,8 @@ static struct sroce_port *sroce_port_of_skb(struct net *net,
 			     sroce_port_of_ifindex(net, skb->dev->ifindex);
 }
 
-struct sroce_port *sroce_port_of_packet(struct net *net,
-					const struct sk_buff *skb)
+struct sroce_netport *sroce_port_of_packet(struct net *net,
+					   const struct sk_buff *skb)
 {
 	struct in6_addr daddr;
 
@@ -95,7 +95,7 @@ static unsigned int sroce_confirm(struct sk_buff *skb)
 /* Reinjection by nfqueue comes here with bottom halves on */
 static unsigned int sroce_steal(struct sk_buff *skb, struct net *net)
 {
-	struct sroce_port *port = sroce_port_of_packet(net, skb);
+	struct sroce_netport *port = sroce_port_of_packet(net, skb);
 
 	if (!port)
 		return NF_ACCEPT;
@@ -160,7 +160,7 @@ static const struct nf_hook_ops sroce_hooks[] = {
 static int sroce_encap_rcv(struct sock *sk, struct sk_buff *skb)
 {
 	struct net *net = sock_net(sk);
-	struct sroce_port *port;
+	struct sroce_netport *port;
 
 	port = sroce_port_of_packet(net, skb);
 	if (!port) {

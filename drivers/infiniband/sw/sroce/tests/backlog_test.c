@@ -26,7 +26,7 @@
  * @strange: what came out was not from the first netdev
  */
 static struct flow {
-	struct sroce_port port;
+	struct sroce_netport port;
 	struct net_device *dev[2];
 	struct sroce_turn_limits limits;
 	void (*sink)(struct sk_buff *skb);

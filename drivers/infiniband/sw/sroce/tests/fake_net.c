@@ -2,8 +2,8 @@
 #include <linux/slab.h>
 #include <net/sock.h>
 
+#include "compat.h"
 #include "memory/copy.h"
-#include "net/internal.h"
 #include "tests/fake_net.h"
 #include "transport/qp.h"
 
@@ -442,9 +442,9 @@ void fake_path_init(struct fake_path *path, struct fake_net *net,
 {
 	/* One reference is never given back: the path is part of the test */
 	refcount_set(&path->path.refs, 1);
-	path->path.port = port;
+	path->path.port = &port->net;
 	path->path.net_cookie = FAKE_NET_COOKIE;
-	path->path.ifindex = port->ifindex;
+	path->path.ifindex = port->net.ifindex;
 	path->path.ipv4 = true;
 	path->path.hop_limit = 64;
 	spin_lock_init(&path->path.lock);

@@ -12,8 +12,9 @@
 #include <linux/prandom.h>
 #include <linux/spinlock.h>
 
-#include "net/net.h"
+#include "path.h"
 #include "transport/port.h"
+#include "transport/seam.h"
 #include "txq.h"
 
 #define FAKE_NET_COOKIE 4711

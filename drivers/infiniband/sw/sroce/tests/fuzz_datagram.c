@@ -277,7 +277,7 @@ void hall_open(struct hall *h, struct fuzz *f)
 	h->f = f;
 	h->p = pair_create(f->test, &config);
 	h->s = &h->p->side[0];
-	h->s->port.net_cookie = init_net.net_cookie;
+	h->s->port.net.net_cookie = init_net.net_cookie;
 	for (i = 0; i < HALL_QPS * HALL_DEPTH; i++)
 		memset(h->s->mem + i * SLOT, CANARY, SLOT);
 	KUNIT_ASSERT_EQ(f->test, 0,

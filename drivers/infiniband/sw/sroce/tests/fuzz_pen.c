@@ -355,7 +355,7 @@ static void set_addresses(struct pen *pen, u8 number)
 		struct side *s = pen->side[i].s;
 		struct sroce_path *path = &s->path.path;
 
-		s->port.net_cookie = init_net.net_cookie;
+		s->port.net.net_cookie = init_net.net_cookie;
 		path->net_cookie = init_net.net_cookie;
 		/* What is meant for one pen must not fit another */
 		path->sgid.raw[14] = number;

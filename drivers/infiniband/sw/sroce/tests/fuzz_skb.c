@@ -320,7 +320,7 @@ static void receive(struct sroce_port *port, struct sk_buff *skb)
 {
 	local_bh_disable();
 	rcu_read_lock();
-	sroce_net_receive(&init_net, port, skb);
+	sroce_net_receive(&init_net, &port->net, skb);
 	rcu_read_unlock();
 	local_bh_enable();
 }

@@ -52,7 +52,7 @@ static void sink(struct sk_buff *skb)
 			atomic_inc(&w->disorder);
 		w->last[flow] = number;
 	}
-	sroce_net_receive(&init_net, w->ports[flow / 512], skb);
+	sroce_net_receive(&init_net, &w->ports[flow / 512]->net, skb);
 	if (number % 4 == 0)
 		sroce_turn_spend(TURN);
 }
@@ -66,7 +66,7 @@ static void take(struct fuzz_wait *w, struct sk_buff *skb, bool overdue)
 	sroce_turn_begin(true);
 	if (overdue)
 		sroce_turn_spend(2 * TURN);
-	sroce_net_take(&init_net, port, skb);
+	sroce_net_take(&init_net, &port->net, skb);
 	sroce_turn_end();
 	/* The softirqs that follow have a turn of their own */
 	sroce_turn_begin(true);

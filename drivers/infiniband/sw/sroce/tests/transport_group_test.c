@@ -130,7 +130,7 @@ static void club_receive_from(struct club *c, const struct sroce_train *t,
 	struct sroce_rx rx = { .t = *t, .info = &info };
 
 	local_bh_disable();
-	sroce_receive_group(&c->p->side[0].port, &rx);
+	sroce_receive_group(&c->p->side[0].port.net, &rx);
 	local_bh_enable();
 	KUNIT_EXPECT_EQ(c->p->test, t->bi.bi_size, rx.t.bi.bi_size);
 }
@@ -486,7 +486,7 @@ static void group_crowd(struct kunit *test)
 	struct side *s = &c->p->side[0];
 	int i;
 
-	s->port.net_cookie = init_net.net_cookie;
+	s->port.net.net_cookie = init_net.net_cookie;
 	for (i = 0; i < CROWD; i++)
 		sroce_group_attach(c->qp[i], &group_ipv4);
 	/* Small ones count as 2 KiB each */

@@ -154,10 +154,10 @@ static void side_make_port(struct side *s, int number)
 	s->port.xmit = &fake_net_xmit_ops;
 	sroce_mr_table_init(&s->port.mrs);
 	sroce_ah_table_init(&s->port);
-	s->port.counters = alloc_percpu(struct sroce_counters);
-	KUNIT_ASSERT_TRUE(test, !!s->port.counters);
-	s->port.net_cookie = FAKE_NET_COOKIE;
-	s->port.ifindex = 1000 + number;
+	s->port.net.counters = alloc_percpu(struct sroce_counters);
+	KUNIT_ASSERT_TRUE(test, !!s->port.net.counters);
+	s->port.net.net_cookie = FAKE_NET_COOKIE;
+	s->port.net.ifindex = 1000 + number;
 	s->port.mtu = 4096;
 	s->port.pkeys[0] = 0xffff;
 }
@@ -417,7 +417,7 @@ static void side_destroy(struct side *s)
 		sroce_ah_table_destroy(&s->port);
 		sroce_mr_table_destroy(&s->port.mrs);
 	}
-	free_percpu(s->port.counters);
+	free_percpu(s->port.net.counters);
 	free_pages((unsigned long)s->mem, PAIR_MEM_ORDER);
 	/* Whoever sent on the path has let go of it */
 	if (s->path.net)

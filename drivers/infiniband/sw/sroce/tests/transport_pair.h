@@ -164,7 +164,7 @@ static inline u32 side_events(struct side *s, enum ib_event_type type)
 
 static inline u64 side_count(struct side *s, enum sroce_counter id)
 {
-	return sroce_counter_read(s->port.counters, id);
+	return sroce_counter_read(s->port.net.counters, id);
 }
 
 /* --- work requests ------------------------------------------------------- */

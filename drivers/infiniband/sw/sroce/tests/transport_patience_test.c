@@ -347,7 +347,7 @@ static void expect_reset(struct reset *r)
 
 static void connect_to_itself(struct side *s)
 {
-	s->path.path.direct_ifindex = s->port.ifindex;
+	s->path.path.direct_ifindex = s->port.net.ifindex;
 	s->path.path.dgid = s->path.path.sgid;
 	s->qp->attr.dest_qp_num = s->qp->qpn;
 	s->qp->resp.epsn = s->qp->req.next_psn;

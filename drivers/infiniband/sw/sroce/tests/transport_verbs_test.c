@@ -6,7 +6,6 @@
 #include <linux/delay.h>
 #include <linux/percpu.h>
 
-#include "net/internal.h"
 #include "tests/transport_pair.h"
 #include "transport/receive.h"
 #include "transport/run.h"
@@ -325,7 +324,7 @@ static void counts_elsewhere(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 5, sroce_counter_read(own, SROCE_CNT_RX_PACKETS));
 	KUNIT_EXPECT_TRUE(test, own == b->qp->txq->counters);
 
-	sroce_qp_count_in(b->qp, b->port.counters);
+	sroce_qp_count_in(b->qp, b->port.net.counters);
 	side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_WRITE, 3, SRC, DST, 5000));
 	side_expect_send(a, 3, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, 2, side_count(b, SROCE_CNT_RX_WRITE_REQUESTS));

@@ -367,8 +367,8 @@ void sroce_half_purge(struct sroce_half *half)
 static bool sroce_direct_peer(const struct sroce_qp *peer,
 			      const struct sroce_path *path)
 {
-	return peer->port->ifindex == path->direct_ifindex &&
-	       peer->port->net_cookie == path->net_cookie;
+	return peer->port->net.ifindex == path->direct_ifindex &&
+	       peer->port->net.net_cookie == path->net_cookie;
 }
 
 static void sroce_direct_deliver(struct sroce_qp *from, struct sroce_qp *peer,

@@ -14,6 +14,7 @@
 #include <linux/slab.h>
 
 #include "compat.h"
+#include "counters.h"
 #include "path.h"
 #include "transport/group.h"
 
@@ -282,21 +283,22 @@ static bool sroce_group_deliver_all(const struct sroce_group *group,
 	return count;
 }
 
-void sroce_receive_group(struct sroce_port *port, struct sroce_rx *rx)
+void sroce_receive_group(struct sroce_netport *net, struct sroce_rx *rx)
 {
+	struct sroce_port *port = to_sroce_port(net);
 	struct sroce_group *group;
 	bool count = true;
 
 	if (rx->t.dqpn != SROCE_QPN_MULTICAST || rx->t.service != SROCE_UD) {
-		sroce_count(port->counters, SROCE_CNT_RX_DISCARDS, 1);
+		sroce_count(net->counters, SROCE_CNT_RX_DISCARDS, 1);
 		return;
 	}
 	rcu_read_lock();
 	group = sroce_group_find(port, &rx->info->dgid);
 	if (!group)
-		sroce_count(port->counters, SROCE_CNT_RX_NO_QP, 1);
+		sroce_count(net->counters, SROCE_CNT_RX_NO_QP, 1);
 	else if (!sroce_group_admit(group, rx))
-		sroce_count(port->counters, SROCE_CNT_RX_DISCARDS, 1);
+		sroce_count(net->counters, SROCE_CNT_RX_DISCARDS, 1);
 	else
 		count = sroce_group_deliver_all(group, rx);
 	rcu_read_unlock();

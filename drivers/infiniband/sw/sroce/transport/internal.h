@@ -7,6 +7,7 @@
 #define SROCE_TRANSPORT_INTERNAL_H
 
 #include "compat.h"
+#include "counters.h"
 #include "transport/qp.h"
 
 /* Where QPs are allocated; module start. Return: 0 or -ENOMEM. */

@@ -44,12 +44,12 @@ void sroce_qps_stop(void)
 	kmem_cache_destroy(sroce_qp_cache);
 }
 
-struct sroce_qp *sroce_qp_find_gsi(struct sroce_port *port)
+struct sroce_qp *sroce_qp_find_gsi(struct sroce_netport *net)
 {
 	struct sroce_qp *qp;
 
 	rcu_read_lock();
-	qp = rcu_dereference(port->gsi);
+	qp = rcu_dereference(to_sroce_port(net)->gsi);
 	if (qp && !refcount_inc_not_zero(&qp->refs))
 		qp = NULL;
 	rcu_read_unlock();
@@ -216,7 +216,7 @@ static struct sroce_qp *sroce_qp_alloc(struct sroce_port *port,
 	refcount_set(&qp->refs, 1);
 	qp->ibqp = ibqp;
 	qp->port = port;
-	qp->counters = port->counters;
+	qp->counters = port->net.counters;
 	qp->pd = ibqp->pd;
 	qp->type = init->qp_type;
 	qp->kind = sroce_qp_kind(init->qp_type);

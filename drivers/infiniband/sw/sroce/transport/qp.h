@@ -24,6 +24,7 @@
 #include "transport/cq.h"
 #include "transport/events.h"
 #include "transport/port.h"
+#include "transport/seam.h"
 #include "transport/srq.h"
 #include "wire/train.h"
 

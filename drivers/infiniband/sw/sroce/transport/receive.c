@@ -102,7 +102,7 @@ static void sroce_packet(struct sroce_qp *qp, struct sroce_rx *rx)
 	const struct sroce_rx_info *info = rx->info;
 	struct sroce_train *t = &rx->t;
 
-	if (qp->dead || info->net_cookie != qp->port->net_cookie ||
+	if (qp->dead || info->net_cookie != qp->port->net.net_cookie ||
 	    !sroce_accept(qp, t, &info->sgid, &info->dgid))
 		return;
 	if (sroce_op_is_response(t->op))
@@ -129,7 +129,7 @@ static bool sroce_receive_half(struct sroce_qp *qp, struct sroce_half *half,
 
 	spin_lock(&half->lock);
 	/* The port of a dead one may be gone */
-	own = !qp->dead && qp->counters != qp->port->counters;
+	own = !qp->dead && qp->counters != qp->port->net.counters;
 	if (unlikely(own))
 		sroce_qp_count(qp, SROCE_CNT_RX_TRAINS, 1);
 	do {

@@ -44,7 +44,7 @@ static int sroce_set_path(struct sroce_path *path, struct sroce_device *dev,
 	ndev = rdma_read_gid_attr_ndev_rcu(attr->grh.sgid_attr);
 	/* the GID has just gone: through another netdev nothing may leave */
 	err = IS_ERR(ndev) ? PTR_ERR(ndev) :
-	      sroce_path_set(path, &dev->port, ndev, attr, lqpn, rqpn);
+	      sroce_path_set(path, &dev->port.net, ndev, attr, lqpn, rqpn);
 	rcu_read_unlock();
 	return err;
 }

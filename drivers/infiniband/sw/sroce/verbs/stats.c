@@ -48,7 +48,7 @@ int sroce_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
 {
 	if (port != SROCE_PORT || !stats)
 		return -EINVAL;
-	sroce_read_stats(stats, to_sroce_device(ibdev)->port.counters);
+	sroce_read_stats(stats, to_sroce_device(ibdev)->port.net.counters);
 	return SROCE_CNT_NUM;
 }
 
@@ -112,7 +112,7 @@ static void sroce_bound_del(struct sroce_device *dev, u32 id)
 
 u64 sroce_port_count(struct sroce_device *dev, enum sroce_counter id)
 {
-	u64 sum = sroce_counter_read(dev->port.counters, id);
+	u64 sum = sroce_counter_read(dev->port.net.counters, id);
 	struct sroce_bound *b;
 	unsigned long i;
 
@@ -176,7 +176,7 @@ int sroce_counter_unbind_qp(struct ib_qp *ibqp, u32 port)
 {
 	struct sroce_device *dev = to_sroce_device(ibqp->device);
 
-	sroce_qp_bind(ibqp, dev->port.counters);
+	sroce_qp_bind(ibqp, dev->port.net.counters);
 	ibqp->counter = NULL;
 	return 0;
 }

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The seam between the transport and the network: trains go out through struct
+ * sroce_xmit_ops and come in through sroce_receive() and sroce_receive_group(). It is all
+ * that the network layer knows of the transport; unit tests put another network there.
+ */
+#ifndef SROCE_TRANSPORT_SEAM_H
+#define SROCE_TRANSPORT_SEAM_H
+
+#include <linux/types.h>
+
+#include "wire/train.h"
+
+struct sroce_netport;
+struct sroce_path;
+struct sroce_qp;
+struct sroce_rx_info;
+struct sroce_txq;
+
+/* --- out ------------------------------------------------------------------- */
+
+/**
+ * struct sroce_tx - trains on their way into one packet buffer
+ * @open: the buffer that the next train may join; belongs to the network layer
+ *
+ * Lives on the stack of whoever sends; zeroed before the first send, flushed
+ * after the last.
+ */
+struct sroce_tx {
+	void *open;
+};
+
+/**
+ * struct sroce_xmit_ops - the network below the transport
+ * @send: take one train. May keep it in @tx to couple it with the next one, or
+ *	send what is there first. The payload is read before it returns.
+ *	A failure to transmit is a lost packet: it is counted, not returned.
+ * @flush: send what @tx still holds
+ *
+ * Both are called with bottom halves off and a QP's requester or responder
+ * lock held.
+ */
+struct sroce_xmit_ops {
+	void (*send)(struct sroce_tx *tx, struct sroce_path *path,
+		     const struct sroce_train *t, struct sroce_txq *txq);
+	void (*flush)(struct sroce_tx *tx);
+};
+
+/* --- in -------------------------------------------------------------------- */
+
+/**
+ * struct sroce_rx - packets that arrived together
+ * @t: the current packet, or train of such: checked (lengths, ICRC) and decoded
+ * @info: where all of them came from
+ * @len: bytes of the current train, from BTH to ICRC of each packet
+ * @packets: that the port counts: the good ones so far, but for those that a QP
+ *	has counted, because it has counters of its own
+ * @bytes: their bytes
+ * @delivered: bytes to members of multicast groups so far, or what counts as such
+ * @next: move on to the next train; false when there is none (then @t is no
+ *	longer valid)
+ *
+ * The network layer embeds this in what it needs to walk its buffer.
+ */
+struct sroce_rx {
+	struct sroce_train t;
+	const struct sroce_rx_info *info;
+	u32 len;
+	u32 packets;
+	u32 bytes;
+	u32 delivered;
+	bool (*next)(struct sroce_rx *rx);
+};
+
+/**
+ * sroce_receive() - take packets from the network
+ * @qp: held by the caller, QP of @rx->t.dqpn
+ * @rx: at its first packet for this QP
+ *
+ * Handles the trains of @rx one after another under one lock, as long as they
+ * are for this QP; copies their payload, sends at most one ACK.
+ *
+ * Context: softirq or bottom halves off.
+ * Return: true when @rx->t is for another QP, false at the end.
+ */
+bool sroce_receive(struct sroce_qp *qp, struct sroce_rx *rx);
+
+/**
+ * sroce_receive_group() - take a packet that was sent to a multicast group
+ * @port: device it arrived at
+ * @rx: at the packet, and still there afterwards
+ *
+ * Every QP of the device that is attached to the group gets it, unless that would be
+ * too much for one buffer (@rx->delivered).
+ *
+ * Context: softirq or bottom halves off.
+ */
+void sroce_receive_group(struct sroce_netport *port, struct sroce_rx *rx);
+
+/**
+ * sroce_qp_find() - look a QP number up
+ * @qpn: number
+ *
+ * QP numbers are unique over all devices of the module; 1 is in no table
+ * (sroce_qp_find_gsi()).
+ *
+ * Context: any.
+ * Return: the QP, held (sroce_qp_put()), or NULL.
+ */
+struct sroce_qp *sroce_qp_find(u32 qpn);
+
+/* QP 1 of a port, held, or NULL */
+struct sroce_qp *sroce_qp_find_gsi(struct sroce_netport *port);
+
+void sroce_qp_put(struct sroce_qp *qp);
+
+#endif
