@@ -279,6 +279,10 @@ static void goes_twice(struct kunit *test, const struct missing *k, bool direct)
 	post(p, k, mr, 1);
 	pair_deliver(p);
 	impatient(p);
+	/* It has waited once, however often it was sent */
+	pair_counts(p, between);
+	KUNIT_EXPECT_EQ_MSG(test, between[SROCE_CNT_PAGE_FAULTS],
+			    before[SROCE_CNT_PAGE_FAULTS] + 1, "%s", k->name);
 	mmap_write_unlock(current->mm);
 	expect_message(p, k, 1);
 	pair_counts(p, between);

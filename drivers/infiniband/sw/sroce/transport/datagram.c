@@ -13,7 +13,6 @@
 #include "transport/ah.h"
 #include "transport/datagram.h"
 #include "transport/direct.h"
-#include "transport/fault.h"
 #include "transport/gather.h"
 #include "transport/internal.h"
 #include "transport/receive.h"
@@ -48,24 +47,6 @@ static u16 sroce_send_pkey(const struct sroce_qp *qp,
 	if (qp->type != IB_QPT_GSI)
 		return sroce_qp_pkey(qp);
 	return READ_ONCE(qp->port->pkeys[slot->wqe.ud.pkey_index]);
-}
-
-static int sroce_gather_datagram(struct sroce_gather *g, struct sroce_qp *qp,
-				 struct sroce_swqe *slot)
-{
-	struct sroce_sgl l = sroce_send_sgl(qp, slot);
-	int err;
-
-	if (slot->wqe.flags & SROCE_SEND_INLINE) {
-		g->nbv = sroce_bvec_from_virt(g->bv, ARRAY_SIZE(g->bv),
-					      slot->inline_data,
-					      slot->length);
-		g->len = slot->length;
-		g->inlined = true;
-		return 0;
-	}
-	err = sroce_gather_sges(g, qp, &l, 0, 0, slot->length);
-	return err == -EAGAIN ? sroce_fault_gather(&qp->req.half, g, 0) : err;
 }
 
 /*
@@ -110,10 +91,10 @@ bool sroce_datagram_send(struct sroce_qp *qp, struct sroce_tx *tx,
 		slot->status = IB_WC_LOC_QP_OP_ERR;
 		return true;
 	}
-	g = sroce_gather_begin();
+	g = sroce_gather_begin(&qp->req.half);
 	g->swqe = slot;
 	if (slot->length)
-		err = sroce_gather_datagram(g, qp, slot);
+		err = sroce_gather_send(g, slot, 0, slot->length, 0);
 	if (err == -EAGAIN) {
 		slot->state = SROCE_SWQE_READY;
 	} else if (err) {
@@ -138,14 +119,12 @@ static int sroce_place_datagram(struct sroce_qp *qp, struct sroce_train *t,
 	struct sroce_responder *resp = &qp->resp;
 	u32 len = t->bi.bi_size;
 	struct bvec_iter di = { .bi_size = SROCE_GRH_BYTES + len };
-	struct sroce_gather *g = sroce_gather_begin();
+	struct sroce_gather *g = sroce_gather_begin(&resp->half);
 	struct sroce_sgl l = sroce_recv_sgl(qp);
 	int err;
 
-	err = sroce_gather_sges(g, qp, &l, IB_ACCESS_LOCAL_WRITE, 0,
-				SROCE_GRH_BYTES + len);
-	if (err == -EAGAIN)
-		err = sroce_fault_gather(&resp->half, g, 0);
+	err = sroce_gather_sges(g, &l, IB_ACCESS_LOCAL_WRITE, 0,
+				SROCE_GRH_BYTES + len, 0);
 	if (err != -EAGAIN && !sroce_recv_claim(qp))
 		err = -EBUSY;
 	if (!err) {

@@ -13,7 +13,6 @@
  */
 #include "memory/odp.h"
 #include "transport/fault.h"
-#include "transport/gather.h"
 #include "transport/internal.h"
 #include "transport/run.h"
 
@@ -41,7 +40,7 @@ static bool sroce_fault_same(const struct sroce_fault *f,
 
 /* The half runs again, if only to find that the region is gone */
 static void sroce_fault_wait(struct sroce_half *half,
-			     const struct sroce_miss *miss, u32 ahead)
+			     const struct sroce_miss *miss)
 {
 	struct sroce_fault *f = &half->fault;
 
@@ -51,7 +50,8 @@ static void sroce_fault_wait(struct sroce_half *half,
 	f->key = miss->mr->key;
 	f->va = miss->va;
 	sroce_qp_hold(half->qp);
-	if (!sroce_want_pages(&f->want, miss->mr, miss->va, miss->len, ahead,
+	if (!sroce_want_pages(&f->want, miss->mr, miss->va, miss->len,
+			      miss->ahead,
 			      miss->write ? SROCE_ODP_WRITE : SROCE_ODP_READ))
 		return;
 	f->state = SROCE_FAULT_NONE;
@@ -59,8 +59,7 @@ static void sroce_fault_wait(struct sroce_half *half,
 	sroce_qp_put(half->qp);
 }
 
-static int sroce_fault_start(struct sroce_half *half,
-			     const struct sroce_miss *miss, u32 ahead)
+int sroce_fault_start(struct sroce_half *half, const struct sroce_miss *miss)
 {
 	struct sroce_fault *f = &half->fault;
 
@@ -71,38 +70,8 @@ static int sroce_fault_start(struct sroce_half *half,
 		return -EFAULT;
 	}
 	sroce_qp_count(half->qp, SROCE_CNT_PAGE_FAULTS, 1);
-	sroce_fault_wait(half, miss, ahead);
+	sroce_fault_wait(half, miss);
 	return -EAGAIN;
-}
-
-int sroce_fault_gather(struct sroce_half *half, struct sroce_gather *g,
-		       u32 ahead)
-{
-	return sroce_fault_start(half, &g->miss, ahead);
-}
-
-int sroce_fault_enter(struct sroce_half *half, struct sroce_mr *mr, u64 va)
-{
-	struct sroce_miss miss = {
-		.mr = mr,
-		.va = va,
-		.len = sizeof(u64),
-		.write = true,
-	};
-
-	if (likely(mr->kind != SROCE_MR_ON_DEMAND))
-		return 0;
-	sroce_odp_enter();
-	if (sroce_odp_present(mr, va, sizeof(u64), true))
-		return 0;
-	sroce_odp_leave();
-	return sroce_fault_start(half, &miss, 0);
-}
-
-void sroce_fault_leave(struct sroce_mr *mr)
-{
-	if (unlikely(mr->kind == SROCE_MR_ON_DEMAND))
-		sroce_odp_leave();
 }
 
 void sroce_fault_reset(struct sroce_half *half)

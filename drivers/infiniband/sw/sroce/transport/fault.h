@@ -1,43 +1,43 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Memory on demand whose pages are missing: how a half of a QP, requester or
- * responder, asks for them and waits.
+ * responder, has them brought in and waits. It is gather.h that finds them missing.
  */
 #ifndef SROCE_TRANSPORT_FAULT_H
 #define SROCE_TRANSPORT_FAULT_H
 
 #include "transport/qp.h"
 
-struct sroce_gather;
+/**
+ * struct sroce_miss - pages of memory on demand that were not there
+ * @mr: region, held by the caller
+ * @va: first byte
+ * @len: bytes that are needed at once
+ * @ahead: bytes that will be wanted from @va on, as far as is known
+ * @write: to be written to
+ */
+struct sroce_miss {
+	struct sroce_mr *mr;
+	u64 va;
+	u32 len;
+	u32 ahead;
+	bool write;
+};
 
 /**
- * sroce_fault_gather() - bring in the pages that a gather has missed
- * @half: whose gather
- * @g: buffer, after -EAGAIN; to be ended after this
- * @ahead: bytes that will be wanted from there on, as far as is known
+ * sroce_fault_start() - bring in pages that a half has missed
+ * @half: who has missed them
+ * @miss: what; not needed afterwards
  *
- * The half runs again when that is done or has failed, and finds the answer
- * when it gathers once more.
+ * The half runs again when they are there, or cannot be had, and finds out which
+ * when it looks for them once more. While it waits for some it wants no others, and
+ * what it wants again does not count again.
  *
  * Context: @half's lock held.
  * Return: -EAGAIN, or -EFAULT when the pages could not be brought in: the
  * access is an error.
  */
-int sroce_fault_gather(struct sroce_half *half, struct sroce_gather *g,
-		       u32 ahead);
-
-/**
- * sroce_fault_enter() - keep 8 bytes of a region in place
- * @half: who wants to change them
- * @mr: held region
- * @va: address, in bounds
- *
- * Until sroce_fault_leave(); a region that is not on demand needs nothing.
- *
- * Return: 0, or as sroce_fault_gather() with nothing to leave.
- */
-int sroce_fault_enter(struct sroce_half *half, struct sroce_mr *mr, u64 va);
-void sroce_fault_leave(struct sroce_mr *mr);
+int sroce_fault_start(struct sroce_half *half, const struct sroce_miss *miss);
 
 /*
  * A QP is reset or destroyed: it waits for no page any more, whoever has that.

@@ -2,22 +2,29 @@
 /*
  * The pages of a piece of a message, from the keys that name them, in a buffer of
  * the processor: it is too large for the stack.
+ *
+ * requester.c and datagram.c come here for what they send, the responder's
+ * files and requester_response.c for where data goes. Who finds pages of memory on
+ * demand missing goes on to fault.c by itself, so that nobody else has to.
  */
 #include <linux/percpu.h>
 
+#include "memory/copy.h"
 #include "memory/odp.h"
+#include "transport/fault.h"
 #include "transport/gather.h"
 
 static DEFINE_PER_CPU(struct sroce_gather, sroce_gathers) = {
 	.lock = INIT_LOCAL_LOCK(lock),
 };
 
-struct sroce_gather *sroce_gather_begin(void)
+struct sroce_gather *sroce_gather_begin(struct sroce_half *half)
 {
 	struct sroce_gather *g;
 
 	local_lock_nested_bh(&sroce_gathers.lock);
 	g = this_cpu_ptr(&sroce_gathers);
+	g->half = half;
 	g->nbv = 0;
 	g->nmrs = 0;
 	g->len = 0;
@@ -29,43 +36,45 @@ struct sroce_gather *sroce_gather_begin(void)
 	return g;
 }
 
-static void sroce_gather_end_on_demand(struct sroce_gather *g)
-{
-	sroce_odp_leave();
-	if (g->miss.mr)
-		sroce_mr_put(g->miss.mr);
-	g->miss.mr = NULL;
-}
-
 void sroce_gather_end(struct sroce_gather *g)
 {
 	if (unlikely(g->on_demand))
-		sroce_gather_end_on_demand(g);
+		sroce_odp_leave();
 	while (g->nmrs)
 		sroce_mr_put(g->mrs[--g->nmrs]);
 	__acquire(&sroce_gathers.lock);
 	local_unlock_nested_bh(&sroce_gathers.lock);
 }
 
-/* The hold on a region that is not there passes to @g->miss */
-static int sroce_gather_begin_on_demand(struct sroce_gather *g,
-					struct sroce_mr *mr, int access,
-					u64 va, u32 len)
+/* Our hold on the region is dropped: who waits for a page is not to be waited for */
+static int sroce_gather_missed(struct sroce_half *half,
+			       const struct sroce_miss *miss)
 {
-	bool write = access & (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
+	int err = sroce_fault_start(half, miss);
+
+	sroce_mr_put(miss->mr);
+	return err;
+}
+
+/* Keep the pages of a region on demand in place, or have them brought in */
+static int sroce_gather_demand(struct sroce_gather *g, struct sroce_mr *mr,
+			       int access, u64 va, u32 len)
+{
+	const struct sroce_miss miss = {
+		.mr = mr,
+		.va = va,
+		.len = len,
+		.ahead = g->ahead,
+		.write = access & (IB_ACCESS_LOCAL_WRITE |
+				   IB_ACCESS_REMOTE_WRITE),
+	};
 
 	if (!g->on_demand)
 		sroce_odp_enter();
 	g->on_demand = true;
-	if (sroce_odp_present(mr, va, len, write))
+	if (sroce_odp_present(mr, va, len, miss.write))
 		return 0;
-	g->miss = (struct sroce_miss){
-		.mr = mr,
-		.va = va,
-		.len = len,
-		.write = write,
-	};
-	return -EAGAIN;
+	return sroce_gather_missed(g->half, &miss);
 }
 
 /* Add a range of a region that was found by its key, and is held for us */
@@ -73,12 +82,15 @@ static int sroce_gather_mr(struct sroce_gather *g, struct sroce_mr *mr,
 			   int access, u64 va, u32 len)
 {
 	u32 done;
+	int err;
 
 	if (IS_ERR(mr))
 		return PTR_ERR(mr);
-	if (unlikely(mr->kind == SROCE_MR_ON_DEMAND) &&
-	    sroce_gather_begin_on_demand(g, mr, access, va, len))
-		return -EAGAIN;
+	if (unlikely(mr->kind == SROCE_MR_ON_DEMAND)) {
+		err = sroce_gather_demand(g, mr, access, va, len);
+		if (err)
+			return err;
+	}
 	g->mrs[g->nmrs++] = mr;
 	g->nbv += sroce_mr_bvecs(mr, va, len, g->bv + g->nbv,
 				 ARRAY_SIZE(g->bv) - g->nbv, &done);
@@ -86,13 +98,14 @@ static int sroce_gather_mr(struct sroce_gather *g, struct sroce_mr *mr,
 	return done == len ? 0 : -ENOSPC;
 }
 
-int sroce_gather_key(struct sroce_gather *g, struct sroce_qp *qp, u32 key,
-		     int access, u64 va, u32 len)
+int sroce_gather_key(struct sroce_gather *g, u32 key, int access, u64 va,
+		     u32 len, u32 ahead)
 {
 	if (g->nmrs == ARRAY_SIZE(g->mrs))
 		return -ENOSPC;
-	return sroce_gather_mr(g, sroce_rkey_get(qp, key, access, va, len),
-			       access, va, len);
+	g->ahead = ahead;
+	return sroce_gather_mr(g, sroce_rkey_get(g->half->qp, key, access, va,
+						 len), access, va, len);
 }
 
 static int sroce_gather_kernel(struct sroce_gather *g, u64 va, u32 len)
@@ -110,10 +123,10 @@ static int sroce_gather_kernel(struct sroce_gather *g, u64 va, u32 len)
  * only where the kernel itself has written it; whose QP carries it out does not
  * matter.
  */
-static int sroce_gather_sge(struct sroce_gather *g, struct sroce_qp *qp,
-			    const struct sroce_sgl *l, u32 lkey, int access,
-			    u64 va, u32 len)
+static int sroce_gather_sge(struct sroce_gather *g, const struct sroce_sgl *l,
+			    u32 lkey, int access, u64 va, u32 len)
 {
+	struct sroce_qp *qp = g->half->qp;
 	struct sroce_mr *mr;
 
 	if (lkey == SROCE_LOCAL_DMA_LKEY && !l->user)
@@ -124,21 +137,22 @@ static int sroce_gather_sge(struct sroce_gather *g, struct sroce_qp *qp,
 	return sroce_gather_mr(g, sroce_rkey_check(qp, mr), access, va, len);
 }
 
-int sroce_gather_sges(struct sroce_gather *g, struct sroce_qp *qp,
-		      const struct sroce_sgl *l, int access, u32 off, u32 len)
+int sroce_gather_sges(struct sroce_gather *g, const struct sroce_sgl *l,
+		      int access, u32 off, u32 len, u32 ahead)
 {
 	const struct sroce_sge *sge = l->sge;
 	u32 n = l->n;
 	u32 part;
 	int err;
 
+	g->ahead = ahead;
 	for (; n && len; n--, sge++) {
 		if (off >= sge->length) {
 			off -= sge->length;
 			continue;
 		}
 		part = min(sge->length - off, len);
-		err = sroce_gather_sge(g, qp, l, sge->lkey, access,
+		err = sroce_gather_sge(g, l, sge->lkey, access,
 				       sge->addr + off, part);
 		if (err)
 			return err;
@@ -146,4 +160,56 @@ int sroce_gather_sges(struct sroce_gather *g, struct sroce_qp *qp,
 		off = 0;
 	}
 	return 0;
+}
+
+/* Inline data stays in the ring: it is copied before the work request completes */
+int sroce_gather_send(struct sroce_gather *g, struct sroce_swqe *slot, u32 off,
+		      u32 len, u32 ahead)
+{
+	struct sroce_sgl l = sroce_send_sgl(g->half->qp, slot);
+
+	if (!(slot->wqe.flags & SROCE_SEND_INLINE))
+		return sroce_gather_sges(g, &l, 0, off, len, ahead);
+	g->nbv = sroce_bvec_from_virt(g->bv, ARRAY_SIZE(g->bv),
+				      slot->inline_data + off, len);
+	g->inlined = true;
+	g->len = len;
+	return 0;
+}
+
+/* As sroce_gather_demand(), for whoever has no buffer */
+static int sroce_gather_word_demand(struct sroce_half *half,
+				    struct sroce_mr *mr, u64 va)
+{
+	const struct sroce_miss miss = {
+		.mr = mr,
+		.va = va,
+		.len = sizeof(u64),
+		.write = true,
+	};
+
+	sroce_odp_enter();
+	if (sroce_odp_present(mr, va, sizeof(u64), true))
+		return 0;
+	sroce_odp_leave();
+	return sroce_gather_missed(half, &miss);
+}
+
+struct sroce_mr *sroce_gather_word(struct sroce_half *half, u32 rkey,
+				   int access, u64 va)
+{
+	struct sroce_mr *mr = sroce_rkey_get(half->qp, rkey, access, va,
+					     sizeof(u64));
+	int err = 0;
+
+	if (!IS_ERR(mr) && unlikely(mr->kind == SROCE_MR_ON_DEMAND))
+		err = sroce_gather_word_demand(half, mr, va);
+	return err ? ERR_PTR(err) : mr;
+}
+
+void sroce_gather_word_end(struct sroce_mr *mr)
+{
+	if (unlikely(mr->kind == SROCE_MR_ON_DEMAND))
+		sroce_odp_leave();
+	sroce_mr_put(mr);
 }

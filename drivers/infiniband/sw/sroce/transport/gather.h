@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The pages of a piece of a message, held while it is sent or copied to.
+ *
+ * Where memory is on demand its pages may be missing. Whoever gathers need not know:
+ * then they are being brought in already, and the answer is to wait. In that case
+ * nothing may be changed, and the same is done again when the half runs.
  */
 #ifndef SROCE_TRANSPORT_GATHER_H
 #define SROCE_TRANSPORT_GATHER_H
@@ -23,6 +27,7 @@
  * @lock: a processor has one buffer; a lock only where those who have bottom halves
  *	off can be preempted. Taken with a half's lock held, outside all of those
  *	that copying and sending take
+ * @half: whose they are
  * @bv: the pages
  * @nbv: entries of @bv
  * @mrs: regions they belong to, held
@@ -33,10 +38,11 @@
  *	for one that an ACK completes
  * @on_demand: some of @mrs are on demand: we are a reader, which keeps their pages
  *	in place
- * @miss: what was not there, after -EAGAIN; its region is held
+ * @ahead: bytes that will be wanted from a page on that is missing
  */
 struct sroce_gather {
 	local_lock_t lock; /* see above */
+	struct sroce_half *half;
 	struct bio_vec bv[SROCE_TRAIN_BVECS];
 	struct sroce_mr *mrs[SROCE_MAX_SGE];
 	unsigned int nbv;
@@ -45,33 +51,35 @@ struct sroce_gather {
 	struct sroce_swqe *swqe;
 	bool inlined;
 	bool on_demand;
-	struct sroce_miss miss;
+	u32 ahead;
 };
 
 /**
  * sroce_gather_begin() - this CPU's gather buffer, empty
+ * @half: requester or responder that is going to gather; it is its QP's keys that
+ *	count, and it waits when pages are missing
  *
- * Context: bottom halves off; one user at a time, which holds a half's lock and
- * calls nothing between begin and end that could gather again.
+ * Context: @half's lock held; one user at a time, which calls nothing between begin
+ * and end that could gather again.
  */
-struct sroce_gather *sroce_gather_begin(void);
+struct sroce_gather *sroce_gather_begin(struct sroce_half *half);
 void sroce_gather_end(struct sroce_gather *g);
 
 /**
  * sroce_gather_key() - add a range of a region
  * @g: buffer
- * @qp: whose keys
  * @key: L_Key or R_Key
  * @access: rights needed
  * @va: first byte
  * @len: bytes, not 0
+ * @ahead: bytes that the message will want from there on, as far as is known
  *
- * Return: 0; -ENOSPC when @g is full (@g->len tells how far it came); -EAGAIN
- * when pages are to be brought in first (sroce_fault_gather()); an errno of
- * sroce_mr_get() when the key must not be used.
+ * Return: 0; -EAGAIN when pages are being brought in: the half runs again; -ENOSPC
+ * when @g is full (@g->len tells how far it came); an errno of sroce_mr_get() when
+ * the key must not be used, or -EFAULT when the pages cannot be had.
  */
-int sroce_gather_key(struct sroce_gather *g, struct sroce_qp *qp, u32 key,
-		     int access, u64 va, u32 len);
+int sroce_gather_key(struct sroce_gather *g, u32 key, int access, u64 va,
+		     u32 len, u32 ahead);
 
 /**
  * struct sroce_sgl - scatter/gather list of a work request
@@ -115,16 +123,29 @@ static inline struct sroce_sgl sroce_recv_sgl(const struct sroce_qp *qp)
 /**
  * sroce_gather_sges() - add a piece of a scatter/gather list
  * @g: buffer
- * @qp: whose keys
  * @l: list
  * @access: rights needed
  * @off: bytes of the list to skip
  * @len: bytes to add; the list has as many after @off
+ * @ahead: bytes that the message will want, these included
  *
  * Return: as sroce_gather_key().
  */
-int sroce_gather_sges(struct sroce_gather *g, struct sroce_qp *qp,
-		      const struct sroce_sgl *l, int access, u32 off, u32 len);
+int sroce_gather_sges(struct sroce_gather *g, const struct sroce_sgl *l,
+		      int access, u32 off, u32 len, u32 ahead);
+
+/**
+ * sroce_gather_send() - add a piece of what a send work request sends
+ * @g: buffer of its requester
+ * @slot: work request, whose data may be inline
+ * @off: bytes of the message to skip
+ * @len: bytes to add, not 0; the message has as many after @off
+ * @ahead: bytes that the message will want, these included
+ *
+ * Return: as sroce_gather_key().
+ */
+int sroce_gather_send(struct sroce_gather *g, struct sroce_swqe *slot, u32 off,
+		      u32 len, u32 ahead);
 
 /* Whatever a key was found to be, may this QP use it? */
 static inline struct sroce_mr *sroce_rkey_check(const struct sroce_qp *qp,
@@ -152,6 +173,23 @@ static inline struct sroce_mr *sroce_rkey_get(struct sroce_qp *qp, u32 rkey,
 	return sroce_rkey_check(qp, sroce_mr_get(&qp->port->mrs, rkey, qp->pd,
 						 access, va, len));
 }
+
+/**
+ * sroce_gather_word() - hold the 8 bytes that an atomic is about to change
+ * @half: responder
+ * @rkey: key that the peer has named
+ * @access: remote rights needed
+ * @va: first byte
+ *
+ * Nothing of the buffer is used: bytes are changed through their region.
+ *
+ * Context: @half's lock held.
+ * Return: the region, its bytes in place until sroce_gather_word_end(); or an
+ * ERR_PTR with an errno of sroce_gather_key().
+ */
+struct sroce_mr *sroce_gather_word(struct sroce_half *half, u32 rkey,
+				   int access, u64 va);
+void sroce_gather_word_end(struct sroce_mr *mr);
 
 /* Let a train carry the first @len gathered bytes */
 static inline void sroce_gather_train(const struct sroce_gather *g,

@@ -38,20 +38,6 @@
 
 struct sroce_qp;
 
-/**
- * struct sroce_miss - pages of memory on demand that were not there
- * @mr: region, held; or NULL
- * @va: first byte
- * @len: bytes that are needed at once
- * @write: to be written to
- */
-struct sroce_miss {
-	struct sroce_mr *mr;
-	u64 va;
-	u32 len;
-	bool write;
-};
-
 enum sroce_fault_state {
 	SROCE_FAULT_NONE,
 	SROCE_FAULT_RUNNING,	/* process context is at it */

@@ -515,21 +515,10 @@ static void sroce_sent(struct sroce_qp *qp, u32 npsn)
 static int sroce_gather_packets(struct sroce_qp *qp, struct sroce_gather *g,
 				struct sroce_swqe *slot, u32 k, u32 *n)
 {
-	u32 off = k * qp->mtu;
-	u32 len = min_t(u32, slot->length - off, *n * qp->mtu);
-	struct sroce_sgl l = sroce_send_sgl(qp, slot);
-	int err;
+	u32 rest = slot->length - k * qp->mtu;
+	int err = sroce_gather_send(g, slot, k * qp->mtu,
+				    min_t(u32, rest, *n * qp->mtu), rest);
 
-	if (slot->wqe.flags & SROCE_SEND_INLINE) {
-		g->nbv = sroce_bvec_from_virt(g->bv, ARRAY_SIZE(g->bv),
-					      slot->inline_data + off, len);
-		g->inlined = true;
-		g->len = len;
-		return 0;
-	}
-	err = sroce_gather_sges(g, qp, &l, 0, off, len);
-	if (err == -EAGAIN)
-		return sroce_fault_gather(&qp->req.half, g, slot->length - off);
 	if (err != -ENOSPC)
 		return err;
 	*n = g->len / qp->mtu;
@@ -579,7 +568,7 @@ static enum sroce_step sroce_step_data(struct sroce_qp *qp,
 
 	if (!n)
 		return SROCE_STEP_WAIT;
-	g = sroce_gather_begin();
+	g = sroce_gather_begin(&req->half);
 	g->swqe = qp->kind->acked ? NULL : slot;
 	n = min_t(u32, n, SROCE_TRAIN_BYTES / qp->mtu);
 	if (slot->length)
@@ -683,7 +672,7 @@ static enum sroce_step sroce_step_single(struct sroce_qp *qp,
 
 	if (!sroce_request_room(qp))
 		return SROCE_STEP_WAIT;
-	g = sroce_gather_begin();
+	g = sroce_gather_begin(&req->half);
 	if (len)
 		err = sroce_gather_packets(qp, g, slot, 0, &one);
 	if (err) {

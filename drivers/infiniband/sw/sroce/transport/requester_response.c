@@ -7,7 +7,6 @@
  * sending afterwards; what they tell to be lost, for retransmit.c.
  */
 #include "memory/copy.h"
-#include "transport/fault.h"
 #include "transport/gap.h"
 #include "transport/gather.h"
 #include "transport/internal.h"
@@ -175,19 +174,19 @@ static int sroce_gather_sink(struct sroce_gather *g, struct sroce_qp *qp,
 {
 	struct sroce_sgl l = sroce_send_sgl(qp, slot);
 
-	return sroce_gather_sges(g, qp, &l, IB_ACCESS_LOCAL_WRITE, off, len);
+	return sroce_gather_sges(g, &l, IB_ACCESS_LOCAL_WRITE, off, len,
+				 slot->length - off);
 }
 
 /*
- * A response has nowhere to go yet. It counts as lost: until the pages are
- * there nothing is sent or taken, and then the request is sent again.
+ * What a gathering of the sink means: an ib_wc_status, or -EAGAIN. Then the response
+ * has nowhere to go yet, and counts as lost: until the pages are there nothing is
+ * sent or taken, and then the request is sent again.
  */
-static int sroce_sink_missing(struct sroce_qp *qp, struct sroce_gather *g,
-			      u32 ahead)
+static int sroce_sink_status(struct sroce_requester *req, int err)
 {
-	struct sroce_requester *req = &qp->req;
-	int err = sroce_fault_gather(&req->half, g, ahead);
-
+	if (likely(!err))
+		return IB_WC_SUCCESS;
 	if (err != -EAGAIN)
 		return IB_WC_LOC_PROT_ERR;
 	req->half.fault.waiting = true;
@@ -215,35 +214,27 @@ static int sroce_got_read(struct sroce_qp *qp, struct sroce_swqe *slot,
 		return IB_WC_BAD_RESP_ERR;
 	if (!len)
 		return IB_WC_SUCCESS;
-	g = sroce_gather_begin();
+	g = sroce_gather_begin(&qp->req.half);
 	err = sroce_gather_sink(g, qp, slot, k * qp->mtu, len);
 	if (!err)
 		sroce_bvec_copy(g->bv, &di, t->bv, &t->bi, len);
-	else if (err == -EAGAIN)
-		err = sroce_sink_missing(qp, g, slot->length - k * qp->mtu);
-	else
-		err = IB_WC_LOC_PROT_ERR;
 	sroce_gather_end(g);
-	return err;
+	return sroce_sink_status(&qp->req, err);
 }
 
 static int sroce_got_atomic(struct sroce_qp *qp, struct sroce_swqe *slot,
 			    const struct sroce_train *t)
 {
 	struct bvec_iter di = { .bi_size = sizeof(u64) };
-	struct sroce_gather *g = sroce_gather_begin();
+	struct sroce_gather *g = sroce_gather_begin(&qp->req.half);
 	u64 orig = t->compare;
 	int err;
 
 	err = sroce_gather_sink(g, qp, slot, 0, sizeof(orig));
 	if (!err)
 		sroce_bvec_write(g->bv, &di, &orig, sizeof(orig));
-	else if (err == -EAGAIN)
-		err = sroce_sink_missing(qp, g, 0);
-	else
-		err = IB_WC_LOC_PROT_ERR;
 	sroce_gather_end(g);
-	return err;
+	return sroce_sink_status(&qp->req, err);
 }
 
 static bool sroce_response_fits(const struct sroce_swqe *slot, u8 op)

@@ -11,7 +11,6 @@
  * The checks and the copies are also those of uc.c.
  */
 #include "memory/copy.h"
-#include "transport/fault.h"
 #include "transport/gather.h"
 #include "transport/internal.h"
 #include "transport/responder_place.h"
@@ -36,15 +35,12 @@ int sroce_place_sges(struct sroce_qp *qp, struct sroce_train *t)
 	struct sroce_responder *resp = &qp->resp;
 	u32 len = t->bi.bi_size;
 	struct bvec_iter di = { .bi_size = len };
-	struct sroce_gather *g = sroce_gather_begin();
+	struct sroce_gather *g = sroce_gather_begin(&resp->half);
 	struct sroce_sgl l = sroce_recv_sgl(qp);
 	int err;
 
-	err = sroce_gather_sges(g, qp, &l, IB_ACCESS_LOCAL_WRITE,
-				resp->recv_off, len);
-	if (err == -EAGAIN)
-		err = sroce_fault_gather(&resp->half, g,
-					 resp->recv_len - resp->recv_off);
+	err = sroce_gather_sges(g, &l, IB_ACCESS_LOCAL_WRITE, resp->recv_off,
+				len, resp->recv_len - resp->recv_off);
 	if (!err) {
 		sroce_bvec_copy(g->bv, &di, t->bv, &t->bi, len);
 		resp->recv_off += len;
@@ -58,13 +54,11 @@ int sroce_place_rkey(struct sroce_qp *qp, struct sroce_train *t)
 	struct sroce_responder *resp = &qp->resp;
 	u32 len = t->bi.bi_size;
 	struct bvec_iter di = { .bi_size = len };
-	struct sroce_gather *g = sroce_gather_begin();
+	struct sroce_gather *g = sroce_gather_begin(&resp->half);
 	int err;
 
-	err = sroce_gather_key(g, qp, resp->rkey, IB_ACCESS_REMOTE_WRITE,
-			       resp->va, len);
-	if (err == -EAGAIN)
-		err = sroce_fault_gather(&resp->half, g, resp->left);
+	err = sroce_gather_key(g, resp->rkey, IB_ACCESS_REMOTE_WRITE, resp->va,
+			       len, resp->left);
 	if (!err) {
 		sroce_bvec_copy(g->bv, &di, t->bv, &t->bi, len);
 		resp->va += len;

@@ -12,7 +12,6 @@
  */
 #include "compat.h"
 #include "memory/copy.h"
-#include "transport/fault.h"
 #include "transport/gather.h"
 #include "transport/internal.h"
 #include "transport/responder_read.h"
@@ -72,26 +71,23 @@ static struct sroce_mr *sroce_atomic_begin(struct sroce_qp *qp,
 					   const struct sroce_train *t,
 					   int access)
 {
-	struct sroce_mr *mr = sroce_rkey_get(qp, t->rkey, access, t->va,
-					     sizeof(u64));
-	int err;
+	struct sroce_mr *mr = sroce_gather_word(&qp->resp.half, t->rkey, access,
+						t->va);
 
+	if (mr == ERR_PTR(-EAGAIN)) {
+		sroce_paging(qp, t);
+		return NULL;
+	}
 	if (IS_ERR(mr)) {
 		sroce_refuse_access(qp);
 		return NULL;
 	}
-	if (!sroce_job_room(&qp->resp))
-		goto put;
-	err = sroce_fault_enter(&qp->resp.half, mr, t->va);
-	if (!err)
-		return mr;
-	if (err == -EAGAIN)
-		sroce_paging(qp, t);
-	else
-		sroce_refuse_access(qp);
-put:
-	sroce_mr_put(mr);
-	return NULL;
+	/* More than was agreed on: as good as lost, the peer asks again */
+	if (!sroce_job_room(&qp->resp)) {
+		sroce_gather_word_end(mr);
+		return NULL;
+	}
+	return mr;
 }
 
 /* It was carried out: answer, now and if it comes again */
@@ -106,8 +102,7 @@ static void sroce_atomic_end(struct sroce_qp *qp, const struct sroce_train *t,
 		.orig = orig,
 	};
 
-	sroce_fault_leave(mr);
-	sroce_mr_put(mr);
+	sroce_gather_word_end(mr);
 	sroce_answer(resp, &res);
 	sroce_qp_count(qp, SROCE_CNT_RX_ATOMIC_REQUESTS, 1);
 	sroce_accepted(qp, t, 1);

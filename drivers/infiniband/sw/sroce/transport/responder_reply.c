@@ -9,7 +9,6 @@
  */
 #include "transport/ack_delay.h"
 #include "transport/direct.h"
-#include "transport/fault.h"
 #include "transport/gather.h"
 #include "transport/internal.h"
 #include "transport/responder_reply.h"
@@ -115,15 +114,13 @@ static int sroce_reply_read_data(struct sroce_qp *qp, struct sroce_tx *tx,
 		     (u32)SROCE_TRAIN_BYTES / qp->mtu);
 	u32 off = job->sent * qp->mtu;
 	u32 len = min(res->len - off, n * qp->mtu);
-	struct sroce_gather *g = sroce_gather_begin();
+	struct sroce_gather *g = sroce_gather_begin(&qp->resp.half);
 	struct sroce_train t;
 	int err = 0;
 
 	if (len)
-		err = sroce_gather_key(g, qp, res->rkey, IB_ACCESS_REMOTE_READ,
-				       res->va + off, len);
-	if (err == -EAGAIN)
-		err = sroce_fault_gather(&qp->resp.half, g, res->len - off);
+		err = sroce_gather_key(g, res->rkey, IB_ACCESS_REMOTE_READ,
+				       res->va + off, len, res->len - off);
 	if (!err) {
 		sroce_reply_init(qp, &t, SROCE_OP_READ_RESP,
 				 sroce_psn_add(res->psn, job->sent));
