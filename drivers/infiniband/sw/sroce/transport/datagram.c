@@ -12,11 +12,11 @@
 #include "path.h"
 #include "transport/ah.h"
 #include "transport/datagram.h"
-#include "transport/direct.h"
 #include "transport/gather.h"
 #include "transport/internal.h"
 #include "transport/receive.h"
 #include "transport/responder_recv.h"
+#include "transport/send.h"
 
 #define SROCE_GRH_BYTES 40
 

@@ -3,6 +3,9 @@
  * Trains between two QPs of this host: no packet, no ICRC, one copy from the
  * sender's memory to the receiver's.
  *
+ * send.c comes here with a train, and it is the receiving half that goes on, when
+ * run.c comes to it.
+ *
  * A packet does not say which QP has sent it, so between hosts a connected QP has
  * to believe whoever writes from its peer's address. Here it is known, and a connected
  * QP takes trains of the QP only that it is connected to.
@@ -396,9 +399,8 @@ static void sroce_direct_deliver(struct sroce_qp *from, struct sroce_qp *peer,
 	sroce_half_queue(half);
 }
 
-static void sroce_direct_send(struct sroce_qp *from, struct sroce_path *path,
-			      const struct sroce_train *t,
-			      const struct sroce_gather *g)
+void sroce_direct_send(struct sroce_qp *from, struct sroce_path *path,
+		       const struct sroce_train *t, const struct sroce_gather *g)
 {
 	struct sroce_qp *peer = sroce_qp_find(t->dqpn);
 
@@ -410,42 +412,4 @@ static void sroce_direct_send(struct sroce_qp *from, struct sroce_path *path,
 		sroce_direct_deliver(from, peer, path, t, g);
 	if (peer)
 		sroce_qp_put(peer);
-}
-
-/* Both halves have one account, so that a call when there is room is for both */
-static void sroce_half_check_space(struct sroce_half *half)
-{
-	if (likely(!sroce_txq_full(half->qp->txq)))
-		return;
-	WRITE_ONCE(half->starved, true);
-	sroce_half_unstarve(half);
-}
-
-void sroce_half_unstarve(struct sroce_half *half)
-{
-	if (!half->starved || sroce_txq_wait(half->qp->txq))
-		return;
-	WRITE_ONCE(half->starved, false);
-	half->stalled = false;
-}
-
-void sroce_send_train(struct sroce_half *half, struct sroce_tx *tx,
-		      struct sroce_path *path, struct sroce_train *t,
-		      struct sroce_gather *g)
-{
-	struct sroce_qp *qp = half->qp;
-
-	sroce_turn_spend(t->bi.bi_size + SROCE_TURN_TRAIN);
-	/* QP 1 is in no table; it can wait for a packet */
-	if (path->direct_ifindex && t->dqpn != SROCE_QPN_GSI &&
-	    t->dqpn != SROCE_QPN_MULTICAST) {
-		sroce_direct_send(qp, path, t, g);
-		return;
-	}
-	if (unlikely(half->stalled)) {
-		sroce_qp_count(qp, SROCE_CNT_TX_DROPS, t->npkts);
-		return;
-	}
-	qp->port->xmit->send(tx, path, t, qp->txq);
-	sroce_half_check_space(half);
 }

@@ -27,6 +27,7 @@
 #include "transport/responder.h"
 #include "transport/retransmit.h"
 #include "transport/run.h"
+#include "transport/send.h"
 #include "transport/window.h"
 #include "txq.h"
 
@@ -88,20 +89,9 @@ static void sroce_qp_unpublish(struct sroce_qp *qp)
 
 /* --- the stack's buffers ------------------------------------------------------ */
 
-/* Each says that it is starved before it looks for room a last time */
-static void sroce_qp_room(void *owner)
-{
-	struct sroce_qp *qp = owner;
-
-	if (READ_ONCE(qp->req.half.starved))
-		sroce_half_kick(&qp->req.half);
-	if (READ_ONCE(qp->resp.half.starved))
-		sroce_half_kick(&qp->resp.half);
-}
-
 static int sroce_alloc_txq(struct sroce_qp *qp)
 {
-	qp->txq = sroce_txq_alloc(sroce_qp_room, qp);
+	qp->txq = sroce_txq_alloc(sroce_send_room, qp);
 	if (!qp->txq)
 		return -ENOMEM;
 	/* All of a host talk through one QP 1, to whoever: it waits for nobody */

@@ -23,6 +23,7 @@
 #include "transport/requester.h"
 #include "transport/retransmit.h"
 #include "transport/run.h"
+#include "transport/send.h"
 #include "transport/window.h"
 #include "turn.h"
 

@@ -28,6 +28,7 @@
 #include "transport/responder_reply.h"
 #include "transport/responder_verdict.h"
 #include "transport/run.h"
+#include "transport/send.h"
 #include "transport/xrc.h"
 #include "turn.h"
 

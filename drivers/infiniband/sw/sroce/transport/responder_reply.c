@@ -5,14 +5,14 @@
  * that no ACK overtakes a READ response (IBA 9.7.5.1).
  *
  * The other files of the responder only write down what is owed. The half comes here
- * when it has taken its requests (responder.c); trains go on to direct.c.
+ * when it has taken its requests (responder.c); trains go on to send.c.
  */
 #include "transport/ack_delay.h"
-#include "transport/direct.h"
 #include "transport/gather.h"
 #include "transport/internal.h"
 #include "transport/responder_reply.h"
 #include "transport/run.h"
+#include "transport/send.h"
 #include "transport/xrc.h"
 #include "turn.h"
 

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Sending a train, of whichever half: to the network, or to a QP of this host
+ * (direct.c).
+ *
+ * What a QP may have in this host's queues has a limit (its account is txq.c's). The
+ * half that has reached it is starved: whoever makes trains asks for that first, and
+ * makes none. When the queues have let go of enough, both halves run. A queue that
+ * lets go of nothing is a matter for the timer of retransmit.c: types of QPs without
+ * ACKs are stalled then, and what they send is lost here.
+ */
+#include "path.h"
+#include "transport/direct.h"
+#include "transport/internal.h"
+#include "transport/run.h"
+#include "transport/send.h"
+#include "turn.h"
+#include "txq.h"
+
+void sroce_half_look_for_room(struct sroce_half *half)
+{
+	if (sroce_txq_wait(half->qp->txq))
+		return;
+	WRITE_ONCE(half->starved, false);
+	half->stalled = false;
+}
+
+/* Both halves have one account, so that a call when there is room is for both */
+static void sroce_half_check_room(struct sroce_half *half)
+{
+	if (likely(!sroce_txq_full(half->qp->txq)))
+		return;
+	WRITE_ONCE(half->starved, true);
+	sroce_half_look_for_room(half);
+}
+
+/* Each says that it is starved before it looks for room a last time */
+void sroce_send_room(void *owner)
+{
+	struct sroce_qp *qp = owner;
+
+	if (READ_ONCE(qp->req.half.starved))
+		sroce_half_kick(&qp->req.half);
+	if (READ_ONCE(qp->resp.half.starved))
+		sroce_half_kick(&qp->resp.half);
+}
+
+/* QP 1 is in no table; it can wait for a packet */
+static bool sroce_sends_direct(const struct sroce_path *path, u32 dqpn)
+{
+	return path->direct_ifindex && dqpn != SROCE_QPN_GSI &&
+	       dqpn != SROCE_QPN_MULTICAST;
+}
+
+void sroce_send_train(struct sroce_half *half, struct sroce_tx *tx,
+		      struct sroce_path *path, struct sroce_train *t,
+		      struct sroce_gather *g)
+{
+	struct sroce_qp *qp = half->qp;
+
+	sroce_turn_spend(t->bi.bi_size + SROCE_TURN_TRAIN);
+	if (sroce_sends_direct(path, t->dqpn)) {
+		sroce_direct_send(qp, path, t, g);
+		return;
+	}
+	if (unlikely(half->stalled)) {
+		sroce_qp_count(qp, SROCE_CNT_TX_DROPS, t->npkts);
+		return;
+	}
+	qp->port->xmit->send(tx, path, t, qp->txq);
+	sroce_half_check_room(half);
+}
