@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Doorbells of processes, and when not to hurry.
+ * Doorbells of processes that are not in a hurry. post.c asks here before it answers
+ * one.
  *
  * A message that somebody waits for is sent at once. A process that posts one
  * message after the other without looking at its completion queues is not
@@ -100,11 +101,8 @@ static void sroce_batch_end(struct sroce_requester *req)
 		req->batch.average /= 2;
 }
 
-/*
- * True when a batch was waiting, which the doorbell ends. Who rings holds the QP,
- * but does not keep it from being destroyed: then its rings are gone.
- */
-static bool sroce_batch_stop(struct sroce_qp *qp)
+/* Who rings holds the QP, but does not keep it from being destroyed */
+bool sroce_batch_stop(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
 	bool waiting;
@@ -117,8 +115,7 @@ static bool sroce_batch_stop(struct sroce_qp *qp)
 	return waiting;
 }
 
-/* True when the process may go on and need not ring for the next ones */
-static bool sroce_batch_start(struct sroce_qp *qp)
+bool sroce_batch_start(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
 	bool batch;
@@ -129,24 +126,6 @@ static bool sroce_batch_start(struct sroce_qp *qp)
 		sroce_batch_begin(req);
 	spin_unlock_bh(&req->half.lock);
 	return batch;
-}
-
-static void sroce_doorbell_now(struct sroce_qp *qp)
-{
-	sroce_half_run_on(&qp->req.half);
-	if (sroce_qp_state(qp) == IB_QPS_ERR)
-		sroce_half_run(&qp->resp.half);
-}
-
-void sroce_qp_doorbell(struct sroce_qp *qp)
-{
-	if (sroce_batch_stop(qp)) {
-		sroce_doorbell_now(qp);
-		/* The next batch of a stream need not begin with a doorbell */
-		sroce_batch_start(qp);
-	} else if (!sroce_batch_start(qp)) {
-		sroce_doorbell_now(qp);
-	}
 }
 
 static enum hrtimer_restart sroce_batch_over(struct hrtimer *timer)

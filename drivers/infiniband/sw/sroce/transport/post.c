@@ -1,14 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Work requests of kernel users: into the same rings that processes fill.
+ * Posting: where the send queue's work begins. A process has put its work requests
+ * into the ring and rings the doorbell (verbs/doorbell.c); a kernel user's are put
+ * there by us. Then the half runs, which is requester.c, by way of run.c.
  */
 #include <linux/irqflags.h>
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
 
 #include "lock.h"
+#include "transport/batch.h"
 #include "transport/internal.h"
 #include "transport/run.h"
+
+/* --- processes ---------------------------------------------------------------- */
+
+static void sroce_doorbell_now(struct sroce_qp *qp)
+{
+	sroce_half_run_on(&qp->req.half);
+	if (sroce_qp_state(qp) == IB_QPS_ERR)
+		sroce_half_run(&qp->resp.half);
+}
+
+void sroce_qp_doorbell(struct sroce_qp *qp)
+{
+	if (sroce_batch_stop(qp)) {
+		sroce_doorbell_now(qp);
+		/* The next batch of a stream need not begin with a doorbell */
+		sroce_batch_start(qp);
+	} else if (!sroce_batch_start(qp)) {
+		sroce_doorbell_now(qp);
+	}
+}
+
+/* --- kernel users ------------------------------------------------------------- */
 
 static bool sroce_ring_full(const struct sroce_ring *r, u32 posted)
 {
