@@ -3,7 +3,7 @@
  * The pages of a piece of a message, from the keys that name them, in a buffer of
  * the processor: it is too large for the stack.
  *
- * requester.c and datagram.c come here for what they send, the responder's
+ * requester_train.c and datagram.c come here for what they send, the responder's
  * files and requester_response.c for where data goes. Who finds pages of memory on
  * demand missing goes on to fault.c by itself, so that nobody else has to.
  */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The requester's engine, from work requests to trains, and what the files beside
- * it (responses, retransmission, window) ask of the send queue.
+ * The requester's engine, and what the files beside it ask of the send queue.
  */
 #ifndef SROCE_TRANSPORT_REQUESTER_H
 #define SROCE_TRANSPORT_REQUESTER_H
@@ -22,6 +21,13 @@
 
 /* PSNs of 2 GiB in the smallest packets: half of all there are */
 #define SROCE_MAX_NPSN BIT(23)
+
+/* What became of a work request that the engine has come to */
+enum sroce_step {
+	SROCE_STEP_ON,		/* go on */
+	SROCE_STEP_WAIT,	/* an ACK, response or timer will come */
+	SROCE_STEP_IDLE,	/* nothing is posted */
+};
 
 /* Packets sent and not acknowledged */
 static inline u32 sroce_requester_outstanding(const struct sroce_requester *req)
@@ -60,19 +66,5 @@ static inline u32 sroce_swqe_end(const struct sroce_swqe *slot)
 
 /* sroce_half.run of the requester */
 bool sroce_requester_run(struct sroce_half *half);
-
-/**
- * sroce_requester_retire() - complete what is done at the head of the queue
- * @qp: QP
- *
- * Everything before @una_psn is acknowledged. Completes in order, in the end
- * also a work request that failed locally.
- *
- * Context: requester lock held.
- */
-void sroce_requester_retire(struct sroce_qp *qp);
-
-/* Fail the work request at the head; the QP goes to ERR, or only to SQE */
-void sroce_requester_fail(struct sroce_qp *qp, enum ib_wc_status status);
 
 #endif

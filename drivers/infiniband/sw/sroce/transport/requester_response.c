@@ -3,14 +3,15 @@
  * What the requester does with responses (IBA 9.7.5). una_psn moves forward
  * over what is acknowledged or, for READs and atomics, has arrived.
  *
- * They come from receive.c. What they complete is for requester.c, which goes on
- * sending afterwards; what they tell to be lost, for retransmit.c.
+ * They come from receive.c. What they complete is for requester_complete.c, what
+ * they tell to be lost for retransmit.c; requester.c goes on sending afterwards.
  */
 #include "memory/copy.h"
 #include "transport/gap.h"
 #include "transport/gather.h"
 #include "transport/internal.h"
 #include "transport/requester.h"
+#include "transport/requester_complete.h"
 #include "transport/requester_response.h"
 #include "transport/retransmit.h"
 

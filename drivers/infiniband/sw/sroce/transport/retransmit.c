@@ -11,7 +11,7 @@
 #include "compat.h"
 #include "transport/gap.h"
 #include "transport/internal.h"
-#include "transport/requester.h"
+#include "transport/requester_complete.h"
 #include "transport/retransmit.h"
 #include "transport/run.h"
 #include "transport/window.h"

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The end of send work requests: done, failed or flushed, and always in order.
+ *
+ * requester_response.c comes here with what is acknowledged, requester.c with what
+ * needs no answer or has an error. Completions go to the completion queue (cq.c).
+ */
+#include "transport/direct.h"
+#include "transport/internal.h"
+#include "transport/requester.h"
+#include "transport/requester_complete.h"
+#include "transport/requester_fetch.h"
+#include "transport/run.h"
+
+static void sroce_send_complete(struct sroce_qp *qp, struct sroce_swqe *slot,
+				enum ib_wc_status status)
+{
+	struct sroce_cqe cqe = {
+		.wr_id = slot->wqe.wr_id,
+		.status = status,
+	};
+
+	if (status == IB_WC_SUCCESS) {
+		if (!qp->sig_all && !(slot->wqe.flags & SROCE_SEND_SIGNALED))
+			return;
+		cqe.opcode = sroce_wr_table[slot->wqe.opcode].wc;
+		cqe.byte_len = slot->length;
+	} else {
+		sroce_qp_count(qp, status == IB_WC_WR_FLUSH_ERR ?
+			       SROCE_CNT_REQ_CQE_FLUSH_ERROR :
+			       SROCE_CNT_REQ_CQE_ERROR, 1);
+	}
+	if (!sroce_cq_add(qp->scq, qp->ibqp, &cqe, status != IB_WC_SUCCESS))
+		sroce_qp_fatal(qp);
+}
+
+void sroce_requester_fail(struct sroce_qp *qp, enum ib_wc_status status)
+{
+	struct sroce_requester *req = &qp->req;
+	struct sroce_swqe *slot = sroce_slot(req, req->ring.index);
+
+	req->failed = req->ring.index != req->fetched && sroce_has_lent(qp);
+	if (req->failed) {
+		slot->status = status;
+	} else if (req->ring.index != req->fetched) {
+		sroce_ring_consumed(&req->ring, 1);
+		sroce_send_complete(qp, slot, status);
+	}
+	if (qp->kind->acked)
+		sroce_qp_error(qp);
+	else
+		sroce_qp_send_error(qp);
+}
+
+static bool sroce_swqe_done(const struct sroce_requester *req,
+			    const struct sroce_swqe *slot)
+{
+	/* Behind its beginning; far behind means before it, as PSNs wrap */
+	u32 behind = (req->una_psn - slot->first_psn) & SROCE_PSN_MASK;
+
+	/* Pairs with whoever has read its data (direct.c) */
+	if (atomic_read_acquire(&slot->lent))
+		return false;
+	if (slot->state != SROCE_SWQE_SENT)
+		return slot->state == SROCE_SWQE_DONE;
+	return behind >= slot->npsn && behind < SROCE_MAX_NPSN * 3 / 2;
+}
+
+static u32 sroce_done_at_head(const struct sroce_requester *req)
+{
+	const struct sroce_swqe *slot;
+	u32 i;
+
+	for (i = req->ring.index; i != req->fetched; i++) {
+		slot = sroce_slot(req, i);
+		if (slot->status != IB_WC_SUCCESS ||
+		    !sroce_swqe_done(req, slot))
+			break;
+	}
+	return i - req->ring.index;
+}
+
+void sroce_requester_retire(struct sroce_qp *qp)
+{
+	struct sroce_requester *req = &qp->req;
+	u32 n = sroce_done_at_head(req);
+	struct sroce_swqe *slot;
+
+	/*
+	 * Room first: whoever sees a completion may post another request. The
+	 * slots stay as they are until the next one is fetched.
+	 */
+	if (n)
+		sroce_ring_consumed(&req->ring, n);
+	for (; n; n--)
+		sroce_send_complete(qp, sroce_slot(req, req->ring.index - n),
+				    IB_WC_SUCCESS);
+	/* Acknowledged faster than resent: go on behind what is complete */
+	if ((s32)(req->send - req->ring.index) < 0)
+		req->send = req->ring.index;
+	if (sroce_psn_diff(req->send_psn, req->una_psn) < 0)
+		req->send_psn = req->una_psn;
+
+	if (req->ring.index != req->fetched) {
+		slot = sroce_slot(req, req->ring.index);
+		if (slot->status != IB_WC_SUCCESS)
+			sroce_requester_fail(qp, slot->status);
+	}
+}
+
+enum sroce_step sroce_requester_fail_in_turn(struct sroce_qp *qp,
+					     struct sroce_swqe *slot,
+					     enum ib_wc_status status)
+{
+	slot->status = status;
+	sroce_requester_retire(qp);
+	return SROCE_STEP_WAIT;
+}
+
+bool sroce_requester_flush(struct sroce_qp *qp)
+{
+	struct sroce_requester *req = &qp->req;
+	struct sroce_swqe *slot;
+	int budget = SROCE_FLUSH_BUDGET;
+
+	req->deadline = 0;
+	req->rnr_wait = false;
+	/* From now on every poster rings */
+	WRITE_ONCE(req->ring.hdr->flags, 0);
+	/* Pairs with the poster's, between its index and our flags */
+	smp_mb();
+	/* We come back when the last train has been taken, which sees our state */
+	if (sroce_has_lent(qp))
+		return false;
+	if (unlikely(req->failed))
+		sroce_requester_retire(qp);
+	while (budget--) {
+		if (req->ring.index == req->fetched && !sroce_requester_fetch(qp))
+			break;
+		sroce_ring_consumed(&req->ring, 1);
+		slot = sroce_slot(req, req->ring.index - 1);
+		sroce_send_complete(qp, slot, IB_WC_WR_FLUSH_ERR);
+	}
+	req->send = req->ring.index;
+	return budget < 0;
+}
