@@ -177,6 +177,15 @@ int sroce_gather_send(struct sroce_gather *g, struct sroce_swqe *slot, u32 off,
 	return 0;
 }
 
+int sroce_gather_sink(struct sroce_gather *g, const struct sroce_swqe *slot,
+		      u32 off, u32 len)
+{
+	struct sroce_sgl l = sroce_send_sgl(g->half->qp, slot);
+
+	return sroce_gather_sges(g, &l, IB_ACCESS_LOCAL_WRITE, off, len,
+				 slot->length - off);
+}
+
 /* As sroce_gather_demand(), for whoever has no buffer */
 static int sroce_gather_word_demand(struct sroce_half *half,
 				    struct sroce_mr *mr, u64 va)

@@ -147,6 +147,18 @@ int sroce_gather_sges(struct sroce_gather *g, const struct sroce_sgl *l,
 int sroce_gather_send(struct sroce_gather *g, struct sroce_swqe *slot, u32 off,
 		      u32 len, u32 ahead);
 
+/**
+ * sroce_gather_sink() - add a piece of where the response to a work request goes
+ * @g: buffer of its requester
+ * @slot: READ or atomic; all of its data will be wanted
+ * @off: bytes of the data to skip
+ * @len: bytes to add, not 0; the data has as many after @off
+ *
+ * Return: as sroce_gather_key().
+ */
+int sroce_gather_sink(struct sroce_gather *g, const struct sroce_swqe *slot,
+		      u32 off, u32 len);
+
 /* Whatever a key was found to be, may this QP use it? */
 static inline struct sroce_mr *sroce_rkey_check(const struct sroce_qp *qp,
 						struct sroce_mr *mr)

@@ -169,16 +169,6 @@ static void sroce_read_answered(struct sroce_requester *req,
 		req->rd_outstanding--;
 }
 
-/* Where response data goes: the work request's own list */
-static int sroce_gather_sink(struct sroce_gather *g, struct sroce_qp *qp,
-			     struct sroce_swqe *slot, u32 off, u32 len)
-{
-	struct sroce_sgl l = sroce_send_sgl(qp, slot);
-
-	return sroce_gather_sges(g, &l, IB_ACCESS_LOCAL_WRITE, off, len,
-				 slot->length - off);
-}
-
 /*
  * What a gathering of the sink means: an ib_wc_status, or -EAGAIN. Then the response
  * has nowhere to go yet, and counts as lost: until the pages are there nothing is
@@ -216,7 +206,7 @@ static int sroce_got_read(struct sroce_qp *qp, struct sroce_swqe *slot,
 	if (!len)
 		return IB_WC_SUCCESS;
 	g = sroce_gather_begin(&qp->req.half);
-	err = sroce_gather_sink(g, qp, slot, k * qp->mtu, len);
+	err = sroce_gather_sink(g, slot, k * qp->mtu, len);
 	if (!err)
 		sroce_bvec_copy(g->bv, &di, t->bv, &t->bi, len);
 	sroce_gather_end(g);
@@ -231,7 +221,7 @@ static int sroce_got_atomic(struct sroce_qp *qp, struct sroce_swqe *slot,
 	u64 orig = t->compare;
 	int err;
 
-	err = sroce_gather_sink(g, qp, slot, 0, sizeof(orig));
+	err = sroce_gather_sink(g, slot, 0, sizeof(orig));
 	if (!err)
 		sroce_bvec_write(g->bv, &di, &orig, sizeof(orig));
 	sroce_gather_end(g);
