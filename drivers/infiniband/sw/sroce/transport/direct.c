@@ -263,12 +263,10 @@ static bool sroce_inbox_put(struct sroce_half *half, struct sroce_parcel *p)
 	return ok;
 }
 
-struct sroce_parcel *sroce_inbox_next(struct sroce_half *half)
+struct sroce_parcel *sroce_inbox_take(struct sroce_half *half)
 {
 	struct sroce_parcel *p;
 
-	if (list_empty(&half->inbox))
-		return NULL;
 	spin_lock(&half->inbox_lock);
 	p = list_first_entry_or_null(&half->inbox, struct sroce_parcel, node);
 	if (p) {

@@ -13,8 +13,18 @@
 
 struct sroce_parcel;
 
-/* Next train of an inbox, or NULL. Context: @half's lock held. */
-struct sroce_parcel *sroce_inbox_next(struct sroce_half *half);
+/* For sroce_inbox_next(), which has found something */
+struct sroce_parcel *sroce_inbox_take(struct sroce_half *half);
+
+/*
+ * Next train of an inbox, or NULL. Each half that runs asks; one whose peer is not of
+ * this host never finds any. Context: @half's lock held.
+ */
+static inline struct sroce_parcel *sroce_inbox_next(struct sroce_half *half)
+{
+	return list_empty(&half->inbox) ? NULL : sroce_inbox_take(half);
+}
+
 struct sroce_train *sroce_parcel_train(struct sroce_parcel *p);
 /* NULL: it came from the network */
 struct sroce_path *sroce_parcel_path(struct sroce_parcel *p);
