@@ -65,15 +65,12 @@ static enum sroce_step sroce_step(struct sroce_qp *qp, struct sroce_tx *tx)
 
 	if (req->rnr_wait)
 		return SROCE_STEP_WAIT;
-	if (req->send != req->fetched) {
-		slot = sroce_slot(req, req->send);
-	} else if (sroce_begun(req) >= SROCE_BEGUN_MOST) {
+	if (req->send == req->fetched && sroce_begun(req) >= SROCE_BEGUN_MOST)
 		return SROCE_STEP_WAIT;
-	} else {
-		slot = sroce_requester_fetch(qp);
-		if (!slot)
-			return SROCE_STEP_IDLE;
-	}
+	slot = req->send != req->fetched ? sroce_slot(req, req->send) :
+					   sroce_requester_fetch(qp);
+	if (!slot)
+		return SROCE_STEP_IDLE;
 	if (slot->status != IB_WC_SUCCESS) {
 		sroce_requester_retire(qp);
 		return SROCE_STEP_WAIT;
