@@ -38,7 +38,6 @@
 #include "transport/internal.h"
 #include "transport/run.h"
 #include "turn.h"
-#include "txq.h"
 
 /* Payloads up to this are copied into the parcel: cheaper than holding pages */
 #define SROCE_PARCEL_COPY 256
