@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Queues of processes that are resized: however much is in them, others get the
+ * processor in between.
+ */
+#include <kunit/test.h>
+#include <linux/interrupt.h>
+#include <linux/preempt.h>
+#include <linux/sizes.h>
+
+#include "lock.h"
+#include "memory/ring.h"
+#include "verbs/verbs.h"
+
+/* What may be copied without letting softirqs run */
+#define MOST SZ_128K
+
+/**
+ * struct witness - a softirq of this CPU, again and again, while a queue moves
+ * @tasklet: it
+ * @ring: where the queue is in the beginning, held
+ * @first: index of the first entry that is going to be copied
+ * @n: number of those
+ * @times: how often it ran
+ * @done: not any more
+ *
+ * It writes the number of its run into all entries, as the process may that has mapped
+ * them. Entries that have the same number afterwards were copied without a break.
+ */
+struct witness {
+	struct tasklet_struct tasklet;
+	struct sroce_ring ring;
+	u32 first;
+	u32 n;
+	u64 times;
+	bool done;
+};
+
+static void witness_run(struct tasklet_struct *t)
+{
+	struct witness *w = container_of(t, struct witness, tasklet);
+	u32 i;
+
+	w->times++;
+	/* wr_id comes first, in completions and in work requests */
+	for (i = 0; i < w->n; i++)
+		*(u64 *)sroce_ring_entry(&w->ring, w->first + i) = w->times;
+	if (!READ_ONCE(w->done))
+		tasklet_schedule(t);
+}
+
+/* Whoever turns bottom halves on has it run, if anybody may then */
+static void witness_begin(struct witness *w, const struct sroce_ring *ring,
+			  u32 first, u32 n)
+{
+	BUILD_BUG_ON(offsetof(struct sroce_cqe, wr_id));
+	BUILD_BUG_ON(offsetof(struct sroce_recv_wqe, wr_id));
+	w->ring = *ring;
+	sroce_ring_mem_get(w->ring.mem);
+	w->first = first;
+	w->n = n;
+	tasklet_setup(&w->tasklet, witness_run);
+	migrate_disable();
+	tasklet_schedule(&w->tasklet);
+}
+
+static void witness_end(struct witness *w)
+{
+	WRITE_ONCE(w->done, true);
+	tasklet_kill(&w->tasklet);
+	migrate_enable();
+	sroce_ring_mem_put(w->ring.mem);
+}
+
+/* The most entries in a row that were copied without a break, in bytes */
+static size_t longest(const struct witness *w, const struct sroce_ring *ring)
+{
+	u64 last = 0, times;
+	u32 i, n = 0, most = 0;
+
+	for (i = 0; i < w->n; i++) {
+		times = *(u64 *)sroce_ring_entry(ring, w->first + i);
+		n = times == last ? n + 1 : 1;
+		last = times;
+		most = max(most, n);
+	}
+	return (size_t)most * ring->stride;
+}
+
+/* A process that says that it has consumed nothing since its last ring-full */
+static void resize_cq_of_process(struct kunit *test)
+{
+	struct sroce_ring ring = {};
+	struct witness w = {};
+	struct sroce_cq *cq;
+	u32 n = SZ_16K;
+	int err;
+
+	cq = kunit_kzalloc(test, sizeof(*cq), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, cq);
+	cq->user = true;
+	KUNIT_ASSERT_EQ(test, 0, sroce_cq_init(cq, NULL, n));
+	KUNIT_ASSERT_EQ(test, 0, sroce_ring_alloc(&ring, n, sizeof(struct sroce_cqe), true));
+	cq->ring.index = 100;
+	cq->ring.hdr->cons = 100 - n;
+	witness_begin(&w, &cq->ring, 100 - n, n);
+	err = sroce_cq_resize(cq, &ring);
+	witness_end(&w);
+	KUNIT_EXPECT_EQ(test, 0, err);
+	KUNIT_EXPECT_LE(test, longest(&w, &cq->ring), MOST);
+	sroce_ring_free(&ring);
+	sroce_cq_cleanup(cq);
+}
+
+/* The same by a full queue. That nothing is to be mapped makes no difference here. */
+static void resize_srq_of_process(struct kunit *test)
+{
+	struct ib_srq_attr attr = { .max_wr = SZ_8K };
+	struct sroce_srq_obj *obj;
+	struct sroce_srq *srq;
+	struct witness w = {};
+	u32 n = SZ_4K;
+	int err;
+
+	obj = kunit_kzalloc(test, sizeof(*obj), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, obj);
+	srq = &obj->srq;
+	mutex_init(&obj->lock);
+	sroce_lock_init(&srq->lock, true);
+	srq->user = true;
+	srq->max_sge = SROCE_MAX_SGE - 1;
+	KUNIT_ASSERT_EQ(test, 0, sroce_ring_alloc(&srq->ring, n,
+						  sizeof(struct sroce_recv_wqe) +
+						  srq->max_sge * sizeof(struct sroce_sge), true));
+	srq->ring.hdr->prod = n;
+	witness_begin(&w, &srq->ring, 0, n);
+	err = sroce_modify_srq(&srq->ibsrq, &attr, IB_SRQ_MAX_WR, NULL);
+	witness_end(&w);
+	KUNIT_EXPECT_EQ(test, 0, err);
+	KUNIT_EXPECT_EQ(test, SZ_8K, sroce_ring_entries(&srq->ring));
+	KUNIT_EXPECT_LE(test, longest(&w, &srq->ring), MOST);
+	sroce_ring_free(&srq->ring);
+}
+
+static struct kunit_case resize_cases[] = {
+	KUNIT_CASE(resize_cq_of_process),
+	KUNIT_CASE(resize_srq_of_process),
+	{}
+};
+
+static struct kunit_suite resize_suite = {
+	.name = "sroce_resize",
+	.test_cases = resize_cases,
+};
+
+kunit_test_suite(resize_suite);
