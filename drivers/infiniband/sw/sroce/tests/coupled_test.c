@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Packets that GRO has coupled, whose identifications do not count up: each packet's
+ * ICRC is that of the identification it was sent with, and the buffer has but the
+ * first one's.
+ */
+#include <kunit/test.h>
+#include <linux/etherdevice.h>
+#include <linux/ip.h>
+#include <linux/udp.h>
+
+#include "compat.h"
+#include "net/internal.h"
+#include "wire/icrc.h"
+
+#define PACKETS 48
+#define PAYLOAD 256
+#define STRIDE (SROCE_BTH_LEN + PAYLOAD + SROCE_ICRC_LEN)
+#define HEADERS (sizeof(struct iphdr) + sizeof(struct udphdr))
+/* Nobody's: that the packets are right is seen before it is looked for */
+#define NO_QPN 2
+
+/**
+ * struct coupled - how the packets were sent
+ * @name: case
+ * @id: identification of the first one
+ * @per: packets in each of the sender's buffers
+ * @step: from the last packet of a buffer to the first one of the next
+ * @within: from one packet of a buffer to the next
+ * @good: packets that are received; PACKETS if it is not said
+ */
+static const struct coupled {
+	const char *name;
+	u16 id;
+	u32 per;
+	int step;
+	int within;
+	u32 good;
+} coupled_cases[] = {
+	{ "they count up", 100, PACKETS, 1, 1 },
+	{ "64 for each buffer of 16", 100, 16, 49, 1 },
+	{ "64 for each buffer of one", 100, 1, 64, 1 },
+	{ "64 for each buffer of one, around the end", 0xff00, 1, 64, 1 },
+	{ "one left out after each third", 100, 3, 2, 1 },
+	{ "buffers that were opened at the same time", 100, 8, -7, 1 },
+	{ "the same one for all", 100, PACKETS, 0, 0 },
+	{ "the same one for each buffer of 16", 100, 16, 64, 0 },
+	{ "backwards", 100, PACKETS, -1, -1 },
+	{ "one that cannot be meant", 100, 16, 6000, 1, 16 },
+};
+
+static u16 coupled_id(const struct coupled *c, u32 k)
+{
+	return c->id + (int)(k / c->per) * c->step +
+	       (int)(k - k / c->per) * c->within;
+}
+
+static void coupled_headers(u8 *to, u16 id, u32 len)
+{
+	struct udphdr *udp = (struct udphdr *)(to + sizeof(struct iphdr));
+	struct iphdr *ip = (struct iphdr *)to;
+
+	*ip = (struct iphdr){
+		.version = 4,
+		.ihl = 5,
+		.ttl = 64,
+		.tot_len = htons(HEADERS + len),
+		.id = htons(id),
+		.frag_off = htons(IP_DF),
+		.protocol = IPPROTO_UDP,
+		.saddr = htonl(0x0a4d0001),
+		.daddr = htonl(0x0a4d0002),
+	};
+	*udp = (struct udphdr){
+		.source = htons(0xc123),
+		.dest = htons(SROCE_UDP_PORT),
+		.len = htons(sizeof(*udp) + len),
+	};
+}
+
+/* SEND FIRST, MIDDLEs and LAST of a reliable connection, with @headers alone */
+static void coupled_packet(u8 *to, const u8 *headers, u32 k)
+{
+	const u8 bth[SROCE_BTH_LEN] = {
+		k == 0 ? 0 : k == PACKETS - 1 ? 2 : 1, 0x40, 0xff, 0xff,
+		0, 0, 0, NO_QPN, 0, 0, 0, k,
+	};
+	__le32 icrc;
+	u32 crc;
+
+	memcpy(to, bth, sizeof(bth));
+	memset(to + sizeof(bth), k, PAYLOAD);
+	crc = sroce_icrc_ipv4((const void *)headers,
+			      (const void *)(headers + sizeof(struct iphdr)));
+	crc = sroce_icrc_bth(crc, to, STRIDE - SROCE_ICRC_LEN);
+	icrc = sroce_icrc_final(crc);
+	memcpy(to + STRIDE - SROCE_ICRC_LEN, &icrc, sizeof(icrc));
+}
+
+static struct sk_buff *coupled_skb(struct kunit *test, struct net_device *dev,
+				   const struct coupled *c)
+{
+	struct sk_buff *skb = alloc_skb(HEADERS + PACKETS * STRIDE, GFP_KERNEL);
+	u8 *headers, *packets;
+	u32 k;
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	headers = skb_put(skb, HEADERS);
+	packets = skb_put(skb, PACKETS * STRIDE);
+	for (k = 0; k < PACKETS; k++) {
+		coupled_headers(headers, coupled_id(c, k), STRIDE);
+		coupled_packet(packets + k * STRIDE, headers, k);
+	}
+	coupled_headers(headers, c->id, PACKETS * STRIDE);
+	skb_reset_mac_header(skb);
+	skb_reset_network_header(skb);
+	skb->protocol = htons(ETH_P_IP);
+	skb->dev = dev;
+	skb_shinfo(skb)->gso_type = SKB_GSO_UDP_L4;
+	skb_shinfo(skb)->gso_size = STRIDE;
+	skb_shinfo(skb)->gso_segs = PACKETS;
+	return skb;
+}
+
+static void coupled_to_desc(const struct coupled *c, char *desc)
+{
+	strscpy(desc, c->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(coupled, coupled_cases, coupled_to_desc);
+
+static void coupled_ids(struct kunit *test)
+{
+	const struct coupled *c = test->param_value;
+	u64 good = c->good ?: PACKETS;
+	struct sroce_netport *port;
+	struct net_device *dev;
+	struct sk_buff *skb;
+
+	port = kunit_kzalloc(test, sizeof(*port), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, port);
+	dev = alloc_etherdev(0);
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	port->counters = alloc_percpu(struct sroce_counters);
+	if (port->counters) {
+		skb = coupled_skb(test, dev, c);
+		local_bh_disable();
+		rcu_read_lock();
+		sroce_net_receive(&init_net, port, skb);
+		rcu_read_unlock();
+		local_bh_enable();
+		KUNIT_EXPECT_EQ(test, good,
+				sroce_counter_read(port->counters,
+						   SROCE_CNT_RX_PACKETS));
+		KUNIT_EXPECT_EQ(test, PACKETS - good,
+				sroce_counter_read(port->counters,
+						   SROCE_CNT_RX_ICRC_ENCAPSULATED));
+	} else {
+		KUNIT_FAIL(test, "no memory");
+	}
+	free_percpu(port->counters);
+	free_netdev(dev);
+}
+
+static struct kunit_case coupled_suite_cases[] = {
+	KUNIT_CASE_PARAM(coupled_ids, coupled_gen_params),
+	{}
+};
+
+static struct kunit_suite coupled_suite = {
+	.name = "sroce_coupled",
+	.test_cases = coupled_suite_cases,
+};
+
+kunit_test_suite(coupled_suite);
