@@ -14,51 +14,12 @@
 #include "memory/internal.h"
 #include "memory/mr.h"
 #include "memory/mw.h"
-#include "memory/pd.h"
+#include "tests/memory_world.h"
 
 #define REGION_IOVA 0x12345000
 #define REGION_PAGES 2
 
-struct world {
-	struct sroce_mr_table table;
-	union {
-		struct sroce_pd domain;
-		struct ib_pd pd;
-	};
-	struct page *pages[REGION_PAGES];
-};
-
-static int world_init(struct kunit *test)
-{
-	struct world *w = kunit_kzalloc(test, sizeof(*w), GFP_KERNEL);
-	int i;
-
-	if (!w)
-		return -ENOMEM;
-	sroce_mr_table_init(&w->table);
-	test->priv = w;
-	for (i = 0; i < REGION_PAGES; i++) {
-		w->pages[i] = alloc_page(GFP_KERNEL | __GFP_ZERO);
-		if (!w->pages[i])
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-static void world_exit(struct kunit *test)
-{
-	struct world *w = test->priv;
-	int i;
-
-	if (!w)
-		return;
-	sroce_mr_table_destroy(&w->table);
-	for (i = 0; i < REGION_PAGES; i++)
-		if (w->pages[i])
-			__free_page(w->pages[i]);
-}
-
-static struct sroce_mr *make_region(struct world *w)
+static struct sroce_mr *make_region(struct memory_world *w)
 {
 	struct sroce_mr *mr = sroce_mr_alloc(&w->table, &w->pd, SROCE_MR_USER,
 					     REGION_PAGES);
@@ -84,17 +45,8 @@ static struct sroce_mr *new_region(struct kunit *test)
 	return mr;
 }
 
-static struct sroce_mr *new_window(struct kunit *test, bool type2)
-{
-	struct world *w = test->priv;
-	struct sroce_mr *mw = sroce_mw_alloc(&w->table, &w->pd, type2);
-
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, mw);
-	return mw;
-}
-
 /* By their keys, as a work request does it */
-static int bind_keys(struct world *w, u32 window, u32 region,
+static int bind_keys(struct memory_world *w, u32 window, u32 region,
 		     struct sroce_mw_list *qp)
 {
 	struct sroce_mw_bind b = {
@@ -124,7 +76,7 @@ static int bind(struct kunit *test, const struct sroce_mr *mw,
 static int invalidate(struct kunit *test, const struct sroce_mr *mw,
 		      const struct sroce_mw_list *qp)
 {
-	struct world *w = test->priv;
+	struct memory_world *w = test->priv;
 
 	return sroce_mr_invalidate(&w->table, mw->key, &w->pd, qp, false);
 }
@@ -145,7 +97,7 @@ static void expect_owned(struct kunit *test, struct sroce_mw_list *qp, int n)
 
 static void out_of_table(struct kunit *test, const struct sroce_mr *mr)
 {
-	struct world *w = test->priv;
+	struct memory_world *w = test->priv;
 
 	KUNIT_ASSERT_PTR_EQ(test, xa_erase(&w->table.xa,
 					   mr->key >> KEY_INDEX_SHIFT), mr);
@@ -301,7 +253,7 @@ static void window_goes_in_use(struct kunit *test)
 {
 	struct sroce_mr *mr = new_region(test);
 	struct sroce_mr *mw = new_window(test, true);
-	struct world *w = test->priv;
+	struct memory_world *w = test->priv;
 	struct job freer, sealer;
 	struct sroce_mw_list qp;
 	struct sroce_mr *held;
@@ -344,7 +296,7 @@ static void window_goes_in_use(struct kunit *test)
  * @region: keys
  */
 struct race {
-	struct world *w;
+	struct memory_world *w;
 	spinlock_t lock; /* see above */
 	struct sroce_mw_list *qp;
 	u32 window[RACE_WINDOWS];
@@ -522,8 +474,8 @@ static struct kunit_case window_cases[] = {
 
 static struct kunit_suite window_suite = {
 	.name = "sroce_window",
-	.init = world_init,
-	.exit = world_exit,
+	.init = memory_world_init,
+	.exit = memory_world_exit,
 	.test_cases = window_cases,
 };
 

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Regions that are registered by work requests: what may be in one, and an invalidation
+ * that waits for whoever copies.
+ */
+#include <kunit/test.h>
+#include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/kthread.h>
+
+#include "memory/internal.h"
+#include "memory/mr.h"
+#include "tests/memory_world.h"
+
+static void fast_register(struct kunit *test)
+{
+	const int access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE;
+	struct memory_world *w = test->priv;
+	struct sroce_mr *mr = new_mr(test, SROCE_MR_FAST_REG, 0, 0, 4096);
+	u32 old = mr->key, key = mr->key ^ 0x5a;
+
+	KUNIT_EXPECT_EQ(test, check_key(test, old, &w->pd, 0, 0, 8), -EINVAL);
+	/* not valid yet: nothing to invalidate */
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, old, &w->pd, &w->qp, false),
+			-EINVAL);
+
+	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, &w->other_pd, key, access),
+			-EINVAL);
+	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, &w->pd, key ^ 0x100, access),
+			-EINVAL);
+	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, &w->pd, key, IB_ACCESS_REMOTE_WRITE),
+			-EINVAL);
+	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, &w->pd, key, IB_ACCESS_REMOTE_ATOMIC),
+			-EINVAL);
+	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, &w->pd, key, access | BIT(15)),
+			-EINVAL);
+	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, &w->pd, key, access | IB_ACCESS_ON_DEMAND),
+			-EINVAL);
+	KUNIT_EXPECT_EQ(test, check_key(test, key, &w->pd, 0, 0, 8), -EINVAL);
+
+	/* the consumer may choose another address after mapping (xprtrdma) */
+	mr->ibmr.iova = 0x500000000;
+	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, &w->pd, key, access), 0);
+	KUNIT_EXPECT_EQ(test, check_key(test, key, &w->pd, access, 0x500000000, 8),
+			0);
+	KUNIT_EXPECT_EQ(test, check_key(test, key, &w->pd, 0, 0, 8), -ERANGE);
+	KUNIT_EXPECT_EQ(test, check_key(test, old, &w->pd, 0, 0x500000000, 8),
+			-EINVAL);
+	/* valid already */
+	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, &w->pd, key, access),
+			-EINVAL);
+}
+
+static void fast_invalidate(struct kunit *test)
+{
+	const int access = IB_ACCESS_REMOTE_READ;
+	struct memory_world *w = test->priv;
+	struct sroce_mr *mr = new_mr(test, SROCE_MR_FAST_REG, 0, 0, 4096);
+	u32 key = mr->key;
+
+	KUNIT_ASSERT_EQ(test, sroce_mr_register(mr, &w->pd, key, access), 0);
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 1, &w->pd, &w->qp, false),
+			-EINVAL);
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 0x100, &w->pd, &w->qp, false),
+			-EINVAL);
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key, &w->other_pd, &w->qp, false),
+			-EINVAL);
+	KUNIT_EXPECT_EQ(test, check_key(test, key, &w->pd, access, 0, 8), 0);
+
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key, &w->pd, &w->qp, true),
+			0);
+	KUNIT_EXPECT_EQ(test, check_key(test, key, &w->pd, access, 0, 8), -EINVAL);
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key, &w->pd, &w->qp, true),
+			-EINVAL);
+
+	/* again, without a right for the peer */
+	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, &w->pd, key ^ 0xff, 0), 0);
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 0xff, &w->pd, &w->qp, true),
+			-EACCES);
+	KUNIT_EXPECT_EQ(test, check_key(test, key ^ 0xff, &w->pd, 0, 0, 8), 0);
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 0xff, &w->pd, &w->qp, false),
+			0);
+	KUNIT_EXPECT_EQ(test, check_key(test, key ^ 0xff, &w->pd, 0, 0, 8), -EINVAL);
+}
+
+/**
+ * struct registrar - who registers a region for its next life
+ * @w: world
+ * @mr: region
+ * @key: its next key
+ * @here: it has begun
+ * @go: it may register
+ * @done: it has registered
+ * @err: what came of it
+ */
+struct registrar {
+	struct memory_world *w;
+	struct sroce_mr *mr;
+	u32 key;
+	struct completion here;
+	bool go;
+	struct completion done;
+	int err;
+};
+
+static int registrar_thread(void *arg)
+{
+	struct registrar *r = arg;
+
+	complete(&r->here);
+	while (!READ_ONCE(r->go))
+		cpu_relax();
+	r->err = sroce_mr_register(r->mr, &r->w->pd, r->key,
+				   IB_ACCESS_REMOTE_READ);
+	complete(&r->done);
+	return 0;
+}
+
+/*
+ * A peer invalidates the key of a region's last life while the region is registered
+ * for the next. Had it seen the old key, and then the new life, it would end that: so
+ * there is no new life as long as it looks.
+ */
+static void fast_register_waits(struct kunit *test)
+{
+	struct memory_world *w = test->priv;
+	struct registrar r = {
+		.w = w,
+		.mr = new_mr(test, SROCE_MR_FAST_REG, 0, 0, 4096),
+	};
+	u32 old = r.mr->key;
+	struct task_struct *task;
+	bool valid;
+
+	if (num_online_cpus() < 2)
+		kunit_skip(test, "needs two processors");
+	r.key = old ^ 1;
+	init_completion(&r.here);
+	init_completion(&r.done);
+	KUNIT_ASSERT_EQ(test, 0, sroce_mr_register(r.mr, &w->pd, old,
+						   IB_ACCESS_REMOTE_READ));
+	KUNIT_ASSERT_EQ(test, 0, sroce_mr_invalidate(&w->table, old, &w->pd,
+						     &w->qp, true));
+	task = kthread_create(registrar_thread, &r, "sroce_registrar");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	get_task_struct(task);
+	wake_up_process(task);
+	wait_for_completion(&r.here);
+	/* as the peer's invalidation does it */
+	spin_lock_bh(&r.mr->lock);
+	WRITE_ONCE(r.go, true);
+	mdelay(5);
+	valid = READ_ONCE(r.mr->valid);
+	spin_unlock_bh(&r.mr->lock);
+	KUNIT_EXPECT_FALSE(test, valid);
+	wait_for_completion(&r.done);
+	kthread_stop_put(task);
+	KUNIT_EXPECT_EQ(test, r.err, 0);
+	KUNIT_EXPECT_EQ(test, -EINVAL, sroce_mr_invalidate(&w->table, old, &w->pd,
+							   &w->qp, true));
+	KUNIT_EXPECT_EQ(test, check_key(test, r.key, &w->pd, IB_ACCESS_REMOTE_READ, 0,
+					8), 0);
+}
+
+/* Neither is possible with a region of another kind */
+static void fast_other_kinds(struct kunit *test)
+{
+	struct memory_world *w = test->priv;
+	struct sroce_mr *user = new_user_mr(test, IB_ACCESS_REMOTE_READ, 0, 0, 8);
+	struct sroce_mr *fresh = new_mr(test, SROCE_MR_USER, 0, 0, 8);
+	struct sroce_mr *dma = new_dma_mr(test, IB_ACCESS_REMOTE_READ);
+
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, user->key, &w->pd, &w->qp, true),
+			-EINVAL);
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, dma->key, &w->pd, &w->qp, false),
+			-EINVAL);
+	KUNIT_EXPECT_EQ(test, sroce_mr_register(fresh, &w->pd, fresh->key, 0),
+			-EINVAL);
+	KUNIT_EXPECT_EQ(test, check_key(test, user->key, &w->pd, 0, 0, 8), 0);
+}
+
+static struct kunit_case fast_cases[] = {
+	KUNIT_CASE(fast_register),
+	KUNIT_CASE(fast_invalidate),
+	KUNIT_CASE(fast_register_waits),
+	KUNIT_CASE(fast_other_kinds),
+	{}
+};
+
+static struct kunit_suite fast_suite = {
+	.name = "sroce_memory_fast",
+	.init = memory_world_init,
+	.exit = memory_world_exit,
+	.test_cases = fast_cases,
+};
+
+kunit_test_suites(&fast_suite);

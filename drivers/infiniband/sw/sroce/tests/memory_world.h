@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What the tests of memory/ begin with: a table of keys, two protection domains and some
+ * pages, and regions that are made of these.
+ */
+#ifndef SROCE_TESTS_MEMORY_WORLD_H
+#define SROCE_TESTS_MEMORY_WORLD_H
+
+#include <linux/types.h>
+
+#include "memory/mr.h"
+#include "memory/mw.h"
+#include "memory/pd.h"
+
+struct kunit;
+
+#define MAX_PAGES 16
+
+/**
+ * struct memory_world - all that a region needs besides itself
+ * @table: keys; what is left in it at the end is freed
+ * @domain: protection domain of the regions
+ * @pd: the same, as ib_core knows it
+ * @other_domain: domain of a stranger
+ * @other_pd: the same, as ib_core knows it
+ * @qp: what a QP has bound
+ * @other_qp: what another one has bound
+ * @pages: zeroed memory
+ */
+struct memory_world {
+	struct sroce_mr_table table;
+	union {
+		struct sroce_pd domain;
+		struct ib_pd pd;
+	};
+	union {
+		struct sroce_pd other_domain;
+		struct ib_pd other_pd;
+	};
+	struct sroce_mw_list qp;
+	struct sroce_mw_list other_qp;
+	struct page *pages[MAX_PAGES];
+};
+
+/* As init and exit of a suite: test->priv is a struct memory_world */
+int memory_world_init(struct kunit *test);
+void memory_world_exit(struct kunit *test);
+
+/*
+ * A region of single pages in an order in which no two are neighbours, as far
+ * as that is up to us: every second page, then the others. It has no rights, and no key.
+ */
+struct sroce_mr *new_mr(struct kunit *test, enum sroce_mr_kind kind,
+			u64 iova, u64 offset, u64 length);
+
+/* One of a process with rights and a key. It may be left to the end of the test */
+struct sroce_mr *new_user_mr(struct kunit *test, int access, u64 iova,
+			     u64 offset, u64 length);
+
+/* The region that is all memory, of a kernel user; with a key */
+struct sroce_mr *new_dma_mr(struct kunit *test, int access);
+
+/* A memory window of the first domain, not bound */
+struct sroce_mr *new_window(struct kunit *test, bool type2);
+
+/* The errno of a key check; the region is let go */
+int check_key(struct kunit *test, u32 key, const struct ib_pd *pd,
+	      int access, u64 va, u64 len);
+
+/* Where the byte of an address is */
+void *byte_at(const struct sroce_mr *mr, u64 va);
+
+/* Ranges of all lengths lead to the bytes that byte_at() names, in order */
+void expect_ranges(struct kunit *test, const struct sroce_mr *mr);
+
+#endif
