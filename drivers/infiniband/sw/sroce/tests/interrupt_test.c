@@ -84,7 +84,7 @@ static bool post_recv(struct side *s)
 	const struct ib_recv_wr *bad;
 
 	if (s->pair->config.srq)
-		return !sroce_post_srq_recv(&s->srq.ibsrq, &wr, &bad);
+		return !sroce_ib_post_srq_recv(&s->srq.ibsrq, &wr, &bad);
 	return !sroce_qp_post_recv(s->qp, &wr, &bad);
 }
 
@@ -155,7 +155,7 @@ static struct sroce_srq_obj *srq_make(struct kunit *test, struct sroce_device *d
 
 	KUNIT_ASSERT_NOT_NULL(test, obj);
 	obj->srq.ibsrq.device = &dev->ibdev;
-	KUNIT_ASSERT_EQ(test, expect, sroce_create_srq(&obj->srq.ibsrq, &init, udata));
+	KUNIT_ASSERT_EQ(test, expect, sroce_ib_create_srq(&obj->srq.ibsrq, &init, udata));
 	return obj;
 }
 
@@ -194,7 +194,7 @@ static enum hrtimer_restart post_in_interrupt(struct hrtimer *timer)
 	struct in_interrupt *in = container_of(timer, struct in_interrupt, timer);
 	const struct ib_recv_wr *bad, wr = {};
 
-	in->err = sroce_post_srq_recv(in->ibsrq, &wr, &bad);
+	in->err = sroce_ib_post_srq_recv(in->ibsrq, &wr, &bad);
 	WRITE_ONCE(in->done, true);
 	return HRTIMER_NORESTART;
 }
@@ -215,8 +215,8 @@ static void srq_locks_of_two_kinds(struct kunit *test)
 	of_process = srq_of_process(test, dev);
 	of_kernel = srq_make(test, dev, NULL, 0);
 	in->ibsrq = &of_kernel->srq.ibsrq;
-	sroce_query_srq(&of_process->srq.ibsrq, &attr);
-	sroce_query_srq(in->ibsrq, &attr);
+	sroce_ib_query_srq(&of_process->srq.ibsrq, &attr);
+	sroce_ib_query_srq(in->ibsrq, &attr);
 	hrtimer_setup(&in->timer, post_in_interrupt, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_REL_HARD);
 	hrtimer_start(&in->timer, us_to_ktime(30), HRTIMER_MODE_REL_HARD);
@@ -226,7 +226,7 @@ static void srq_locks_of_two_kinds(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, in->err);
 	/* It goes off with the first complaint */
 	KUNIT_EXPECT_TRUE(test, debug_locks);
-	sroce_destroy_srq(in->ibsrq, NULL);
+	sroce_ib_destroy_srq(in->ibsrq, NULL);
 }
 
 static struct kunit_case interrupt_cases[] = {

@@ -134,7 +134,7 @@ static void resize_srq_of_process(struct kunit *test)
 						  srq->max_sge * sizeof(struct sroce_sge), true));
 	srq->ring.hdr->prod = n;
 	witness_begin(&w, &srq->ring, 0, n);
-	err = sroce_modify_srq(&srq->ibsrq, &attr, IB_SRQ_MAX_WR, NULL);
+	err = sroce_ib_modify_srq(&srq->ibsrq, &attr, IB_SRQ_MAX_WR, NULL);
 	witness_end(&w);
 	KUNIT_EXPECT_EQ(test, 0, err);
 	KUNIT_EXPECT_EQ(test, SZ_8K, sroce_ring_entries(&srq->ring));

@@ -268,9 +268,10 @@ static int sroce_prefetch_look(struct sroce_prefetch *p)
 	return err;
 }
 
-int sroce_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice,
-		    u32 flags, struct ib_sge *sg_list, u32 num_sge,
-		    struct uverbs_attr_bundle *attrs)
+int sroce_ib_advise_mr(struct ib_pd *ibpd,
+		       enum ib_uverbs_advise_mr_advice advice, u32 flags,
+		       struct ib_sge *sg_list, u32 num_sge,
+		       struct uverbs_attr_bundle *attrs)
 {
 	bool wait = flags & IB_UVERBS_ADVISE_MR_FLAG_FLUSH;
 	struct sroce_prefetch *p;

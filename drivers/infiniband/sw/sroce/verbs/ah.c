@@ -109,8 +109,8 @@ static int sroce_ah_make(struct sroce_ah *ah, struct rdma_ah_init_attr *init,
 	return err;
 }
 
-int sroce_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
-		    struct ib_udata *udata)
+int sroce_ib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
+		       struct ib_udata *udata)
 {
 	struct sroce_device *dev = to_sroce_device(ibah->device);
 	int err;
@@ -129,7 +129,7 @@ int sroce_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 }
 
 /* The new path takes the old one's number */
-int sroce_modify_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
+int sroce_ib_modify_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
 {
 	struct sroce_device *dev = to_sroce_device(ibah->device);
 	struct sroce_ah *ah = to_sroce_ah(ibah);
@@ -153,13 +153,13 @@ int sroce_modify_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
 	return 0;
 }
 
-int sroce_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
+int sroce_ib_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
 {
 	*attr = to_sroce_ah(ibah)->attr;
 	return 0;
 }
 
-int sroce_destroy_ah(struct ib_ah *ibah, u32 flags)
+int sroce_ib_destroy_ah(struct ib_ah *ibah, u32 flags)
 {
 	struct sroce_device *dev = to_sroce_device(ibah->device);
 

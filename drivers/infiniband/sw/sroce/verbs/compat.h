@@ -34,38 +34,38 @@ static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
 
 /* create_cq: the udata alone, not yet the whole bundle */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
-static inline int sroce_op_create_cq(struct ib_cq *ibcq,
-				     const struct ib_cq_init_attr *attr,
-				     struct ib_udata *udata)
+static inline int sroce_compat_create_cq(struct ib_cq *ibcq,
+					 const struct ib_cq_init_attr *attr,
+					 struct ib_udata *udata)
 {
 	struct uverbs_attr_bundle *attrs = NULL;
 
 	if (udata)
 		attrs = rdma_udata_to_uverbs_attr_bundle(udata);
-	return sroce_create_cq(ibcq, attr, attrs);
+	return sroce_ib_create_cq(ibcq, attr, attrs);
 }
 #else
-#define sroce_op_create_cq sroce_create_cq
+#define sroce_compat_create_cq sroce_ib_create_cq
 #endif
 
 /* Details of shared receive queues in "rdma resource" */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
 #define SROCE_OPS_FILL_SRQ
 #else
-#define SROCE_OPS_FILL_SRQ .fill_res_srq_entry = sroce_fill_res_srq_entry,
+#define SROCE_OPS_FILL_SRQ .fill_res_srq_entry = sroce_ib_fill_res_srq_entry,
 #endif
 
 /* A QP's counters: no port yet, and no room for the driver in a counter */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 15, 0)
-static inline int sroce_op_counter_bind_qp(struct rdma_counter *counter,
-					   struct ib_qp *ibqp)
+static inline int sroce_compat_counter_bind_qp(struct rdma_counter *counter,
+					       struct ib_qp *ibqp)
 {
-	return sroce_counter_bind_qp(counter, ibqp, ibqp->port);
+	return sroce_ib_counter_bind_qp(counter, ibqp, ibqp->port);
 }
 
-static inline int sroce_op_counter_unbind_qp(struct ib_qp *ibqp)
+static inline int sroce_compat_counter_unbind_qp(struct ib_qp *ibqp)
 {
-	return sroce_counter_unbind_qp(ibqp, ibqp->port);
+	return sroce_ib_counter_unbind_qp(ibqp, ibqp->port);
 }
 
 #define SROCE_OPS_COUNTER
@@ -74,28 +74,28 @@ struct sroce_rdma_counter {
 	struct rdma_counter counter;
 };
 
-static inline void sroce_counter_init(struct rdma_counter *counter)
+static inline void sroce_ib_counter_init(struct rdma_counter *counter)
 {
 }
 
-#define sroce_op_counter_bind_qp sroce_counter_bind_qp
-#define sroce_op_counter_unbind_qp sroce_counter_unbind_qp
+#define sroce_compat_counter_bind_qp sroce_ib_counter_bind_qp
+#define sroce_compat_counter_unbind_qp sroce_ib_counter_unbind_qp
 #define SROCE_OPS_COUNTER						\
-	.counter_init = sroce_counter_init,				\
+	.counter_init = sroce_ib_counter_init,				\
 	INIT_RDMA_OBJ_SIZE(rdma_counter, sroce_rdma_counter, counter),
 #endif
 
 /* reg_user_mr: no DMA handle yet */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
 static inline struct ib_mr *
-sroce_op_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
-		     int access, struct ib_udata *udata)
+sroce_compat_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
+			 u64 virt_addr, int access, struct ib_udata *udata)
 {
-	return sroce_reg_user_mr(ibpd, start, length, virt_addr, access, NULL,
-				 udata);
+	return sroce_ib_reg_user_mr(ibpd, start, length, virt_addr, access,
+				    NULL, udata);
 }
 #else
-#define sroce_op_reg_user_mr sroce_reg_user_mr
+#define sroce_compat_reg_user_mr sroce_ib_reg_user_mr
 #endif
 
 /*
@@ -108,10 +108,10 @@ sroce_op_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
 
 #define resize_user_cq resize_cq
 
-static inline int sroce_op_resize_user_cq(struct ib_cq *ibcq, int cqe,
-					  struct ib_udata *udata)
+static inline int sroce_compat_resize_user_cq(struct ib_cq *ibcq, int cqe,
+					      struct ib_udata *udata)
 {
-	return cqe > 0 ? sroce_resize_user_cq(ibcq, cqe, udata) : -EINVAL;
+	return cqe > 0 ? sroce_ib_resize_user_cq(ibcq, cqe, udata) : -EINVAL;
 }
 
 static inline int sroce_copy_validate_udata_in(struct ib_udata *udata,
@@ -168,7 +168,7 @@ static inline struct ib_umem *ib_umem_get_va(struct ib_device *device,
 }
 #else
 #define SROCE_OPS_ROBUST_UDATA .uverbs_robust_udata = true,
-#define sroce_op_resize_user_cq sroce_resize_user_cq
+#define sroce_compat_resize_user_cq sroce_ib_resize_user_cq
 #endif
 
 #endif

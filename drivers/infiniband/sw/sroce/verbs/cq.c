@@ -102,8 +102,8 @@ static int sroce_cq_make(struct sroce_cq_obj *obj,
 	return err;
 }
 
-int sroce_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
-		    struct uverbs_attr_bundle *attrs)
+int sroce_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		       struct uverbs_attr_bundle *attrs)
 {
 	struct ib_udata *udata = attrs ? &attrs->driver_udata : NULL;
 	struct sroce_device *dev = to_sroce_device(ibcq->device);
@@ -167,8 +167,8 @@ static int sroce_cq_finish(struct sroce_cq_obj *obj, bool move)
 	return err;
 }
 
-int sroce_resize_user_cq(struct ib_cq *ibcq, unsigned int cqe,
-			 struct ib_udata *udata)
+int sroce_ib_resize_user_cq(struct ib_cq *ibcq, unsigned int cqe,
+			    struct ib_udata *udata)
 {
 	struct sroce_cq_obj *obj = to_sroce_cq_obj(ibcq);
 	struct sroce_resize_cq_req req;
@@ -197,13 +197,13 @@ int sroce_resize_user_cq(struct ib_cq *ibcq, unsigned int cqe,
 	}
 }
 
-int sroce_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
+int sroce_ib_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
 {
 	sroce_cq_moderate(to_sroce_cq(ibcq), count, period);
 	return 0;
 }
 
-int sroce_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
+int sroce_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct sroce_cq_obj *obj = to_sroce_cq_obj(ibcq);
 
@@ -215,7 +215,7 @@ int sroce_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 }
 
 /* A process polls and arms its queues in its own memory */
-int sroce_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc)
+int sroce_ib_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc)
 {
 	struct sroce_cq *cq = to_sroce_cq(ibcq);
 
@@ -224,7 +224,7 @@ int sroce_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc)
 	return sroce_cq_poll(cq, n, wc);
 }
 
-int sroce_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
+int sroce_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
 	struct sroce_cq *cq = to_sroce_cq(ibcq);
 

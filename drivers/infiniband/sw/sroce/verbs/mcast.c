@@ -83,7 +83,7 @@ static void sroce_mcast_del(struct sroce_qp_obj *obj, struct sroce_mcast *m)
 }
 
 /* ib_core has seen to it that the address is a group's and the QP's type UD */
-int sroce_attach_mcast(struct ib_qp *ibqp, union ib_gid *mgid, u16 lid)
+int sroce_ib_attach_mcast(struct ib_qp *ibqp, union ib_gid *mgid, u16 lid)
 {
 	struct sroce_qp_obj *obj = to_sroce_qp_obj(ibqp);
 	int err;
@@ -94,7 +94,7 @@ int sroce_attach_mcast(struct ib_qp *ibqp, union ib_gid *mgid, u16 lid)
 	return err;
 }
 
-int sroce_detach_mcast(struct ib_qp *ibqp, union ib_gid *mgid, u16 lid)
+int sroce_ib_detach_mcast(struct ib_qp *ibqp, union ib_gid *mgid, u16 lid)
 {
 	struct sroce_qp_obj *obj = to_sroce_qp_obj(ibqp);
 	struct sroce_mcast *m;

@@ -112,7 +112,7 @@ void sroce_mmap_remove(struct sroce_mmap *map)
 	rdma_user_mmap_entry_remove(&map->entry);
 }
 
-void sroce_mmap_free(struct rdma_user_mmap_entry *entry)
+void sroce_ib_mmap_free(struct rdma_user_mmap_entry *entry)
 {
 	kfree(container_of(entry, struct sroce_mmap, entry));
 }
@@ -170,7 +170,7 @@ static int sroce_mmap_ring(struct sroce_mmap *map, struct vm_area_struct *vma,
 }
 
 /* A child of fork() gets none: two processes' indices would mix */
-int sroce_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
+int sroce_ib_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 {
 	struct rdma_user_mmap_entry *entry;
 	struct sroce_mmap *map;

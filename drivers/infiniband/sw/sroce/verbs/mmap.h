@@ -54,7 +54,7 @@ struct sroce_mmap *sroce_mmap_add_pair(struct sroce_ucontext *uctx,
 void sroce_mmap_remove(struct sroce_mmap *map);
 
 /* What ib_core calls */
-int sroce_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma);
-void sroce_mmap_free(struct rdma_user_mmap_entry *entry);
+int sroce_ib_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma);
+void sroce_ib_mmap_free(struct rdma_user_mmap_entry *entry);
 
 #endif

@@ -44,7 +44,7 @@ static struct sroce_mr *sroce_mr_new(struct ib_pd *ibpd,
 	return mr;
 }
 
-struct ib_mr *sroce_get_dma_mr(struct ib_pd *ibpd, int access)
+struct ib_mr *sroce_ib_get_dma_mr(struct ib_pd *ibpd, int access)
 {
 	struct sroce_mr *mr;
 
@@ -194,9 +194,9 @@ static struct sroce_mr *sroce_reg_new(const struct sroce_reg *reg)
 						   sroce_reg_pinned(reg);
 }
 
-struct ib_mr *sroce_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
-				u64 virt_addr, int access,
-				struct ib_dmah *dmah, struct ib_udata *udata)
+struct ib_mr *sroce_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
+				   u64 virt_addr, int access,
+				   struct ib_dmah *dmah, struct ib_udata *udata)
 {
 	struct sroce_reg reg = {
 		.ibpd = ibpd,
@@ -261,9 +261,9 @@ static bool sroce_rereg_is_ours(const struct sroce_mr *old)
  * key, between two uses of it. Whatever fails before that leaves the old one
  * as it is. The old one is then ib_core's to deregister.
  */
-struct ib_mr *sroce_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
-				  u64 length, u64 virt_addr, int access,
-				  struct ib_pd *ibpd, struct ib_udata *udata)
+struct ib_mr *sroce_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
+				     u64 length, u64 virt_addr, int access,
+				     struct ib_pd *ibpd, struct ib_udata *udata)
 {
 	struct sroce_mr *old = to_sroce_mr(ibmr);
 	struct sroce_reg reg = {
@@ -306,8 +306,8 @@ struct ib_mr *sroce_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 
 /* --- fast registration ---------------------------------------------------------- */
 
-struct ib_mr *sroce_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
-			     u32 max_num_sg)
+struct ib_mr *sroce_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
+				u32 max_num_sg)
 {
 	struct page **staged;
 	struct sroce_mr *mr;
@@ -345,8 +345,8 @@ static int sroce_mr_stage_page(struct ib_mr *ibmr, u64 addr)
 	return 0;
 }
 
-int sroce_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
-		    unsigned int *sg_offset)
+int sroce_ib_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
+		       unsigned int *sg_offset)
 {
 	struct sroce_mr *mr = to_sroce_mr(ibmr);
 
@@ -361,7 +361,7 @@ int sroce_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 			      sroce_mr_stage_page);
 }
 
-int sroce_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
+int sroce_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
 	struct sroce_device *dev = to_sroce_device(ibmr->device);
 	struct sroce_mr *mr = to_sroce_mr(ibmr);

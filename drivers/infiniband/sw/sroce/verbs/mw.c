@@ -8,7 +8,7 @@
 #include "verbs/quota.h"
 #include "verbs/verbs.h"
 
-int sroce_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
+int sroce_ib_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 {
 	struct sroce_device *dev = to_sroce_device(ibmw->device);
 	struct sroce_mr *mw;
@@ -35,7 +35,7 @@ int sroce_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 	return 0;
 }
 
-int sroce_dealloc_mw(struct ib_mw *ibmw)
+int sroce_ib_dealloc_mw(struct ib_mw *ibmw)
 {
 	sroce_device_going(ibmw->device);
 	sroce_mr_free(to_sroce_mw_obj(ibmw)->mw);

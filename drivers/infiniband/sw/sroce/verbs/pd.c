@@ -6,7 +6,7 @@
 #include "verbs/quota.h"
 #include "verbs/verbs.h"
 
-int sroce_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
+int sroce_ib_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
 	int err;
 
@@ -20,7 +20,7 @@ int sroce_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
  * to the command that made the object cannot be written, ib_core has it undone
  * with that command's data, and takes every refusal for a driver that fails.
  */
-int sroce_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
+int sroce_ib_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
 	sroce_quota_give(to_sroce_device(ibpd->device), SROCE_OBJECT_PD);
 	return 0;

@@ -21,7 +21,7 @@
 #include "verbs/limits.h"
 #include "verbs/verbs.h"
 
-int sroce_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
+int sroce_ib_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
 {
 	if (port != SROCE_PORT || index >= SROCE_PKEYS)
 		return -EINVAL;
@@ -109,7 +109,7 @@ static const struct attribute_group sroce_port_group = {
 	.attrs = sroce_port_attrs,
 };
 
-const struct attribute_group *sroce_port_groups[] = {
+const struct attribute_group *sroce_ib_port_groups[] = {
 	&sroce_port_group,
 	NULL
 };

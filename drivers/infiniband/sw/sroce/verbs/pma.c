@@ -163,10 +163,10 @@ static bool sroce_is_pma_request(const struct ib_mad_hdr *hdr)
 		hdr->method == IB_MGMT_METHOD_SET);
 }
 
-int sroce_process_mad(struct ib_device *ibdev, int flags, u32 port,
-		      const struct ib_wc *in_wc, const struct ib_grh *in_grh,
-		      const struct ib_mad *in, struct ib_mad *out,
-		      size_t *out_size, u16 *out_pkey_index)
+int sroce_ib_process_mad(struct ib_device *ibdev, int flags, u32 port,
+			 const struct ib_wc *in_wc, const struct ib_grh *in_grh,
+			 const struct ib_mad *in, struct ib_mad *out,
+			 size_t *out_size, u16 *out_pkey_index)
 {
 	struct ib_pma_mad *answer = (struct ib_pma_mad *)out;
 	u16 status;

@@ -183,8 +183,8 @@ static int sroce_qp_make(struct sroce_qp_obj *obj, struct sroce_device *dev,
 	return err;
 }
 
-int sroce_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
-		    struct ib_udata *udata)
+int sroce_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
+		       struct ib_udata *udata)
 {
 	/* ib_core makes XRC targets itself, for processes */
 	bool user = udata || init->qp_type == IB_QPT_XRC_TGT;
@@ -202,7 +202,7 @@ int sroce_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	return err;
 }
 
-int sroce_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
+int sroce_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct sroce_qp_obj *obj = to_sroce_qp_obj(ibqp);
 	struct sroce_qp *qp;
@@ -300,7 +300,7 @@ static int sroce_check_pkey_index(struct ib_device *ibdev,
 
 	if (!(mask & IB_QP_PKEY_INDEX))
 		return 0;
-	if (!sroce_query_pkey(ibdev, SROCE_PORT, attr->pkey_index, &pkey) &&
+	if (!sroce_ib_query_pkey(ibdev, SROCE_PORT, attr->pkey_index, &pkey) &&
 	    pkey & SROCE_PKEY_BASE)
 		return 0;
 	ibdev_dbg(ibdev, "modify_qp: pkey_index %u\n", attr->pkey_index);
@@ -406,8 +406,8 @@ static int sroce_do_modify(struct sroce_qp_obj *obj,
 	return err;
 }
 
-int sroce_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
-		    struct ib_udata *udata)
+int sroce_ib_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		       struct ib_udata *udata)
 {
 	struct sroce_qp_obj *obj = to_sroce_qp_obj(ibqp);
 	int err;
@@ -467,8 +467,8 @@ static void sroce_query_hide(struct ib_qp_attr *attr)
 }
 
 /* In older kernels the netlink dump of QPs may still ask for a destroyed one */
-int sroce_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
-		   struct ib_qp_init_attr *init)
+int sroce_ib_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		      struct ib_qp_init_attr *init)
 {
 	struct sroce_qp_obj *obj = to_sroce_qp_obj(ibqp);
 	int err = -ENODEV;

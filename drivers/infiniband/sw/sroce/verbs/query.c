@@ -103,8 +103,8 @@ static void sroce_query_on_demand(struct ib_device_attr *attr)
 	attr->odp_caps.per_transport_caps.ud_odp_caps = IB_ODP_SUPPORT_SEND;
 }
 
-int sroce_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
-		       struct ib_udata *udata)
+int sroce_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
+			  struct ib_udata *udata)
 {
 	int err;
 
@@ -121,8 +121,8 @@ int sroce_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	return 0;
 }
 
-int sroce_modify_device(struct ib_device *ibdev, int mask,
-			struct ib_device_modify *modify)
+int sroce_ib_modify_device(struct ib_device *ibdev, int mask,
+			   struct ib_device_modify *modify)
 {
 	if (mask & ~IB_DEVICE_MODIFY_NODE_DESC)
 		return -EOPNOTSUPP;
@@ -133,7 +133,7 @@ int sroce_modify_device(struct ib_device *ibdev, int mask,
 }
 
 /* There is no firmware: the number is that of the user ABI */
-void sroce_get_dev_fw_str(struct ib_device *ibdev, char *str)
+void sroce_ib_get_dev_fw_str(struct ib_device *ibdev, char *str)
 {
 	snprintf(str, IB_FW_VERSION_NAME_MAX, "%d.0.0", SROCE_ABI_VERSION);
 }
@@ -179,8 +179,8 @@ static u16 sroce_port_counter(struct sroce_device *dev, enum sroce_counter id)
 	return min_t(u64, sroce_port_count(dev, id), U16_MAX);
 }
 
-int sroce_query_port(struct ib_device *ibdev, u32 port,
-		     struct ib_port_attr *attr)
+int sroce_ib_query_port(struct ib_device *ibdev, u32 port,
+			struct ib_port_attr *attr)
 {
 	struct sroce_device *dev = to_sroce_device(ibdev);
 	unsigned int mtu = READ_ONCE(dev->ndev->mtu);
@@ -203,13 +203,13 @@ int sroce_query_port(struct ib_device *ibdev, u32 port,
 	return 0;
 }
 
-enum rdma_link_layer sroce_get_link_layer(struct ib_device *ibdev, u32 port)
+enum rdma_link_layer sroce_ib_get_link_layer(struct ib_device *ibdev, u32 port)
 {
 	return IB_LINK_LAYER_ETHERNET;
 }
 
-int sroce_get_port_immutable(struct ib_device *ibdev, u32 port,
-			     struct ib_port_immutable *immutable)
+int sroce_ib_get_port_immutable(struct ib_device *ibdev, u32 port,
+				struct ib_port_immutable *immutable)
 {
 	immutable->core_cap_flags = RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
 	immutable->gid_tbl_len = SROCE_GID_TABLE_LEN;

@@ -86,7 +86,7 @@ static int sroce_put_qp(struct sk_buff *msg, const struct sroce_qp *qp)
 	       sroce_put_responder(msg, qp);
 }
 
-int sroce_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
+int sroce_ib_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 {
 	struct nlattr *nest = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
 	struct sroce_qp_obj *obj = to_sroce_qp_obj(ibqp);
@@ -119,7 +119,7 @@ static int sroce_put_cq(struct sk_buff *msg, const struct sroce_cq *cq)
 				      cq->mod_count ? cq->mod_period : 0);
 }
 
-int sroce_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
+int sroce_ib_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
 {
 	struct nlattr *nest = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
 
@@ -141,7 +141,7 @@ static int sroce_put_srq(struct sk_buff *msg, const struct sroce_srq *srq)
 	       rdma_nl_put_driver_u32(msg, "limit", srq->limit);
 }
 
-int sroce_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq)
+int sroce_ib_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq)
 {
 	struct nlattr *nest = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
 
@@ -173,7 +173,7 @@ static int sroce_put_mr(struct sk_buff *msg, const struct sroce_mr *mr)
 				      1ULL << mr->page_shift);
 }
 
-int sroce_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
+int sroce_ib_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
 {
 	struct nlattr *nest = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
 

@@ -132,8 +132,8 @@ static int sroce_srq_make(struct sroce_srq_obj *obj, struct sroce_device *dev,
 	return err;
 }
 
-int sroce_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
-		     struct ib_udata *udata)
+int sroce_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
+			struct ib_udata *udata)
 {
 	struct sroce_device *dev = to_sroce_device(ibsrq->device);
 	int err;
@@ -341,8 +341,8 @@ static int sroce_check_modify_req(struct ib_udata *udata,
 	return mask & IB_SRQ_MAX_WR ? -EINVAL : 0;
 }
 
-int sroce_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
-		     enum ib_srq_attr_mask mask, struct ib_udata *udata)
+int sroce_ib_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
+			enum ib_srq_attr_mask mask, struct ib_udata *udata)
 {
 	struct sroce_srq_obj *obj = to_sroce_srq_obj(ibsrq);
 	struct sroce_modify_srq_req req = {};
@@ -367,7 +367,7 @@ int sroce_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 	}
 }
 
-int sroce_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
+int sroce_ib_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
 {
 	struct sroce_srq *srq = to_sroce_srq(ibsrq);
 	unsigned long irq;
@@ -381,7 +381,7 @@ int sroce_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
 }
 
 /* No QP uses it: ib_core counts them */
-int sroce_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
+int sroce_ib_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 {
 	struct sroce_srq_obj *obj = to_sroce_srq_obj(ibsrq);
 
@@ -407,8 +407,8 @@ static int sroce_srq_post_one(struct sroce_srq *srq,
 	return 0;
 }
 
-int sroce_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
-			const struct ib_recv_wr **bad_wr)
+int sroce_ib_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+			   const struct ib_recv_wr **bad_wr)
 {
 	struct sroce_srq *srq = to_sroce_srq(ibsrq);
 	unsigned long irq;

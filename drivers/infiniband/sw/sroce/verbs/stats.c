@@ -27,8 +27,8 @@ static struct rdma_hw_stats *sroce_alloc_stats(void)
 					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
 }
 
-struct rdma_hw_stats *sroce_alloc_hw_port_stats(struct ib_device *ibdev,
-						u32 port)
+struct rdma_hw_stats *sroce_ib_alloc_hw_port_stats(struct ib_device *ibdev,
+						   u32 port)
 {
 	return sroce_alloc_stats();
 }
@@ -43,8 +43,8 @@ static void sroce_read_stats(struct rdma_hw_stats *stats,
 }
 
 /* Always all of them: they cost a few loads each */
-int sroce_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
-		       u32 port, int index)
+int sroce_ib_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
+			  u32 port, int index)
 {
 	if (port != SROCE_PORT || !stats)
 		return -EINVAL;
@@ -124,7 +124,8 @@ u64 sroce_port_count(struct sroce_device *dev, enum sroce_counter id)
 	return sum;
 }
 
-struct rdma_hw_stats *sroce_counter_alloc_stats(struct rdma_counter *counter)
+struct rdma_hw_stats *
+sroce_ib_counter_alloc_stats(struct rdma_counter *counter)
 {
 	return sroce_alloc_stats();
 }
@@ -148,8 +149,8 @@ static int sroce_qp_bind(struct ib_qp *ibqp,
  * The first QP makes the set, because when that fails, nobody tells the driver that
  * the counter goes away.
  */
-int sroce_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp,
-			  u32 port)
+int sroce_ib_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp,
+			     u32 port)
 {
 	struct sroce_device *dev = to_sroce_device(ibqp->device);
 	bool first = !counter->id;
@@ -172,7 +173,7 @@ int sroce_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp,
 	return err;
 }
 
-int sroce_counter_unbind_qp(struct ib_qp *ibqp, u32 port)
+int sroce_ib_counter_unbind_qp(struct ib_qp *ibqp, u32 port)
 {
 	struct sroce_device *dev = to_sroce_device(ibqp->device);
 
@@ -181,13 +182,13 @@ int sroce_counter_unbind_qp(struct ib_qp *ibqp, u32 port)
 	return 0;
 }
 
-int sroce_counter_dealloc(struct rdma_counter *counter)
+int sroce_ib_counter_dealloc(struct rdma_counter *counter)
 {
 	sroce_bound_del(to_sroce_device(counter->device), counter->id);
 	return 0;
 }
 
-int sroce_counter_update_stats(struct rdma_counter *counter)
+int sroce_ib_counter_update_stats(struct rdma_counter *counter)
 {
 	struct sroce_device *dev = to_sroce_device(counter->device);
 	struct sroce_bound *b = xa_load(&dev->bound, counter->id);

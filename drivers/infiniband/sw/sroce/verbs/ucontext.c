@@ -60,7 +60,7 @@ static int sroce_make_doorbell(struct sroce_ucontext *uctx,
 	return err;
 }
 
-int sroce_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
+int sroce_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 {
 	struct sroce_ucontext *uctx = to_sroce_ucontext(ibuc);
 	int err;
@@ -88,7 +88,7 @@ int sroce_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 }
 
 /* All objects of the context are gone */
-void sroce_dealloc_ucontext(struct ib_ucontext *ibuc)
+void sroce_ib_dealloc_ucontext(struct ib_ucontext *ibuc)
 {
 	struct sroce_ucontext *uctx = to_sroce_ucontext(ibuc);
 
@@ -101,7 +101,7 @@ void sroce_dealloc_ucontext(struct ib_ucontext *ibuc)
  * The device goes away under the process. Rings that are mapped are ordinary
  * memory and hold their pages; only the doorbell would reach the kernel.
  */
-void sroce_disassociate_ucontext(struct ib_ucontext *ibuc)
+void sroce_ib_disassociate_ucontext(struct ib_ucontext *ibuc)
 {
 	sroce_doorbell_shut(to_sroce_ucontext(ibuc)->doorbell);
 }

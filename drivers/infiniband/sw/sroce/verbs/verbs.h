@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The objects of the verbs as ib_core allocates them, and the operations that
- * it calls. Each group of functions is in the file of the same name.
+ * it calls: sroce_ib_NAME() is its operation NAME (ops.c). Each group of
+ * functions is in the file of the same name.
  */
 #ifndef SROCE_VERBS_VERBS_H
 #define SROCE_VERBS_VERBS_H
@@ -152,24 +153,24 @@ static inline struct sroce_ucontext *sroce_udata_context(struct ib_udata *udata)
 }
 
 /* ucontext.c */
-int sroce_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata);
-void sroce_dealloc_ucontext(struct ib_ucontext *ibuc);
-void sroce_disassociate_ucontext(struct ib_ucontext *ibuc);
+int sroce_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata);
+void sroce_ib_dealloc_ucontext(struct ib_ucontext *ibuc);
+void sroce_ib_disassociate_ucontext(struct ib_ucontext *ibuc);
 
 /* pd.c */
-int sroce_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
-int sroce_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+int sroce_ib_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+int sroce_ib_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 
 /* xrcd.c */
-int sroce_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
-int sroce_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
+int sroce_ib_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
+int sroce_ib_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
 
 /* ah.c */
-int sroce_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
-		    struct ib_udata *udata);
-int sroce_modify_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
-int sroce_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
-int sroce_destroy_ah(struct ib_ah *ibah, u32 flags);
+int sroce_ib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
+		       struct ib_udata *udata);
+int sroce_ib_modify_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
+int sroce_ib_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
+int sroce_ib_destroy_ah(struct ib_ah *ibah, u32 flags);
 /* Number of an address handle, for work requests of the kernel */
 u32 sroce_ah_number(struct ib_ah *ibah);
 
@@ -201,115 +202,120 @@ struct sroce_path *sroce_make_path(struct sroce_device *dev,
 				   u32 rqpn, gfp_t gfp);
 
 /* mr.c */
-struct ib_mr *sroce_get_dma_mr(struct ib_pd *ibpd, int access);
-struct ib_mr *sroce_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
-				u64 virt_addr, int access,
-				struct ib_dmah *dmah, struct ib_udata *udata);
-struct ib_mr *sroce_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
-				  u64 length, u64 virt_addr, int access,
-				  struct ib_pd *ibpd, struct ib_udata *udata);
-struct ib_mr *sroce_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
-			     u32 max_num_sg);
-int sroce_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
-		    unsigned int *sg_offset);
-int sroce_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+struct ib_mr *sroce_ib_get_dma_mr(struct ib_pd *ibpd, int access);
+struct ib_mr *sroce_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
+				   u64 virt_addr, int access,
+				   struct ib_dmah *dmah,
+				   struct ib_udata *udata);
+struct ib_mr *sroce_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
+				     u64 length, u64 virt_addr, int access,
+				     struct ib_pd *ibpd,
+				     struct ib_udata *udata);
+struct ib_mr *sroce_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
+				u32 max_num_sg);
+int sroce_ib_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
+		       unsigned int *sg_offset);
+int sroce_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 
 /* advise.c */
-int sroce_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice,
-		    u32 flags, struct ib_sge *sg_list, u32 num_sge,
-		    struct uverbs_attr_bundle *attrs);
+int sroce_ib_advise_mr(struct ib_pd *ibpd,
+		       enum ib_uverbs_advise_mr_advice advice, u32 flags,
+		       struct ib_sge *sg_list, u32 num_sge,
+		       struct uverbs_attr_bundle *attrs);
 
 /* mw.c */
-int sroce_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
-int sroce_dealloc_mw(struct ib_mw *ibmw);
+int sroce_ib_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
+int sroce_ib_dealloc_mw(struct ib_mw *ibmw);
 
 /* cq.c */
-int sroce_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
-		    struct uverbs_attr_bundle *attrs);
-int sroce_resize_user_cq(struct ib_cq *ibcq, unsigned int cqe,
-			 struct ib_udata *udata);
-int sroce_modify_cq(struct ib_cq *ibcq, u16 count, u16 period);
-int sroce_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
-int sroce_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc);
-int sroce_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+int sroce_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		       struct uverbs_attr_bundle *attrs);
+int sroce_ib_resize_user_cq(struct ib_cq *ibcq, unsigned int cqe,
+			    struct ib_udata *udata);
+int sroce_ib_modify_cq(struct ib_cq *ibcq, u16 count, u16 period);
+int sroce_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
+int sroce_ib_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc);
+int sroce_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
 
 /* srq.c */
-int sroce_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
-		     struct ib_udata *udata);
-int sroce_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
-		     enum ib_srq_attr_mask mask, struct ib_udata *udata);
-int sroce_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
-int sroce_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
-int sroce_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
-			const struct ib_recv_wr **bad_wr);
+int sroce_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
+			struct ib_udata *udata);
+int sroce_ib_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
+			enum ib_srq_attr_mask mask, struct ib_udata *udata);
+int sroce_ib_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
+int sroce_ib_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
+int sroce_ib_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+			   const struct ib_recv_wr **bad_wr);
 
 /* qp.c */
-int sroce_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
-		    struct ib_udata *udata);
-int sroce_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
-		    struct ib_udata *udata);
-int sroce_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
-		   struct ib_qp_init_attr *init);
-int sroce_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
+int sroce_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
+		       struct ib_udata *udata);
+int sroce_ib_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		       struct ib_udata *udata);
+int sroce_ib_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		      struct ib_qp_init_attr *init);
+int sroce_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 
 /* mcast.c */
-int sroce_attach_mcast(struct ib_qp *ibqp, union ib_gid *mgid, u16 lid);
-int sroce_detach_mcast(struct ib_qp *ibqp, union ib_gid *mgid, u16 lid);
+int sroce_ib_attach_mcast(struct ib_qp *ibqp, union ib_gid *mgid, u16 lid);
+int sroce_ib_detach_mcast(struct ib_qp *ibqp, union ib_gid *mgid, u16 lid);
 /* A QP ends. Context: process, the QP's lock held. */
 void sroce_mcast_del_all(struct sroce_qp_obj *obj);
 
 /* wr.c */
-int sroce_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
-		    const struct ib_send_wr **bad_wr);
-int sroce_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
-		    const struct ib_recv_wr **bad_wr);
+int sroce_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		       const struct ib_send_wr **bad_wr);
+int sroce_ib_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		       const struct ib_recv_wr **bad_wr);
 
 /* query.c */
 bool sroce_link_up(const struct net_device *ndev);
-int sroce_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
-		       struct ib_udata *udata);
-int sroce_query_port(struct ib_device *ibdev, u32 port,
-		     struct ib_port_attr *attr);
-enum rdma_link_layer sroce_get_link_layer(struct ib_device *ibdev, u32 port);
-int sroce_get_port_immutable(struct ib_device *ibdev, u32 port,
-			     struct ib_port_immutable *immutable);
-int sroce_modify_device(struct ib_device *ibdev, int mask,
-			struct ib_device_modify *modify);
-void sroce_get_dev_fw_str(struct ib_device *ibdev, char *str);
+int sroce_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
+			  struct ib_udata *udata);
+int sroce_ib_query_port(struct ib_device *ibdev, u32 port,
+			struct ib_port_attr *attr);
+enum rdma_link_layer sroce_ib_get_link_layer(struct ib_device *ibdev, u32 port);
+int sroce_ib_get_port_immutable(struct ib_device *ibdev, u32 port,
+				struct ib_port_immutable *immutable);
+int sroce_ib_modify_device(struct ib_device *ibdev, int mask,
+			   struct ib_device_modify *modify);
+void sroce_ib_get_dev_fw_str(struct ib_device *ibdev, char *str);
 
 /* pkey.c */
-extern const struct attribute_group *sroce_port_groups[];
-int sroce_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey);
+extern const struct attribute_group *sroce_ib_port_groups[];
+int sroce_ib_query_pkey(struct ib_device *ibdev, u32 port, u16 index,
+			u16 *pkey);
 
 /* restrack.c */
 /* May whoever asks know what a packet must have that a QP takes? Context: process. */
 bool sroce_may_see_psns(void);
-int sroce_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp);
-int sroce_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq);
-int sroce_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);
-int sroce_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq);
+int sroce_ib_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp);
+int sroce_ib_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq);
+int sroce_ib_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);
+int sroce_ib_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq);
 
 /* stats.c */
-struct rdma_hw_stats *sroce_alloc_hw_port_stats(struct ib_device *ibdev,
-						u32 port);
-int sroce_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
-		       u32 port, int index);
+struct rdma_hw_stats *sroce_ib_alloc_hw_port_stats(struct ib_device *ibdev,
+						   u32 port);
+int sroce_ib_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
+			  u32 port, int index);
 void sroce_bound_init(struct sroce_device *dev);
 void sroce_bound_destroy(struct sroce_device *dev);
-struct rdma_hw_stats *sroce_counter_alloc_stats(struct rdma_counter *counter);
-int sroce_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp,
-			  u32 port);
-int sroce_counter_unbind_qp(struct ib_qp *ibqp, u32 port);
-int sroce_counter_dealloc(struct rdma_counter *counter);
-int sroce_counter_update_stats(struct rdma_counter *counter);
+struct rdma_hw_stats *
+sroce_ib_counter_alloc_stats(struct rdma_counter *counter);
+int sroce_ib_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp,
+			     u32 port);
+int sroce_ib_counter_unbind_qp(struct ib_qp *ibqp, u32 port);
+int sroce_ib_counter_dealloc(struct rdma_counter *counter);
+int sroce_ib_counter_update_stats(struct rdma_counter *counter);
 
 /* The port's, and those of all QPs that count elsewhere. Context: process. */
 u64 sroce_port_count(struct sroce_device *dev, enum sroce_counter id);
 
 /* pma.c */
-int sroce_process_mad(struct ib_device *ibdev, int flags, u32 port,
-		      const struct ib_wc *in_wc, const struct ib_grh *in_grh,
-		      const struct ib_mad *in, struct ib_mad *out,
-		      size_t *out_size, u16 *out_pkey_index);
+int sroce_ib_process_mad(struct ib_device *ibdev, int flags, u32 port,
+			 const struct ib_wc *in_wc, const struct ib_grh *in_grh,
+			 const struct ib_mad *in, struct ib_mad *out,
+			 size_t *out_size, u16 *out_pkey_index);
 
 #endif

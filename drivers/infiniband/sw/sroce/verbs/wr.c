@@ -169,8 +169,8 @@ static int sroce_fill_send(struct sroce_qp *qp, struct sroce_send_wqe *wqe,
 	return sroce_fill_data(qp, wqe, wr);
 }
 
-int sroce_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
-		    const struct ib_send_wr **bad_wr)
+int sroce_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		       const struct ib_send_wr **bad_wr)
 {
 	struct sroce_qp *qp = to_sroce_qp_obj(ibqp)->qp;
 
@@ -181,8 +181,8 @@ int sroce_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	return sroce_qp_post_send(qp, wr, bad_wr, sroce_fill_send);
 }
 
-int sroce_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
-		    const struct ib_recv_wr **bad_wr)
+int sroce_ib_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		       const struct ib_recv_wr **bad_wr)
 {
 	struct sroce_qp *qp = to_sroce_qp_obj(ibqp)->qp;
 

@@ -7,7 +7,7 @@
 #include "verbs/quota.h"
 #include "verbs/verbs.h"
 
-int sroce_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
+int sroce_ib_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
 {
 	int err;
 
@@ -16,7 +16,7 @@ int sroce_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
 				       SROCE_OBJECT_XRCD, udata);
 }
 
-int sroce_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
+int sroce_ib_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
 {
 	sroce_quota_give(to_sroce_device(ibxrcd->device), SROCE_OBJECT_XRCD);
 	return 0;
