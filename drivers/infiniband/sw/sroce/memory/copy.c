@@ -8,12 +8,13 @@
 #include "memory/copy.h"
 
 /* Bytes from the position to the end of the entry it is in, or of them all */
-static u32 bvec_left(const struct bio_vec *bv, const struct bvec_iter *it)
+static u32 sroce_bvec_left(const struct bio_vec *bv, const struct bvec_iter *it)
 {
 	return mp_bvec_iter_len(bv, *it);
 }
 
-static void *bvec_ptr(const struct bio_vec *bv, const struct bvec_iter *it)
+static void *sroce_bvec_ptr(const struct bio_vec *bv,
+			    const struct bvec_iter *it)
 {
 	return page_address(mp_bvec_iter_page(bv, *it)) +
 	       mp_bvec_iter_offset(bv, *it);
@@ -26,9 +27,10 @@ void sroce_bvec_copy(const struct bio_vec *dst, struct bvec_iter *di,
 		return;
 
 	while (len) {
-		u32 n = min3(len, bvec_left(dst, di), bvec_left(src, si));
+		u32 n = min3(len, sroce_bvec_left(dst, di),
+			     sroce_bvec_left(src, si));
 
-		memcpy(bvec_ptr(dst, di), bvec_ptr(src, si), n);
+		memcpy(sroce_bvec_ptr(dst, di), sroce_bvec_ptr(src, si), n);
 		bvec_iter_advance_single(dst, di, n);
 		bvec_iter_advance_single(src, si, n);
 		len -= n;
@@ -42,9 +44,9 @@ void sroce_bvec_read(void *dst, const struct bio_vec *src,
 		return;
 
 	while (len) {
-		u32 n = min(len, bvec_left(src, si));
+		u32 n = min(len, sroce_bvec_left(src, si));
 
-		memcpy(dst, bvec_ptr(src, si), n);
+		memcpy(dst, sroce_bvec_ptr(src, si), n);
 		bvec_iter_advance_single(src, si, n);
 		dst += n;
 		len -= n;
@@ -58,9 +60,9 @@ void sroce_bvec_write(const struct bio_vec *dst, struct bvec_iter *di,
 		return;
 
 	while (len) {
-		u32 n = min(len, bvec_left(dst, di));
+		u32 n = min(len, sroce_bvec_left(dst, di));
 
-		memcpy(bvec_ptr(dst, di), src, n);
+		memcpy(sroce_bvec_ptr(dst, di), src, n);
 		bvec_iter_advance_single(dst, di, n);
 		src += n;
 		len -= n;
@@ -83,7 +85,7 @@ unsigned int sroce_bvec_cut(struct bio_vec *bv, u32 skip, u32 len)
 	return n;
 }
 
-static unsigned int bvec_pages(const struct bio_vec *bv)
+static unsigned int sroce_bvec_pages(const struct bio_vec *bv)
 {
 	return DIV_ROUND_UP(bv->bv_offset + bv->bv_len, PAGE_SIZE);
 }
@@ -93,7 +95,7 @@ void sroce_bvec_pin(const struct bio_vec *bv, unsigned int n)
 	unsigned int i;
 
 	for (; n; n--, bv++)
-		for (i = 0; i < bvec_pages(bv); i++)
+		for (i = 0; i < sroce_bvec_pages(bv); i++)
 			get_page(bv->bv_page + i);
 }
 
@@ -102,13 +104,13 @@ void sroce_bvec_unpin(const struct bio_vec *bv, unsigned int n)
 	unsigned int i;
 
 	for (; n; n--, bv++)
-		for (i = 0; i < bvec_pages(bv); i++)
+		for (i = 0; i < sroce_bvec_pages(bv); i++)
 			put_page(bv->bv_page + i);
 }
 
 /* An entry has 32 bits for its length */
-static unsigned int bvecs_from_linear(struct bio_vec *bv, unsigned int max,
-				      const void *ptr, size_t len)
+static unsigned int sroce_bvec_from_linear(struct bio_vec *bv, unsigned int max,
+					   const void *ptr, size_t len)
 {
 	unsigned int n;
 
@@ -123,8 +125,9 @@ static unsigned int bvecs_from_linear(struct bio_vec *bv, unsigned int max,
 	return n;
 }
 
-static unsigned int bvecs_from_vmalloc(struct bio_vec *bv, unsigned int max,
-				       const void *ptr, size_t len)
+static unsigned int sroce_bvec_from_vmalloc(struct bio_vec *bv,
+					    unsigned int max, const void *ptr,
+					    size_t len)
 {
 	unsigned int n;
 
@@ -143,6 +146,6 @@ unsigned int sroce_bvec_from_virt(struct bio_vec *bv, unsigned int max,
 				  const void *ptr, size_t len)
 {
 	if (unlikely(is_vmalloc_addr(ptr)))
-		return bvecs_from_vmalloc(bv, max, ptr, len);
-	return bvecs_from_linear(bv, max, ptr, len);
+		return sroce_bvec_from_vmalloc(bv, max, ptr, len);
+	return sroce_bvec_from_linear(bv, max, ptr, len);
 }

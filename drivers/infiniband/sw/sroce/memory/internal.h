@@ -8,14 +8,14 @@
 #include "compat.h"
 #include "memory/mr.h"
 
-#define KEY_BYTE 0xff		/* the part of a key that consumers choose */
-#define KEY_INDEX_SHIFT 8
-#define KEY_TRIES 64
+#define SROCE_KEY_BYTE 0xff		/* the part of a key that consumers choose */
+#define SROCE_KEY_INDEX_SHIFT 8
+#define SROCE_KEY_TRIES 64
 
-#define REMOTE_ACCESS (IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE | \
-		       IB_ACCESS_REMOTE_ATOMIC)
+#define SROCE_REMOTE_ACCESS (IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE | \
+			     IB_ACCESS_REMOTE_ATOMIC)
 /* Those which change memory: they need the local write right too (C10-74) */
-#define REMOTE_CHANGE (IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC)
+#define SROCE_REMOTE_CHANGE (IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC)
 
 /**
  * sroce_mr_insert() - give a region a key that nobody has

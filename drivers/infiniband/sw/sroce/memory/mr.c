@@ -23,7 +23,7 @@
 #define RECALL_JIFFIES (msecs_to_jiffies(4) + 1)
 
 /* What a fast-register region may be given */
-#define REGISTER_ACCESS (IB_ACCESS_LOCAL_WRITE | REMOTE_ACCESS | \
+#define REGISTER_ACCESS (IB_ACCESS_LOCAL_WRITE | SROCE_REMOTE_ACCESS | \
 			 IB_ACCESS_MW_BIND | IB_ACCESS_OPTIONAL)
 
 void sroce_mr_table_init(struct sroce_mr_table *table)
@@ -38,13 +38,13 @@ void sroce_mr_table_destroy(struct sroce_mr_table *table)
 }
 
 /* Index 0 is never used, so that a small or forgotten number is no key */
-static u32 random_key(void)
+static u32 sroce_mr_random_key(void)
 {
 	u32 key;
 
 	do {
 		key = get_random_u32();
-	} while (!(key >> KEY_INDEX_SHIFT));
+	} while (!(key >> SROCE_KEY_INDEX_SHIFT));
 	return key;
 }
 
@@ -54,20 +54,21 @@ static u32 random_key(void)
  */
 int sroce_mr_insert(struct sroce_mr *mr, u32 (*choose)(void))
 {
-	int tries = KEY_TRIES;
+	int tries = SROCE_KEY_TRIES;
 	int err;
 
 	do {
 		mr->key = choose();
 		mr->ibmr.lkey = mr->key;
 		mr->ibmr.rkey = mr->key;
-		err = xa_insert(&mr->table->xa, mr->key >> KEY_INDEX_SHIFT, mr,
+		err = xa_insert(&mr->table->xa,
+				mr->key >> SROCE_KEY_INDEX_SHIFT, mr,
 				GFP_KERNEL);
 	} while (err == -EBUSY && --tries);
 	return err == -EBUSY ? -ENOSPC : err;
 }
 
-static struct sroce_mr *new_mr(enum sroce_mr_kind kind, u32 max_pages)
+static struct sroce_mr *sroce_mr_zalloc(enum sroce_mr_kind kind, u32 max_pages)
 {
 	struct sroce_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
 
@@ -90,10 +91,11 @@ static struct sroce_mr *new_mr(enum sroce_mr_kind kind, u32 max_pages)
 	return mr;
 }
 
-static struct sroce_mr *make_mr(struct sroce_mr_table *table, struct ib_pd *pd,
-				enum sroce_mr_kind kind, u32 max_pages)
+static struct sroce_mr *sroce_mr_make(struct sroce_mr_table *table,
+				      struct ib_pd *pd, enum sroce_mr_kind kind,
+				      u32 max_pages)
 {
-	struct sroce_mr *mr = new_mr(kind, max_pages);
+	struct sroce_mr *mr = sroce_mr_zalloc(kind, max_pages);
 
 	if (!mr)
 		return NULL;
@@ -112,12 +114,12 @@ static struct sroce_mr *make_mr(struct sroce_mr_table *table, struct ib_pd *pd,
 struct sroce_mr *sroce_mr_alloc(struct sroce_mr_table *table, struct ib_pd *pd,
 				enum sroce_mr_kind kind, u32 max_pages)
 {
-	struct sroce_mr *mr = make_mr(table, pd, kind, max_pages);
+	struct sroce_mr *mr = sroce_mr_make(table, pd, kind, max_pages);
 	int err;
 
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
-	err = sroce_mr_insert(mr, random_key);
+	err = sroce_mr_insert(mr, sroce_mr_random_key);
 	if (err) {
 		kvfree(mr->pages);
 		kfree(mr);
@@ -130,7 +132,7 @@ struct sroce_mr *sroce_mr_alloc_heir(const struct sroce_mr *old,
 				     struct ib_pd *pd, enum sroce_mr_kind kind,
 				     u32 max_pages)
 {
-	struct sroce_mr *mr = make_mr(old->table, pd, kind, max_pages);
+	struct sroce_mr *mr = sroce_mr_make(old->table, pd, kind, max_pages);
 
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
@@ -142,19 +144,19 @@ struct sroce_mr *sroce_mr_alloc_heir(const struct sroce_mr *old,
 
 void sroce_mr_publish(struct sroce_mr *mr)
 {
-	/* Pairs with check_use() */
+	/* Pairs with sroce_mr_check_use() */
 	smp_store_release(&mr->valid, true);
 }
 
 /* The region stays where it is when it has handed its key on already */
-static void unregister_mr(struct sroce_mr *mr, struct sroce_mr *heir)
+static void sroce_mr_pass_key(struct sroce_mr *mr, struct sroce_mr *heir)
 {
-	xa_cmpxchg(&mr->table->xa, mr->key >> KEY_INDEX_SHIFT, mr, heir,
+	xa_cmpxchg(&mr->table->xa, mr->key >> SROCE_KEY_INDEX_SHIFT, mr, heir,
 		   GFP_KERNEL);
 }
 
 /* Copies end by themselves; what waits at a QP of this host is told to */
-static void recall(struct sroce_mr *mr)
+static void sroce_mr_recall(struct sroce_mr *mr)
 {
 	struct sroce_pd *pd = to_sroce_pd(mr->ibmr.pd);
 
@@ -165,21 +167,21 @@ static void recall(struct sroce_mr *mr)
 }
 
 /* It is in the table no more. Those who wait for its pages do not count. */
-static void wait_for_users(struct sroce_mr *mr)
+static void sroce_mr_wait_for_users(struct sroce_mr *mr)
 {
 	if (mr->odp)
 		sroce_odp_close(mr->odp);
 	sroce_mr_put(mr);
 	if (!wait_for_completion_timeout(&mr->idle, RECALL_JIFFIES))
-		recall(mr);
+		sroce_mr_recall(mr);
 }
 
 void sroce_mr_replace(struct sroce_mr *old, struct sroce_mr *heir)
 {
 	sroce_mr_publish(heir);
-	unregister_mr(old, heir);
+	sroce_mr_pass_key(old, heir);
 	old->replaced = true;
-	wait_for_users(old);
+	sroce_mr_wait_for_users(old);
 }
 
 void sroce_mr_free(struct sroce_mr *mr)
@@ -187,8 +189,8 @@ void sroce_mr_free(struct sroce_mr *mr)
 	if (mr->kind == SROCE_MR_WINDOW)
 		sroce_mw_close(mr);
 	if (!mr->replaced) {
-		unregister_mr(mr, NULL);
-		wait_for_users(mr);
+		sroce_mr_pass_key(mr, NULL);
+		sroce_mr_wait_for_users(mr);
 	}
 	if (mr->kind == SROCE_MR_WINDOW)
 		sroce_mw_unbind(mr);
@@ -207,7 +209,7 @@ void sroce_mr_put(struct sroce_mr *mr)
 }
 
 /* A peer may name any address: only those with memory behind must be touched */
-static bool linear_memory(u64 va, u64 len)
+static bool sroce_mr_is_linear(u64 va, u64 len)
 {
 	/* Memory comes in sections no smaller than this */
 	const u64 step = SZ_2M;
@@ -220,12 +222,13 @@ static bool linear_memory(u64 va, u64 len)
 	       virt_addr_valid((void *)(uintptr_t)last);
 }
 
-static int check_special(const struct sroce_mr *mr, int access, u64 va, u64 len)
+static int sroce_mr_check_special(const struct sroce_mr *mr, int access, u64 va,
+				  u64 len)
 {
 	/* A window is for peers; it has no L_Key */
 	if (mr->kind == SROCE_MR_WINDOW)
 		return access & ~IB_ACCESS_LOCAL_WRITE ? 0 : -EINVAL;
-	if (access & REMOTE_ACCESS && !linear_memory(va, len))
+	if (access & SROCE_REMOTE_ACCESS && !sroce_mr_is_linear(va, len))
 		return -ERANGE;
 	return 0;
 }
@@ -236,12 +239,12 @@ int sroce_mr_check_range(const struct sroce_mr *mr, int access, u64 va, u64 len)
 	if (len > mr->length || va - mr->iova > mr->length - len)
 		return -ERANGE;
 	if (unlikely(mr->kind <= SROCE_MR_WINDOW))
-		return check_special(mr, access, va, len);
+		return sroce_mr_check_special(mr, access, va, len);
 	return 0;
 }
 
-static int check_use(const struct sroce_mr *mr, u32 key, const struct ib_pd *pd,
-		     int access)
+static int sroce_mr_check_use(const struct sroce_mr *mr, u32 key,
+			      const struct ib_pd *pd, int access)
 {
 	if (!READ_ONCE(mr->valid))
 		return -EINVAL;
@@ -257,7 +260,7 @@ struct sroce_mr *sroce_mr_find(struct sroce_mr_table *table, u32 key)
 	struct sroce_mr *mr;
 
 	rcu_read_lock();
-	mr = xa_load(&table->xa, key >> KEY_INDEX_SHIFT);
+	mr = xa_load(&table->xa, key >> SROCE_KEY_INDEX_SHIFT);
 	if (mr && !refcount_inc_not_zero(&mr->users))
 		mr = NULL;
 	rcu_read_unlock();
@@ -274,7 +277,7 @@ struct sroce_mr *sroce_mr_get_whole(struct sroce_mr_table *table, u32 key,
 
 	if (!mr)
 		return ERR_PTR(-EINVAL);
-	err = check_use(mr, key, pd, access);
+	err = sroce_mr_check_use(mr, key, pd, access);
 	if (unlikely(err)) {
 		sroce_mr_put(mr);
 		return ERR_PTR(err);
@@ -304,9 +307,9 @@ struct sroce_mr *sroce_mr_get(struct sroce_mr_table *table, u32 key,
  * change while it is read, when its owner invalidates it under a peer's hands:
  * what is read then is the peer's loss, but never outside the page table.
  */
-static unsigned int bvecs_from_blocks(const struct sroce_mr *mr, u64 offset,
-				      u32 len, struct bio_vec *bv,
-				      unsigned int max, u32 *done)
+static unsigned int sroce_mr_block_bvecs(const struct sroce_mr *mr, u64 offset,
+					 u32 len, struct bio_vec *bv,
+					 unsigned int max, u32 *done)
 {
 	const u64 size = 1ULL << mr->page_shift;
 	unsigned long block = offset >> mr->page_shift;
@@ -340,8 +343,8 @@ static unsigned int bvecs_from_blocks(const struct sroce_mr *mr, u64 offset,
 	return n;
 }
 
-unsigned int sroce_kernel_bvecs(u64 va, u32 len, struct bio_vec *bv,
-				unsigned int max, u32 *done)
+unsigned int sroce_mr_kernel_bvecs(u64 va, u32 len, struct bio_vec *bv,
+				   unsigned int max, u32 *done)
 {
 	unsigned int i, n;
 
@@ -355,15 +358,15 @@ unsigned int sroce_mr_bvecs(const struct sroce_mr *mr, u64 va, u32 len,
 			    struct bio_vec *bv, unsigned int max, u32 *done)
 {
 	if (mr->kind == SROCE_MR_DMA)
-		return sroce_kernel_bvecs(va, len, bv, max, done);
+		return sroce_mr_kernel_bvecs(va, len, bv, max, done);
 	if (unlikely(mr->kind == SROCE_MR_ON_DEMAND))
 		return sroce_odp_bvecs(mr, va, len, bv, max, done);
-	return bvecs_from_blocks(mr, va - mr->iova + mr->offset, len, bv, max,
-				 done);
+	return sroce_mr_block_bvecs(mr, va - mr->iova + mr->offset, len, bv,
+				    max, done);
 }
 
 /* Our devices have no DMA: a DMA address is that of the kernel's own mapping */
-static struct page *block_page(dma_addr_t addr)
+static struct page *sroce_mr_block_page(dma_addr_t addr)
 {
 	return virt_to_page((void *)(uintptr_t)addr);
 }
@@ -386,7 +389,7 @@ void sroce_mr_set_pages(struct sroce_mr *mr)
 			       ALIGN_DOWN((u64)sg_dma_address(sg), size);
 
 		for (; addr < end && n < mr->max_pages; addr += size)
-			mr->pages[n++] = block_page(addr);
+			mr->pages[n++] = sroce_mr_block_page(addr);
 	}
 	mr->nr_pages = n;
 
@@ -394,12 +397,14 @@ void sroce_mr_set_pages(struct sroce_mr *mr)
 		mr->length = 0;
 }
 
-static int check_invalidate(const struct sroce_mr *mr,
-			    const struct sroce_mw_list *owned, bool remote)
+static int sroce_mr_check_invalidate(const struct sroce_mr *mr,
+				     const struct sroce_mw_list *owned,
+				     bool remote)
 {
 	switch (mr->kind) {
 	case SROCE_MR_FAST_REG:
-		return remote && !(mr->access & REMOTE_ACCESS) ? -EACCES : 0;
+		return remote && !(mr->access & SROCE_REMOTE_ACCESS) ?
+		       -EACCES : 0;
 	case SROCE_MR_WINDOW:
 		return mr->type2 && mr->owner == owned ? 0 : -EINVAL;
 	default:
@@ -407,8 +412,10 @@ static int check_invalidate(const struct sroce_mr *mr,
 	}
 }
 
-static int invalidate(struct sroce_mr *mr, u32 key, const struct ib_pd *pd,
-		      const struct sroce_mw_list *owned, bool remote)
+static int sroce_mr_invalidate_locked(struct sroce_mr *mr, u32 key,
+				      const struct ib_pd *pd,
+				      const struct sroce_mw_list *owned,
+				      bool remote)
 {
 	int err;
 
@@ -417,7 +424,7 @@ static int invalidate(struct sroce_mr *mr, u32 key, const struct ib_pd *pd,
 	/* Pairs with sroce_mr_publish(): what is looked at is of this life */
 	if (!smp_load_acquire(&mr->valid))
 		return -EINVAL;
-	err = check_invalidate(mr, owned, remote);
+	err = sroce_mr_check_invalidate(mr, owned, remote);
 	if (err)
 		return err;
 	WRITE_ONCE(mr->valid, false);
@@ -434,10 +441,10 @@ int sroce_mr_invalidate(struct sroce_mr_table *table, u32 key,
 	int err = -EINVAL;
 
 	rcu_read_lock();
-	mr = xa_load(&table->xa, key >> KEY_INDEX_SHIFT);
+	mr = xa_load(&table->xa, key >> SROCE_KEY_INDEX_SHIFT);
 	if (mr) {
 		spin_lock_bh(&mr->lock);
-		err = invalidate(mr, key, pd, owned, remote);
+		err = sroce_mr_invalidate_locked(mr, key, pd, owned, remote);
 		spin_unlock_bh(&mr->lock);
 	}
 	rcu_read_unlock();
@@ -459,9 +466,9 @@ bool sroce_mr_quiet(struct sroce_mr_table *table, u32 key)
 	return quiet;
 }
 
-static int register_locked(struct sroce_mr *mr, u32 key, int access)
+static int sroce_mr_register_locked(struct sroce_mr *mr, u32 key, int access)
 {
-	if (READ_ONCE(mr->valid) || (key ^ mr->key) & ~KEY_BYTE)
+	if (READ_ONCE(mr->valid) || (key ^ mr->key) & ~SROCE_KEY_BYTE)
 		return -EINVAL;
 	WRITE_ONCE(mr->key, key);
 	mr->access = access;
@@ -479,16 +486,16 @@ int sroce_mr_register(struct sroce_mr *mr, const struct ib_pd *pd, u32 key,
 	if (mr->kind != SROCE_MR_FAST_REG || mr->ibmr.pd != pd ||
 	    access & ~REGISTER_ACCESS)
 		return -EINVAL;
-	if (access & REMOTE_CHANGE && !(access & IB_ACCESS_LOCAL_WRITE))
+	if (access & SROCE_REMOTE_CHANGE && !(access & IB_ACCESS_LOCAL_WRITE))
 		return -EINVAL;
 	spin_lock_bh(&mr->lock);
-	err = register_locked(mr, key, access);
+	err = sroce_mr_register_locked(mr, key, access);
 	spin_unlock_bh(&mr->lock);
 	return err;
 }
 
 /* The 8 bytes at @va, or NULL when they are not one aligned word of memory */
-static void *atomic_ptr(const struct sroce_mr *mr, u64 va)
+static void *sroce_mr_atomic_ptr(const struct sroce_mr *mr, u64 va)
 {
 	struct bio_vec bv;
 	void *ptr;
@@ -506,72 +513,72 @@ static void *atomic_ptr(const struct sroce_mr *mr, u64 va)
  * The region's iova and its memory differ in the lowest bits: no instruction
  * is atomic there, so these are atomic among themselves only.
  */
-static DEFINE_SPINLOCK(misaligned_lock);
+static DEFINE_SPINLOCK(sroce_misaligned_lock);
 
-struct misaligned {
+struct sroce_misaligned {
 	struct bio_vec bv[2];
 	struct bvec_iter iter;
 };
 
-static void misaligned_init(struct misaligned *m, const struct sroce_mr *mr,
-			    u64 va)
+static void sroce_misaligned_init(struct sroce_misaligned *m,
+				  const struct sroce_mr *mr, u64 va)
 {
 	m->iter = (struct bvec_iter){};
 	sroce_mr_bvecs(mr, va, sizeof(u64), m->bv, ARRAY_SIZE(m->bv),
 		       &m->iter.bi_size);
 }
 
-static void misaligned_write(const struct misaligned *m, u64 value)
+static void sroce_misaligned_write(const struct sroce_misaligned *m, u64 value)
 {
 	struct bvec_iter iter = m->iter;
 
 	sroce_bvec_write(m->bv, &iter, &value, iter.bi_size);
 }
 
-static u64 misaligned_atomic(const struct sroce_mr *mr, u64 va, bool cas,
-			     u64 compare, u64 swap_add)
+static u64 sroce_misaligned_atomic(const struct sroce_mr *mr, u64 va, bool cas,
+				   u64 compare, u64 swap_add)
 {
 	struct bvec_iter iter;
-	struct misaligned m;
+	struct sroce_misaligned m;
 	unsigned long flags;
 	u64 old = 0;
 
-	misaligned_init(&m, mr, va);
+	sroce_misaligned_init(&m, mr, va);
 	iter = m.iter;
 
-	spin_lock_irqsave(&misaligned_lock, flags);
+	spin_lock_irqsave(&sroce_misaligned_lock, flags);
 	sroce_bvec_read(&old, m.bv, &iter, iter.bi_size);
 	if (!cas)
-		misaligned_write(&m, old + swap_add);
+		sroce_misaligned_write(&m, old + swap_add);
 	else if (old == compare)
-		misaligned_write(&m, swap_add);
-	spin_unlock_irqrestore(&misaligned_lock, flags);
+		sroce_misaligned_write(&m, swap_add);
+	spin_unlock_irqrestore(&sroce_misaligned_lock, flags);
 
 	return old;
 }
 
-u64 sroce_atomic(const struct sroce_mr *mr, u64 va, bool cas, u64 compare,
-		 u64 swap_add)
+u64 sroce_mr_atomic(const struct sroce_mr *mr, u64 va, bool cas, u64 compare,
+		    u64 swap_add)
 {
-	atomic64_t *ptr = atomic_ptr(mr, va);
+	atomic64_t *ptr = sroce_mr_atomic_ptr(mr, va);
 
 	if (unlikely(!ptr))
-		return misaligned_atomic(mr, va, cas, compare, swap_add);
+		return sroce_misaligned_atomic(mr, va, cas, compare, swap_add);
 	if (cas)
 		return atomic64_cmpxchg(ptr, compare, swap_add);
 	return atomic64_fetch_add(swap_add, ptr);
 }
 
-void sroce_atomic_write(const struct sroce_mr *mr, u64 va, u64 value)
+void sroce_mr_atomic_write(const struct sroce_mr *mr, u64 va, u64 value)
 {
-	u64 *ptr = atomic_ptr(mr, va);
-	struct misaligned m;
+	u64 *ptr = sroce_mr_atomic_ptr(mr, va);
+	struct sroce_misaligned m;
 
 	if (likely(ptr)) {
 		/* Who sees the value sees what was written before it (A19) */
 		smp_store_release(ptr, value);
 		return;
 	}
-	misaligned_init(&m, mr, va);
-	misaligned_write(&m, value);
+	sroce_misaligned_init(&m, mr, va);
+	sroce_misaligned_write(&m, value);
 }

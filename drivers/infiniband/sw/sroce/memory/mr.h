@@ -270,7 +270,7 @@ unsigned int sroce_mr_bvecs(const struct sroce_mr *mr, u64 va, u32 len,
 			    struct bio_vec *bv, unsigned int max, u32 *done);
 
 /**
- * sroce_kernel_bvecs() - describe a range of the kernel's own addresses
+ * sroce_mr_kernel_bvecs() - describe a range of the kernel's own addresses
  * @va: first byte
  * @len: bytes, at least one
  * @bv: entries to fill
@@ -281,8 +281,8 @@ unsigned int sroce_mr_bvecs(const struct sroce_mr *mr, u64 va, u32 len,
  * Context: any.
  * Return: entries used.
  */
-unsigned int sroce_kernel_bvecs(u64 va, u32 len, struct bio_vec *bv,
-				unsigned int max, u32 *done);
+unsigned int sroce_mr_kernel_bvecs(u64 va, u32 len, struct bio_vec *bv,
+				   unsigned int max, u32 *done);
 
 /**
  * sroce_mr_set_pages() - take the pages of a pinned user region
@@ -360,7 +360,7 @@ int sroce_mr_register(struct sroce_mr *mr, const struct ib_pd *pd, u32 key,
 		      int access);
 
 /**
- * sroce_atomic() - carry out one atomic operation on 8 bytes
+ * sroce_mr_atomic() - carry out one atomic operation on 8 bytes
  * @mr: held region; @va is in bounds and 8-byte aligned
  * @va: address
  * @cas: compare and swap; otherwise add
@@ -372,10 +372,10 @@ int sroce_mr_register(struct sroce_mr *mr, const struct ib_pd *pd, u32 key,
  *
  * Return: the value before.
  */
-u64 sroce_atomic(const struct sroce_mr *mr, u64 va, bool cas, u64 compare,
-		 u64 swap_add);
+u64 sroce_mr_atomic(const struct sroce_mr *mr, u64 va, bool cas, u64 compare,
+		    u64 swap_add);
 
 /* Store 8 bytes at once (ATOMIC WRITE); the bytes are not swapped */
-void sroce_atomic_write(const struct sroce_mr *mr, u64 va, u64 value);
+void sroce_mr_atomic_write(const struct sroce_mr *mr, u64 va, u64 value);
 
 #endif

@@ -9,8 +9,9 @@
 #include "memory/mw.h"
 
 /* Consumers that mean a region's rights give the local one as well: no harm */
-#define MW_ACCESS (IB_ACCESS_LOCAL_WRITE | REMOTE_ACCESS | IB_ZERO_BASED | \
-		   IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_OPTIONAL)
+#define MW_ACCESS (IB_ACCESS_LOCAL_WRITE | SROCE_REMOTE_ACCESS | \
+		   IB_ZERO_BASED | IB_ACCESS_FLUSH_GLOBAL | \
+		   IB_ACCESS_OPTIONAL)
 
 struct sroce_mr *sroce_mw_alloc(struct sroce_mr_table *table, struct ib_pd *pd,
 				bool type2)
@@ -22,25 +23,27 @@ struct sroce_mr *sroce_mw_alloc(struct sroce_mr_table *table, struct ib_pd *pd,
 	return mw;
 }
 
-static int check_window(const struct sroce_mr *mw,
-			const struct sroce_mw_bind *bind)
+static int sroce_mw_check(const struct sroce_mr *mw,
+			  const struct sroce_mw_bind *bind)
 {
 	if (mw->kind != SROCE_MR_WINDOW || mw->going ||
 	    mw->ibmr.pd != bind->pd)
 		return -EINVAL;
-	if ((bind->new_key ^ mw->key) & ~KEY_BYTE || bind->access & ~MW_ACCESS)
+	if ((bind->new_key ^ mw->key) & ~SROCE_KEY_BYTE ||
+	    bind->access & ~MW_ACCESS)
 		return -EINVAL;
 	if (mw->type2)
 		return mw->valid || !bind->length ? -EINVAL : 0;
 	return bind->access & IB_ZERO_BASED ? -EINVAL : 0;
 }
 
-static int check_parent(const struct sroce_mr *mr,
-			const struct sroce_mw_bind *bind)
+static int sroce_mw_check_parent(const struct sroce_mr *mr,
+				 const struct sroce_mw_bind *bind)
 {
 	if (mr->kind != SROCE_MR_USER || mr->access & IB_ZERO_BASED)
 		return -EINVAL;
-	if (bind->access & REMOTE_CHANGE && !(mr->access & IB_ACCESS_LOCAL_WRITE))
+	if (bind->access & SROCE_REMOTE_CHANGE &&
+	    !(mr->access & IB_ACCESS_LOCAL_WRITE))
 		return -EINVAL;
 	if (bind->access & IB_ACCESS_FLUSH_GLOBAL & ~mr->access)
 		return -EINVAL;
@@ -49,8 +52,8 @@ static int check_parent(const struct sroce_mr *mr,
 }
 
 /* The region to bind to, counting the window; it needs no more holding then */
-static struct sroce_mr *get_parent(struct sroce_mr_table *table,
-				   const struct sroce_mw_bind *bind)
+static struct sroce_mr *sroce_mw_get_parent(struct sroce_mr_table *table,
+					    const struct sroce_mw_bind *bind)
 {
 	struct sroce_mr *mr;
 	int err;
@@ -60,14 +63,14 @@ static struct sroce_mr *get_parent(struct sroce_mr_table *table,
 	mr = sroce_mr_get_whole(table, bind->lkey, bind->pd, IB_ACCESS_MW_BIND);
 	if (IS_ERR(mr))
 		return ERR_PTR(-EINVAL);
-	err = check_parent(mr, bind);
+	err = sroce_mw_check_parent(mr, bind);
 	if (!err && !atomic_inc_unless_negative(&mr->windows))
 		err = -EINVAL;
 	sroce_mr_put(mr);
 	return err ? ERR_PTR(err) : mr;
 }
 
-static void put_parent(struct sroce_mr *parent)
+static void sroce_mw_put_parent(struct sroce_mr *parent)
 {
 	if (parent)
 		atomic_dec(&parent->windows);
@@ -81,43 +84,45 @@ static void put_parent(struct sroce_mr *parent)
  * Whoever comes from the list cannot hold that, so it takes the first window
  * there under RCU, locks it, and looks whether it belongs there still.
  */
-static void list_enter(struct sroce_mw_list *l, struct list_head *place)
+static void sroce_mw_list_enter(struct sroce_mw_list *l,
+				struct list_head *place)
 {
 	spin_lock(&l->lock);
 	list_add_tail(place, &l->list);
 	spin_unlock(&l->lock);
 }
 
-static void list_leave(struct sroce_mw_list *l, struct list_head *place)
+static void sroce_mw_list_leave(struct sroce_mw_list *l,
+				struct list_head *place)
 {
 	spin_lock(&l->lock);
 	list_del(place);
 	spin_unlock(&l->lock);
 }
 
-static void leave_owner(struct sroce_mr *mw)
+static void sroce_mw_leave_owner(struct sroce_mr *mw)
 {
 	if (!mw->owner)
 		return;
-	list_leave(mw->owner, &mw->in_owned);
+	sroce_mw_list_leave(mw->owner, &mw->in_owned);
 	WRITE_ONCE(mw->owner, NULL);
 }
 
 /* The region may go as soon as it does not count the window */
-static void leave_parent(struct sroce_mr *mw)
+static void sroce_mw_leave_parent(struct sroce_mr *mw)
 {
 	if (!mw->parent)
 		return;
-	list_leave(&mw->parent->bound, &mw->in_bound);
-	put_parent(mw->parent);
+	sroce_mw_list_leave(&mw->parent->bound, &mw->in_bound);
+	sroce_mw_put_parent(mw->parent);
 	mw->parent = NULL;
 }
 
 /* Nobody uses the window. Context: its lock held. */
-static void unbind_locked(struct sroce_mr *mw)
+static void sroce_mw_unbind_locked(struct sroce_mr *mw)
 {
-	leave_owner(mw);
-	leave_parent(mw);
+	sroce_mw_leave_owner(mw);
+	sroce_mw_leave_parent(mw);
 	mw->pages = NULL;
 	mw->nr_pages = 0;
 	mw->length = 0;
@@ -127,7 +132,7 @@ static void unbind_locked(struct sroce_mr *mw)
  * Make the key fail, and see whether somebody is still using it. @known are the
  * users that the caller knows: the registration, and its own look-up.
  */
-static bool end_use(struct sroce_mr *mw, unsigned int known)
+static bool sroce_mw_end_use(struct sroce_mr *mw, unsigned int known)
 {
 	bool quiet;
 
@@ -140,14 +145,14 @@ static bool end_use(struct sroce_mr *mw, unsigned int known)
 	return quiet;
 }
 
-static void describe(struct sroce_mr *mw, struct sroce_mr *parent,
-		     const struct sroce_mw_bind *bind)
+static void sroce_mw_describe(struct sroce_mr *mw, struct sroce_mr *parent,
+			      const struct sroce_mw_bind *bind)
 {
 	mw->parent = parent;
-	list_enter(&parent->bound, &mw->in_bound);
+	sroce_mw_list_enter(&parent->bound, &mw->in_bound);
 	if (mw->type2) {
 		WRITE_ONCE(mw->owner, bind->owner);
-		list_enter(mw->owner, &mw->in_owned);
+		sroce_mw_list_enter(mw->owner, &mw->in_owned);
 	}
 	mw->access = bind->access & ~IB_ACCESS_LOCAL_WRITE;
 	mw->iova = bind->access & IB_ZERO_BASED ? 0 : bind->addr;
@@ -158,25 +163,26 @@ static void describe(struct sroce_mr *mw, struct sroce_mr *parent,
 	mw->pages = parent->pages;
 }
 
-static int bind_locked(struct sroce_mr *mw, const struct sroce_mw_bind *bind)
+static int sroce_mw_bind_locked(struct sroce_mr *mw,
+				const struct sroce_mw_bind *bind)
 {
 	struct sroce_mr *parent;
 	int err;
 
-	err = check_window(mw, bind);
+	err = sroce_mw_check(mw, bind);
 	if (err)
 		return err;
-	parent = get_parent(mw->table, bind);
+	parent = sroce_mw_get_parent(mw->table, bind);
 	if (IS_ERR(parent))
 		return PTR_ERR(parent);
-	if (!end_use(mw, 2)) {
-		put_parent(parent);
+	if (!sroce_mw_end_use(mw, 2)) {
+		sroce_mw_put_parent(parent);
 		return -EAGAIN;
 	}
-	unbind_locked(mw);
+	sroce_mw_unbind_locked(mw);
 	WRITE_ONCE(mw->key, bind->new_key);
 	if (parent) {
-		describe(mw, parent, bind);
+		sroce_mw_describe(mw, parent, bind);
 		sroce_mr_publish(mw);
 	}
 	return 0;
@@ -191,7 +197,7 @@ int sroce_mw_bind(struct sroce_mr_table *table,
 	if (!mw)
 		return -EINVAL;
 	spin_lock_bh(&mw->lock);
-	err = bind_locked(mw, bind);
+	err = sroce_mw_bind_locked(mw, bind);
 	spin_unlock_bh(&mw->lock);
 	sroce_mr_put(mw);
 	return err;
@@ -209,14 +215,14 @@ void sroce_mw_close(struct sroce_mr *mw)
 void sroce_mw_unbind(struct sroce_mr *mw)
 {
 	spin_lock_bh(&mw->lock);
-	unbind_locked(mw);
+	sroce_mw_unbind_locked(mw);
 	spin_unlock_bh(&mw->lock);
 }
 
 /* --- the QP's side ----------------------------------------------------------- */
 
 /* Context: RCU; the window may leave the list and go meanwhile, its memory stays */
-static struct sroce_mr *first_owned(struct sroce_mw_list *owned)
+static struct sroce_mr *sroce_mw_first_owned(struct sroce_mw_list *owned)
 {
 	struct sroce_mr *mw;
 
@@ -226,17 +232,17 @@ static struct sroce_mr *first_owned(struct sroce_mw_list *owned)
 	return mw;
 }
 
-static bool disown_first(struct sroce_mw_list *owned)
+static bool sroce_mw_disown_first(struct sroce_mw_list *owned)
 {
 	struct sroce_mr *mw;
 
 	rcu_read_lock();
-	mw = first_owned(owned);
+	mw = sroce_mw_first_owned(owned);
 	if (mw) {
 		spin_lock_bh(&mw->lock);
 		if (mw->owner == owned) {
 			WRITE_ONCE(mw->valid, false);
-			leave_owner(mw);
+			sroce_mw_leave_owner(mw);
 		}
 		spin_unlock_bh(&mw->lock);
 	}
@@ -246,20 +252,20 @@ static bool disown_first(struct sroce_mw_list *owned)
 
 void sroce_mw_disown(struct sroce_mw_list *owned)
 {
-	while (disown_first(owned))
+	while (sroce_mw_disown_first(owned))
 		cond_resched();
 }
 
 /* --- the region's side ------------------------------------------------------- */
 
-enum release {
-	RELEASE_NONE,		/* there is no window */
-	RELEASE_BOUND,		/* one that is valid */
-	RELEASE_LATER,		/* somebody is still using it, or freeing it */
-	RELEASE_DONE,
+enum sroce_mw_release {
+	SROCE_MW_RELEASE_NONE,		/* there is no window */
+	SROCE_MW_RELEASE_BOUND,		/* one that is valid */
+	SROCE_MW_RELEASE_LATER,		/* somebody is still using it, or freeing it */
+	SROCE_MW_RELEASE_DONE,
 };
 
-static struct sroce_mr *first_bound(struct sroce_mr *mr)
+static struct sroce_mr *sroce_mw_first_bound(struct sroce_mr *mr)
 {
 	struct sroce_mr *mw;
 
@@ -269,32 +275,32 @@ static struct sroce_mr *first_bound(struct sroce_mr *mr)
 	return mw;
 }
 
-static enum release release_locked(struct sroce_mr *mw,
-				   const struct sroce_mr *mr)
+static enum sroce_mw_release sroce_mw_release_locked(struct sroce_mr *mw,
+						     const struct sroce_mr *mr)
 {
 	if (mw->parent != mr)
-		return RELEASE_DONE;
+		return SROCE_MW_RELEASE_DONE;
 	if (mw->going)
-		return RELEASE_LATER;
+		return SROCE_MW_RELEASE_LATER;
 	if (mw->valid)
-		return RELEASE_BOUND;
+		return SROCE_MW_RELEASE_BOUND;
 	/* Who frees it waits for this lock, so the registration is counted still */
-	if (!end_use(mw, 1))
-		return RELEASE_LATER;
-	unbind_locked(mw);
-	return RELEASE_DONE;
+	if (!sroce_mw_end_use(mw, 1))
+		return SROCE_MW_RELEASE_LATER;
+	sroce_mw_unbind_locked(mw);
+	return SROCE_MW_RELEASE_DONE;
 }
 
-static enum release release_first(struct sroce_mr *mr)
+static enum sroce_mw_release sroce_mw_release_first(struct sroce_mr *mr)
 {
-	enum release done = RELEASE_NONE;
+	enum sroce_mw_release done = SROCE_MW_RELEASE_NONE;
 	struct sroce_mr *mw;
 
 	rcu_read_lock();
-	mw = first_bound(mr);
+	mw = sroce_mw_first_bound(mr);
 	if (mw) {
 		spin_lock_bh(&mw->lock);
-		done = release_locked(mw, mr);
+		done = sroce_mw_release_locked(mw, mr);
 		spin_unlock_bh(&mw->lock);
 	}
 	rcu_read_unlock();
@@ -302,23 +308,24 @@ static enum release release_first(struct sroce_mr *mr)
 }
 
 /* Windows that were invalidated are counted still. Those bound meanwhile stay. */
-static void release_invalid(struct sroce_mr *mr)
+static void sroce_mw_release_invalid(struct sroce_mr *mr)
 {
 	int most = atomic_read(&mr->windows);
-	enum release done;
+	enum sroce_mw_release done;
 
 	do {
-		done = release_first(mr);
-		if (done == RELEASE_LATER)
+		done = sroce_mw_release_first(mr);
+		if (done == SROCE_MW_RELEASE_LATER)
 			usleep_range(50, 100);
 		cond_resched();
-	} while (done == RELEASE_LATER || (done == RELEASE_DONE && --most > 0));
+	} while (done == SROCE_MW_RELEASE_LATER ||
+		 (done == SROCE_MW_RELEASE_DONE && --most > 0));
 }
 
 bool sroce_mr_seal(struct sroce_mr *mr)
 {
 	if (!atomic_cmpxchg(&mr->windows, 0, -1))
 		return true;
-	release_invalid(mr);
+	sroce_mw_release_invalid(mr);
 	return !atomic_cmpxchg(&mr->windows, 0, -1);
 }

@@ -34,7 +34,7 @@
 /* Looks at another processor before we sleep: a copy takes microseconds */
 #define ODP_SPINS 200
 
-static struct page *entry_page(unsigned long entry)
+static struct page *sroce_odp_entry_page(unsigned long entry)
 {
 	return (struct page *)(entry & ~ODP_FLAGS);
 }
@@ -42,47 +42,48 @@ static struct page *entry_page(unsigned long entry)
 /* --- readers ------------------------------------------------------------------ */
 
 /**
- * struct odp_reader - what a processor does
+ * struct sroce_odp_reader - what a processor does
  * @lock: there is one reader per processor: a lock only where those who have
  *	bottom halves off can be preempted
  * @seq: odd while it reads
  */
-struct odp_reader {
+struct sroce_odp_reader {
 	local_lock_t lock; /* see above */
 	unsigned int seq;
 };
 
-static DEFINE_PER_CPU_SHARED_ALIGNED(struct odp_reader, odp_readers) = {
+static DEFINE_PER_CPU_SHARED_ALIGNED(struct sroce_odp_reader,
+				     sroce_odp_readers) = {
 	.lock = INIT_LOCAL_LOCK(lock),
 };
 
-static void count_reader(void)
+static void sroce_odp_count_reader(void)
 {
-	unsigned int *seq = this_cpu_ptr(&odp_readers.seq);
+	unsigned int *seq = this_cpu_ptr(&sroce_odp_readers.seq);
 
 	WRITE_ONCE(*seq, *seq + 1);
 }
 
 void sroce_odp_enter(void)
 {
-	local_lock_nested_bh(&odp_readers.lock);
-	count_reader();
-	/* Seen to read, then it looks; pairs with wait_for_readers() */
+	local_lock_nested_bh(&sroce_odp_readers.lock);
+	sroce_odp_count_reader();
+	/* Seen to read, then it looks; pairs with sroce_odp_await_readers() */
 	smp_mb();
 	/* It stays locked, which sparse has no words for */
-	__release(&odp_readers.lock);
+	__release(&sroce_odp_readers.lock);
 }
 
 void sroce_odp_leave(void)
 {
-	__acquire(&odp_readers.lock);
-	/* What was copied comes before; pairs with wait_for_reader() */
+	__acquire(&sroce_odp_readers.lock);
+	/* What was copied comes before; pairs with sroce_odp_await_reader() */
 	smp_mb();
-	count_reader();
-	local_unlock_nested_bh(&odp_readers.lock);
+	sroce_odp_count_reader();
+	local_unlock_nested_bh(&sroce_odp_readers.lock);
 }
 
-static void wait_for_reader(const unsigned int *seq)
+static void sroce_odp_await_reader(const unsigned int *seq)
 {
 	unsigned int was = READ_ONCE(*seq);
 	unsigned int spins = 0;
@@ -99,14 +100,14 @@ static void wait_for_reader(const unsigned int *seq)
 }
 
 /* On return nobody uses an entry that was taken away before */
-static void wait_for_readers(void)
+static void sroce_odp_await_readers(void)
 {
 	int cpu;
 
 	/* The entry is gone, then we look; pairs with sroce_odp_enter() */
 	smp_mb();
 	for_each_possible_cpu(cpu)
-		wait_for_reader(per_cpu_ptr(&odp_readers.seq, cpu));
+		sroce_odp_await_reader(per_cpu_ptr(&sroce_odp_readers.seq, cpu));
 	/* What they have copied comes before what the process does */
 	smp_mb();
 }
@@ -114,8 +115,8 @@ static void wait_for_readers(void)
 /* --- when the process loses pages ------------------------------------------- */
 
 /* Readers find nothing from here on. Return: was there anything? */
-static bool hide_pages(struct sroce_odp *odp, unsigned long i,
-		       unsigned long end)
+static bool sroce_odp_hide_pages(struct sroce_odp *odp, unsigned long i,
+				 unsigned long end)
 {
 	unsigned long found = 0;
 
@@ -136,14 +137,15 @@ static bool hide_pages(struct sroce_odp *odp, unsigned long i,
  * What was written must not be lost when the page goes to swap: the processor's
  * own dirty bit knows nothing of it.
  */
-static void drop_pages(struct sroce_odp *odp, unsigned long i,
-		       unsigned long end)
+static void sroce_odp_drop_pages(struct sroce_odp *odp, unsigned long i,
+				 unsigned long end)
 {
 	for (; i < end; i++) {
 		unsigned long entry = odp->entries[i];
+		struct page *page = sroce_odp_entry_page(entry);
 
 		if (entry & ODP_WRITABLE)
-			set_page_dirty(compound_head(entry_page(entry)));
+			set_page_dirty(compound_head(page));
 		if (entry)
 			WRITE_ONCE(odp->entries[i], 0);
 		if (!(i % ODP_BATCH))
@@ -152,26 +154,26 @@ static void drop_pages(struct sroce_odp *odp, unsigned long i,
 }
 
 /* Context: @odp->mutex held */
-static void forget_pages(struct sroce_odp *odp, unsigned long i,
-			 unsigned long end)
+static void sroce_odp_forget_pages(struct sroce_odp *odp, unsigned long i,
+				   unsigned long end)
 {
-	if (!hide_pages(odp, i, end))
+	if (!sroce_odp_hide_pages(odp, i, end))
 		return;
-	wait_for_readers();
-	drop_pages(odp, i, end);
+	sroce_odp_await_readers();
+	sroce_odp_drop_pages(odp, i, end);
 }
 
-static u64 odp_base(const struct sroce_odp *odp)
+static u64 sroce_odp_base(const struct sroce_odp *odp)
 {
 	return odp->address & PAGE_MASK;
 }
 
-static bool odp_invalidate(struct mmu_interval_notifier *mni,
-			   const struct mmu_notifier_range *range,
-			   unsigned long seq)
+static bool sroce_odp_invalidate(struct mmu_interval_notifier *mni,
+				 const struct mmu_notifier_range *range,
+				 unsigned long seq)
 {
 	struct sroce_odp *odp = container_of(mni, struct sroce_odp, notifier);
-	u64 base = odp_base(odp);
+	u64 base = sroce_odp_base(odp);
 	u64 start = max_t(u64, base, range->start);
 	u64 end = min_t(u64, base + odp->nr * PAGE_SIZE, range->end);
 
@@ -179,19 +181,19 @@ static bool odp_invalidate(struct mmu_interval_notifier *mni,
 		return false;
 	mutex_lock(&odp->mutex);
 	mmu_interval_set_seq(mni, seq);
-	forget_pages(odp, PFN_DOWN(start - base), PFN_UP(end - base));
+	sroce_odp_forget_pages(odp, PFN_DOWN(start - base), PFN_UP(end - base));
 	mutex_unlock(&odp->mutex);
 	return true;
 }
 
-static const struct mmu_interval_notifier_ops odp_notifier_ops = {
-	.invalidate = odp_invalidate,
+static const struct mmu_interval_notifier_ops sroce_odp_notifier_ops = {
+	.invalidate = sroce_odp_invalidate,
 };
 
 /* --- making and ending -------------------------------------------------------- */
 
-/* Whoever needs memory may call odp_invalidate(): nobody allocates under the mutex */
-static void odp_teach_lockdep(struct sroce_odp *odp)
+/* Whoever needs memory may call sroce_odp_invalidate(): nobody allocates under the mutex */
+static void sroce_odp_teach_lockdep(struct sroce_odp *odp)
 {
 	if (!IS_ENABLED(CONFIG_LOCKDEP))
 		return;
@@ -201,7 +203,7 @@ static void odp_teach_lockdep(struct sroce_odp *odp)
 	fs_reclaim_release(GFP_KERNEL);
 }
 
-static struct sroce_odp *odp_alloc(u64 start, u64 length)
+static struct sroce_odp *sroce_odp_alloc(u64 start, u64 length)
 {
 	unsigned long nr = PFN_UP(offset_in_page(start) + length);
 	struct sroce_pinned pinned;
@@ -209,30 +211,30 @@ static struct sroce_odp *odp_alloc(u64 start, u64 length)
 	size_t len = struct_size(odp, entries, nr);
 
 	/* A small one counts, too: each page has to look at all that it is in when it goes */
-	if (sroce_pin(&pinned, max(len, PAGE_SIZE)))
+	if (sroce_pinned_charge(&pinned, max(len, PAGE_SIZE)))
 		return NULL;
 	odp = kvzalloc(len, SROCE_GFP_CHOSEN);
 	if (!odp) {
-		sroce_unpin(&pinned);
+		sroce_pinned_uncharge(&pinned);
 		return NULL;
 	}
 	odp->pinned = pinned;
 	refcount_set(&odp->refs, 1);
 	INIT_LIST_HEAD(&odp->wants);
 	mutex_init(&odp->mutex);
-	odp_teach_lockdep(odp);
+	sroce_odp_teach_lockdep(odp);
 	odp->mm = current->mm;
 	odp->address = start;
 	odp->nr = nr;
 	return odp;
 }
 
-static void odp_free(struct sroce_odp *odp)
+static void sroce_odp_free(struct sroce_odp *odp)
 {
 	struct sroce_pinned pinned = odp->pinned;
 
 	kvfree(odp);
-	sroce_unpin(&pinned);
+	sroce_pinned_uncharge(&pinned);
 }
 
 struct sroce_odp *sroce_odp_create(u64 start, u64 length)
@@ -243,7 +245,7 @@ struct sroce_odp *sroce_odp_create(u64 start, u64 length)
 
 	if (check_add_overflow(start, length + PAGE_SIZE, &last))
 		return ERR_PTR(-EOVERFLOW);
-	odp = odp_alloc(start, length);
+	odp = sroce_odp_alloc(start, length);
 	if (!odp)
 		return ERR_PTR(-ENOMEM);
 	odp->pager = sroce_pager_get();
@@ -252,8 +254,9 @@ struct sroce_odp *sroce_odp_create(u64 start, u64 length)
 		goto err_odp;
 	}
 	err = mmu_interval_notifier_insert(&odp->notifier, current->mm,
-					   odp_base(odp), odp->nr * PAGE_SIZE,
-					   &odp_notifier_ops);
+					   sroce_odp_base(odp),
+					   odp->nr * PAGE_SIZE,
+					   &sroce_odp_notifier_ops);
 	if (err)
 		goto err_pager;
 	/* A page that never comes may keep us longer than the process */
@@ -263,7 +266,7 @@ struct sroce_odp *sroce_odp_create(u64 start, u64 length)
 err_pager:
 	sroce_pager_put(odp->pager);
 err_odp:
-	odp_free(odp);
+	sroce_odp_free(odp);
 	return ERR_PTR(err);
 }
 
@@ -278,7 +281,7 @@ void sroce_odp_put(struct sroce_odp *odp)
 		return;
 	mmu_interval_notifier_remove(&odp->notifier);
 	sroce_pager_put(odp->pager);
-	odp_free(odp);
+	sroce_odp_free(odp);
 	module_put(THIS_MODULE);
 }
 
@@ -291,7 +294,7 @@ void sroce_odp_destroy(struct sroce_odp *odp)
 {
 	mutex_lock(&odp->mutex);
 	odp->gone = true;
-	forget_pages(odp, 0, odp->nr);
+	sroce_odp_forget_pages(odp, 0, odp->nr);
 	mutex_unlock(&odp->mutex);
 	sroce_odp_put(odp);
 }
@@ -314,7 +317,7 @@ u64 sroce_odp_offset(const struct sroce_odp *odp)
 /* --- copying --------------------------------------------------------------------- */
 
 /* Of an address in bounds */
-static unsigned long odp_index(const struct sroce_mr *mr, u64 va)
+static unsigned long sroce_odp_index(const struct sroce_mr *mr, u64 va)
 {
 	unsigned long i = (va - mr->iova + mr->offset) >> PAGE_SHIFT;
 
@@ -324,10 +327,10 @@ static unsigned long odp_index(const struct sroce_mr *mr, u64 va)
 bool sroce_odp_present(const struct sroce_mr *mr, u64 va, u64 len, bool write)
 {
 	unsigned long want = ODP_PRESENT | (write ? ODP_WRITABLE : 0);
-	unsigned long last = odp_index(mr, va + len - 1);
+	unsigned long last = sroce_odp_index(mr, va + len - 1);
 	unsigned long i;
 
-	for (i = odp_index(mr, va); i <= last; i++)
+	for (i = sroce_odp_index(mr, va); i <= last; i++)
 		if ((READ_ONCE(mr->odp->entries[i]) & want) != want)
 			return false;
 	return true;
@@ -336,14 +339,15 @@ bool sroce_odp_present(const struct sroce_mr *mr, u64 va, u64 len, bool write)
 unsigned int sroce_odp_bvecs(const struct sroce_mr *mr, u64 va, u32 len,
 			     struct bio_vec *bv, unsigned int max, u32 *done)
 {
-	unsigned long i = odp_index(mr, va);
+	unsigned long i = sroce_odp_index(mr, va);
 	u32 start = (va - mr->iova + mr->offset) & ~PAGE_MASK;
 	struct page *next = NULL;	/* physically behind the last entry */
 	unsigned int n = 0;
 	u32 left = len;
 
 	for (; left; i++) {
-		struct page *page = entry_page(READ_ONCE(mr->odp->entries[i]));
+		struct page *page =
+			sroce_odp_entry_page(READ_ONCE(mr->odp->entries[i]));
 		u32 chunk = min_t(u32, left, PAGE_SIZE - start);
 
 		if (n && page == next) {
@@ -369,8 +373,9 @@ unsigned int sroce_odp_bvecs(const struct sroce_mr *mr, u64 va, u32 len,
  * that is not ordinary memory: memfd_secret(), devices' registers, whatever has no
  * mapping of the kernel's. We keep none of these references: the notifier tells us.
  */
-static long get_pages(struct sroce_odp *odp, unsigned long i, unsigned long n,
-		      unsigned int flags, struct page **pages)
+static long sroce_odp_get_pages(struct sroce_odp *odp, unsigned long i,
+				unsigned long n, unsigned int flags,
+				struct page **pages)
 {
 	int locked = 1;
 	long got;
@@ -382,23 +387,24 @@ static long get_pages(struct sroce_odp *odp, unsigned long i, unsigned long n,
 	} else if (mmap_read_lock_killable(odp->mm)) {
 		return -EINTR;
 	}
-	got = get_user_pages_remote(odp->mm, odp_base(odp) + i * PAGE_SIZE, n,
+	got = get_user_pages_remote(odp->mm,
+				    sroce_odp_base(odp) + i * PAGE_SIZE, n,
 				    flags, pages, &locked);
 	if (locked)
 		mmap_read_unlock(odp->mm);
 	return got ?: -EFAULT;
 }
 
-static void put_pages(struct page **pages, long n)
+static void sroce_odp_put_pages(struct page **pages, long n)
 {
 	while (n > 0)
 		put_page(pages[--n]);
 }
 
 /* False: some may have been lost since @seq. */
-static bool take_pages(struct sroce_odp *odp, unsigned long i,
-		       struct page **pages, long n, unsigned long seq,
-		       unsigned long flags)
+static bool sroce_odp_take_pages(struct sroce_odp *odp, unsigned long i,
+				 struct page **pages, long n, unsigned long seq,
+				 unsigned long flags)
 {
 	bool taken;
 	long k;
@@ -416,8 +422,8 @@ static bool take_pages(struct sroce_odp *odp, unsigned long i,
 }
 
 /* Return: pages taken into the table; 0: they were lost meanwhile; or an errno */
-static long bring_step(struct sroce_odp *odp, unsigned long i, unsigned long n,
-		       unsigned int flags)
+static long sroce_odp_bring_step(struct sroce_odp *odp, unsigned long i,
+				 unsigned long n, unsigned int flags)
 {
 	unsigned long entry = ODP_PRESENT |
 			      (flags & FOLL_WRITE ? ODP_WRITABLE : 0);
@@ -425,16 +431,16 @@ static long bring_step(struct sroce_odp *odp, unsigned long i, unsigned long n,
 	struct page *pages[ODP_STEP];
 	long got;
 
-	got = get_pages(odp, i, min(n, ODP_STEP), flags, pages);
+	got = sroce_odp_get_pages(odp, i, min(n, ODP_STEP), flags, pages);
 	if (got < 0)
 		return got;
-	n = take_pages(odp, i, pages, got, seq, entry) ? got : 0;
-	put_pages(pages, got);
+	n = sroce_odp_take_pages(odp, i, pages, got, seq, entry) ? got : 0;
+	sroce_odp_put_pages(pages, got);
 	return n;
 }
 
-static int bring_range(struct sroce_odp *odp, unsigned long i,
-		       unsigned long end, enum sroce_odp_fault how)
+static int sroce_odp_bring_range(struct sroce_odp *odp, unsigned long i,
+				 unsigned long end, enum sroce_odp_fault how)
 {
 	unsigned int flags = how == SROCE_ODP_WRITE ? FOLL_WRITE : 0;
 	unsigned int tries = 0;
@@ -443,7 +449,7 @@ static int bring_range(struct sroce_odp *odp, unsigned long i,
 	while (i < end && tries < ODP_TRIES) {
 		if (READ_ONCE(odp->closing))
 			return -ESHUTDOWN;
-		n = bring_step(odp, i, end - i, flags);
+		n = sroce_odp_bring_step(odp, i, end - i, flags);
 		if (n < 0)
 			return n;
 		i += n;
@@ -460,18 +466,19 @@ int sroce_odp_bring(struct sroce_odp *odp, u64 at, u64 len,
 
 	if (!mmget_not_zero(odp->mm))
 		return -EFAULT;
-	err = bring_range(odp, PFN_DOWN(at), PFN_UP(at + len), how);
+	err = sroce_odp_bring_range(odp, PFN_DOWN(at), PFN_UP(at + len), how);
 	mmput(odp->mm);
 	return err;
 }
 
 /* Pages that are there; one that is not is passed over */
-static long look_step(struct sroce_odp *odp, unsigned long i, unsigned long n)
+static long sroce_odp_look_step(struct sroce_odp *odp, unsigned long i,
+				unsigned long n)
 {
-	long got = bring_step(odp, i, n, FOLL_NOFAULT | FOLL_WRITE);
+	long got = sroce_odp_bring_step(odp, i, n, FOLL_NOFAULT | FOLL_WRITE);
 
 	if (got < 0 && got != -EAGAIN)
-		got = bring_step(odp, i, 1, FOLL_NOFAULT);
+		got = sroce_odp_bring_step(odp, i, 1, FOLL_NOFAULT);
 	if (got == -EAGAIN) {
 		usleep_range(50, 200);
 		return 0;
@@ -479,8 +486,8 @@ static long look_step(struct sroce_odp *odp, unsigned long i, unsigned long n)
 	return got < 0 ? 1 : got;
 }
 
-static int look_range(struct sroce_odp *odp, unsigned long i, unsigned long end,
-		      unsigned long until)
+static int sroce_odp_look_range(struct sroce_odp *odp, unsigned long i,
+				unsigned long end, unsigned long until)
 {
 	while (i < end) {
 		if (READ_ONCE(odp->closing))
@@ -489,7 +496,7 @@ static int look_range(struct sroce_odp *odp, unsigned long i, unsigned long end,
 			return -EINTR;
 		if (time_after(jiffies, until))
 			return -ETIMEDOUT;
-		i += look_step(odp, i, end - i);
+		i += sroce_odp_look_step(odp, i, end - i);
 		cond_resched();
 	}
 	return 0;
@@ -501,7 +508,7 @@ int sroce_odp_look(struct sroce_odp *odp, u64 at, u64 len, unsigned long until)
 
 	if (!mmget_not_zero(odp->mm))
 		return -EFAULT;
-	err = look_range(odp, PFN_DOWN(at), PFN_UP(at + len), until);
+	err = sroce_odp_look_range(odp, PFN_DOWN(at), PFN_UP(at + len), until);
 	mmput(odp->mm);
 	return err;
 }

@@ -72,8 +72,8 @@ struct sroce_pager_slot {
 
 /**
  * struct sroce_pager - faults of one process
- * @node: in pagers
- * @refs: regions on demand; under pagers_mutex
+ * @node: in sroce_pagers
+ * @refs: regions on demand; under sroce_pagers_mutex
  * @mm: the process's memory
  * @workers: of the user who has made it
  * @turn: to have one of them
@@ -100,12 +100,12 @@ struct sroce_pager {
 	struct sroce_pager_slot slots[SROCE_PAGER_SLOTS];
 };
 
-static DEFINE_MUTEX(pagers_mutex);
-static LIST_HEAD(pagers);
+static DEFINE_MUTEX(sroce_pagers_mutex);
+static LIST_HEAD(sroce_pagers);
 
 /* --- a fault ----------------------------------------------------------------- */
 
-static int slot_bring(const struct sroce_pager_slot *slot)
+static int sroce_pager_slot_bring(const struct sroce_pager_slot *slot)
 {
 	int err = -EFAULT;
 
@@ -123,7 +123,7 @@ static int slot_bring(const struct sroce_pager_slot *slot)
  * From here on a fatal signal of ours ends a wait.
  * Return: false when nobody waits for these pages, and it is not to begin.
  */
-static bool slot_open(struct sroce_pager_slot *slot)
+static bool sroce_pager_slot_open(struct sroce_pager_slot *slot)
 {
 	bool wanted;
 
@@ -139,7 +139,7 @@ static bool slot_open(struct sroce_pager_slot *slot)
 }
 
 /* ... and no longer; one that came is forgotten */
-static void slot_shut(struct sroce_pager_slot *slot)
+static void sroce_pager_slot_shut(struct sroce_pager_slot *slot)
 {
 	spin_lock_bh(&slot->pager->lock);
 	slot->task = NULL;
@@ -148,15 +148,15 @@ static void slot_shut(struct sroce_pager_slot *slot)
 }
 
 /* Context: the pager's lock held */
-static void slot_break_off(struct sroce_pager_slot *slot)
+static void sroce_pager_slot_break_off(struct sroce_pager_slot *slot)
 {
 	if (slot->task)
 		send_sig(SIGKILL, slot->task, 1);
 }
 
-static void pager_start(struct sroce_pager *pager);
+static void sroce_pager_start(struct sroce_pager *pager);
 
-static void slot_end(struct sroce_pager_slot *slot, int err)
+static void sroce_pager_slot_end(struct sroce_pager_slot *slot, int err)
 {
 	struct sroce_pager *pager = slot->pager;
 	struct sroce_odp *odp = slot->odp;
@@ -172,7 +172,7 @@ static void slot_end(struct sroce_pager_slot *slot, int err)
 	slot->odp = NULL;
 	pager->hint_slots -= slot->hint;
 	sroce_worker_give(pager->workers);
-	pager_start(pager);
+	sroce_pager_start(pager);
 	spin_unlock_bh(&pager->lock);
 	if (want)
 		want->done(want, err);
@@ -180,25 +180,26 @@ static void slot_end(struct sroce_pager_slot *slot, int err)
 	sroce_odp_put(odp);
 }
 
-static void slot_work(struct work_struct *work)
+static void sroce_pager_slot_work(struct work_struct *work)
 {
 	struct sroce_pager_slot *slot = container_of(work,
 						     struct sroce_pager_slot,
 						     work);
 	int err = -EINTR;
 
-	while (err == -EINTR && slot_open(slot)) {
-		err = slot_bring(slot);
-		slot_shut(slot);
+	while (err == -EINTR && sroce_pager_slot_open(slot)) {
+		err = sroce_pager_slot_bring(slot);
+		sroce_pager_slot_shut(slot);
 		if (err == -EINTR)
 			msleep(PAGER_PAUSE_MS);
 	}
-	slot_end(slot, err);
+	sroce_pager_slot_end(slot, err);
 }
 
 /* --- the queue of a process ----------------------------------------------------- */
 
-static struct sroce_pager_slot *pager_free_slot(struct sroce_pager *pager)
+static struct sroce_pager_slot *
+sroce_pager_unused_slot(struct sroce_pager *pager)
 {
 	unsigned int i;
 
@@ -209,7 +210,7 @@ static struct sroce_pager_slot *pager_free_slot(struct sroce_pager *pager)
 }
 
 /* Whose turn it is, or NULL. Context: the pager's lock held. */
-static struct sroce_want *pager_next(struct sroce_pager *pager)
+static struct sroce_want *sroce_pager_next(struct sroce_pager *pager)
 {
 	struct sroce_want *want;
 
@@ -219,7 +220,8 @@ static struct sroce_want *pager_next(struct sroce_pager *pager)
 	return list_first_entry_or_null(&pager->hints, struct sroce_want, node);
 }
 
-static void slot_begin(struct sroce_pager_slot *slot, struct sroce_want *want)
+static void sroce_pager_slot_begin(struct sroce_pager_slot *slot,
+				   struct sroce_want *want)
 {
 	list_del(&want->node);
 	want->slot = slot;
@@ -239,32 +241,33 @@ static void slot_begin(struct sroce_pager_slot *slot, struct sroce_want *want)
  * Begin as much as there are slots for; when there is no worker to be had, we are
  * called again. Context: the pager's lock held.
  */
-static void pager_start(struct sroce_pager *pager)
+static void sroce_pager_start(struct sroce_pager *pager)
 {
 	struct sroce_pager_slot *slot;
 	struct sroce_want *want;
 
-	while ((want = pager_next(pager)) && (slot = pager_free_slot(pager))) {
+	while ((want = sroce_pager_next(pager)) &&
+	       (slot = sroce_pager_unused_slot(pager))) {
 		if (!sroce_worker_take(pager->workers, &pager->turn))
 			return;
-		slot_begin(slot, want);
+		sroce_pager_slot_begin(slot, want);
 		schedule_delayed_work(&pager->watch, PAGER_WATCH);
 	}
 	sroce_worker_leave(pager->workers, &pager->turn);
 }
 
-static void pager_kick(struct work_struct *work)
+static void sroce_pager_kick(struct work_struct *work)
 {
 	struct sroce_pager *pager = container_of(work, struct sroce_pager,
 						 turn.kick);
 
 	spin_lock_bh(&pager->lock);
-	pager_start(pager);
+	sroce_pager_start(pager);
 	spin_unlock_bh(&pager->lock);
 }
 
 /* Context: the pager's lock held */
-static bool pager_is_alone(const struct sroce_pager *pager)
+static bool sroce_pager_is_alone(const struct sroce_pager *pager)
 {
 	unsigned int i, n = 0;
 
@@ -275,7 +278,7 @@ static bool pager_is_alone(const struct sroce_pager *pager)
 	return n && atomic_read(&pager->mm->mm_users) <= n;
 }
 
-static void pager_watch(struct work_struct *work)
+static void sroce_pager_watch(struct work_struct *work)
 {
 	struct sroce_pager *pager = container_of(to_delayed_work(work),
 						 struct sroce_pager, watch);
@@ -284,11 +287,11 @@ static void pager_watch(struct work_struct *work)
 	bool alone;
 
 	spin_lock_bh(&pager->lock);
-	alone = pager_is_alone(pager);
+	alone = sroce_pager_is_alone(pager);
 	for (i = 0; i < SROCE_PAGER_SLOTS; i++) {
 		busy |= !!pager->slots[i].odp;
 		if (alone)
-			slot_break_off(&pager->slots[i]);
+			sroce_pager_slot_break_off(&pager->slots[i]);
 	}
 	if (busy)
 		schedule_delayed_work(&pager->watch, PAGER_WATCH);
@@ -296,13 +299,13 @@ static void pager_watch(struct work_struct *work)
 }
 
 /* Nobody waits for it any more. Context: the pager's lock held. */
-static void want_detach(struct sroce_want *want)
+static void sroce_want_detach(struct sroce_want *want)
 {
 	want->pending = false;
 	list_del(&want->mate);
 	if (want->slot) {
 		want->slot->want = NULL;
-		slot_break_off(want->slot);
+		sroce_pager_slot_break_off(want->slot);
 	} else {
 		list_del(&want->node);
 	}
@@ -320,7 +323,7 @@ int sroce_want_submit(struct sroce_want *want)
 		list_add_tail(&want->node, want->hint ? &pager->hints :
 							&pager->queue);
 		list_add_tail(&want->mate, &want->odp->wants);
-		pager_start(pager);
+		sroce_pager_start(pager);
 		err = 0;
 	}
 	spin_unlock_bh(&pager->lock);
@@ -349,7 +352,7 @@ bool sroce_want_cancel(struct sroce_want *want)
 	spin_lock_bh(&pager->lock);
 	pending = want->pending;
 	if (pending)
-		want_detach(want);
+		sroce_want_detach(want);
 	spin_unlock_bh(&pager->lock);
 	return pending;
 }
@@ -358,7 +361,7 @@ bool sroce_want_cancel(struct sroce_want *want)
  * Some that want pages of a region; detached, and from now on nobody else does.
  * Return: false when there are no more.
  */
-static bool pager_detach(struct sroce_odp *odp, struct list_head *gone)
+static bool sroce_pager_detach(struct sroce_odp *odp, struct list_head *gone)
 {
 	struct sroce_pager *pager = odp->pager;
 	struct sroce_want *want;
@@ -368,7 +371,7 @@ static bool pager_detach(struct sroce_odp *odp, struct list_head *gone)
 	odp->closing = true;
 	for (n = 0; n < PAGER_BATCH && !list_empty(&odp->wants); n++) {
 		want = list_first_entry(&odp->wants, struct sroce_want, mate);
-		want_detach(want);
+		sroce_want_detach(want);
 		list_add_tail(&want->node, gone);
 	}
 	spin_unlock_bh(&pager->lock);
@@ -380,7 +383,7 @@ void sroce_pager_close(struct sroce_odp *odp)
 	struct sroce_want *want, *next;
 	LIST_HEAD(gone);
 
-	while (pager_detach(odp, &gone)) {
+	while (sroce_pager_detach(odp, &gone)) {
 		list_for_each_entry_safe(want, next, &gone, node)
 			want->done(want, -ESHUTDOWN);
 		INIT_LIST_HEAD(&gone);
@@ -400,7 +403,7 @@ void sroce_hint_end(struct sroce_odp *odp)
 
 /* --- processes ----------------------------------------------------------------------- */
 
-static void pager_init(struct sroce_pager *pager)
+static void sroce_pager_init(struct sroce_pager *pager)
 {
 	unsigned int i;
 
@@ -409,16 +412,16 @@ static void pager_init(struct sroce_pager *pager)
 	spin_lock_init(&pager->lock);
 	INIT_LIST_HEAD(&pager->queue);
 	INIT_LIST_HEAD(&pager->hints);
-	INIT_DELAYED_WORK(&pager->watch, pager_watch);
+	INIT_DELAYED_WORK(&pager->watch, sroce_pager_watch);
 	INIT_LIST_HEAD(&pager->turn.node);
-	INIT_WORK(&pager->turn.kick, pager_kick);
+	INIT_WORK(&pager->turn.kick, sroce_pager_kick);
 	for (i = 0; i < SROCE_PAGER_SLOTS; i++) {
-		INIT_WORK(&pager->slots[i].work, slot_work);
+		INIT_WORK(&pager->slots[i].work, sroce_pager_slot_work);
 		pager->slots[i].pager = pager;
 	}
 }
 
-static struct sroce_pager *pager_new(void)
+static struct sroce_pager *sroce_pager_new(void)
 {
 	struct sroce_pager *pager = kzalloc_obj(*pager, GFP_KERNEL_ACCOUNT);
 	struct sroce_workers *workers;
@@ -431,16 +434,16 @@ static struct sroce_pager *pager_new(void)
 		return ERR_CAST(workers);
 	}
 	pager->workers = workers;
-	pager_init(pager);
-	list_add(&pager->node, &pagers);
+	sroce_pager_init(pager);
+	list_add(&pager->node, &sroce_pagers);
 	return pager;
 }
 
-static struct sroce_pager *pager_find(void)
+static struct sroce_pager *sroce_pager_find(void)
 {
 	struct sroce_pager *pager;
 
-	list_for_each_entry(pager, &pagers, node)
+	list_for_each_entry(pager, &sroce_pagers, node)
 		if (pager->mm == current->mm)
 			return pager;
 	return NULL;
@@ -450,11 +453,11 @@ struct sroce_pager *sroce_pager_get(void)
 {
 	struct sroce_pager *pager;
 
-	mutex_lock(&pagers_mutex);
-	pager = pager_find() ?: pager_new();
+	mutex_lock(&sroce_pagers_mutex);
+	pager = sroce_pager_find() ?: sroce_pager_new();
 	if (!IS_ERR(pager))
 		pager->refs++;
-	mutex_unlock(&pagers_mutex);
+	mutex_unlock(&sroce_pagers_mutex);
 	return pager;
 }
 
@@ -462,11 +465,11 @@ void sroce_pager_put(struct sroce_pager *pager)
 {
 	bool last;
 
-	mutex_lock(&pagers_mutex);
+	mutex_lock(&sroce_pagers_mutex);
 	last = !--pager->refs;
 	if (last)
 		list_del(&pager->node);
-	mutex_unlock(&pagers_mutex);
+	mutex_unlock(&sroce_pagers_mutex);
 	if (!last)
 		return;
 	/* Nobody kicks it from here on */

@@ -7,13 +7,13 @@
 
 #include "memory/pinned.h"
 
-static bool may_pin(u64 pages)
+static bool sroce_pinned_fits(u64 pages)
 {
 	return pages <= rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT ||
 	       capable(CAP_IPC_LOCK);
 }
 
-int sroce_pin(struct sroce_pinned *p, size_t bytes)
+int sroce_pinned_charge(struct sroce_pinned *p, size_t bytes)
 {
 	unsigned long pages = DIV_ROUND_UP(bytes, PAGE_SIZE);
 	struct mm_struct *mm = current->mm;
@@ -21,7 +21,7 @@ int sroce_pin(struct sroce_pinned *p, size_t bytes)
 	*p = (struct sroce_pinned){};
 	if (!mm || bytes < PAGE_SIZE)
 		return 0;
-	if (!may_pin(atomic64_add_return(pages, &mm->pinned_vm))) {
+	if (!sroce_pinned_fits(atomic64_add_return(pages, &mm->pinned_vm))) {
 		atomic64_sub(pages, &mm->pinned_vm);
 		pr_debug("sroce: %lu more pages are above RLIMIT_MEMLOCK\n",
 			 pages);
@@ -33,7 +33,7 @@ int sroce_pin(struct sroce_pinned *p, size_t bytes)
 	return 0;
 }
 
-void sroce_unpin(struct sroce_pinned *p)
+void sroce_pinned_uncharge(struct sroce_pinned *p)
 {
 	if (!p->mm)
 		return;

@@ -31,16 +31,16 @@ struct sroce_pinned {
 };
 
 /**
- * sroce_pin() - count memory that is about to be allocated for the caller
+ * sroce_pinned_charge() - count memory that is about to be allocated for the caller
  * @p: filled in; nothing to undo on failure
  * @bytes: how much; less than a page does not count
  *
  * Context: process. The kernel's own threads have no memory that it could count in.
  * Return: 0, or -ENOMEM above RLIMIT_MEMLOCK without CAP_IPC_LOCK.
  */
-int sroce_pin(struct sroce_pinned *p, size_t bytes);
+int sroce_pinned_charge(struct sroce_pinned *p, size_t bytes);
 
 /* The memory was freed, by whomever. One that is zeroed counts nothing. */
-void sroce_unpin(struct sroce_pinned *p);
+void sroce_pinned_uncharge(struct sroce_pinned *p);
 
 #endif

@@ -11,14 +11,14 @@
 #define STRIDE_ALIGN 16U
 #define RING_ALIGN 64U
 
-static void free_pages_array(struct page **pages, size_t n)
+static void sroce_ring_free_pages(struct page **pages, size_t n)
 {
 	while (n)
 		__free_page(pages[--n]);
 	kvfree(pages);
 }
 
-static struct page **alloc_pages_array(size_t n)
+static struct page **sroce_ring_alloc_pages(size_t n)
 {
 	struct page **pages;
 	size_t i;
@@ -30,7 +30,7 @@ static struct page **alloc_pages_array(size_t n)
 	for (i = 0; i < n; i++) {
 		pages[i] = alloc_page(SROCE_GFP_CHOSEN | __GFP_ZERO);
 		if (!pages[i]) {
-			free_pages_array(pages, i);
+			sroce_ring_free_pages(pages, i);
 			return NULL;
 		}
 	}
@@ -38,10 +38,10 @@ static struct page **alloc_pages_array(size_t n)
 }
 
 /* vmalloc_user() with accounting, which it has no variant for */
-static void *alloc_accounted(size_t len)
+static void *sroce_ring_alloc_accounted(size_t len)
 {
 	size_t n = len >> PAGE_SHIFT;
-	struct page **pages = alloc_pages_array(n);
+	struct page **pages = sroce_ring_alloc_pages(n);
 	void *addr;
 
 	if (!pages)
@@ -50,19 +50,19 @@ static void *alloc_accounted(size_t len)
 	/* From here on vfree() frees the pages and their array */
 	addr = vmap(pages, n, VM_USERMAP | VM_MAP_PUT_PAGES, PAGE_KERNEL);
 	if (!addr)
-		free_pages_array(pages, n);
+		sroce_ring_free_pages(pages, n);
 	return addr;
 }
 
 /* A single page needs no mapping of the kernel's */
-static void *alloc_memory(size_t len)
+static void *sroce_ring_alloc_memory(size_t len)
 {
 	if (len > PAGE_SIZE)
-		return alloc_accounted(len);
+		return sroce_ring_alloc_accounted(len);
 	return (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
 }
 
-static void free_memory(void *addr)
+static void sroce_ring_free_memory(void *addr)
 {
 	if (is_vmalloc_addr(addr))
 		vfree(addr);
@@ -78,7 +78,7 @@ struct page *sroce_ring_page(const struct sroce_ring_mem *mem, size_t off)
 
 /* --- who holds it ------------------------------------------------------------ */
 
-static struct sroce_ring_mem *mem_alloc(size_t len, bool user)
+static struct sroce_ring_mem *sroce_ring_mem_alloc(size_t len, bool user)
 {
 	struct sroce_ring_mem *mem = kzalloc_obj(*mem, GFP_KERNEL_ACCOUNT);
 
@@ -86,35 +86,35 @@ static struct sroce_ring_mem *mem_alloc(size_t len, bool user)
 		return NULL;
 	kref_init(&mem->refs);
 	mem->len = len;
-	if (user && sroce_pin(&mem->pinned, len))
+	if (user && sroce_pinned_charge(&mem->pinned, len))
 		goto free;
-	mem->addr = alloc_memory(len);
+	mem->addr = sroce_ring_alloc_memory(len);
 	if (mem->addr)
 		return mem;
-	sroce_unpin(&mem->pinned);
+	sroce_pinned_uncharge(&mem->pinned);
 free:
 	kfree(mem);
 	return NULL;
 }
 
-static void mem_free(struct kref *refs)
+static void sroce_ring_mem_free(struct kref *refs)
 {
 	struct sroce_ring_mem *mem = container_of(refs, struct sroce_ring_mem,
 						  refs);
 
-	free_memory(mem->addr);
-	sroce_unpin(&mem->pinned);
+	sroce_ring_free_memory(mem->addr);
+	sroce_pinned_uncharge(&mem->pinned);
 	kfree(mem);
 }
 
 void sroce_ring_mem_put(struct sroce_ring_mem *mem)
 {
-	kref_put(&mem->refs, mem_free);
+	kref_put(&mem->refs, sroce_ring_mem_free);
 }
 
-static int pool_refill(struct sroce_ring_pool *pool)
+static int sroce_ring_pool_refill(struct sroce_ring_pool *pool)
 {
-	struct sroce_ring_mem *mem = mem_alloc(PAGE_SIZE, true);
+	struct sroce_ring_mem *mem = sroce_ring_mem_alloc(PAGE_SIZE, true);
 
 	if (!mem)
 		return -ENOMEM;
@@ -124,14 +124,14 @@ static int pool_refill(struct sroce_ring_pool *pool)
 	return 0;
 }
 
-static int pool_alloc(struct sroce_ring_pool *pool, struct sroce_ring *r,
-		      size_t len)
+static int sroce_ring_pool_alloc(struct sroce_ring_pool *pool,
+				 struct sroce_ring *r, size_t len)
 {
 	int err = 0;
 
 	mutex_lock(&pool->lock);
 	if (!pool->mem || len > PAGE_SIZE - pool->used)
-		err = pool_refill(pool);
+		err = sroce_ring_pool_refill(pool);
 	if (!err) {
 		r->mem = pool->mem;
 		sroce_ring_mem_get(r->mem);
@@ -149,9 +149,9 @@ void sroce_ring_pool_drop(struct sroce_ring_pool *pool)
 	pool->mem = NULL;
 }
 
-static int own_alloc(struct sroce_ring *r, size_t len, bool user)
+static int sroce_ring_own_alloc(struct sroce_ring *r, size_t len, bool user)
 {
-	r->mem = mem_alloc(PAGE_ALIGN(len), user);
+	r->mem = sroce_ring_mem_alloc(PAGE_ALIGN(len), user);
 	if (!r->mem)
 		return -ENOMEM;
 	r->hdr = r->mem->addr;
@@ -161,7 +161,7 @@ static int own_alloc(struct sroce_ring *r, size_t len, bool user)
 /* --- rings -------------------------------------------------------------------- */
 
 /* Bytes, 0 when that does not fit into an int */
-static size_t ring_len(u32 entries, u32 stride)
+static size_t sroce_ring_len(u32 entries, u32 stride)
 {
 	size_t len;
 
@@ -180,12 +180,12 @@ int sroce_ring_shape(struct sroce_ring *r, u32 entries, u32 entry_size)
 	r->stride = ALIGN(max(entry_size, STRIDE_ALIGN), STRIDE_ALIGN);
 	r->mask = entries - 1;
 	r->index = 0;
-	r->len = ring_len(entries, r->stride);
+	r->len = sroce_ring_len(entries, r->stride);
 	return r->len ? 0 : -EINVAL;
 }
 
-static int alloc_pair(struct sroce_ring *a, struct sroce_ring *b,
-		      struct sroce_ring_pool *pool, bool user)
+int sroce_ring_alloc_pair(struct sroce_ring *a, struct sroce_ring *b,
+			  struct sroce_ring_pool *pool, bool user)
 {
 	size_t len = a->len + b->len;
 	int err;
@@ -194,18 +194,12 @@ static int alloc_pair(struct sroce_ring *a, struct sroce_ring *b,
 		return -EINVAL;
 	/* A larger one would leave the rest of a page to nobody */
 	if (pool && len <= PAGE_SIZE / 2)
-		err = pool_alloc(pool, a, len);
+		err = sroce_ring_pool_alloc(pool, a, len);
 	else
-		err = own_alloc(a, len, user);
+		err = sroce_ring_own_alloc(a, len, user);
 	if (!err && b->len)
 		b->hdr = (void *)a->hdr + a->len;
 	return err;
-}
-
-int sroce_ring_alloc_pair(struct sroce_ring *a, struct sroce_ring *b,
-			  struct sroce_ring_pool *pool, bool user)
-{
-	return alloc_pair(a, b, pool, user);
 }
 
 void sroce_ring_free_pair(struct sroce_ring *a, struct sroce_ring *b)
@@ -224,7 +218,7 @@ int sroce_ring_alloc(struct sroce_ring *r, u32 entries, u32 entry_size,
 	int err;
 
 	err = sroce_ring_shape(r, entries, entry_size);
-	return err ?: alloc_pair(r, &none, NULL, user);
+	return err ?: sroce_ring_alloc_pair(r, &none, NULL, user);
 }
 
 void sroce_ring_free(struct sroce_ring *r)

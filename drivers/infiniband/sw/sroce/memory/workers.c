@@ -15,9 +15,9 @@
 
 /**
  * struct sroce_workers - those of a user
- * @node: in all_workers
+ * @node: in sroce_all_workers
  * @uid: user
- * @refs: processes that use them; under workers_mutex
+ * @refs: processes that use them; under sroce_workers_mutex
  * @wq: runs them. The kernel may divide what it runs at once among memory nodes by
  *	their processors: a node that has one in 8 still has one for each slot
  * @lock: for all below; with bottom halves off, taken inside a pager's
@@ -37,13 +37,13 @@ struct sroce_workers {
 	struct list_head waiting;
 };
 
-static DEFINE_MUTEX(workers_mutex);
-static LIST_HEAD(all_workers);
+static DEFINE_MUTEX(sroce_workers_mutex);
+static LIST_HEAD(sroce_all_workers);
 
 /* --- turns ---------------------------------------------------------------------- */
 
 /* Context: the lock held */
-static void kick_first(struct sroce_workers *workers)
+static void sroce_workers_kick_first(struct sroce_workers *workers)
 {
 	struct sroce_worker_turn *first;
 
@@ -54,8 +54,8 @@ static void kick_first(struct sroce_workers *workers)
 }
 
 /* Context: the lock held */
-static bool is_next(const struct sroce_workers *workers,
-		    const struct sroce_worker_turn *turn)
+static bool sroce_workers_is_next(const struct sroce_workers *workers,
+				  const struct sroce_worker_turn *turn)
 {
 	return list_empty(&workers->waiting) ||
 	       list_first_entry(&workers->waiting, struct sroce_worker_turn,
@@ -68,11 +68,12 @@ bool sroce_worker_take(struct sroce_workers *workers,
 	bool taken;
 
 	spin_lock_bh(&workers->lock);
-	taken = workers->busy < SROCE_USER_SLOTS && is_next(workers, turn);
+	taken = workers->busy < SROCE_USER_SLOTS &&
+		sroce_workers_is_next(workers, turn);
 	if (taken) {
 		workers->busy++;
 		list_del_init(&turn->node);
-		kick_first(workers);
+		sroce_workers_kick_first(workers);
 	} else if (list_empty(&turn->node)) {
 		list_add_tail(&turn->node, &workers->waiting);
 	}
@@ -90,7 +91,7 @@ void sroce_worker_give(struct sroce_workers *workers)
 	spin_lock_bh(&workers->lock);
 	workers->busy--;
 	workers->moved = jiffies;
-	kick_first(workers);
+	sroce_workers_kick_first(workers);
 	spin_unlock_bh(&workers->lock);
 }
 
@@ -100,7 +101,7 @@ void sroce_worker_leave(struct sroce_workers *workers,
 	spin_lock_bh(&workers->lock);
 	if (!list_empty(&turn->node)) {
 		list_del_init(&turn->node);
-		kick_first(workers);
+		sroce_workers_kick_first(workers);
 	}
 	spin_unlock_bh(&workers->lock);
 }
@@ -108,7 +109,7 @@ void sroce_worker_leave(struct sroce_workers *workers,
 /* --- users ------------------------------------------------------------------------ */
 
 /* Whoever has put them may be one of them, on its way out: nobody waits for it locked */
-static void workers_free_all(struct list_head *idle)
+static void sroce_workers_free_all(struct list_head *idle)
 {
 	struct sroce_workers *workers, *next;
 
@@ -118,22 +119,22 @@ static void workers_free_all(struct list_head *idle)
 	}
 }
 
-static void workers_reap(struct work_struct *work)
+static void sroce_workers_reap(struct work_struct *work)
 {
 	struct sroce_workers *workers, *next;
 	LIST_HEAD(idle);
 
-	mutex_lock(&workers_mutex);
-	list_for_each_entry_safe(workers, next, &all_workers, node)
+	mutex_lock(&sroce_workers_mutex);
+	list_for_each_entry_safe(workers, next, &sroce_all_workers, node)
 		if (!workers->refs)
 			list_move(&workers->node, &idle);
-	mutex_unlock(&workers_mutex);
-	workers_free_all(&idle);
+	mutex_unlock(&sroce_workers_mutex);
+	sroce_workers_free_all(&idle);
 }
 
-static DECLARE_DELAYED_WORK(reaper, workers_reap);
+static DECLARE_DELAYED_WORK(sroce_workers_reaper, sroce_workers_reap);
 
-static struct sroce_workers *workers_new(kuid_t uid)
+static struct sroce_workers *sroce_workers_new(kuid_t uid)
 {
 	struct sroce_workers *workers = kzalloc_obj(*workers, GFP_KERNEL);
 
@@ -148,21 +149,21 @@ static struct sroce_workers *workers_new(kuid_t uid)
 	workers->moved = jiffies;
 	spin_lock_init(&workers->lock);
 	INIT_LIST_HEAD(&workers->waiting);
-	list_add(&workers->node, &all_workers);
+	list_add(&workers->node, &sroce_all_workers);
 	return workers;
 }
 
-static struct sroce_workers *workers_find(kuid_t uid)
+static struct sroce_workers *sroce_workers_find(kuid_t uid)
 {
 	struct sroce_workers *workers;
 
-	list_for_each_entry(workers, &all_workers, node)
+	list_for_each_entry(workers, &sroce_all_workers, node)
 		if (uid_eq(workers->uid, uid))
 			return workers;
 	return NULL;
 }
 
-static bool workers_stuck(struct sroce_workers *workers)
+static bool sroce_workers_stuck(struct sroce_workers *workers)
 {
 	bool stuck;
 
@@ -178,28 +179,28 @@ struct sroce_workers *sroce_workers_get(void)
 	kuid_t uid = current_uid();
 	struct sroce_workers *workers;
 
-	mutex_lock(&workers_mutex);
-	workers = workers_find(uid) ?: workers_new(uid);
+	mutex_lock(&sroce_workers_mutex);
+	workers = sroce_workers_find(uid) ?: sroce_workers_new(uid);
 	if (!workers)
 		workers = ERR_PTR(-ENOMEM);
-	else if (workers_stuck(workers))
+	else if (sroce_workers_stuck(workers))
 		workers = ERR_PTR(-EBUSY);
 	else
 		workers->refs++;
-	mutex_unlock(&workers_mutex);
+	mutex_unlock(&sroce_workers_mutex);
 	return workers;
 }
 
 void sroce_workers_put(struct sroce_workers *workers)
 {
-	mutex_lock(&workers_mutex);
+	mutex_lock(&sroce_workers_mutex);
 	if (!--workers->refs)
-		schedule_delayed_work(&reaper, WORKERS_IDLE);
-	mutex_unlock(&workers_mutex);
+		schedule_delayed_work(&sroce_workers_reaper, WORKERS_IDLE);
+	mutex_unlock(&sroce_workers_mutex);
 }
 
 void sroce_workers_stop(void)
 {
-	cancel_delayed_work_sync(&reaper);
-	workers_reap(&reaper.work);
+	cancel_delayed_work_sync(&sroce_workers_reaper);
+	sroce_workers_reap(&sroce_workers_reaper.work);
 }

@@ -173,18 +173,18 @@ static void expect_atomics(struct kunit *test, const struct sroce_mr *mr,
 	const u64 a = 0x1122334455667788, b = 0xfedcba9876543210;
 
 	store(mr, va, a);
-	KUNIT_EXPECT_EQ(test, sroce_atomic(mr, va, true, b, 5), a);
+	KUNIT_EXPECT_EQ(test, sroce_mr_atomic(mr, va, true, b, 5), a);
 	KUNIT_EXPECT_EQ(test, load(mr, va), a);
-	KUNIT_EXPECT_EQ(test, sroce_atomic(mr, va, true, a, b), a);
+	KUNIT_EXPECT_EQ(test, sroce_mr_atomic(mr, va, true, a, b), a);
 	KUNIT_EXPECT_EQ(test, load(mr, va), b);
 
-	KUNIT_EXPECT_EQ(test, sroce_atomic(mr, va, false, 99, a), b);
+	KUNIT_EXPECT_EQ(test, sroce_mr_atomic(mr, va, false, 99, a), b);
 	KUNIT_EXPECT_EQ(test, load(mr, va), a + b);
 	store(mr, va, U64_MAX);
-	KUNIT_EXPECT_EQ(test, sroce_atomic(mr, va, false, 0, 3), U64_MAX);
+	KUNIT_EXPECT_EQ(test, sroce_mr_atomic(mr, va, false, 0, 3), U64_MAX);
 	KUNIT_EXPECT_EQ(test, load(mr, va), 2);
 
-	sroce_atomic_write(mr, va, a);
+	sroce_mr_atomic_write(mr, va, a);
 	KUNIT_EXPECT_EQ(test, load(mr, va), a);
 }
 
@@ -211,7 +211,7 @@ static void atomics(struct kunit *test)
 	mr = new_dma_mr(test, IB_ACCESS_LOCAL_WRITE);
 	va = (uintptr_t)page_address(w->pages[3]) + 16;
 	*(u64 *)(uintptr_t)va = 7;
-	KUNIT_EXPECT_EQ(test, sroce_atomic(mr, va, false, 0, 3), 7);
+	KUNIT_EXPECT_EQ(test, sroce_mr_atomic(mr, va, false, 0, 3), 7);
 	KUNIT_EXPECT_EQ(test, *(u64 *)(uintptr_t)va, 10);
 }
 
@@ -233,7 +233,7 @@ static int race_thread(void *arg)
 	wait_for_completion(&r->start);
 	/* Long enough that the racers do meet */
 	for (end = jiffies + HZ / 10; time_before(jiffies, end); n++)
-		sroce_atomic(r->mr, 8, false, 0, 1);
+		sroce_mr_atomic(r->mr, 8, false, 0, 1);
 	atomic64_add(n, &r->count);
 	complete(&r->done);
 	return 0;

@@ -86,7 +86,7 @@ static void keys_none_free(struct kunit *test)
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, late);
 	taken_key = mr->key;
 	KUNIT_EXPECT_EQ(test, sroce_mr_insert(late, choose_taken), -ENOSPC);
-	taken_key += 1 << KEY_INDEX_SHIFT;
+	taken_key += 1 << SROCE_KEY_INDEX_SHIFT;
 	KUNIT_EXPECT_EQ(test, sroce_mr_insert(late, choose_taken), 0);
 	KUNIT_EXPECT_EQ(test, late->ibmr.lkey, taken_key);
 }

@@ -100,7 +100,7 @@ static void out_of_table(struct kunit *test, const struct sroce_mr *mr)
 	struct memory_world *w = test->priv;
 
 	KUNIT_ASSERT_PTR_EQ(test, xa_erase(&w->table.xa,
-					   mr->key >> KEY_INDEX_SHIFT), mr);
+					   mr->key >> SROCE_KEY_INDEX_SHIFT), mr);
 }
 
 /*
@@ -264,7 +264,7 @@ static void window_goes_in_use(struct kunit *test)
 	held = sroce_mr_find(&w->table, key);
 	KUNIT_ASSERT_PTR_EQ(test, held, mw);
 	job_begin(test, &freer, free_window, mw);
-	while (xa_load(&w->table.xa, key >> KEY_INDEX_SHIFT))
+	while (xa_load(&w->table.xa, key >> SROCE_KEY_INDEX_SHIFT))
 		usleep_range(1000, 2000);
 	expect_owned(test, &qp, 1);
 	sroce_mw_disown(&qp);
@@ -338,7 +338,7 @@ static int race_use(void *arg)
 				  REGION_IOVA + 100, 8);
 		if (!IS_ERR(mr)) {
 			if (sroce_mr_serves(mr, READ_ONCE(r->qp)))
-				sroce_atomic(mr, REGION_IOVA + 104, false, 0, 1);
+				sroce_mr_atomic(mr, REGION_IOVA + 104, false, 0, 1);
 			sroce_mr_put(mr);
 		}
 		local_bh_enable();
@@ -380,7 +380,7 @@ static int race_free(void *arg)
 
 	for (i = 0; i < RACE_TURNS; i++) {
 		n = i % RACE_WINDOWS;
-		mw = xa_load(&r->w->table.xa, r->window[n] >> KEY_INDEX_SHIFT);
+		mw = xa_load(&r->w->table.xa, r->window[n] >> SROCE_KEY_INDEX_SHIFT);
 		sroce_mr_free(mw);
 		mw = sroce_mw_alloc(&r->w->table, &r->w->pd, !(n & 1));
 		if (IS_ERR(mw))
@@ -400,7 +400,7 @@ static int race_seal(void *arg)
 
 	for (i = 0; i < RACE_TURNS; i++) {
 		n = i % RACE_REGIONS;
-		mr = xa_load(&r->w->table.xa, r->region[n] >> KEY_INDEX_SHIFT);
+		mr = xa_load(&r->w->table.xa, r->region[n] >> SROCE_KEY_INDEX_SHIFT);
 		if (!sroce_mr_seal(mr))
 			continue;
 		sroce_mr_free(mr);
@@ -436,11 +436,11 @@ static void race_end(struct kunit *test, struct race *r)
 
 	for (i = 0; i < RACE_WINDOWS; i++)
 		sroce_mr_free(xa_load(&r->w->table.xa,
-				      r->window[i] >> KEY_INDEX_SHIFT));
+				      r->window[i] >> SROCE_KEY_INDEX_SHIFT));
 	expect_owned(test, r->qp, 0);
 	kfree(r->qp);
 	for (i = 0; i < RACE_REGIONS; i++) {
-		mr = xa_load(&r->w->table.xa, r->region[i] >> KEY_INDEX_SHIFT);
+		mr = xa_load(&r->w->table.xa, r->region[i] >> SROCE_KEY_INDEX_SHIFT);
 		expect_windows(test, mr, 0);
 		sroce_mr_free(mr);
 	}

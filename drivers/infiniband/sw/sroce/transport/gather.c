@@ -112,8 +112,8 @@ static int sroce_gather_kernel(struct sroce_gather *g, u64 va, u32 len)
 {
 	u32 done;
 
-	g->nbv += sroce_kernel_bvecs(va, len, g->bv + g->nbv,
-				     ARRAY_SIZE(g->bv) - g->nbv, &done);
+	g->nbv += sroce_mr_kernel_bvecs(va, len, g->bv + g->nbv,
+					ARRAY_SIZE(g->bv) - g->nbv, &done);
 	g->len += done;
 	return done == len ? 0 : -ENOSPC;
 }

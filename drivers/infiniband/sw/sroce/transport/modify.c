@@ -28,8 +28,8 @@ struct sroce_modify {
 
 static int sroce_modify_pin(struct sroce_modify *m)
 {
-	return sroce_pin(&m->pinned, m->nres * sizeof(*m->res) +
-				     m->njobs * sizeof(*m->jobs));
+	return sroce_pinned_charge(&m->pinned, m->nres * sizeof(*m->res) +
+					       m->njobs * sizeof(*m->jobs));
 }
 
 static int sroce_modify_alloc(struct sroce_modify *m,
@@ -53,7 +53,7 @@ static int sroce_modify_alloc(struct sroce_modify *m,
 		return 0;
 	kfree(m->res);
 	kfree(m->jobs);
-	sroce_unpin(&m->pinned);
+	sroce_pinned_uncharge(&m->pinned);
 	return -ENOMEM;
 }
 
@@ -62,7 +62,7 @@ static void sroce_modify_free(struct sroce_modify *m)
 	sroce_path_put(m->path);
 	kfree(m->res);
 	kfree(m->jobs);
-	sroce_unpin(&m->pinned);
+	sroce_pinned_uncharge(&m->pinned);
 }
 
 /*

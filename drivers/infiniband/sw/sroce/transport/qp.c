@@ -119,7 +119,7 @@ static int sroce_alloc_slots(struct sroce_qp *qp)
 	struct sroce_requester *req = &qp->req;
 	size_t n = sroce_ring_entries(&req->ring);
 
-	if (qp->user && sroce_pin(&req->pinned, n * req->slot_size))
+	if (qp->user && sroce_pinned_charge(&req->pinned, n * req->slot_size))
 		return -ENOMEM;
 	req->slots = kvcalloc(n, req->slot_size, SROCE_GFP_CHOSEN);
 	return req->slots ? 0 : -ENOMEM;
@@ -187,11 +187,11 @@ static void sroce_qp_free_queues(struct sroce_qp *qp)
 {
 	sroce_ring_free_pair(&qp->req.ring, &qp->resp.ring);
 	kvfree(qp->req.slots);
-	sroce_unpin(&qp->req.pinned);
+	sroce_pinned_uncharge(&qp->req.pinned);
 	kfree(qp->resp.wqe);
 	kfree(qp->resp.res);
 	kfree(qp->resp.jobs);
-	sroce_unpin(&qp->resp.pinned);
+	sroce_pinned_uncharge(&qp->resp.pinned);
 }
 
 static struct sroce_qp *sroce_qp_alloc(struct sroce_port *port,

@@ -122,8 +122,8 @@ void sroce_atomic_request(struct sroce_qp *qp, struct sroce_train *t)
 	mr = sroce_atomic_begin(qp, t, IB_ACCESS_REMOTE_ATOMIC);
 	if (!mr)
 		return;
-	orig = sroce_atomic(mr, t->va, t->op == SROCE_OP_CMP_SWAP, t->compare,
-			    t->swap_add);
+	orig = sroce_mr_atomic(mr, t->va, t->op == SROCE_OP_CMP_SWAP,
+			       t->compare, t->swap_add);
 	sroce_atomic_end(qp, t, mr, orig);
 }
 
@@ -142,7 +142,7 @@ void sroce_atomic_write_request(struct sroce_qp *qp, struct sroce_train *t)
 	if (!mr)
 		return;
 	sroce_bvec_read(&value, t->bv, &t->bi, sizeof(value));
-	sroce_atomic_write(mr, t->va, value);
+	sroce_mr_atomic_write(mr, t->va, value);
 	sroce_atomic_end(qp, t, mr, 0);
 }
 
