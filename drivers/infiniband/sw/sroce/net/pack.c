@@ -365,8 +365,8 @@ static u32 sroce_pack_icrc_start(struct sk_buff *skb, u32 size)
 	u32 crc;
 
 	if (p->segs && size == p->size)
-		return p->path->ipv4 ? sroce_icrc_ipv4_id(p->crc, p->id ^ id) :
-				       p->crc;
+		return p->path->ipv4 ?
+		       sroce_icrc_change_id(p->crc, p->id ^ id) : p->crc;
 	crc = sroce_pack_icrc_headers(skb, size);
 	if (!p->segs)
 		p->crc = crc;

@@ -105,11 +105,11 @@ static u32 sroce_rx_icrc_ipv4(struct sroce_skb_rx *r, u32 len)
 	r->ip4.tot_len = htons(sizeof(r->ip4) + sizeof(r->udp) + len);
 	r->ip4.id = htons(id);
 	if (len != r->crc_len) {
-		r->crc = sroce_icrc_ipv4_id(sroce_icrc_ipv4(&r->ip4, &r->udp),
-					    id ^ r->id);
+		r->crc = sroce_icrc_change_id(sroce_icrc_ipv4(&r->ip4, &r->udp),
+					      id ^ r->id);
 		r->crc_len = len;
 	}
-	return sroce_icrc_ipv4_id(r->crc, id ^ r->id);
+	return sroce_icrc_change_id(r->crc, id ^ r->id);
 }
 
 static u32 sroce_rx_icrc_ipv6(struct sroce_skb_rx *r, u32 len)
@@ -166,7 +166,7 @@ static bool sroce_rx_other_id(struct sroce_skb_rx *r, u32 diff, u32 len)
 	u16 change, id, expected = ntohs(r->ip4.id);
 
 	if (!r->ipv4 || r->k == 1 ||
-	    !sroce_icrc_ipv4_id_of(diff, len - SROCE_ICRC_LEN, &change))
+	    !sroce_icrc_find_id(diff, len - SROCE_ICRC_LEN, &change))
 		return false;
 	id = expected ^ change;
 	if (abs((s16)(id - expected)) > SROCE_RX_ID_GAP && id != r->id)

@@ -184,7 +184,7 @@ static u32 make_message(struct rnd_state *rnd, const struct fuzz_aim *aim,
 	const struct fuzz_key *key = some_key(rnd, aim);
 	u32 most = op == SROCE_OP_WRITE ? key->len : 8192;
 	u32 len = some_length(rnd, aim->mtu, min(most, room * aim->mtu));
-	u32 k, n = sroce_packets(len, aim->mtu);
+	u32 k, n = sroce_message_packets(len, aim->mtu);
 	struct fuzz_packet one = plain_packet(rnd, aim);
 	u16 tail = tails[fuzz_below(rnd, ARRAY_SIZE(tails))];
 
@@ -228,7 +228,7 @@ static void make_single(struct rnd_state *rnd, const struct fuzz_aim *aim,
 	p->swap = prandom_u32_state(rnd);
 	p->compare = fuzz_one_in(rnd, 2) ? 0 : prandom_u32_state(rnd);
 	p->payload = op == SROCE_OP_ATOMIC_WRITE ? 8 : 0;
-	*psn += op == SROCE_OP_READ ? sroce_packets(len, aim->mtu) : 1;
+	*psn += op == SROCE_OP_READ ? sroce_message_packets(len, aim->mtu) : 1;
 }
 
 /* Where the attacker's stream goes on, or seems to */
@@ -340,7 +340,7 @@ static u8 some_syndrome(struct rnd_state *rnd)
 static u32 make_read_responses(struct rnd_state *rnd,
 			       const struct fuzz_aim *aim, struct fuzz_packet *p)
 {
-	u32 all = sroce_packets(aim->read_len, aim->mtu);
+	u32 all = sroce_message_packets(aim->read_len, aim->mtu);
 	u32 k, n = min_t(u32, all, 1 + fuzz_below(rnd, FUZZ_PACKETS));
 
 	if (fuzz_one_in(rnd, 8))

@@ -290,7 +290,7 @@ static void icrc_other_id(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(changes); i++) {
 		ip.id = htons(0xbeef ^ changes[i]);
-		KUNIT_EXPECT_EQ_MSG(test, sroce_icrc_ipv4_id(crc, changes[i]),
+		KUNIT_EXPECT_EQ_MSG(test, sroce_icrc_change_id(crc, changes[i]),
 				    sroce_icrc_ipv4(&ip, &udp), "change %#x", changes[i]);
 	}
 }
@@ -315,8 +315,8 @@ static void icrc_finds_id(struct kunit *test)
 			ip.id = htons(0xbeef ^ changes[k]);
 			b = sroce_icrc_bth(sroce_icrc_ipv4(&ip, &udp), p,
 					   lens[i]);
-			KUNIT_EXPECT_TRUE(test, sroce_icrc_ipv4_id_of(a ^ b,
-								      lens[i], &change));
+			KUNIT_EXPECT_TRUE(test, sroce_icrc_find_id(a ^ b,
+								   lens[i], &change));
 			KUNIT_EXPECT_EQ(test, change, changes[k]);
 		}
 		/* A bit of the packet itself is another matter */
@@ -325,8 +325,8 @@ static void icrc_finds_id(struct kunit *test)
 				p[k / 8] ^= 1 << k % 8;
 				b = sroce_icrc_bth(sroce_icrc_ipv4(&ip, &udp), p,
 						   lens[i]);
-				mistaken += sroce_icrc_ipv4_id_of(a ^ b, lens[i],
-								  &change);
+				mistaken += sroce_icrc_find_id(a ^ b, lens[i],
+							       &change);
 				p[k / 8] ^= 1 << k % 8;
 			}
 	}
@@ -369,15 +369,15 @@ static void psn_arithmetic(struct kunit *test)
 
 static void psn_consumption(struct kunit *test)
 {
-	KUNIT_EXPECT_EQ(test, sroce_packets(0, 1024), 1);
-	KUNIT_EXPECT_EQ(test, sroce_packets(1, 1024), 1);
-	KUNIT_EXPECT_EQ(test, sroce_packets(1024, 1024), 1);
-	KUNIT_EXPECT_EQ(test, sroce_packets(1025, 1024), 2);
-	KUNIT_EXPECT_EQ(test, sroce_packets(0x3001, 1024), 13);
-	KUNIT_EXPECT_EQ(test, sroce_packets(1 << 20, 4096), 256);
-	KUNIT_EXPECT_EQ(test, sroce_packets(1U << 31, 4096), 524288);
-	KUNIT_EXPECT_EQ(test, sroce_packets(1U << 31, 256), 8388608);
-	KUNIT_EXPECT_EQ(test, sroce_packets(U32_MAX, 256), 16777216);
+	KUNIT_EXPECT_EQ(test, sroce_message_packets(0, 1024), 1);
+	KUNIT_EXPECT_EQ(test, sroce_message_packets(1, 1024), 1);
+	KUNIT_EXPECT_EQ(test, sroce_message_packets(1024, 1024), 1);
+	KUNIT_EXPECT_EQ(test, sroce_message_packets(1025, 1024), 2);
+	KUNIT_EXPECT_EQ(test, sroce_message_packets(0x3001, 1024), 13);
+	KUNIT_EXPECT_EQ(test, sroce_message_packets(1 << 20, 4096), 256);
+	KUNIT_EXPECT_EQ(test, sroce_message_packets(1U << 31, 4096), 524288);
+	KUNIT_EXPECT_EQ(test, sroce_message_packets(1U << 31, 256), 8388608);
+	KUNIT_EXPECT_EQ(test, sroce_message_packets(U32_MAX, 256), 16777216);
 }
 
 /* The table of PROTOCOL 1.6, written down a second time */

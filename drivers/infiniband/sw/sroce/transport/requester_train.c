@@ -42,7 +42,7 @@ static enum sroce_step sroce_begin(struct sroce_qp *qp,
 	slot->npsn = 1;
 	if (slot->op == SROCE_OP_SEND || slot->op == SROCE_OP_WRITE ||
 	    slot->op == SROCE_OP_READ)
-		slot->npsn = sroce_packets(slot->length, qp->mtu);
+		slot->npsn = sroce_message_packets(slot->length, qp->mtu);
 	slot->chunk = min(slot->npsn, sroce_read_chunk(qp));
 	slot->state = SROCE_SWQE_SENT;
 	return SROCE_STEP_ON;

@@ -49,7 +49,7 @@ static void sroce_duplicate_read(struct sroce_qp *qp, struct sroce_train *t,
 	struct sroce_rd_res res = {
 		.op = SROCE_OP_READ,
 		.psn = t->psn,
-		.npsn = sroce_packets(t->dma_len, qp->mtu),
+		.npsn = sroce_message_packets(t->dma_len, qp->mtu),
 		.srqn = old->srqn,
 		.va = t->va,
 		.rkey = t->rkey,

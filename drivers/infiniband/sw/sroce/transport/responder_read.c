@@ -35,7 +35,7 @@ void sroce_read_request(struct sroce_qp *qp, struct sroce_train *t)
 	struct sroce_rd_res res = {
 		.op = SROCE_OP_READ,
 		.psn = t->psn,
-		.npsn = sroce_packets(t->dma_len, qp->mtu),
+		.npsn = sroce_message_packets(t->dma_len, qp->mtu),
 		.srqn = resp->srqn,
 		.va = t->va,
 		.rkey = t->rkey,

@@ -17,11 +17,11 @@
 
 #define BTH_MASKED_BYTE 4	/* FECN, BECN and six reserved bits */
 
-static struct crypto_shash *engine __ro_after_init;
+static struct crypto_shash *sroce_icrc_engine __ro_after_init;
 
-static inline u32 crc32_of(u32 crc, const void *data, size_t len)
+static inline u32 sroce_icrc_crc32(u32 crc, const void *data, size_t len)
 {
-	return sroce_crc32(engine, crc, data, len);
+	return sroce_crc32(sroce_icrc_engine, crc, data, len);
 }
 
 u32 sroce_icrc_ipv4(const struct iphdr *ip, const struct udphdr *udp)
@@ -36,18 +36,19 @@ u32 sroce_icrc_ipv4(const struct iphdr *ip, const struct udphdr *udp)
 	masked.ip.check = CSUM_MANGLED_0;
 	masked.udp.check = CSUM_MANGLED_0;
 
-	return crc32_of(ICRC_SEED, &masked, sizeof(masked));
+	return sroce_icrc_crc32(ICRC_SEED, &masked, sizeof(masked));
 }
 
 /* What a byte of the identification contributes, by its place and value */
-static u32 id_table[2][256] __ro_after_init;
+static u32 sroce_id_table[2][256] __ro_after_init;
 
-u32 sroce_icrc_ipv4_id(u32 crc, u16 change)
+u32 sroce_icrc_change_id(u32 crc, u16 change)
 {
-	return crc ^ id_table[0][change >> 8] ^ id_table[1][change & 0xff];
+	return crc ^ sroce_id_table[0][change >> 8] ^
+	       sroce_id_table[1][change & 0xff];
 }
 
-static void fill_id_table(void)
+static void sroce_icrc_fill_id_table(void)
 {
 	u8 headers[sizeof(struct iphdr) + sizeof(struct udphdr)] = {};
 	int place, value;
@@ -57,8 +58,8 @@ static void fill_id_table(void)
 
 		for (value = 0; value < 256; value++) {
 			*byte = value;
-			id_table[place][value] = crc32_of(0, headers,
-							  sizeof(headers));
+			sroce_id_table[place][value] =
+				sroce_icrc_crc32(0, headers, sizeof(headers));
 		}
 		*byte = 0;
 	}
@@ -69,10 +70,10 @@ static void fill_id_table(void)
 		   offsetof(struct iphdr, id))
 
 /* x^-(8 * 2^i) modulo the polynomial: what takes 2^i bytes of zeros back */
-static u32 back_table[13] __ro_after_init;
+static u32 sroce_back_table[13] __ro_after_init;
 
 /* Of polynomials modulo that of the CRC; the highest bit is x^0 */
-static u32 multiply(u32 a, u32 b)
+static u32 sroce_icrc_multiply(u32 a, u32 b)
 {
 	u32 product = 0;
 
@@ -85,13 +86,13 @@ static u32 multiply(u32 a, u32 b)
 }
 
 /* The state that becomes @crc by @len bytes of zeros */
-static u32 backwards_bytes(u32 crc, u32 len)
+static u32 sroce_icrc_back_bytes(u32 crc, u32 len)
 {
 	int i;
 
-	for (i = 0; i < ARRAY_SIZE(back_table); i++)
+	for (i = 0; i < ARRAY_SIZE(sroce_back_table); i++)
 		if (len >> i & 1)
-			crc = multiply(back_table[i], crc);
+			crc = sroce_icrc_multiply(sroce_back_table[i], crc);
 	return crc;
 }
 
@@ -99,16 +100,16 @@ static u32 backwards_bytes(u32 crc, u32 len)
  * Two bytes that enter a CRC are added to the lower half of its state, before the
  * zeros that move them on.
  */
-bool sroce_icrc_ipv4_id_of(u32 diff, u32 len, u16 *change)
+bool sroce_icrc_find_id(u32 diff, u32 len, u16 *change)
 {
-	u32 state = backwards_bytes(diff, BEHIND_ID + len);
+	u32 state = sroce_icrc_back_bytes(diff, BEHIND_ID + len);
 
 	*change = swab16(state);
 	return !(state >> 16);
 }
 
 /* Traffic class and flow label: all of the first word but the version */
-static void mask_ipv6(struct ipv6hdr *ip)
+static void sroce_icrc_mask_ipv6(struct ipv6hdr *ip)
 {
 	*(__be32 *)ip |= htonl(0x0fffffff);
 	ip->hop_limit = 0xff;
@@ -121,47 +122,50 @@ u32 sroce_icrc_ipv6(const struct ipv6hdr *ip, const struct udphdr *udp)
 		struct udphdr udp;
 	} masked = { .ip = *ip, .udp = *udp };
 
-	mask_ipv6(&masked.ip);
+	sroce_icrc_mask_ipv6(&masked.ip);
 	masked.udp.check = CSUM_MANGLED_0;
 
-	return crc32_of(ICRC_SEED, &masked, sizeof(masked));
+	return sroce_icrc_crc32(ICRC_SEED, &masked, sizeof(masked));
 }
 
 u32 sroce_icrc_grh(const struct ipv6hdr *grh)
 {
 	struct ipv6hdr masked = *grh;
 
-	mask_ipv6(&masked);
+	sroce_icrc_mask_ipv6(&masked);
 
-	return crc32_of(ICRC_SEED, &masked, sizeof(masked));
+	return sroce_icrc_crc32(ICRC_SEED, &masked, sizeof(masked));
 }
 
 /* What of the state before a BTH becomes a value in its masked byte */
-static u32 mask_table[256] __ro_after_init;
+static u32 sroce_mask_table[256] __ro_after_init;
 
 /* The state that becomes @crc by @bits of zeros */
-static u32 backwards(u32 crc, int bits)
+static u32 sroce_icrc_back_bits(u32 crc, int bits)
 {
 	while (bits--)
 		crc = crc & BIT(31) ? (crc ^ CRC32_POLY_LE) << 1 | 1 : crc << 1;
 	return crc;
 }
 
-static void fill_back_table(void)
+static void sroce_icrc_fill_back_table(void)
 {
 	int i;
 
-	back_table[0] = backwards(BIT(31), 8);
-	for (i = 1; i < ARRAY_SIZE(back_table); i++)
-		back_table[i] = multiply(back_table[i - 1], back_table[i - 1]);
+	sroce_back_table[0] = sroce_icrc_back_bits(BIT(31), 8);
+	for (i = 1; i < ARRAY_SIZE(sroce_back_table); i++)
+		sroce_back_table[i] =
+			sroce_icrc_multiply(sroce_back_table[i - 1],
+					    sroce_back_table[i - 1]);
 }
 
-static void fill_mask_table(void)
+static void sroce_icrc_fill_mask_table(void)
 {
 	int value;
 
 	for (value = 0; value < 256; value++)
-		mask_table[value] = backwards(value, 8 * BTH_MASKED_BYTE);
+		sroce_mask_table[value] =
+			sroce_icrc_back_bits(value, 8 * BTH_MASKED_BYTE);
 }
 
 /*
@@ -172,26 +176,26 @@ u32 sroce_icrc_bth(u32 crc, const void *bth, u32 len)
 {
 	u8 change = 0xff ^ ((const u8 *)bth)[BTH_MASKED_BYTE];
 
-	return crc32_of(crc ^ mask_table[change], bth, len);
+	return sroce_icrc_crc32(crc ^ sroce_mask_table[change], bth, len);
 }
 
 u32 sroce_icrc_data(u32 crc, const void *data, size_t len)
 {
-	return crc32_of(crc, data, len);
+	return sroce_icrc_crc32(crc, data, len);
 }
 
 int __init sroce_icrc_init(void)
 {
-	engine = sroce_crc32_engine();
-	if (IS_ERR(engine))
-		return PTR_ERR(engine);
-	fill_id_table();
-	fill_mask_table();
-	fill_back_table();
+	sroce_icrc_engine = sroce_crc32_engine();
+	if (IS_ERR(sroce_icrc_engine))
+		return PTR_ERR(sroce_icrc_engine);
+	sroce_icrc_fill_id_table();
+	sroce_icrc_fill_mask_table();
+	sroce_icrc_fill_back_table();
 	return 0;
 }
 
 void sroce_icrc_exit(void)
 {
-	sroce_crc32_engine_put(engine);
+	sroce_crc32_engine_put(sroce_icrc_engine);
 }

@@ -23,7 +23,7 @@ struct udphdr;
 u32 sroce_icrc_ipv4(const struct iphdr *ip, const struct udphdr *udp);
 
 /**
- * sroce_icrc_ipv4_id() - CRC state for another identification
+ * sroce_icrc_change_id() - CRC state for another identification
  * @crc: from sroce_icrc_ipv4()
  * @change: the two identifications' bits that differ, in host order
  *
@@ -32,10 +32,10 @@ u32 sroce_icrc_ipv4(const struct iphdr *ip, const struct udphdr *udp);
  *
  * Return: what sroce_icrc_ipv4() would say.
  */
-u32 sroce_icrc_ipv4_id(u32 crc, u16 change);
+u32 sroce_icrc_change_id(u32 crc, u16 change);
 
 /**
- * sroce_icrc_ipv4_id_of() - is the identification all that is wrong with an ICRC?
+ * sroce_icrc_find_id() - is the identification all that is wrong with an ICRC?
  * @diff: the ICRC that was computed with some identification, and the one that the
  *	packet has, exclusive or
  * @len: bytes between UDP header and ICRC
@@ -45,7 +45,7 @@ u32 sroce_icrc_ipv4_id(u32 crc, u16 change);
  *
  * Return: true when another identification explains it.
  */
-bool sroce_icrc_ipv4_id_of(u32 diff, u32 len, u16 *change);
+bool sroce_icrc_find_id(u32 diff, u32 len, u16 *change);
 
 /**
  * sroce_icrc_ipv6() - CRC state after the masked IPv6 and UDP headers

@@ -13,7 +13,7 @@
 		.flags = (_flags),		\
 	}
 
-static const struct sroce_opcode opcodes[256] = {
+static const struct sroce_opcode sroce_opcodes[256] = {
 	[0x00] = ROW(SEND, 12, SROCE_START),
 	[0x01] = ROW(SEND, 12, 0),
 	[0x02] = ROW(SEND, 12, SROCE_END),
@@ -103,7 +103,7 @@ static const struct sroce_opcode opcodes[256] = {
 /* An operation of one packet, whatever place the sender gives it */
 #define SINGLE(x) { { [0 ... ONLY] = CODE(x) } }
 
-static const u8 codes[SROCE_OP_COUNT][4][ONLY + 1] = {
+static const u8 sroce_opcode_codes[SROCE_OP_COUNT][4][ONLY + 1] = {
 	[SROCE_OP_SEND] = {
 		PLACES(0x01, 0x00, 0x02, 0x04),
 		[TAIL_IMM] = PLACES(NO_CODE, NO_CODE, 0x03, 0x05),
@@ -126,7 +126,7 @@ static const u8 codes[SROCE_OP_COUNT][4][ONLY + 1] = {
 
 const struct sroce_opcode *sroce_opcode_info(u8 opcode)
 {
-	return &opcodes[opcode];
+	return &sroce_opcodes[opcode];
 }
 
 int sroce_opcode_find(enum sroce_service service, enum sroce_op op, u16 flags)
@@ -139,6 +139,6 @@ int sroce_opcode_find(enum sroce_service service, enum sroce_op op, u16 flags)
 	if (service > SROCE_XRC || op == SROCE_OP_NONE || op >= SROCE_OP_COUNT)
 		return -EINVAL;
 
-	opcode = service << 5 | CODE(codes[op][tail][place]);
-	return opcodes[opcode].op == op ? opcode : -EINVAL;
+	opcode = service << 5 | CODE(sroce_opcode_codes[op][tail][place]);
+	return sroce_opcodes[opcode].op == op ? opcode : -EINVAL;
 }

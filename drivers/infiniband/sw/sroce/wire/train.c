@@ -23,7 +23,7 @@
 #define TRAIN_TAIL (SROCE_END | SROCE_IMM | SROCE_INV | SROCE_SOLICITED | \
 		    SROCE_ACKREQ)
 
-static u16 packet_flags(const struct sroce_train *t, u32 k)
+static u16 sroce_packet_flags(const struct sroce_train *t, u32 k)
 {
 	u16 flags = t->flags;
 
@@ -39,79 +39,83 @@ static u16 packet_flags(const struct sroce_train *t, u32 k)
 
 u32 sroce_train_hdr_len(const struct sroce_train *t, u32 k)
 {
-	int opcode = sroce_opcode_find(t->service, t->op, packet_flags(t, k));
+	int opcode = sroce_opcode_find(t->service, t->op,
+				       sroce_packet_flags(t, k));
 
 	return opcode < 0 ? 0 : sroce_opcode_info(opcode)->hdr_len;
 }
 
-static void *put_word(u8 *p, u32 word)
+static void *sroce_put_word(u8 *p, u32 word)
 {
 	put_unaligned_be32(word, p);
 	return p + 4;
 }
 
-static void *put_double(u8 *p, u64 value)
+static void *sroce_put_double(u8 *p, u64 value)
 {
 	put_unaligned_be64(value, p);
 	return p + 8;
 }
 
-static void *encode_bth(u8 *p, const struct sroce_train *t, u32 k, u8 opcode,
-			u16 flags)
+static void *sroce_train_encode_bth(u8 *p, const struct sroce_train *t, u32 k,
+				    u8 opcode, u16 flags)
 {
 	u32 pad = -sroce_train_payload(t, k) & BTH_PAD_MASK;
 
-	p = put_word(p, (u32)opcode << 24 | BTH_MIGREQ | pad << BTH_PAD_SHIFT |
-			(flags & SROCE_SOLICITED ? BTH_SOLICITED : 0) |
-			t->pkey);
-	p = put_word(p, (t->dqpn & SROCE_QPN_MASK) |
-			(flags & SROCE_BECN ? BTH_BECN : 0));
-	return put_word(p, sroce_psn_add(t->psn, k) |
-			   (flags & SROCE_ACKREQ ? BTH_ACKREQ : 0));
+	p = sroce_put_word(p, (u32)opcode << 24 | BTH_MIGREQ |
+			      pad << BTH_PAD_SHIFT |
+			      (flags & SROCE_SOLICITED ? BTH_SOLICITED : 0) |
+			      t->pkey);
+	p = sroce_put_word(p, (t->dqpn & SROCE_QPN_MASK) |
+			      (flags & SROCE_BECN ? BTH_BECN : 0));
+	return sroce_put_word(p, sroce_psn_add(t->psn, k) |
+				 (flags & SROCE_ACKREQ ? BTH_ACKREQ : 0));
 }
 
-static void encode_notify(u8 *p, const struct sroce_train *t, u8 opcode)
+static void sroce_train_encode_notify(u8 *p, const struct sroce_train *t,
+				      u8 opcode)
 {
-	p = put_word(p, (u32)opcode << 24 | t->pkey);
-	p = put_word(p, BTH_BECN | (t->dqpn & SROCE_QPN_MASK));
+	p = sroce_put_word(p, (u32)opcode << 24 | t->pkey);
+	p = sroce_put_word(p, BTH_BECN | (t->dqpn & SROCE_QPN_MASK));
 	memset(p, 0, 4 + SROCE_CNP_LEN);
 }
 
 /* In the order of the wire; @headers are those of the packet's opcode */
-static void encode_extended(u8 *p, const struct sroce_train *t, u16 headers)
+static void sroce_train_encode_extended(u8 *p, const struct sroce_train *t,
+					u16 headers)
 {
 	if (headers & SROCE_XRCETH)
-		p = put_word(p, t->srqn & SROCE_QPN_MASK);
+		p = sroce_put_word(p, t->srqn & SROCE_QPN_MASK);
 	if (headers & SROCE_DETH) {
-		p = put_word(p, t->qkey);
-		p = put_word(p, t->sqpn & SROCE_QPN_MASK);
+		p = sroce_put_word(p, t->qkey);
+		p = sroce_put_word(p, t->sqpn & SROCE_QPN_MASK);
 	}
 	if (headers & SROCE_FETH)
-		p = put_word(p, t->feth);
+		p = sroce_put_word(p, t->feth);
 	if (headers & (SROCE_RETH | SROCE_ATOMICETH)) {
-		p = put_double(p, t->va);
-		p = put_word(p, t->rkey);
+		p = sroce_put_double(p, t->va);
+		p = sroce_put_word(p, t->rkey);
 	}
 	if (headers & SROCE_RETH)
-		p = put_word(p, t->dma_len);
+		p = sroce_put_word(p, t->dma_len);
 	if (headers & SROCE_ATOMICETH) {
-		p = put_double(p, t->swap_add);
-		p = put_double(p, t->compare);
+		p = sroce_put_double(p, t->swap_add);
+		p = sroce_put_double(p, t->compare);
 	}
 	if (headers & SROCE_AETH)
-		p = put_word(p, (u32)t->syndrome << 24 |
-				(t->msn & SROCE_PSN_MASK));
+		p = sroce_put_word(p, (u32)t->syndrome << 24 |
+				      (t->msn & SROCE_PSN_MASK));
 	if (headers & SROCE_ATOMICACK)
-		p = put_double(p, t->compare);
+		p = sroce_put_double(p, t->compare);
 	if (headers & SROCE_IMM)
-		put_word(p, be32_to_cpu(t->imm));
+		sroce_put_word(p, be32_to_cpu(t->imm));
 	if (headers & SROCE_INV)
-		put_word(p, t->inv_rkey);
+		sroce_put_word(p, t->inv_rkey);
 }
 
 u32 sroce_train_encode(const struct sroce_train *t, u32 k, void *buf)
 {
-	u16 flags = packet_flags(t, k);
+	u16 flags = sroce_packet_flags(t, k);
 	int opcode = sroce_opcode_find(t->service, t->op, flags);
 	const struct sroce_opcode *info;
 	void *p;
@@ -120,18 +124,19 @@ u32 sroce_train_encode(const struct sroce_train *t, u32 k, void *buf)
 		return 0;
 
 	info = sroce_opcode_info(opcode);
-	p = encode_bth(buf, t, k, opcode, flags);
+	p = sroce_train_encode_bth(buf, t, k, opcode, flags);
 	if (info->hdr_len == SROCE_BTH_LEN)
 		return SROCE_BTH_LEN;
 
 	if (unlikely(info->op == SROCE_OP_NOTIFY))
-		encode_notify(buf, t, opcode);
+		sroce_train_encode_notify(buf, t, opcode);
 	else
-		encode_extended(p, t, info->flags);
+		sroce_train_encode_extended(p, t, info->flags);
 	return info->hdr_len;
 }
 
-static void decode_extended(struct sroce_train *t, const u8 *p, u16 headers)
+static void sroce_packet_decode_extended(struct sroce_train *t, const u8 *p,
+					 u16 headers)
 {
 	if (headers & SROCE_XRCETH) {
 		t->srqn = get_unaligned_be32(p) & SROCE_QPN_MASK;
@@ -175,7 +180,7 @@ static void decode_extended(struct sroce_train *t, const u8 *p, u16 headers)
 		t->inv_rkey = get_unaligned_be32(p);
 }
 
-static void decode_bth(struct sroce_train *t, const u8 *p)
+static void sroce_packet_decode_bth(struct sroce_train *t, const u8 *p)
 {
 	u32 first = get_unaligned_be32(p);
 	u32 second = get_unaligned_be32(p + 4);
@@ -211,22 +216,24 @@ int sroce_packet_decode(struct sroce_train *t, const void *buf, u32 avail,
 	t->mtu = 0;
 	t->npkts = 1;
 	t->bi.bi_size = len - info->hdr_len - pad - SROCE_ICRC_LEN;
-	decode_bth(t, buf);
+	sroce_packet_decode_bth(t, buf);
 	if (info->hdr_len != SROCE_BTH_LEN)
-		decode_extended(t, buf + SROCE_BTH_LEN, info->flags);
+		sroce_packet_decode_extended(t, buf + SROCE_BTH_LEN,
+					     info->flags);
 	return info->hdr_len;
 }
 
 /* Of one message, which the header of every packet has */
-static bool same_message(const struct sroce_train *t,
-			 const struct sroce_train *next)
+static bool sroce_train_same_message(const struct sroce_train *t,
+				     const struct sroce_train *next)
 {
 	return next->op == t->op && next->service == t->service &&
 	       next->dqpn == t->dqpn && next->pkey == t->pkey &&
 	       (!(t->flags & SROCE_XRCETH) || next->srqn == t->srqn);
 }
 
-static bool in_order(const struct sroce_train *t, const struct sroce_train *next)
+static bool sroce_train_in_order(const struct sroce_train *t,
+				 const struct sroce_train *next)
 {
 	u32 full = t->npkts > 1 ? t->mtu : t->bi.bi_size;
 	u32 len = next->bi.bi_size;
@@ -237,7 +244,7 @@ static bool in_order(const struct sroce_train *t, const struct sroce_train *next
 }
 
 /* Whoever is not ready for it refuses that packet, and not what is before it */
-static bool needs_receive(const struct sroce_train *next)
+static bool sroce_train_needs_receive(const struct sroce_train *next)
 {
 	return next->op == SROCE_OP_WRITE && next->flags & SROCE_IMM;
 }
@@ -245,8 +252,9 @@ static bool needs_receive(const struct sroce_train *next)
 bool sroce_train_goes_on(const struct sroce_train *t,
 			 const struct sroce_train *next)
 {
-	return in_order(t, next) && same_message(t, next) &&
-	       !needs_receive(next);
+	return sroce_train_in_order(t, next) &&
+	       sroce_train_same_message(t, next) &&
+	       !sroce_train_needs_receive(next);
 }
 
 void sroce_train_couple(struct sroce_train *t, const struct sroce_train *next)

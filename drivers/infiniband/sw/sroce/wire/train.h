@@ -141,13 +141,13 @@ static inline u32 sroce_psn_add(u32 psn, u32 n)
 }
 
 /**
- * sroce_packets() - packets that a message takes
+ * sroce_message_packets() - packets that a message takes
  * @len: bytes
  * @mtu: path MTU in bytes, a power of two
  *
  * Return: at least 1: an empty message is one packet.
  */
-static inline u32 sroce_packets(u32 len, u32 mtu)
+static inline u32 sroce_message_packets(u32 len, u32 mtu)
 {
 	return len ? (len - 1) / mtu + 1 : 1;
 }
