@@ -279,8 +279,8 @@ static bool sroce_backlog_keep(struct net *net, struct sroce_netport *port,
 	return true;
 }
 
-void sroce_net_take(struct net *net, struct sroce_netport *port,
-		    struct sk_buff *skb)
+void sroce_net_input(struct net *net, struct sroce_netport *port,
+		     struct sk_buff *skb)
 {
 	if (unlikely(atomic_read(&sroce_backlog_all.bytes) ||
 		     sroce_turn_overdue()) &&

@@ -323,7 +323,7 @@ static void sroce_joins_follow(struct sroce_joins *joins)
 		sroce_join_follow(join);
 }
 
-static int sroce_group_event(struct notifier_block *nb, unsigned long event,
+static int sroce_joins_event(struct notifier_block *nb, unsigned long event,
 			     void *ptr)
 {
 	struct net_device *dev = netdev_notifier_info_to_dev(ptr);
@@ -344,17 +344,17 @@ static int sroce_group_event(struct notifier_block *nb, unsigned long event,
 }
 
 /* After IP, which has then let go of a netdev, or begun with it */
-static struct notifier_block sroce_group_notifier = {
-	.notifier_call = sroce_group_event,
+static struct notifier_block sroce_joins_notifier = {
+	.notifier_call = sroce_joins_event,
 	.priority = -1,
 };
 
-int sroce_group_init(void)
+int sroce_joins_init(void)
 {
-	return register_netdevice_notifier(&sroce_group_notifier);
+	return register_netdevice_notifier(&sroce_joins_notifier);
 }
 
-void sroce_group_exit(void)
+void sroce_joins_exit(void)
 {
-	unregister_netdevice_notifier(&sroce_group_notifier);
+	unregister_netdevice_notifier(&sroce_joins_notifier);
 }

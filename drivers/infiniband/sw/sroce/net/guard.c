@@ -26,7 +26,7 @@
 #include "net/internal.h"
 
 /* The driver's own packets and those of tunnels have a socket of the kernel */
-static bool sroce_of_process(const struct sk_buff *skb)
+static bool sroce_guard_is_process(const struct sk_buff *skb)
 {
 	const struct sock *sk = skb->sk;
 
@@ -35,7 +35,7 @@ static bool sroce_of_process(const struct sk_buff *skb)
 }
 
 /* A packet that leaves later, from a softirq, has nobody to ask */
-static bool sroce_may_send_raw(const struct net *net)
+static bool sroce_guard_may_send_raw(const struct net *net)
 {
 	return in_task() && ns_capable_noaudit(net->user_ns, CAP_NET_RAW);
 }
@@ -43,7 +43,7 @@ static bool sroce_may_send_raw(const struct net *net)
 static unsigned int sroce_guard(const struct sk_buff *skb, unsigned int off,
 				const struct net *net)
 {
-	if (!sroce_is_for_us(skb, off) || sroce_may_send_raw(net))
+	if (!sroce_skb_is_roce(skb, off) || sroce_guard_may_send_raw(net))
 		return NF_ACCEPT;
 	return NF_DROP;
 }
@@ -51,7 +51,7 @@ static unsigned int sroce_guard(const struct sk_buff *skb, unsigned int off,
 unsigned int sroce_guard_ipv4(void *priv, struct sk_buff *skb,
 			      const struct nf_hook_state *state)
 {
-	if (likely(!sroce_of_process(skb)) ||
+	if (likely(!sroce_guard_is_process(skb)) ||
 	    ip_hdr(skb)->protocol != IPPROTO_UDP)
 		return NF_ACCEPT;
 	return sroce_guard(skb, ip_hdrlen(skb), state->net);
@@ -61,7 +61,7 @@ unsigned int sroce_guard_ipv4(void *priv, struct sk_buff *skb,
 unsigned int sroce_guard_ipv6(void *priv, struct sk_buff *skb,
 			      const struct nf_hook_state *state)
 {
-	if (likely(!sroce_of_process(skb)) ||
+	if (likely(!sroce_guard_is_process(skb)) ||
 	    ipv6_hdr(skb)->nexthdr != IPPROTO_UDP)
 		return NF_ACCEPT;
 	return sroce_guard(skb, sizeof(struct ipv6hdr), state->net);

@@ -20,10 +20,10 @@ int sroce_net_init(void)
 {
 	int err;
 
-	err = sroce_ports_init();
+	err = sroce_attachments_init();
 	if (err)
 		return err;
-	err = sroce_group_init();
+	err = sroce_joins_init();
 	if (err)
 		goto err_ports;
 	err = sroce_backlog_init();
@@ -32,9 +32,9 @@ int sroce_net_init(void)
 	return 0;
 
 err_group:
-	sroce_group_exit();
+	sroce_joins_exit();
 err_ports:
-	sroce_ports_exit();
+	sroce_attachments_exit();
 	return err;
 }
 
@@ -42,7 +42,7 @@ err_ports:
 void sroce_net_exit(void)
 {
 	sroce_backlog_exit();
-	sroce_group_exit();
-	sroce_ports_exit();
+	sroce_joins_exit();
+	sroce_attachments_exit();
 	sroce_pack_exit();
 }

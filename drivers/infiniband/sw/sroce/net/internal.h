@@ -26,7 +26,7 @@ struct socket;
 extern bool sroce_direct;
 extern bool sroce_gso;
 
-/* --- ports.c: devices of a namespace -------------------------------------- */
+/* --- attach.c: devices of a namespace ------------------------------------- */
 
 /**
  * struct sroce_netns - what a network namespace has
@@ -62,7 +62,7 @@ struct sroce_netport *sroce_port_of_netdev(struct net *net,
 					   struct net_device *dev, bool unique);
 
 /**
- * sroce_address_netdev() - the netdev that an address of this host belongs to
+ * sroce_netdev_of_address() - the netdev that an address of this host belongs to
  * @net: namespace
  * @addr: IPv6 or v4-mapped address
  * @dev: where a link-local address is looked for; NULL: anywhere
@@ -70,9 +70,9 @@ struct sroce_netport *sroce_port_of_netdev(struct net *net,
  * Context: RCU.
  * Return: the netdev or NULL.
  */
-struct net_device *sroce_address_netdev(struct net *net,
-					const struct in6_addr *addr,
-					struct net_device *dev);
+struct net_device *sroce_netdev_of_address(struct net *net,
+					   const struct in6_addr *addr,
+					   struct net_device *dev);
 
 /*
  * The VLAN of a netdev's GIDs as ib_core sees it (rdma_read_gid_l2_fields()):
@@ -88,25 +88,25 @@ static inline bool sroce_is_group(const struct in6_addr *addr)
 }
 
 /**
- * sroce_port_add_path() - have a path cut off when its device is detached
+ * sroce_attachment_add_path() - have a path cut off when its device is detached
  * @path: @path->port is set; @path->net is set on success
  *
  * Return: 0, or -ENODEV when the device is not attached.
  */
-int sroce_port_add_path(struct sroce_path *path);
+int sroce_attachment_add_path(struct sroce_path *path);
 
 /* Forget a path and its route; nobody else uses it any more. Context: any. */
-void sroce_port_del_path(struct sroce_path *path);
+void sroce_attachment_del_path(struct sroce_path *path);
 
-int sroce_ports_init(void);
-void sroce_ports_exit(void);
+int sroce_attachments_init(void);
+void sroce_attachments_exit(void);
 
 /* --- group.c: multicast groups ---------------------------------------------- */
 
 /* Memberships follow their netdevs from here on. Return: 0 or a negative errno. */
-int sroce_group_init(void);
+int sroce_joins_init(void);
 /* No membership is left */
-void sroce_group_exit(void);
+void sroce_joins_exit(void);
 
 /* --- socket.c: ways in ---------------------------------------------------- */
 
@@ -128,11 +128,11 @@ struct sroce_netport *sroce_port_of_packet(struct net *net,
 					   const struct sk_buff *skb);
 
 /**
- * sroce_is_for_us() - is a packet for the UDP port of RoCE?
+ * sroce_skb_is_roce() - is a packet for the UDP port of RoCE?
  * @skb: UDP packet
  * @off: bytes from skb->data to its UDP header
  */
-bool sroce_is_for_us(const struct sk_buff *skb, unsigned int off);
+bool sroce_skb_is_roce(const struct sk_buff *skb, unsigned int off);
 
 /* --- guard.c: netfilter hooks at NF_INET_LOCAL_OUT ------------------------ */
 
@@ -146,15 +146,15 @@ unsigned int sroce_guard_ipv6(void *priv, struct sk_buff *skb,
 /* --- backlog.c: packets that wait ------------------------------------------ */
 
 /**
- * sroce_net_take() - take a packet buffer from the stack, now or soon
+ * sroce_net_input() - take a packet buffer from the stack, now or soon
  * @net: namespace
  * @port: device it is for
  * @skb: as for sroce_net_receive(), which gets it, from a worker if the turn is overdue
  *
  * Context: RCU, softirq or bottom halves off.
  */
-void sroce_net_take(struct net *net, struct sroce_netport *port,
-		    struct sk_buff *skb);
+void sroce_net_input(struct net *net, struct sroce_netport *port,
+		     struct sk_buff *skb);
 
 /* Return: 0 or a negative errno */
 int sroce_backlog_init(void);

@@ -99,7 +99,7 @@ static struct sroce_pack *sroce_pack(const struct sk_buff *skb)
 	return (struct sroce_pack *)skb->cb;
 }
 
-static u32 sroce_path_ip_len(const struct sroce_path *path)
+static u32 sroce_pack_ip_len(const struct sroce_path *path)
 {
 	return path->ipv4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
 }
@@ -135,7 +135,7 @@ static void sroce_pack_ipv6(struct sk_buff *skb, const struct sroce_path *path)
 	skb->protocol = htons(ETH_P_IPV6);
 }
 
-static u32 sroce_flow_hash(const struct sroce_flow *flow)
+static u32 sroce_pack_hash(const struct sroce_flow *flow)
 {
 	if (flow->path->sport)
 		return flow->path->hash;
@@ -149,7 +149,7 @@ static void sroce_pack_headers(struct sk_buff *skb,
 	struct udphdr *uh;
 
 	skb_reset_network_header(skb);
-	skb_put(skb, sroce_path_ip_len(path));
+	skb_put(skb, sroce_pack_ip_len(path));
 	skb_set_transport_header(skb, skb->len);
 	uh = skb_put_zero(skb, sizeof(*uh));
 	uh->source = flow->sport;
@@ -159,7 +159,7 @@ static void sroce_pack_headers(struct sk_buff *skb,
 	else
 		sroce_pack_ipv6(skb, path);
 	skb->priority = path->priority;
-	__skb_set_hash(skb, sroce_flow_hash(flow), true, true);
+	__skb_set_hash(skb, sroce_pack_hash(flow), true, true);
 }
 
 /* IP datagrams end at 64 KiB, and a device counts its own headers as well */
@@ -211,7 +211,7 @@ static struct sk_buff *sroce_pack_alloc(const struct sroce_path *path,
 	u32 head = LL_RESERVED_SPACE(dst->dev) + dst->header_len;
 	struct sk_buff *skb;
 
-	skb = alloc_skb(head + sroce_path_ip_len(path) + sizeof(struct udphdr) +
+	skb = alloc_skb(head + sroce_pack_ip_len(path) + sizeof(struct udphdr) +
 			linear + dst->dev->needed_tailroom,
 			GFP_ATOMIC | __GFP_NOWARN);
 	if (skb)
@@ -270,7 +270,7 @@ static void sroce_chunk_drop(struct page_frag *pf)
  * Return: the chunk to put @size bytes into, or NULL without memory. Context: the
  * chunks' lock held.
  */
-static struct page_frag *sroce_chunk(u32 size)
+static struct page_frag *sroce_chunk_get(u32 size)
 {
 	struct sroce_chunks *c = this_cpu_ptr(&sroce_chunks);
 	struct page_frag *pf = &c->chunk[c->filling];
@@ -289,8 +289,8 @@ static struct page_frag *sroce_chunk(u32 size)
 }
 
 /* Does the buffer's last fragment end where the free space begins? */
-static bool sroce_frag_continues(struct sk_buff *skb,
-				 const struct page_frag *pf)
+static bool sroce_pack_frag_continues(struct sk_buff *skb,
+				      const struct page_frag *pf)
 {
 	int n = skb_shinfo(skb)->nr_frags;
 
@@ -300,13 +300,13 @@ static bool sroce_frag_continues(struct sk_buff *skb,
 /* Context: the chunks' lock held */
 static void *sroce_pack_chunk(struct sk_buff *skb, u32 size)
 {
-	struct page_frag *pf = sroce_chunk(size);
+	struct page_frag *pf = sroce_chunk_get(size);
 	int n = skb_shinfo(skb)->nr_frags;
 	void *p;
 
 	if (!pf)
 		return NULL;
-	if (sroce_frag_continues(skb, pf)) {
+	if (sroce_pack_frag_continues(skb, pf)) {
 		skb_frag_size_add(&skb_shinfo(skb)->frags[n - 1], size);
 	} else {
 		if (n >= MAX_SKB_FRAGS)

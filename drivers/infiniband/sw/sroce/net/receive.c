@@ -311,7 +311,7 @@ static bool sroce_rx_first(struct sroce_skb_rx *r)
  * The packet of @len bytes at @r->part, if it goes on with the train. Before its
  * ICRC is known to be right it is only compared with what is expected.
  */
-static bool sroce_rx_couple(struct sroce_skb_rx *r, u32 len)
+static bool sroce_rx_couple_packet(struct sroce_skb_rx *r, u32 len)
 {
 	u32 hlen = min_t(u32, len, SROCE_MAX_HDR_LEN);
 	const u8 *hdr = sroce_rx_header(r, hlen);
@@ -337,7 +337,7 @@ static bool sroce_rx_append(struct sroce_skb_rx *r)
 
 	if (sroce_rx_len_ok(len) &&
 	    sroce_walk_map(&r->walk, r->part, SROCE_RX_PARTS, len) > 0 &&
-	    sroce_rx_couple(r, len))
+	    sroce_rx_couple_packet(r, len))
 		return true;
 	r->walk = walk;
 	r->pos -= len;
@@ -350,7 +350,7 @@ static bool sroce_rx_append(struct sroce_skb_rx *r)
  * What goes on in a message is one train, as it was for its sender: whoever
  * takes it looks QP, key and memory up once.
  */
-static void sroce_rx_gather(struct sroce_skb_rx *r)
+static void sroce_rx_make_train(struct sroce_skb_rx *r)
 {
 	struct sroce_train *t = &r->rx.t;
 	const struct bio_vec *last = r->bv + SROCE_RX_BVECS - SROCE_RX_PARTS;
@@ -366,7 +366,7 @@ static bool sroce_rx_next(struct sroce_rx *rx)
 
 	if (!sroce_rx_first(r))
 		return false;
-	sroce_rx_gather(r);
+	sroce_rx_make_train(r);
 	rx->packets += rx->t.npkts;
 	rx->bytes += rx->len;
 	return true;
@@ -451,8 +451,8 @@ static struct net_device *sroce_rx_netdev(const struct sroce_skb_rx *r,
 	struct net_device *owner = NULL;
 
 	if (dev->flags & IFF_LOOPBACK)
-		owner = sroce_address_netdev(net, (struct in6_addr *)
-					     r->info.dgid.raw, NULL);
+		owner = sroce_netdev_of_address(net, (struct in6_addr *)
+						r->info.dgid.raw, NULL);
 	return owner ?: dev;
 }
 

@@ -26,7 +26,7 @@ static int sroce_path_oif(const struct sroce_path *path)
 	const struct in6_addr *dst = sroce_gid_addr(&path->dgid);
 
 	if (!(ipv6_addr_type(dst) & IPV6_ADDR_LINKLOCAL) &&
-	    sroce_address_netdev(path->net, dst, NULL))
+	    sroce_netdev_of_address(path->net, dst, NULL))
 		return l3mdev_master_ifindex_by_index(path->net, path->ifindex);
 	return path->ifindex;
 }
@@ -123,7 +123,7 @@ static int sroce_path_set_gids(struct sroce_path *path,
 	return path->ipv4 == to_ipv4 ? 0 : -EINVAL;
 }
 
-static bool sroce_vlan_maps(struct net_device *vlan, u32 priority, u8 sl)
+static bool sroce_path_vlan_maps(struct net_device *vlan, u32 priority, u8 sl)
 {
 	return vlan_dev_get_egress_qos_mask(vlan, priority) ==
 	       (u16)(sl << VLAN_PRIO_SHIFT);
@@ -138,12 +138,12 @@ static u32 sroce_path_vlan_priority(struct net_device *vlan, u8 tclass, u8 sl)
 {
 	u32 priority = rt_tos2priority(tclass);
 
-	if (sroce_vlan_maps(vlan, priority, sl))
+	if (sroce_path_vlan_maps(vlan, priority, sl))
 		return priority;
-	if (sroce_vlan_maps(vlan, sl, sl))
+	if (sroce_path_vlan_maps(vlan, sl, sl))
 		return sl;
 	for (priority = 0; priority <= TC_PRIO_MAX; priority++)
-		if (sroce_vlan_maps(vlan, priority, sl))
+		if (sroce_path_vlan_maps(vlan, priority, sl))
 			return priority;
 	return sl;
 }
@@ -198,7 +198,7 @@ static void sroce_path_set_direct(struct sroce_path *path, struct net *net,
 
 	if (!READ_ONCE(sroce_direct))
 		return;
-	owner = sroce_address_netdev(net, dst, ndev);
+	owner = sroce_netdev_of_address(net, dst, ndev);
 	port = owner ? sroce_port_of_netdev(net, owner, true) : NULL;
 	if (!port)
 		return;
@@ -230,7 +230,7 @@ static int sroce_path_set_netdev(struct sroce_path *path,
 
 static void sroce_path_release(struct sroce_path *path)
 {
-	sroce_port_del_path(path);
+	sroce_attachment_del_path(path);
 	kfree_rcu(path, rcu);
 }
 
@@ -260,5 +260,5 @@ int sroce_path_set(struct sroce_path *path, struct sroce_netport *port,
 		return err;
 	sroce_path_set_flow(path, attr, lqpn, rqpn);
 	err = sroce_path_set_netdev(path, ndev, attr);
-	return err ?: sroce_port_add_path(path);
+	return err ?: sroce_attachment_add_path(path);
 }

@@ -26,7 +26,7 @@ static struct sroce_netport *sroce_port_of_address(struct net *net,
 						   const struct in6_addr *addr,
 						   struct net_device *dev)
 {
-	struct net_device *owner = sroce_address_netdev(net, addr, dev);
+	struct net_device *owner = sroce_netdev_of_address(net, addr, dev);
 
 	return owner ? sroce_port_of_netdev(net, owner, false) : NULL;
 }
@@ -63,7 +63,7 @@ struct sroce_netport *sroce_port_of_packet(struct net *net,
 	return sroce_port_of_skb(net, skb, &daddr);
 }
 
-bool sroce_is_for_us(const struct sk_buff *skb, unsigned int off)
+bool sroce_skb_is_roce(const struct sk_buff *skb, unsigned int off)
 {
 	const struct udphdr *uh;
 	struct udphdr buf;
@@ -77,7 +77,7 @@ bool sroce_is_for_us(const struct sk_buff *skb, unsigned int off)
  * hooks comes first is chance. An entry that is never confirmed would be made
  * anew for every packet.
  */
-static unsigned int sroce_confirm(struct sk_buff *skb)
+static unsigned int sroce_hook_confirm(struct sk_buff *skb)
 {
 #if IS_ENABLED(CONFIG_NF_CONNTRACK)
 	const struct nf_ct_hook *hook;
@@ -93,16 +93,16 @@ static unsigned int sroce_confirm(struct sk_buff *skb)
 }
 
 /* Reinjection by nfqueue comes here with bottom halves on */
-static unsigned int sroce_steal(struct sk_buff *skb, struct net *net)
+static unsigned int sroce_hook_steal(struct sk_buff *skb, struct net *net)
 {
 	struct sroce_netport *port = sroce_port_of_packet(net, skb);
 
 	if (!port)
 		return NF_ACCEPT;
-	if (sroce_confirm(skb) != NF_ACCEPT)
+	if (sroce_hook_confirm(skb) != NF_ACCEPT)
 		return NF_DROP;
 	local_bh_disable();
-	sroce_net_take(net, port, skb);
+	sroce_net_input(net, port, skb);
 	local_bh_enable();
 	return NF_STOLEN;
 }
@@ -113,23 +113,23 @@ static unsigned int sroce_hook_ipv4(void *priv, struct sk_buff *skb,
 	const struct iphdr *ip = ip_hdr(skb);
 
 	if (ip->protocol != IPPROTO_UDP || ip_is_fragment(ip) ||
-	    !sroce_is_for_us(skb, ip_hdrlen(skb)))
+	    !sroce_skb_is_roce(skb, ip_hdrlen(skb)))
 		return NF_ACCEPT;
 	/* UDP would ask IPsec only later */
 	if (!xfrm4_policy_check(NULL, XFRM_POLICY_IN, skb))
 		return NF_DROP;
-	return sroce_steal(skb, state->net);
+	return sroce_hook_steal(skb, state->net);
 }
 
 static unsigned int sroce_hook_ipv6(void *priv, struct sk_buff *skb,
 				    const struct nf_hook_state *state)
 {
 	if (ipv6_hdr(skb)->nexthdr != IPPROTO_UDP ||
-	    !sroce_is_for_us(skb, sizeof(struct ipv6hdr)))
+	    !sroce_skb_is_roce(skb, sizeof(struct ipv6hdr)))
 		return NF_ACCEPT;
 	if (!xfrm6_policy_check(NULL, XFRM_POLICY_IN, skb))
 		return NF_DROP;
-	return sroce_steal(skb, state->net);
+	return sroce_hook_steal(skb, state->net);
 }
 
 static const struct nf_hook_ops sroce_hooks[] = {
@@ -169,7 +169,7 @@ static int sroce_encap_rcv(struct sock *sk, struct sk_buff *skb)
 	}
 	__skb_push(skb, -skb_network_offset(skb));
 	local_bh_disable();
-	sroce_net_take(net, port, skb);
+	sroce_net_input(net, port, skb);
 	local_bh_enable();
 	return 0;
 }

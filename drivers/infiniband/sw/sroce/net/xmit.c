@@ -13,13 +13,13 @@
 #define SROCE_LINEAR_MAX 1024
 
 /* Bytes of one packet, BTH to ICRC */
-static u32 sroce_packet_size(const struct sroce_train *t, u32 k)
+static u32 sroce_xmit_packet_size(const struct sroce_train *t, u32 k)
 {
 	return sroce_train_hdr_len(t, k) +
 	       ALIGN(sroce_train_payload(t, k), 4) + SROCE_ICRC_LEN;
 }
 
-static void sroce_net_flush(struct sroce_tx *tx)
+static void sroce_xmit_flush(struct sroce_tx *tx)
 {
 	struct sk_buff *skb = tx->open;
 
@@ -29,71 +29,72 @@ static void sroce_net_flush(struct sroce_tx *tx)
 }
 
 /* A train is at most this long from its packet @k on */
-static u32 sroce_train_rest(const struct sroce_train *t, u32 k)
+static u32 sroce_xmit_rest(const struct sroce_train *t, u32 k)
 {
 	return (t->npkts - k) * (SROCE_MAX_HDR_LEN + SROCE_ICRC_LEN + 4) +
 	       t->bi.bi_size;
 }
 
 /* Room behind the headers: for few bytes only, and then for just these */
-static u32 sroce_linear_room(const struct sroce_train *t, u32 k, u32 size)
+static u32 sroce_xmit_linear_room(const struct sroce_train *t, u32 k, u32 size)
 {
-	if (sroce_train_rest(t, k) > SROCE_LINEAR_MAX)
+	if (sroce_xmit_rest(t, k) > SROCE_LINEAR_MAX)
 		return 0;
 	return t->npkts - k > 1 ? SROCE_LINEAR_MAX : size;
 }
 
-static bool sroce_tx_open(struct sroce_tx *tx, const struct sroce_flow *flow,
-			  u32 size, u32 linear)
+static bool sroce_xmit_open(struct sroce_tx *tx, const struct sroce_flow *flow,
+			    u32 size, u32 linear)
 {
-	sroce_net_flush(tx);
+	sroce_xmit_flush(tx);
 	tx->open = sroce_pack_open(flow, size, linear);
 	return tx->open;
 }
 
 /* Short of large pages: a buffer of its own */
-static bool sroce_send_alone(struct sroce_tx *tx, const struct sroce_flow *flow,
+static bool sroce_xmit_alone(struct sroce_tx *tx, const struct sroce_flow *flow,
 			     const struct sroce_train *t, u32 k,
 			     struct bvec_iter *bi, u32 size)
 {
-	return sroce_tx_open(tx, flow, size, size) &&
+	return sroce_xmit_open(tx, flow, size, size) &&
 	       sroce_pack_add(tx->open, t, k, bi, size);
 }
 
-static bool sroce_send_packet(struct sroce_tx *tx,
+static bool sroce_xmit_packet(struct sroce_tx *tx,
 			      const struct sroce_flow *flow,
 			      const struct sroce_train *t, u32 k,
 			      struct bvec_iter *bi)
 {
-	u32 size = sroce_packet_size(t, k);
+	u32 size = sroce_xmit_packet_size(t, k);
 
 	if ((!tx->open || !sroce_pack_fits(tx->open, flow, size)) &&
-	    !sroce_tx_open(tx, flow, size, sroce_linear_room(t, k, size)))
+	    !sroce_xmit_open(tx, flow, size,
+			     sroce_xmit_linear_room(t, k, size)))
 		return false;
 	if (!sroce_pack_add(tx->open, t, k, bi, size) &&
-	    !sroce_send_alone(tx, flow, t, k, bi, size))
+	    !sroce_xmit_alone(tx, flow, t, k, bi, size))
 		return false;
 	if (sroce_pack_full(tx->open))
-		sroce_net_flush(tx);
+		sroce_xmit_flush(tx);
 	return true;
 }
 
 /* Without a route or memory for one packet the rest is not tried either */
-static void sroce_net_send(struct sroce_tx *tx, struct sroce_path *path,
-			   const struct sroce_train *t, struct sroce_txq *txq)
+static void sroce_xmit_send(struct sroce_tx *tx, struct sroce_path *path,
+			    const struct sroce_train *t, struct sroce_txq *txq)
 {
 	struct sroce_flow flow = sroce_path_flow(path, t, txq);
 	struct bvec_iter bi = t->bi;
 	u32 k;
 
 	for (k = 0; k < t->npkts; k++)
-		if (!sroce_send_packet(tx, &flow, t, k, &bi))
+		if (!sroce_xmit_packet(tx, &flow, t, k, &bi))
 			break;
 	if (k < t->npkts)
 		sroce_count(txq->counters, SROCE_CNT_TX_DROPS, t->npkts - k);
 }
 
 const struct sroce_xmit_ops sroce_net_xmit_ops = {
-	.send = sroce_net_send,
-	.flush = sroce_net_flush,
+	.send = sroce_xmit_send,
+	.flush = sroce_xmit_flush,
 };

@@ -67,7 +67,7 @@ static void flow_take(struct sk_buff *skb, u32 spent)
 	rcu_read_lock();
 	sroce_turn_begin(true);
 	sroce_turn_spend(spent);
-	sroce_net_take(&init_net, &flow.port, skb);
+	sroce_net_input(&init_net, &flow.port, skb);
 	sroce_turn_end();
 	rcu_read_unlock();
 	local_bh_enable();

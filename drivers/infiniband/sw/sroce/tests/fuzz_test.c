@@ -2,7 +2,7 @@
 /*
  * A network that tries everything: packets with a right ICRC and anything else
  * wrong, to QPs of every kind in every state, as buffers of every layout, into
- * sroce_net_receive(); in some rounds into sroce_net_take(), on two CPUs and when their
+ * sroce_net_receive(); in some rounds into sroce_net_input(), on two CPUs and when their
  * turn is overdue. The module parameters say how many, and from which seed:
  *
  *	insmod sroce.ko fuzz_packets=100000000 fuzz_seed=1

@@ -66,7 +66,7 @@ static void take(struct fuzz_wait *w, struct sk_buff *skb, bool overdue)
 	sroce_turn_begin(true);
 	if (overdue)
 		sroce_turn_spend(2 * TURN);
-	sroce_net_take(&init_net, &port->net, skb);
+	sroce_net_input(&init_net, &port->net, skb);
 	sroce_turn_end();
 	/* The softirqs that follow have a turn of their own */
 	sroce_turn_begin(true);

@@ -22,8 +22,9 @@
 
 /**
  * struct sroce_attachment - a device and its namespace
- * @node: in sroce_netns.ports; written under sroce_ports_mutex
- * @all: in sroce_attachments; written under sroce_ports_mutex and sroce_paths_lock
+ * @node: in sroce_netns.ports; written under sroce_attachments_mutex
+ * @all: in sroce_attachments; written under sroce_attachments_mutex and
+ *	sroce_paths_lock
  * @paths: paths of the device, under sroce_paths_lock
  * @port: device
  * @net: namespace; its end comes after that of the attachment
@@ -36,7 +37,7 @@ struct sroce_attachment {
 	struct net *net;
 };
 
-static DEFINE_MUTEX(sroce_ports_mutex);
+static DEFINE_MUTEX(sroce_attachments_mutex);
 static DEFINE_SPINLOCK(sroce_paths_lock);
 static LIST_HEAD(sroce_attachments);
 static unsigned int sroce_netns_id __read_mostly;
@@ -57,7 +58,7 @@ struct sroce_netport *sroce_port_of_ifindex(const struct net *net, int ifindex)
 }
 
 /* A bond's GIDs are with the device of its active slave only */
-static bool sroce_is_idle_slave(struct net_device *dev)
+static bool sroce_netdev_is_idle_slave(struct net_device *dev)
 {
 	struct net_device *master = netdev_master_upper_dev_get_rcu(dev);
 	const struct net_device *active;
@@ -83,7 +84,7 @@ static bool sroce_port_is_idle(struct net *net,
 {
 	struct net_device *dev = dev_get_by_index_rcu(net, port->ifindex);
 
-	return !dev || sroce_is_idle_slave(dev);
+	return !dev || sroce_netdev_is_idle_slave(dev);
 }
 
 /*
@@ -118,8 +119,8 @@ struct sroce_netport *sroce_port_of_netdev(struct net *net,
 }
 
 /* Only the first one below counts */
-static int sroce_lower_vlan_id(struct net_device *lower,
-			       struct netdev_nested_priv *priv)
+static int sroce_netdev_lower_vlan_id(struct net_device *lower,
+				      struct netdev_nested_priv *priv)
 {
 	if (is_vlan_dev(lower))
 		*(u16 *)priv->data = vlan_dev_vlan_id(lower);
@@ -133,7 +134,7 @@ u16 sroce_netdev_vlan_id(struct net_device *dev)
 
 	if (is_vlan_dev(dev))
 		return vlan_dev_vlan_id(dev);
-	netdev_walk_all_lower_dev_rcu(dev, sroce_lower_vlan_id, &priv);
+	netdev_walk_all_lower_dev_rcu(dev, sroce_netdev_lower_vlan_id, &priv);
 	return vlan_id;
 }
 
@@ -148,16 +149,16 @@ static struct net_device *sroce_netdev_of_ipv6(struct net *net,
 	return ipv6_dev_find(net, addr, NULL);
 }
 
-struct net_device *sroce_address_netdev(struct net *net,
-					const struct in6_addr *addr,
-					struct net_device *dev)
+struct net_device *sroce_netdev_of_address(struct net *net,
+					   const struct in6_addr *addr,
+					   struct net_device *dev)
 {
 	if (ipv6_addr_v4mapped(addr))
 		return __ip_dev_find(net, addr->s6_addr32[3], false);
 	return sroce_netdev_of_ipv6(net, addr, dev);
 }
 
-/* Caller holds sroce_ports_mutex or sroce_paths_lock */
+/* Caller holds sroce_attachments_mutex or sroce_paths_lock */
 static struct sroce_attachment *
 sroce_attachment_of(const struct sroce_netport *p)
 {
@@ -169,7 +170,7 @@ sroce_attachment_of(const struct sroce_netport *p)
 	return NULL;
 }
 
-int sroce_port_add_path(struct sroce_path *path)
+int sroce_attachment_add_path(struct sroce_path *path)
 {
 	struct sroce_attachment *a;
 	unsigned long flags;
@@ -184,7 +185,7 @@ int sroce_port_add_path(struct sroce_path *path)
 	return a ? 0 : -ENODEV;
 }
 
-void sroce_port_del_path(struct sroce_path *path)
+void sroce_attachment_del_path(struct sroce_path *path)
 {
 	unsigned long flags;
 
@@ -199,7 +200,8 @@ void sroce_port_del_path(struct sroce_path *path)
 }
 
 /* Take a path off the list; held, so that it can be cut without the lock */
-static struct sroce_path *sroce_paths_pop(struct sroce_attachment *a)
+static struct sroce_path *
+sroce_attachment_pop_path_locked(struct sroce_attachment *a)
 {
 	struct sroce_path *path;
 
@@ -208,20 +210,20 @@ static struct sroce_path *sroce_paths_pop(struct sroce_attachment *a)
 		list_del_init(&path->node);
 		if (refcount_inc_not_zero(&path->refs))
 			return path;
-		/* Its last user is just before sroce_port_del_path() */
+		/* Its last user is just before sroce_attachment_del_path() */
 		dst_release(path->dst);
 		path->dst = NULL;
 	}
 	return NULL;
 }
 
-static struct sroce_path *sroce_paths_pop_locked(struct sroce_attachment *a)
+static struct sroce_path *sroce_attachment_pop_path(struct sroce_attachment *a)
 {
 	struct sroce_path *path;
 	unsigned long flags;
 
 	spin_lock_irqsave(&sroce_paths_lock, flags);
-	path = sroce_paths_pop(a);
+	path = sroce_attachment_pop_path_locked(a);
 	if (!path)
 		list_del(&a->all);
 	spin_unlock_irqrestore(&sroce_paths_lock, flags);
@@ -251,7 +253,7 @@ static void sroce_attachment_end(struct sroce_attachment *a)
 	struct sroce_path *path;
 
 	list_del_rcu(&a->node);
-	while ((path = sroce_paths_pop_locked(a))) {
+	while ((path = sroce_attachment_pop_path(a))) {
 		sroce_path_cut(path);
 		sroce_path_put(path);
 	}
@@ -272,8 +274,8 @@ static void sroce_attachment_begin(struct sroce_attachment *a)
 	list_add_tail_rcu(&a->node, &sroce_netns(a->net)->ports);
 }
 
-static int sroce_attach(struct sroce_attachment *a,
-			struct netlink_ext_ack *extack)
+static int sroce_attachment_start(struct sroce_attachment *a,
+				  struct netlink_ext_ack *extack)
 {
 	struct sroce_netns *ns = sroce_netns(a->net);
 	int err;
@@ -298,9 +300,9 @@ int sroce_net_attach(struct net *net, struct sroce_netport *port,
 		return -ENOMEM;
 	a->port = port;
 	a->net = net;
-	mutex_lock(&sroce_ports_mutex);
-	err = sroce_attach(a, extack);
-	mutex_unlock(&sroce_ports_mutex);
+	mutex_lock(&sroce_attachments_mutex);
+	err = sroce_attachment_start(a, extack);
+	mutex_unlock(&sroce_attachments_mutex);
 	if (err)
 		kfree(a);
 	return err;
@@ -311,11 +313,11 @@ void sroce_net_detach(struct net *net, struct sroce_netport *port)
 {
 	struct sroce_attachment *a;
 
-	mutex_lock(&sroce_ports_mutex);
+	mutex_lock(&sroce_attachments_mutex);
 	a = sroce_attachment_of(port);
 	if (a)
 		sroce_attachment_end(a);
-	mutex_unlock(&sroce_ports_mutex);
+	mutex_unlock(&sroce_attachments_mutex);
 }
 
 static int __net_init sroce_netns_start(struct net *net)
@@ -330,11 +332,11 @@ static void __net_exit sroce_netns_end(struct net *net)
 	struct sroce_netns *ns = sroce_netns(net);
 	struct sroce_attachment *a;
 
-	mutex_lock(&sroce_ports_mutex);
+	mutex_lock(&sroce_attachments_mutex);
 	while ((a = list_first_entry_or_null(&ns->ports,
 					     struct sroce_attachment, node)))
 		sroce_attachment_end(a);
-	mutex_unlock(&sroce_ports_mutex);
+	mutex_unlock(&sroce_attachments_mutex);
 }
 
 static struct pernet_operations sroce_netns_ops = {
@@ -344,12 +346,12 @@ static struct pernet_operations sroce_netns_ops = {
 	.size = sizeof(struct sroce_netns),
 };
 
-int sroce_ports_init(void)
+int sroce_attachments_init(void)
 {
 	return register_pernet_subsys(&sroce_netns_ops);
 }
 
-void sroce_ports_exit(void)
+void sroce_attachments_exit(void)
 {
 	unregister_pernet_subsys(&sroce_netns_ops);
 }
