@@ -44,7 +44,7 @@ static void aim_wait(const struct sroce_qp *qp, struct fuzz_aim *aim)
 	aim->next = req->next_psn;
 	aim->waits_for = SROCE_OP_SEND;
 	for (i = req->ring.index; i != req->fetched; i++) {
-		slot = sroce_slot(req, i);
+		slot = sroce_swqe_at(req, i);
 		if (slot->state != SROCE_SWQE_SENT ||
 		    !sroce_swqe_has_response(slot))
 			continue;

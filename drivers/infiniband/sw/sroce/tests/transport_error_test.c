@@ -962,7 +962,7 @@ static void cannot_send_again(struct kunit *test)
 	fake_net_purge(&p->net);
 	/* The response comes, as if nothing had been lost; so does a restart */
 	spin_lock_bh(&a->qp->req.half.lock);
-	sroce_slot(&a->qp->req, 0)->status = IB_WC_LOC_PROT_ERR;
+	sroce_swqe_at(&a->qp->req, 0)->status = IB_WC_LOC_PROT_ERR;
 	spin_unlock_bh(&a->qp->req.half.lock);
 	inject_packet(b, &(struct packet){ SROCE_OP_READ_RESP, ONLY, 10 },
 		      side_first_psn(a) + 1);

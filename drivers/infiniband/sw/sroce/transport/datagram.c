@@ -29,20 +29,20 @@
 /* Looks at a shared receive queue from which others take what was looked at */
 #define SROCE_SRQ_TRIES 8
 
-static u32 sroce_own_qkey(const struct sroce_qp *qp)
+static u32 sroce_datagram_own_qkey(const struct sroce_qp *qp)
 {
 	return qp->type == IB_QPT_GSI ? SROCE_GSI_QKEY : qp->attr.qkey;
 }
 
 /* With the top bit set the QP's own Q_Key goes out instead (IBA 10.2.5) */
-static u32 sroce_send_qkey(const struct sroce_qp *qp, u32 qkey)
+static u32 sroce_datagram_send_qkey(const struct sroce_qp *qp, u32 qkey)
 {
-	return qkey & BIT(31) ? sroce_own_qkey(qp) : qkey;
+	return qkey & BIT(31) ? sroce_datagram_own_qkey(qp) : qkey;
 }
 
 /* QP 1 is in every partition: the kernel says in which it talks */
-static u16 sroce_send_pkey(const struct sroce_qp *qp,
-			   const struct sroce_swqe *slot)
+static u16 sroce_datagram_send_pkey(const struct sroce_qp *qp,
+				    const struct sroce_swqe *slot)
 {
 	if (qp->type != IB_QPT_GSI)
 		return sroce_qp_pkey(qp);
@@ -61,12 +61,12 @@ static void sroce_datagram_train(struct sroce_qp *qp, struct sroce_train *t,
 		.op = SROCE_OP_SEND,
 		.service = SROCE_UD,
 		.flags = SROCE_START | SROCE_END,
-		.pkey = sroce_send_pkey(qp, slot),
+		.pkey = sroce_datagram_send_pkey(qp, slot),
 		.mtu = slot->length,
 		.dqpn = slot->wqe.ud.remote_qpn & SROCE_QPN_MASK,
 		.psn = qp->req.send_psn,
 		.npkts = 1,
-		.qkey = sroce_send_qkey(qp, slot->wqe.ud.remote_qkey),
+		.qkey = sroce_datagram_send_qkey(qp, slot->wqe.ud.remote_qkey),
 		.sqpn = qp->qpn,
 	};
 	if (slot->wqe.opcode == SROCE_WR_SEND_IMM) {
@@ -113,14 +113,14 @@ bool sroce_datagram_send(struct sroce_qp *qp, struct sroce_tx *tx,
 	return slot->state == SROCE_SWQE_DONE;
 }
 
-static int sroce_place_datagram(struct sroce_qp *qp, struct sroce_train *t,
-				const struct sroce_rx_info *info)
+static int sroce_datagram_copy(struct sroce_qp *qp, struct sroce_train *t,
+			       const struct sroce_rx_info *info)
 {
 	struct sroce_responder *resp = &qp->resp;
 	u32 len = t->bi.bi_size;
 	struct bvec_iter di = { .bi_size = SROCE_GRH_BYTES + len };
 	struct sroce_gather *g = sroce_gather_begin(&resp->half);
-	struct sroce_sgl l = sroce_recv_sgl(qp);
+	struct sroce_sgl l = sroce_sgl_of_recv(qp);
 	int err;
 
 	err = sroce_gather_sges(g, &l, IB_ACCESS_LOCAL_WRITE, 0,
@@ -179,7 +179,7 @@ static bool sroce_datagram_wanted(struct sroce_qp *qp,
 		sroce_qp_count(qp, SROCE_CNT_RX_DISCARDS, 1);
 		return false;
 	}
-	if (t->qkey != sroce_own_qkey(qp)) {
+	if (t->qkey != sroce_datagram_own_qkey(qp)) {
 		sroce_qp_count(qp, SROCE_CNT_RX_BAD_QKEY, 1);
 		return false;
 	}
@@ -215,7 +215,7 @@ static int sroce_datagram_place(struct sroce_qp *qp, struct sroce_train *t,
 		return sroce_recv_claim(qp) ? IB_WC_LOC_QP_OP_ERR : -EBUSY;
 	if (err)
 		return err;
-	err = sroce_place_datagram(qp, t, info);
+	err = sroce_datagram_copy(qp, t, info);
 	if (err == -EAGAIN || err == -EBUSY)
 		return err;
 	return err ? IB_WC_LOC_PROT_ERR : IB_WC_SUCCESS;

@@ -166,7 +166,7 @@ int sroce_gather_sges(struct sroce_gather *g, const struct sroce_sgl *l,
 int sroce_gather_send(struct sroce_gather *g, struct sroce_swqe *slot, u32 off,
 		      u32 len, u32 ahead)
 {
-	struct sroce_sgl l = sroce_send_sgl(g->half->qp, slot);
+	struct sroce_sgl l = sroce_sgl_of_send(g->half->qp, slot);
 
 	if (!(slot->wqe.flags & SROCE_SEND_INLINE))
 		return sroce_gather_sges(g, &l, 0, off, len, ahead);
@@ -180,7 +180,7 @@ int sroce_gather_send(struct sroce_gather *g, struct sroce_swqe *slot, u32 off,
 int sroce_gather_sink(struct sroce_gather *g, const struct sroce_swqe *slot,
 		      u32 off, u32 len)
 {
-	struct sroce_sgl l = sroce_send_sgl(g->half->qp, slot);
+	struct sroce_sgl l = sroce_sgl_of_send(g->half->qp, slot);
 
 	return sroce_gather_sges(g, &l, IB_ACCESS_LOCAL_WRITE, off, len,
 				 slot->length - off);

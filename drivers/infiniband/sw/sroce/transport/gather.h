@@ -96,8 +96,8 @@ struct sroce_sgl {
 };
 
 /* The list of a send work request that was fetched */
-static inline struct sroce_sgl sroce_send_sgl(const struct sroce_qp *qp,
-					      const struct sroce_swqe *slot)
+static inline struct sroce_sgl sroce_sgl_of_send(const struct sroce_qp *qp,
+						 const struct sroce_swqe *slot)
 {
 	return (struct sroce_sgl){
 		.sge = slot->sge,
@@ -108,7 +108,7 @@ static inline struct sroce_sgl sroce_send_sgl(const struct sroce_qp *qp,
 }
 
 /* The list of the receive work request that was taken */
-static inline struct sroce_sgl sroce_recv_sgl(const struct sroce_qp *qp)
+static inline struct sroce_sgl sroce_sgl_of_recv(const struct sroce_qp *qp)
 {
 	const struct sroce_responder *resp = &qp->resp;
 

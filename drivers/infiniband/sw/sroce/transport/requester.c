@@ -44,7 +44,7 @@ static enum sroce_step sroce_step_datagram(struct sroce_qp *qp,
  * Have the queues below room? Whoever waits for it does so against the same timer
  * as for an ACK: a queue may be stuck for ever.
  */
-static bool sroce_has_space(struct sroce_qp *qp)
+static bool sroce_requester_has_space(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
 
@@ -58,16 +58,18 @@ static bool sroce_has_space(struct sroce_qp *qp)
 	return true;
 }
 
-static enum sroce_step sroce_step(struct sroce_qp *qp, struct sroce_tx *tx)
+static enum sroce_step sroce_requester_step(struct sroce_qp *qp,
+					    struct sroce_tx *tx)
 {
 	struct sroce_requester *req = &qp->req;
 	struct sroce_swqe *slot;
 
 	if (req->rnr_wait)
 		return SROCE_STEP_WAIT;
-	if (req->send == req->fetched && sroce_begun(req) >= SROCE_BEGUN_MOST)
+	if (req->send == req->fetched &&
+	    sroce_requester_begun(req) >= SROCE_BEGUN_MOST)
 		return SROCE_STEP_WAIT;
-	slot = req->send != req->fetched ? sroce_slot(req, req->send) :
+	slot = req->send != req->fetched ? sroce_swqe_at(req, req->send) :
 					   sroce_requester_fetch(qp);
 	if (!slot)
 		return SROCE_STEP_IDLE;
@@ -85,14 +87,14 @@ static enum sroce_step sroce_step(struct sroce_qp *qp, struct sroce_tx *tx)
 		return SROCE_STEP_WAIT;
 	if (slot->op == SROCE_OP_NONE)
 		return sroce_requester_local(qp, slot);
-	if (!sroce_has_space(qp))
+	if (!sroce_requester_has_space(qp))
 		return SROCE_STEP_WAIT;
 	if (sroce_qp_is_datagram(qp))
 		return sroce_step_datagram(qp, tx, slot);
 	return sroce_requester_train(qp, tx, slot);
 }
 
-static bool sroce_may_send(const struct sroce_qp *qp)
+static bool sroce_requester_may_send(const struct sroce_qp *qp)
 {
 	enum ib_qp_state state = sroce_qp_state(qp);
 
@@ -103,7 +105,7 @@ static bool sroce_may_send(const struct sroce_qp *qp)
  * While ACTIVE is set posters need not ring. It stays set when something is
  * certain to come back here: an ACK, a response, a timer, buffer space.
  */
-static bool sroce_sq_rest(struct sroce_requester *req)
+static bool sroce_requester_rest(struct sroce_requester *req)
 {
 	struct sroce_ring_hdr *hdr = req->ring.hdr;
 
@@ -124,37 +126,37 @@ static bool sroce_requester_send(struct sroce_qp *qp)
 	struct sroce_tx tx = {};
 
 	WRITE_ONCE(req->ring.hdr->flags, SROCE_SQ_ACTIVE);
-	while (sroce_may_send(qp)) {
+	while (sroce_requester_may_send(qp)) {
 		over = !budget-- || sroce_half_over(begin);
 		if (over)
 			break;
-		step = sroce_step(qp, &tx);
+		step = sroce_requester_step(qp, &tx);
 		if (step == SROCE_STEP_ON)
 			continue;
-		if (step == SROCE_STEP_WAIT || sroce_sq_rest(req))
+		if (step == SROCE_STEP_WAIT || sroce_requester_rest(req))
 			break;
 		WRITE_ONCE(req->ring.hdr->flags, SROCE_SQ_ACTIVE);
 	}
 	if (req->next_psn != next_psn)
 		sroce_ack_ride(qp, &tx);
 	qp->port->xmit->flush(&tx);
-	if (!sroce_may_send(qp))
+	if (!sroce_requester_may_send(qp))
 		WRITE_ONCE(req->ring.hdr->flags, 0);
 	return over;
 }
 
 /* Everything that was begun is complete, also what is to be sent again */
-static bool sroce_drained(const struct sroce_requester *req)
+static bool sroce_requester_drained(const struct sroce_requester *req)
 {
 	return req->ring.index == req->fetched ||
-	       sroce_slot(req, req->ring.index)->state == SROCE_SWQE_READY;
+	       sroce_swqe_at(req, req->ring.index)->state == SROCE_SWQE_READY;
 }
 
-static void sroce_check_drained(struct sroce_qp *qp)
+static void sroce_requester_check_drained(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
 
-	if (!req->draining || !sroce_drained(req))
+	if (!req->draining || !sroce_requester_drained(req))
 		return;
 	req->draining = false;
 	if (req->drained_event)
@@ -179,7 +181,7 @@ static bool sroce_requester_inbox(struct sroce_qp *qp)
 }
 
 /* The pages of a READ's sink are there, or will be an error: ask once more */
-static void sroce_read_again(struct sroce_qp *qp)
+static void sroce_requester_read_again(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
 
@@ -195,18 +197,18 @@ bool sroce_requester_run(struct sroce_half *half)
 
 	sroce_half_unstarve(half);
 	if (unlikely(half->fault.waiting) && !sroce_faulting(half))
-		sroce_read_again(qp);
+		sroce_requester_read_again(qp);
 	/* What has come is taken before anything is flushed */
 	more = sroce_requester_inbox(qp);
 	/* Trains of theirs may have been taken meanwhile */
 	if (!qp->kind->acked)
 		sroce_requester_retire(qp);
-	if (sroce_may_send(qp))
+	if (sroce_requester_may_send(qp))
 		more |= sroce_requester_send(qp);
 	if (more)
 		return true;
 	if (sroce_qp_state(qp) == IB_QPS_ERR || sroce_qp_state(qp) == IB_QPS_SQE)
 		return sroce_requester_flush(qp);
-	sroce_check_drained(qp);
+	sroce_requester_check_drained(qp);
 	return more;
 }

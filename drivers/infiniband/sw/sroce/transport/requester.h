@@ -36,13 +36,13 @@ static inline u32 sroce_requester_outstanding(const struct sroce_requester *req)
 }
 
 /* Work requests that were fetched and have not completed */
-static inline u32 sroce_begun(const struct sroce_requester *req)
+static inline u32 sroce_requester_begun(const struct sroce_requester *req)
 {
 	return req->fetched - req->ring.index;
 }
 
-static inline struct sroce_swqe *sroce_slot(const struct sroce_requester *req,
-					    u32 index)
+static inline struct sroce_swqe *
+sroce_swqe_at(const struct sroce_requester *req, u32 index)
 {
 	return req->slots + (size_t)(index & req->ring.mask) * req->slot_size;
 }
@@ -53,7 +53,7 @@ static inline bool sroce_swqe_has_response(const struct sroce_swqe *slot)
 }
 
 /* PSNs of a READ from its packet @k to the end of the request that asks for that */
-static inline u32 sroce_chunk_rest(const struct sroce_swqe *slot, u32 k)
+static inline u32 sroce_swqe_chunk_rest(const struct sroce_swqe *slot, u32 k)
 {
 	return min(slot->chunk - k % slot->chunk, slot->npsn - k);
 }

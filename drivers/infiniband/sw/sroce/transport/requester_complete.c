@@ -12,8 +12,9 @@
 #include "transport/requester_fetch.h"
 #include "transport/run.h"
 
-static void sroce_send_complete(struct sroce_qp *qp, struct sroce_swqe *slot,
-				enum ib_wc_status status)
+static void sroce_requester_complete(struct sroce_qp *qp,
+				     struct sroce_swqe *slot,
+				     enum ib_wc_status status)
 {
 	struct sroce_cqe cqe = {
 		.wr_id = slot->wqe.wr_id,
@@ -37,14 +38,14 @@ static void sroce_send_complete(struct sroce_qp *qp, struct sroce_swqe *slot,
 void sroce_requester_fail(struct sroce_qp *qp, enum ib_wc_status status)
 {
 	struct sroce_requester *req = &qp->req;
-	struct sroce_swqe *slot = sroce_slot(req, req->ring.index);
+	struct sroce_swqe *slot = sroce_swqe_at(req, req->ring.index);
 
 	req->failed = req->ring.index != req->fetched && sroce_has_lent(qp);
 	if (req->failed) {
 		slot->status = status;
 	} else if (req->ring.index != req->fetched) {
 		sroce_ring_consumed(&req->ring, 1);
-		sroce_send_complete(qp, slot, status);
+		sroce_requester_complete(qp, slot, status);
 	}
 	if (qp->kind->acked)
 		sroce_qp_error(qp);
@@ -66,13 +67,13 @@ static bool sroce_swqe_done(const struct sroce_requester *req,
 	return behind >= slot->npsn && behind < SROCE_MAX_NPSN * 3 / 2;
 }
 
-static u32 sroce_done_at_head(const struct sroce_requester *req)
+static u32 sroce_requester_done_at_head(const struct sroce_requester *req)
 {
 	const struct sroce_swqe *slot;
 	u32 i;
 
 	for (i = req->ring.index; i != req->fetched; i++) {
-		slot = sroce_slot(req, i);
+		slot = sroce_swqe_at(req, i);
 		if (slot->status != IB_WC_SUCCESS ||
 		    !sroce_swqe_done(req, slot))
 			break;
@@ -83,7 +84,7 @@ static u32 sroce_done_at_head(const struct sroce_requester *req)
 void sroce_requester_retire(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
-	u32 n = sroce_done_at_head(req);
+	u32 n = sroce_requester_done_at_head(req);
 	struct sroce_swqe *slot;
 
 	/*
@@ -92,9 +93,10 @@ void sroce_requester_retire(struct sroce_qp *qp)
 	 */
 	if (n)
 		sroce_ring_consumed(&req->ring, n);
-	for (; n; n--)
-		sroce_send_complete(qp, sroce_slot(req, req->ring.index - n),
-				    IB_WC_SUCCESS);
+	for (; n; n--) {
+		slot = sroce_swqe_at(req, req->ring.index - n);
+		sroce_requester_complete(qp, slot, IB_WC_SUCCESS);
+	}
 	/* Acknowledged faster than resent: go on behind what is complete */
 	if ((s32)(req->send - req->ring.index) < 0)
 		req->send = req->ring.index;
@@ -102,7 +104,7 @@ void sroce_requester_retire(struct sroce_qp *qp)
 		req->send_psn = req->una_psn;
 
 	if (req->ring.index != req->fetched) {
-		slot = sroce_slot(req, req->ring.index);
+		slot = sroce_swqe_at(req, req->ring.index);
 		if (slot->status != IB_WC_SUCCESS)
 			sroce_requester_fail(qp, slot->status);
 	}
@@ -138,8 +140,8 @@ bool sroce_requester_flush(struct sroce_qp *qp)
 		if (req->ring.index == req->fetched && !sroce_requester_fetch(qp))
 			break;
 		sroce_ring_consumed(&req->ring, 1);
-		slot = sroce_slot(req, req->ring.index - 1);
-		sroce_send_complete(qp, slot, IB_WC_WR_FLUSH_ERR);
+		slot = sroce_swqe_at(req, req->ring.index - 1);
+		sroce_requester_complete(qp, slot, IB_WC_WR_FLUSH_ERR);
 	}
 	req->send = req->ring.index;
 	return budget < 0;

@@ -169,7 +169,7 @@ struct sroce_swqe *sroce_requester_fetch(struct sroce_qp *qp)
 	if (sroce_ring_pending(&req->ring) <= ahead)
 		return NULL;
 	entry = sroce_ring_entry(&req->ring, req->fetched);
-	slot = sroce_slot(req, req->fetched);
+	slot = sroce_swqe_at(req, req->fetched);
 	slot->wqe = *entry;
 	/* From here on the compiler must not look at the entry instead of the copy */
 	barrier();

@@ -10,7 +10,8 @@
 #include "transport/requester_local.h"
 #include "transport/run.h"
 
-static int sroce_bind(struct sroce_qp *qp, const struct sroce_send_wqe *wqe)
+static int sroce_local_bind(struct sroce_qp *qp,
+			    const struct sroce_send_wqe *wqe)
 {
 	struct sroce_mw_bind bind = {
 		.key = wqe->bind.mw_rkey,
@@ -35,7 +36,7 @@ static int sroce_local_op(struct sroce_qp *qp, const struct sroce_swqe *slot)
 		return sroce_mr_register((void *)(uintptr_t)wqe->reg.mr, qp->pd,
 					 wqe->reg.key, wqe->reg.access);
 	case SROCE_WR_BIND_MW:
-		return sroce_bind(qp, wqe);
+		return sroce_local_bind(qp, wqe);
 	default:
 		return sroce_mr_invalidate(&qp->port->mrs, wqe->invalidate_rkey,
 					   qp->pd, &qp->windows, false);
@@ -52,7 +53,7 @@ static bool sroce_local_waits(const struct sroce_requester *req,
 }
 
 /* Copies with a key that is going are under way: look again soon */
-static enum sroce_step sroce_step_later(struct sroce_qp *qp)
+static enum sroce_step sroce_local_later(struct sroce_qp *qp)
 {
 	sroce_half_kick(&qp->req.half);
 	return SROCE_STEP_WAIT;
@@ -69,7 +70,7 @@ enum sroce_step sroce_requester_local(struct sroce_qp *qp,
 	if (slot->state == SROCE_SWQE_READY) {
 		err = sroce_local_op(qp, slot);
 		if (err == -EAGAIN)
-			return sroce_step_later(qp);
+			return sroce_local_later(qp);
 		if (err)
 			return sroce_requester_fail_in_turn(qp, slot,
 				opcode == SROCE_WR_BIND_MW ? IB_WC_MW_BIND_ERR :
@@ -78,7 +79,7 @@ enum sroce_step sroce_requester_local(struct sroce_qp *qp,
 	}
 	if (opcode == SROCE_WR_LOCAL_INV &&
 	    !sroce_mr_quiet(&qp->port->mrs, slot->wqe.invalidate_rkey))
-		return sroce_step_later(qp);
+		return sroce_local_later(qp);
 	slot->state = SROCE_SWQE_DONE;
 	qp->req.send++;
 	sroce_requester_retire(qp);

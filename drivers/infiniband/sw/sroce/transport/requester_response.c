@@ -16,14 +16,14 @@
 #include "transport/retransmit.h"
 
 /* The oldest work request that waits for READ or atomic responses, or NULL */
-static struct sroce_swqe *sroce_oldest_read(struct sroce_requester *req,
-					    u32 before_psn)
+static struct sroce_swqe *
+sroce_response_oldest_read(struct sroce_requester *req, u32 before_psn)
 {
 	struct sroce_swqe *slot;
 	u32 i;
 
 	for (i = req->ring.index; i != req->fetched; i++) {
-		slot = sroce_slot(req, i);
+		slot = sroce_swqe_at(req, i);
 		if (slot->state == SROCE_SWQE_READY)
 			break;
 		if (slot->state == SROCE_SWQE_DONE)
@@ -44,7 +44,7 @@ static u32 sroce_response_psn(const struct sroce_requester *req,
 	       req->una_psn : slot->first_psn;
 }
 
-static void sroce_advance(struct sroce_qp *qp, u32 una)
+static void sroce_response_advance(struct sroce_qp *qp, u32 una)
 {
 	qp->req.una_psn = una & SROCE_PSN_MASK;
 	sroce_requester_retire(qp);
@@ -56,7 +56,7 @@ static void sroce_advance(struct sroce_qp *qp, u32 una)
  * A response was lost. The stream before the last restart still brings
  * responses for a while, which must not start another one.
  */
-static void sroce_implied_nak(struct sroce_qp *qp, u32 psn)
+static void sroce_response_implied_nak(struct sroce_qp *qp, u32 psn)
 {
 	struct sroce_requester *req = &qp->req;
 
@@ -71,10 +71,10 @@ static void sroce_implied_nak(struct sroce_qp *qp, u32 psn)
  * Acknowledge everything before @end, but no READ or atomic. Returns false when
  * one of those is in the way: then its response was lost.
  */
-static bool sroce_ack_until(struct sroce_qp *qp, u32 end)
+static bool sroce_response_ack_until(struct sroce_qp *qp, u32 end)
 {
 	struct sroce_requester *req = &qp->req;
-	struct sroce_swqe *slot = sroce_oldest_read(req, end - 1);
+	struct sroce_swqe *slot = sroce_response_oldest_read(req, end - 1);
 	u32 limit = end;
 
 	/* As far as a READ has been answered it is in nobody's way */
@@ -83,11 +83,11 @@ static bool sroce_ack_until(struct sroce_qp *qp, u32 end)
 	if (sroce_psn_diff(limit, end) > 0)
 		limit = end;
 	if (sroce_psn_diff(limit, req->una_psn) > 0)
-		sroce_advance(qp, limit);
+		sroce_response_advance(qp, limit);
 	return limit == end;
 }
 
-static void sroce_got_nak(struct sroce_qp *qp, const struct sroce_train *t)
+static void sroce_response_nak(struct sroce_qp *qp, const struct sroce_train *t)
 {
 	struct sroce_requester *req = &qp->req;
 
@@ -115,7 +115,8 @@ static void sroce_got_nak(struct sroce_qp *qp, const struct sroce_train *t)
 	}
 }
 
-static void sroce_got_rnr(struct sroce_qp *qp, const struct sroce_train *t)
+static void sroce_response_rnr_nak(struct sroce_qp *qp,
+				   const struct sroce_train *t)
 {
 	struct sroce_requester *req = &qp->req;
 
@@ -133,7 +134,7 @@ static void sroce_got_rnr(struct sroce_qp *qp, const struct sroce_train *t)
 	sroce_requester_rnr_wait(qp, t->syndrome & SROCE_AETH_VALUE);
 }
 
-static void sroce_got_ack(struct sroce_qp *qp, const struct sroce_train *t)
+static void sroce_response_ack(struct sroce_qp *qp, const struct sroce_train *t)
 {
 	struct sroce_requester *req = &qp->req;
 	u8 kind = t->syndrome & SROCE_AETH_KIND;
@@ -147,21 +148,21 @@ static void sroce_got_ack(struct sroce_qp *qp, const struct sroce_train *t)
 	    sroce_psn_diff(end, req->una_psn) < 0)
 		return;
 
-	if (!sroce_ack_until(qp, end)) {
-		sroce_implied_nak(qp, t->psn);
+	if (!sroce_response_ack_until(qp, end)) {
+		sroce_response_implied_nak(qp, t->psn);
 		return;
 	}
 	if (sroce_qp_state(qp) == IB_QPS_ERR)
 		return;
 	if (kind == SROCE_AETH_NAK)
-		sroce_got_nak(qp, t);
+		sroce_response_nak(qp, t);
 	else if (kind == SROCE_AETH_RNR)
-		sroce_got_rnr(qp, t);
+		sroce_response_rnr_nak(qp, t);
 }
 
 /* A request's last response has come: it no longer counts as outstanding */
-static void sroce_read_answered(struct sroce_requester *req,
-				const struct sroce_swqe *slot, u32 end)
+static void sroce_response_read_answered(struct sroce_requester *req,
+					 const struct sroce_swqe *slot, u32 end)
 {
 	u32 k = (end - slot->first_psn) & SROCE_PSN_MASK;
 
@@ -174,7 +175,7 @@ static void sroce_read_answered(struct sroce_requester *req,
  * has nowhere to go yet, and counts as lost: until the pages are there nothing is
  * sent or taken, and then the request is sent again.
  */
-static int sroce_sink_status(struct sroce_requester *req, int err)
+static int sroce_response_sink_status(struct sroce_requester *req, int err)
 {
 	if (likely(!err))
 		return IB_WC_SUCCESS;
@@ -187,8 +188,8 @@ static int sroce_sink_status(struct sroce_requester *req, int err)
 }
 
 /* An ib_wc_status, or -EAGAIN when the sink's pages are not there */
-static int sroce_got_read(struct sroce_qp *qp, struct sroce_swqe *slot,
-			  struct sroce_train *t)
+static int sroce_response_read(struct sroce_qp *qp, struct sroce_swqe *slot,
+			       struct sroce_train *t)
 {
 	u32 k = (t->psn - slot->first_psn) & SROCE_PSN_MASK;
 	u32 len = t->bi.bi_size;
@@ -200,7 +201,7 @@ static int sroce_got_read(struct sroce_qp *qp, struct sroce_swqe *slot,
 	 * A response answers one request. What goes on behind its end would count
 	 * as the answer to the next one, or to one that was never sent.
 	 */
-	if (t->npkts > sroce_chunk_rest(slot, k) ||
+	if (t->npkts > sroce_swqe_chunk_rest(slot, k) ||
 	    len != min(slot->length - k * qp->mtu, t->npkts * qp->mtu))
 		return IB_WC_BAD_RESP_ERR;
 	if (!len)
@@ -210,11 +211,11 @@ static int sroce_got_read(struct sroce_qp *qp, struct sroce_swqe *slot,
 	if (!err)
 		sroce_bvec_copy(g->bv, &di, t->bv, &t->bi, len);
 	sroce_gather_end(g);
-	return sroce_sink_status(&qp->req, err);
+	return sroce_response_sink_status(&qp->req, err);
 }
 
-static int sroce_got_atomic(struct sroce_qp *qp, struct sroce_swqe *slot,
-			    const struct sroce_train *t)
+static int sroce_response_atomic(struct sroce_qp *qp, struct sroce_swqe *slot,
+				 const struct sroce_train *t)
 {
 	struct bvec_iter di = { .bi_size = sizeof(u64) };
 	struct sroce_gather *g = sroce_gather_begin(&qp->req.half);
@@ -225,7 +226,7 @@ static int sroce_got_atomic(struct sroce_qp *qp, struct sroce_swqe *slot,
 	if (!err)
 		sroce_bvec_write(g->bv, &di, &orig, sizeof(orig));
 	sroce_gather_end(g);
-	return sroce_sink_status(&qp->req, err);
+	return sroce_response_sink_status(&qp->req, err);
 }
 
 static bool sroce_response_fits(const struct sroce_swqe *slot, u8 op)
@@ -236,26 +237,26 @@ static bool sroce_response_fits(const struct sroce_swqe *slot, u8 op)
 	return op == SROCE_OP_READ_RESP;
 }
 
-static int sroce_got_response(struct sroce_qp *qp, struct sroce_swqe *slot,
-			      struct sroce_train *t)
+static int sroce_response_take(struct sroce_qp *qp, struct sroce_swqe *slot,
+			       struct sroce_train *t)
 {
 	if (!sroce_response_fits(slot, t->op))
 		return IB_WC_BAD_RESP_ERR;
 	switch (slot->op) {
 	case SROCE_OP_READ:
-		return sroce_got_read(qp, slot, t);
+		return sroce_response_read(qp, slot, t);
 	case SROCE_OP_CMP_SWAP:
 	case SROCE_OP_FETCH_ADD:
-		return sroce_got_atomic(qp, slot, t);
+		return sroce_response_atomic(qp, slot, t);
 	default:
 		return t->bi.bi_size ? IB_WC_BAD_RESP_ERR : IB_WC_SUCCESS;
 	}
 }
 
-static void sroce_got_data(struct sroce_qp *qp, struct sroce_train *t)
+static void sroce_response_data(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_requester *req = &qp->req;
-	struct sroce_swqe *slot = sroce_oldest_read(req, t->psn);
+	struct sroce_swqe *slot = sroce_response_oldest_read(req, t->psn);
 	u32 expected, end;
 	s32 behind;
 	int status;
@@ -270,18 +271,18 @@ static void sroce_got_data(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_train_trim(t, behind);
 	}
 	if (t->psn != expected) {
-		sroce_ack_until(qp, expected);
-		sroce_implied_nak(qp, t->psn);
+		sroce_response_ack_until(qp, expected);
+		sroce_response_implied_nak(qp, t->psn);
 		return;
 	}
 
 	/* The response acknowledges what was sent before the READ */
 	if (expected != req->una_psn)
-		sroce_advance(qp, expected);
+		sroce_response_advance(qp, expected);
 	/* One of those may have failed */
 	if (sroce_qp_state(qp) == IB_QPS_ERR)
 		return;
-	status = sroce_got_response(qp, slot, t);
+	status = sroce_response_take(qp, slot, t);
 	if (status == -EAGAIN)
 		return;
 	if (status != IB_WC_SUCCESS) {
@@ -289,11 +290,11 @@ static void sroce_got_data(struct sroce_qp *qp, struct sroce_train *t)
 		return;
 	}
 	end = sroce_psn_add(expected, t->npkts);
-	sroce_read_answered(req, slot, end);
-	sroce_advance(qp, end);
+	sroce_response_read_answered(req, slot, end);
+	sroce_response_advance(qp, end);
 }
 
-static bool sroce_takes_responses(const struct sroce_qp *qp)
+static bool sroce_qp_takes_responses(const struct sroce_qp *qp)
 {
 	switch (sroce_qp_state(qp)) {
 	case IB_QPS_RTS:
@@ -307,12 +308,12 @@ static bool sroce_takes_responses(const struct sroce_qp *qp)
 void sroce_requester_response(struct sroce_qp *qp, struct sroce_train *t)
 {
 	/* What comes while the sink's pages are awaited comes again */
-	if (!sroce_takes_responses(qp) || qp->req.half.fault.waiting) {
+	if (!sroce_qp_takes_responses(qp) || qp->req.half.fault.waiting) {
 		sroce_qp_count(qp, SROCE_CNT_RX_DISCARDS, t->npkts);
 		return;
 	}
 	if (t->op == SROCE_OP_ACK)
-		sroce_got_ack(qp, t);
+		sroce_response_ack(qp, t);
 	else
-		sroce_got_data(qp, t);
+		sroce_response_data(qp, t);
 }

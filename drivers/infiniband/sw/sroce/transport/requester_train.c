@@ -18,7 +18,7 @@
 #include "transport/window.h"
 
 /* PSNs of one READ request: several together fill the window */
-static u32 sroce_read_chunk(const struct sroce_qp *qp)
+static u32 sroce_requester_read_chunk(const struct sroce_qp *qp)
 {
 	u32 requests = clamp_t(u32, qp->attr.max_rd_atomic, 1, 4);
 	u32 window = qp->req.window;
@@ -27,8 +27,8 @@ static u32 sroce_read_chunk(const struct sroce_qp *qp)
 }
 
 /* First packet of a work request: it gets its PSNs */
-static enum sroce_step sroce_begin(struct sroce_qp *qp,
-				   struct sroce_swqe *slot)
+static enum sroce_step sroce_requester_begin(struct sroce_qp *qp,
+					     struct sroce_swqe *slot)
 {
 	struct sroce_requester *req = &qp->req;
 
@@ -43,13 +43,14 @@ static enum sroce_step sroce_begin(struct sroce_qp *qp,
 	if (slot->op == SROCE_OP_SEND || slot->op == SROCE_OP_WRITE ||
 	    slot->op == SROCE_OP_READ)
 		slot->npsn = sroce_message_packets(slot->length, qp->mtu);
-	slot->chunk = min(slot->npsn, sroce_read_chunk(qp));
+	slot->chunk = min(slot->npsn, sroce_requester_read_chunk(qp));
 	slot->state = SROCE_SWQE_SENT;
 	return SROCE_STEP_ON;
 }
 
-static void sroce_train_init(struct sroce_qp *qp, struct sroce_train *t,
-			     const struct sroce_swqe *slot)
+static void sroce_requester_train_init(struct sroce_qp *qp,
+				       struct sroce_train *t,
+				       const struct sroce_swqe *slot)
 {
 	*t = (struct sroce_train){
 		.op = slot->op,
@@ -64,19 +65,19 @@ static void sroce_train_init(struct sroce_qp *qp, struct sroce_train *t,
 }
 
 /* Nothing will ever be acknowledged: what was sent is done with */
-static void sroce_sent_for_good(struct sroce_requester *req, u32 npsn)
+static void sroce_requester_sent_for_good(struct sroce_requester *req, u32 npsn)
 {
 	req->send_psn = sroce_psn_add(req->send_psn, npsn);
 	req->next_psn = req->send_psn;
 	req->una_psn = req->send_psn;
 }
 
-static void sroce_sent(struct sroce_qp *qp, u32 npsn)
+static void sroce_requester_sent(struct sroce_qp *qp, u32 npsn)
 {
 	struct sroce_requester *req = &qp->req;
 
 	if (!qp->kind->acked) {
-		sroce_sent_for_good(req, npsn);
+		sroce_requester_sent_for_good(req, npsn);
 		return;
 	}
 	if (sroce_psn_diff(req->send_psn, req->next_psn) < 0)
@@ -90,8 +91,8 @@ static void sroce_sent(struct sroce_qp *qp, u32 npsn)
 }
 
 /* Gather payload; *n is cut to the packets that fit */
-static int sroce_gather_packets(struct sroce_qp *qp, struct sroce_gather *g,
-				struct sroce_swqe *slot, u32 k, u32 *n)
+static int sroce_requester_gather(struct sroce_qp *qp, struct sroce_gather *g,
+				  struct sroce_swqe *slot, u32 k, u32 *n)
 {
 	u32 rest = slot->length - k * qp->mtu;
 	int err = sroce_gather_send(g, slot, k * qp->mtu,
@@ -107,19 +108,19 @@ static int sroce_gather_packets(struct sroce_qp *qp, struct sroce_gather *g,
  * Packets that the next train may have: none when the window has room for only
  * a stump of what is there, while ACKs that will make more are on their way.
  */
-static u32 sroce_train_room(struct sroce_requester *req, u32 wanted)
+static u32 sroce_requester_train_room(struct sroce_requester *req, u32 wanted)
 {
 	u32 out = sroce_requester_outstanding(req);
 	u32 room = req->window - min(req->window, out);
 
 	if (room >= wanted || room >= SROCE_TRAIN_STUMP || !out)
 		return min(room, wanted);
-	sroce_window_full(req);
+	sroce_window_note_limit(req);
 	return 0;
 }
 
 /* May a request go out that has responses? */
-static bool sroce_request_room(struct sroce_qp *qp)
+static bool sroce_requester_read_room(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
 
@@ -127,7 +128,7 @@ static bool sroce_request_room(struct sroce_qp *qp)
 		return false;
 	if (sroce_requester_outstanding(req) < req->window)
 		return true;
-	sroce_window_full(req);
+	sroce_window_note_limit(req);
 	return false;
 }
 
@@ -147,8 +148,8 @@ static enum sroce_step sroce_step_data(struct sroce_qp *qp,
 {
 	struct sroce_requester *req = &qp->req;
 	u32 k = (req->send_psn - slot->first_psn) & SROCE_PSN_MASK;
-	u32 n = sroce_train_room(req, min_t(u32, slot->npsn - k,
-					    SROCE_TRAIN_PACKETS));
+	u32 n = sroce_requester_train_room(req, min_t(u32, slot->npsn - k,
+						      SROCE_TRAIN_PACKETS));
 	struct sroce_gather *g;
 	struct sroce_train t;
 	int err = 0;
@@ -159,13 +160,13 @@ static enum sroce_step sroce_step_data(struct sroce_qp *qp,
 	g->swqe = qp->kind->acked ? NULL : slot;
 	n = min_t(u32, n, SROCE_TRAIN_BYTES / qp->mtu);
 	if (slot->length)
-		err = sroce_gather_packets(qp, g, slot, k, &n);
+		err = sroce_requester_gather(qp, g, slot, k, &n);
 	if (err) {
 		sroce_gather_end(g);
 		return sroce_step_no_data(qp, slot, err);
 	}
 
-	sroce_train_init(qp, &t, slot);
+	sroce_requester_train_init(qp, &t, slot);
 	t.npkts = n;
 	t.flags = qp->kind->train_flags;
 	if (!k) {
@@ -184,7 +185,7 @@ static enum sroce_step sroce_step_data(struct sroce_qp *qp,
 					n * qp->mtu));
 	sroce_send_train(&req->half, tx, qp->path, &t, g);
 	sroce_gather_end(g);
-	sroce_sent(qp, n);
+	sroce_requester_sent(qp, n);
 	return SROCE_STEP_ON;
 }
 
@@ -198,25 +199,25 @@ static enum sroce_step sroce_step_read(struct sroce_qp *qp,
 {
 	struct sroce_requester *req = &qp->req;
 	u32 k = (req->send_psn - slot->first_psn) & SROCE_PSN_MASK;
-	u32 n = sroce_chunk_rest(slot, k);
+	u32 n = sroce_swqe_chunk_rest(slot, k);
 	struct sroce_train t;
 
-	if (!sroce_request_room(qp))
+	if (!sroce_requester_read_room(qp))
 		return SROCE_STEP_WAIT;
-	sroce_train_init(qp, &t, slot);
+	sroce_requester_train_init(qp, &t, slot);
 	t.flags = SROCE_START | SROCE_END | SROCE_ACKREQ;
 	t.va = slot->wqe.rdma.remote_addr + (u64)k * qp->mtu;
 	t.rkey = slot->wqe.rdma.rkey;
 	t.dma_len = min(slot->length - k * qp->mtu, n * qp->mtu);
 	sroce_send_train(&req->half, tx, qp->path, &t, NULL);
 	req->rd_outstanding++;
-	sroce_sent(qp, n);
+	sroce_requester_sent(qp, n);
 	return SROCE_STEP_ON;
 }
 
 /* The part of the train that the operation decides */
-static void sroce_single_headers(struct sroce_train *t,
-				 const struct sroce_swqe *slot)
+static void sroce_step_single_headers(struct sroce_train *t,
+				      const struct sroce_swqe *slot)
 {
 	const struct sroce_send_wqe *wqe = &slot->wqe;
 
@@ -257,29 +258,29 @@ static enum sroce_step sroce_step_single(struct sroce_qp *qp,
 	u32 one = 1;
 	int err = 0;
 
-	if (!sroce_request_room(qp))
+	if (!sroce_requester_read_room(qp))
 		return SROCE_STEP_WAIT;
 	g = sroce_gather_begin(&req->half);
 	if (len)
-		err = sroce_gather_packets(qp, g, slot, 0, &one);
+		err = sroce_requester_gather(qp, g, slot, 0, &one);
 	if (err) {
 		sroce_gather_end(g);
 		return sroce_step_no_data(qp, slot, err);
 	}
-	sroce_train_init(qp, &t, slot);
+	sroce_requester_train_init(qp, &t, slot);
 	t.flags = SROCE_START | SROCE_END | SROCE_ACKREQ;
-	sroce_single_headers(&t, slot);
+	sroce_step_single_headers(&t, slot);
 	sroce_gather_train(g, &t, len);
 	sroce_send_train(&req->half, tx, qp->path, &t, g);
 	sroce_gather_end(g);
 	req->rd_outstanding++;
-	sroce_sent(qp, 1);
+	sroce_requester_sent(qp, 1);
 	return SROCE_STEP_ON;
 }
 
-static enum sroce_step sroce_step_send(struct sroce_qp *qp,
-				       struct sroce_tx *tx,
-				       struct sroce_swqe *slot)
+static enum sroce_step sroce_step_op(struct sroce_qp *qp,
+				     struct sroce_tx *tx,
+				     struct sroce_swqe *slot)
 {
 	switch (slot->op) {
 	case SROCE_OP_READ:
@@ -299,11 +300,11 @@ enum sroce_step sroce_requester_train(struct sroce_qp *qp, struct sroce_tx *tx,
 	enum sroce_step step;
 
 	if (slot->state == SROCE_SWQE_READY) {
-		step = sroce_begin(qp, slot);
+		step = sroce_requester_begin(qp, slot);
 		if (step != SROCE_STEP_ON)
 			return step;
 	}
-	step = sroce_step_send(qp, tx, slot);
+	step = sroce_step_op(qp, tx, slot);
 	if (step == SROCE_STEP_ON && req->send_psn == sroce_swqe_end(slot)) {
 		req->send++;
 		if (!qp->kind->acked)

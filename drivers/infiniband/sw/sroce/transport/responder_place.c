@@ -36,7 +36,7 @@ int sroce_place_sges(struct sroce_qp *qp, struct sroce_train *t)
 	u32 len = t->bi.bi_size;
 	struct bvec_iter di = { .bi_size = len };
 	struct sroce_gather *g = sroce_gather_begin(&resp->half);
-	struct sroce_sgl l = sroce_recv_sgl(qp);
+	struct sroce_sgl l = sroce_sgl_of_recv(qp);
 	int err;
 
 	err = sroce_gather_sges(g, &l, IB_ACCESS_LOCAL_WRITE, resp->recv_off,

@@ -41,7 +41,7 @@ static const u32 sroce_rnr_usec[32] = {
 #define SROCE_STALL_NS NSEC_PER_SEC
 
 /* Local ACK timeout in ns: 4.096 us * 2^t, 0 for none (IBA 9.7.6.1.3) */
-static u64 sroce_timeout_ns(const struct sroce_qp *qp)
+static u64 sroce_requester_timeout_ns(const struct sroce_qp *qp)
 {
 	u8 t = qp->attr.timeout & 0x1f;
 
@@ -49,7 +49,7 @@ static u64 sroce_timeout_ns(const struct sroce_qp *qp)
 }
 
 /* See that the timer fires at @at or before */
-static void sroce_timer_start(struct sroce_requester *req, u64 at)
+static void sroce_requester_timer_start(struct sroce_requester *req, u64 at)
 {
 	if (req->timer_armed &&
 	    ktime_to_ns(hrtimer_get_expires(&req->timer)) <= at)
@@ -58,7 +58,7 @@ static void sroce_timer_start(struct sroce_requester *req, u64 at)
 	hrtimer_start(&req->timer, ns_to_ktime(at), HRTIMER_MODE_ABS_SOFT);
 }
 
-static bool sroce_in_flight(const struct sroce_requester *req)
+static bool sroce_requester_in_flight(const struct sroce_requester *req)
 {
 	return req->send_psn != req->una_psn;
 }
@@ -67,24 +67,24 @@ static bool sroce_in_flight(const struct sroce_requester *req)
  * One more in a row waits longer, within the T to 4T that IBA 9.7.6.1.3 allows:
  * what is late because a machine is overloaded is not helped by more packets.
  */
-static u64 sroce_next_timeout_ns(const struct sroce_qp *qp)
+static u64 sroce_requester_next_timeout_ns(const struct sroce_qp *qp)
 {
 	u8 used = qp->attr.retry_cnt - min(qp->req.retries, qp->attr.retry_cnt);
 
 	if (!qp->kind->acked)
 		return SROCE_STALL_NS;
-	return sroce_timeout_ns(qp) << min_t(u8, used, 2);
+	return sroce_requester_timeout_ns(qp) << min_t(u8, used, 2);
 }
 
 void sroce_requester_arm(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
-	u64 ns = sroce_next_timeout_ns(qp);
+	u64 ns = sroce_requester_next_timeout_ns(qp);
 
 	if (req->deadline || !ns)
 		return;
 	req->deadline = ktime_get_ns() + ns;
-	sroce_timer_start(req, req->deadline);
+	sroce_requester_timer_start(req, req->deadline);
 }
 
 void sroce_requester_progress(struct sroce_qp *qp)
@@ -101,7 +101,7 @@ void sroce_requester_progress(struct sroce_qp *qp)
 		req->recovering = false;
 	sroce_window_acked(qp);
 	req->deadline = 0;
-	if (sroce_in_flight(req))
+	if (sroce_requester_in_flight(req))
 		sroce_requester_arm(qp);
 }
 
@@ -119,10 +119,11 @@ void sroce_requester_rewind(struct sroce_qp *qp)
  * faster than with a silent peer: one loss on a network that reorders or repeats
  * packets may cause a burst of them, and a peer that sends NAKs is alive.
  */
-static bool sroce_may_retry(struct sroce_qp *qp, enum sroce_counter why)
+static bool sroce_requester_may_retry(struct sroce_qp *qp,
+				      enum sroce_counter why)
 {
 	struct sroce_requester *req = &qp->req;
-	u64 pace = sroce_timeout_ns(qp) ?: SROCE_MIN_TIMEOUT_NS;
+	u64 pace = sroce_requester_timeout_ns(qp) ?: SROCE_MIN_TIMEOUT_NS;
 	u64 now = ktime_get_ns();
 
 	if (why != SROCE_CNT_LOCAL_ACK_TIMEOUT_ERR &&
@@ -143,7 +144,7 @@ void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why)
 	if (req->rnr_wait)
 		return;
 	sroce_qp_count(qp, why, 1);
-	if (!sroce_may_retry(qp, why)) {
+	if (!sroce_requester_may_retry(qp, why)) {
 		sroce_qp_count(qp, SROCE_CNT_REQ_TRANSPORT_RETRIES_EXCEEDED, 1);
 		sroce_requester_fail(qp, IB_WC_RETRY_EXC_ERR);
 		return;
@@ -163,7 +164,7 @@ void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why)
  * posting at all, so each in a row is twice the last: at worst the message waits
  * as long again as it had to.
  */
-static u64 sroce_rnr_ns(const struct sroce_requester *req, u8 code)
+static u64 sroce_requester_rnr_ns(const struct sroce_requester *req, u8 code)
 {
 	u64 ns = (u64)sroce_rnr_usec[code & 0x1f] * NSEC_PER_USEC;
 
@@ -173,21 +174,21 @@ static u64 sroce_rnr_ns(const struct sroce_requester *req, u8 code)
 void sroce_requester_rnr_wait(struct sroce_qp *qp, u8 code)
 {
 	struct sroce_requester *req = &qp->req;
-	u64 ns = sroce_rnr_ns(req, code);
+	u64 ns = sroce_requester_rnr_ns(req, code);
 
 	if (req->rnr_naks < 7)
 		req->rnr_naks++;
 	sroce_requester_rewind(qp);
 	req->rnr_wait = true;
 	req->deadline = ktime_get_ns() + ns;
-	sroce_timer_start(req, req->deadline);
+	sroce_requester_timer_start(req, req->deadline);
 }
 
 /*
  * The deadline has passed. Packets that hang in a queue of this host are as lost
  * as those that no ACK comes for.
  */
-static void sroce_timed_out(struct sroce_qp *qp)
+static void sroce_requester_timed_out(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
 
@@ -196,12 +197,12 @@ static void sroce_timed_out(struct sroce_qp *qp)
 		req->rnr_wait = false;
 	else if (!qp->kind->acked)
 		req->half.stalled = req->half.starved;
-	else if (sroce_in_flight(req) || req->half.starved)
+	else if (sroce_requester_in_flight(req) || req->half.starved)
 		sroce_requester_restart(qp, SROCE_CNT_LOCAL_ACK_TIMEOUT_ERR);
 	sroce_half_queue(&req->half);
 }
 
-static enum hrtimer_restart sroce_timer_fired(struct hrtimer *timer)
+static enum hrtimer_restart sroce_requester_timer_fired(struct hrtimer *timer)
 {
 	struct sroce_qp *qp = container_of(timer, struct sroce_qp, req.timer);
 	struct sroce_requester *req = &qp->req;
@@ -212,9 +213,9 @@ static enum hrtimer_restart sroce_timer_fired(struct hrtimer *timer)
 	req->timer_armed = false;
 	if (!qp->dead && req->deadline) {
 		if (ktime_get_ns() >= req->deadline)
-			sroce_timed_out(qp);
+			sroce_requester_timed_out(qp);
 		else
-			sroce_timer_start(req, req->deadline);
+			sroce_requester_timer_start(req, req->deadline);
 	}
 	spin_unlock(&req->half.lock);
 	sroce_run_pending();
@@ -225,6 +226,6 @@ static enum hrtimer_restart sroce_timer_fired(struct hrtimer *timer)
 
 void sroce_requester_timer_init(struct sroce_requester *req)
 {
-	hrtimer_setup(&req->timer, sroce_timer_fired, CLOCK_MONOTONIC,
+	hrtimer_setup(&req->timer, sroce_requester_timer_fired, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_ABS_SOFT);
 }
