@@ -548,7 +548,7 @@ static int side_srq_recv(struct side *s, const struct ib_recv_wr *wr)
 	struct sroce_srq *srq = &s->srq;
 	int err;
 
-	err = sroce_rq_write(&srq->ring, srq->prod, srq->max_sge, wr);
+	err = sroce_recv_ring_write(&srq->ring, srq->prod, srq->max_sge, wr);
 	if (!err)
 		/* As any poster: the entry is there before the index */
 		smp_store_release(&srq->ring.hdr->prod, ++srq->prod);

@@ -69,8 +69,8 @@ static void xrc_srq_recv(struct side *s, struct sroce_srq *srq, u64 wr_id,
 	};
 
 	KUNIT_ASSERT_EQ(s->pair->test, 0,
-			sroce_rq_write(&srq->ring, srq->prod, srq->max_sge,
-				       &wr));
+			sroce_recv_ring_write(&srq->ring, srq->prod, srq->max_sge,
+					      &wr));
 	/* As any poster: the entry is there before the index */
 	smp_store_release(&srq->ring.hdr->prod, ++srq->prod);
 }

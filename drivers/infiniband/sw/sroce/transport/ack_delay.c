@@ -135,7 +135,7 @@ void __sroce_ack_ride(struct sroce_qp *qp, struct sroce_tx *tx)
 		return;
 	sroce_ack_count_turn(d);
 	/* No ACK overtakes the response to a READ that has come since */
-	if (sroce_ack_is_held(d) && sroce_replied(resp)) {
+	if (sroce_ack_is_held(d) && sroce_reply_all_sent(resp)) {
 		if (resp->ack == SROCE_ACK_OWED)
 			sroce_reply_ack(qp, &qp->req.half, tx);
 		sroce_ack_rode(d);

@@ -161,8 +161,8 @@ void sroce_patience_over(struct sroce_qp *qp)
 		sroce_patience_count(&resp->patience, 0);
 	/* A peer that has been told something else sends everything again */
 	if (lost && !resp->rnr_sent && !resp->nak_sent && !resp->fatal &&
-	    sroce_takes_requests(qp))
-		sroce_ask_again(resp);
+	    sroce_qp_takes_requests(qp))
+		sroce_responder_ask_again(resp);
 }
 
 static enum hrtimer_restart sroce_patience_look(struct hrtimer *timer)

@@ -121,8 +121,8 @@ int sroce_qp_post_recv(struct sroce_qp *qp, const struct ib_recv_wr *wr,
 	irq = sroce_lock(&resp->post_lock, false);
 	for (; wr; wr = wr->next) {
 		err = sroce_ring_full(&resp->ring, resp->posted) ? -ENOMEM :
-		      sroce_rq_write(&resp->ring, resp->posted,
-				     qp->max_recv_sge, wr);
+		      sroce_recv_ring_write(&resp->ring, resp->posted,
+					    qp->max_recv_sge, wr);
 		if (err) {
 			*bad_wr = wr;
 			break;

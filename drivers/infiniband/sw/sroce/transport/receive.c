@@ -43,21 +43,25 @@ static bool sroce_pkey_ok(const struct sroce_qp *qp, u16 pkey)
 }
 
 /* A connected QP listens to its peer only */
-static bool sroce_from_peer(const struct sroce_qp *qp, const union ib_gid *sgid,
-			    const union ib_gid *dgid)
+static bool sroce_receive_from_peer(const struct sroce_qp *qp,
+				    const union ib_gid *sgid,
+				    const union ib_gid *dgid)
 {
 	return qp->path && !memcmp(&qp->path->dgid, sgid, sizeof(*sgid)) &&
 	       !memcmp(&qp->path->sgid, dgid, sizeof(*dgid));
 }
 
-static bool sroce_accept(struct sroce_qp *qp, const struct sroce_train *t,
-			 const union ib_gid *sgid, const union ib_gid *dgid)
+static bool sroce_receive_may_take(struct sroce_qp *qp,
+				   const struct sroce_train *t,
+				   const union ib_gid *sgid,
+				   const union ib_gid *dgid)
 {
 	if (t->service != qp->kind->service) {
 		sroce_qp_count(qp, SROCE_CNT_RX_DISCARDS, t->npkts);
 		return false;
 	}
-	if (!sroce_qp_is_datagram(qp) && !sroce_from_peer(qp, sgid, dgid)) {
+	if (!sroce_qp_is_datagram(qp) &&
+	    !sroce_receive_from_peer(qp, sgid, dgid)) {
 		sroce_qp_count(qp, SROCE_CNT_RX_WRONG_PATH, t->npkts);
 		return false;
 	}
@@ -68,8 +72,8 @@ static bool sroce_accept(struct sroce_qp *qp, const struct sroce_train *t,
 	return true;
 }
 
-static void sroce_request(struct sroce_qp *qp, struct sroce_train *t,
-			  const struct sroce_rx_info *info)
+static void sroce_receive_request(struct sroce_qp *qp, struct sroce_train *t,
+				  const struct sroce_rx_info *info)
 {
 	switch (qp->type) {
 	case IB_QPT_RC:
@@ -88,31 +92,32 @@ static void sroce_request(struct sroce_qp *qp, struct sroce_train *t,
 }
 
 /* Behind one that waits for a receive, unless it is that one */
-static void sroce_request_in_turn(struct sroce_qp *qp, struct sroce_train *t,
-				  const struct sroce_rx_info *info)
+static void sroce_receive_request_in_turn(struct sroce_qp *qp,
+					  struct sroce_train *t,
+					  const struct sroce_rx_info *info)
 {
 	if (likely(qp->resp.wait == SROCE_RESP_READY))
-		sroce_request(qp, t, info);
+		sroce_receive_request(qp, t, info);
 	if (unlikely(qp->resp.wait != SROCE_RESP_READY))
 		sroce_patience_keep(qp, t);
 }
 
-static void sroce_packet(struct sroce_qp *qp, struct sroce_rx *rx)
+static void sroce_receive_packet(struct sroce_qp *qp, struct sroce_rx *rx)
 {
 	const struct sroce_rx_info *info = rx->info;
 	struct sroce_train *t = &rx->t;
 
 	if (qp->dead || info->net_cookie != qp->port->net.net_cookie ||
-	    !sroce_accept(qp, t, &info->sgid, &info->dgid))
+	    !sroce_receive_may_take(qp, t, &info->sgid, &info->dgid))
 		return;
 	if (sroce_op_is_response(t->op))
 		sroce_requester_response(qp, t);
 	else
-		sroce_request_in_turn(qp, t, info);
+		sroce_receive_request_in_turn(qp, t, info);
 }
 
 /* The port counts by the buffer, but not what the QP has counted */
-static void sroce_receive_own(struct sroce_qp *qp, struct sroce_rx *rx)
+static void sroce_receive_count_own(struct sroce_qp *qp, struct sroce_rx *rx)
 {
 	sroce_qp_count(qp, SROCE_CNT_RX_PACKETS, rx->t.npkts);
 	sroce_qp_count(qp, SROCE_CNT_RX_BYTES, rx->len);
@@ -134,9 +139,9 @@ static bool sroce_receive_half(struct sroce_qp *qp, struct sroce_half *half,
 		sroce_qp_count(qp, SROCE_CNT_RX_TRAINS, 1);
 	do {
 		if (unlikely(own))
-			sroce_receive_own(qp, rx);
+			sroce_receive_count_own(qp, rx);
 		sroce_turn_spend(rx->len + rx->t.npkts * SROCE_TURN_PACKET);
-		sroce_packet(qp, rx);
+		sroce_receive_packet(qp, rx);
 		more = rx->next(rx);
 	} while (more && rx->t.dqpn == qp->qpn &&
 		 sroce_op_is_response(rx->t.op) == responses);
@@ -170,7 +175,7 @@ bool sroce_receive(struct sroce_qp *qp, struct sroce_rx *rx)
 }
 
 /* Bytes of a train of one packet, had it been sent */
-static u32 sroce_train_size(const struct sroce_train *t)
+static u32 sroce_receive_size(const struct sroce_train *t)
 {
 	return sroce_train_hdr_len(t, 0) + ALIGN(t->bi.bi_size, 4) +
 	       SROCE_ICRC_LEN;
@@ -192,13 +197,13 @@ void sroce_receive_parcel(struct sroce_qp *qp, struct sroce_parcel *p)
 		return;
 	}
 	/* The peer's destination is our source */
-	if (!sroce_accept(qp, t, &path->sgid, &path->dgid))
+	if (!sroce_receive_may_take(qp, t, &path->sgid, &path->dgid))
 		return;
 	if (sroce_op_is_response(t->op)) {
 		sroce_requester_response(qp, t);
 		return;
 	}
 	if (sroce_qp_is_datagram(qp))
-		sroce_path_rx_info(path, sroce_train_size(t), &info);
-	sroce_request(qp, t, &info);
+		sroce_path_rx_info(path, sroce_receive_size(t), &info);
+	sroce_receive_request(qp, t, &info);
 }

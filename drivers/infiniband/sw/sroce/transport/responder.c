@@ -32,7 +32,7 @@
 #include "transport/xrc.h"
 #include "turn.h"
 
-bool sroce_takes_requests(const struct sroce_qp *qp)
+bool sroce_qp_takes_requests(const struct sroce_qp *qp)
 {
 	switch (sroce_qp_state(qp)) {
 	case IB_QPS_RTR:
@@ -46,7 +46,8 @@ bool sroce_takes_requests(const struct sroce_qp *qp)
 }
 
 /* Packets are missing. One NAK says so; the rest of the stream is dropped. */
-static void sroce_gap(struct sroce_qp *qp, const struct sroce_train *t)
+static void sroce_responder_missed(struct sroce_qp *qp,
+				   const struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
 
@@ -55,13 +56,13 @@ static void sroce_gap(struct sroce_qp *qp, const struct sroce_train *t)
 	else if (!sroce_gap_again(&resp->gap, t->psn))
 		return;
 	sroce_qp_count(qp, SROCE_CNT_OUT_OF_SEQUENCE, 1);
-	sroce_owe_nak(resp, SROCE_NAK_PSN_SEQ);
+	sroce_responder_owe_nak(resp, SROCE_NAK_PSN_SEQ);
 	resp->nak_sent = true;
 }
 
 /* IBA 9.7.4.1.2: FIRST and ONLY between messages, MIDDLE and LAST within one */
-bool sroce_sequence_ok(const struct sroce_responder *resp,
-		       const struct sroce_train *t)
+bool sroce_responder_sequence_ok(const struct sroce_responder *resp,
+				 const struct sroce_train *t)
 {
 	switch (resp->state) {
 	case SROCE_RESP_SEND:
@@ -73,7 +74,7 @@ bool sroce_sequence_ok(const struct sroce_responder *resp,
 	}
 }
 
-void sroce_execute(struct sroce_qp *qp, struct sroce_train *t)
+void sroce_responder_execute(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
 
@@ -82,37 +83,37 @@ void sroce_execute(struct sroce_qp *qp, struct sroce_train *t)
 	resp->half.fault.waiting = false;
 	if (resp->ack == SROCE_ACK_NAK)
 		resp->ack = SROCE_ACK_NONE;
-	if (!sroce_sequence_ok(resp, t) ||
+	if (!sroce_responder_sequence_ok(resp, t) ||
 	    (resp->inv_wait && t->op != SROCE_OP_SEND)) {
-		sroce_refuse_request(qp);
+		sroce_responder_refuse_request(qp);
 		return;
 	}
 	switch (t->op) {
 	case SROCE_OP_SEND:
-		sroce_send_request(qp, t);
+		sroce_responder_execute_send(qp, t);
 		break;
 	case SROCE_OP_WRITE:
-		sroce_write_request(qp, t);
+		sroce_responder_execute_write(qp, t);
 		break;
 	case SROCE_OP_READ:
-		sroce_read_request(qp, t);
+		sroce_responder_execute_read(qp, t);
 		break;
 	case SROCE_OP_CMP_SWAP:
 	case SROCE_OP_FETCH_ADD:
-		sroce_atomic_request(qp, t);
+		sroce_responder_execute_atomic(qp, t);
 		break;
 	case SROCE_OP_ATOMIC_WRITE:
-		sroce_atomic_write_request(qp, t);
+		sroce_responder_execute_atomic_write(qp, t);
 		break;
 	case SROCE_OP_FLUSH:
-		sroce_flush_request(qp, t);
+		sroce_responder_execute_flush(qp, t);
 		break;
 	default:
-		sroce_refuse_request(qp);
+		sroce_responder_refuse_request(qp);
 	}
 }
 
-void sroce_established(struct sroce_qp *qp)
+void sroce_responder_established(struct sroce_qp *qp)
 {
 	if (sroce_qp_state(qp) != IB_QPS_RTR || qp->resp.comm_est)
 		return;
@@ -125,24 +126,24 @@ void sroce_responder_request(struct sroce_qp *qp, struct sroce_train *t)
 	struct sroce_responder *resp = &qp->resp;
 	s32 ahead = sroce_psn_diff(t->psn, resp->epsn);
 
-	if (!sroce_takes_requests(qp) || resp->fatal) {
+	if (!sroce_qp_takes_requests(qp) || resp->fatal) {
 		sroce_qp_count(qp, SROCE_CNT_RX_DISCARDS, t->npkts);
 		return;
 	}
-	sroce_established(qp);
+	sroce_responder_established(qp);
 	/* A repeated train may be new in its second part */
 	if (ahead < 0 && t->npkts > -ahead) {
 		sroce_train_trim(t, -ahead);
 		ahead = 0;
 	}
 	if (ahead > 0)
-		sroce_gap(qp, t);
+		sroce_responder_missed(qp, t);
 	else if (ahead < 0)
-		sroce_duplicate(qp, t);
+		sroce_responder_duplicate(qp, t);
 	else if (qp->xrcd)
 		sroce_xrc_execute(qp, t);
 	else
-		sroce_execute(qp, t);
+		sroce_responder_execute(qp, t);
 }
 
 void sroce_responder_reset(struct sroce_responder *resp)
@@ -168,7 +169,7 @@ void sroce_responder_reset(struct sroce_responder *resp)
 }
 
 /* What was taken has been taken, whatever happened to the QP since */
-static void sroce_last_ack(struct sroce_qp *qp)
+static void sroce_responder_last_ack(struct sroce_qp *qp)
 {
 	struct sroce_tx tx = {};
 
@@ -182,8 +183,8 @@ static bool sroce_responder_flush(struct sroce_qp *qp)
 	struct sroce_responder *resp = &qp->resp;
 	int budget = SROCE_FLUSH_BUDGET;
 
-	if (resp->ack == SROCE_ACK_OWED && sroce_replied(resp))
-		sroce_last_ack(qp);
+	if (resp->ack == SROCE_ACK_OWED && sroce_reply_all_sent(resp))
+		sroce_responder_last_ack(qp);
 	resp->job_head = resp->job_tail;
 	resp->ack = SROCE_ACK_NONE;
 	/* Pairs with sroce_give_back(): it sees our state, or we its count */
@@ -236,7 +237,7 @@ static bool sroce_responder_inbox(struct sroce_qp *qp)
 	struct sroce_parcel *p;
 
 	/* In ERR it is dropped as all others are */
-	if (resp->wait == SROCE_RESP_WAITS && !sroce_takes_requests(qp))
+	if (resp->wait == SROCE_RESP_WAITS && !sroce_qp_takes_requests(qp))
 		resp->wait = SROCE_RESP_LOOKS;
 	while (resp->wait != SROCE_RESP_WAITS &&
 	       (p = sroce_inbox_next(&resp->half))) {
@@ -265,8 +266,8 @@ bool sroce_responder_run(struct sroce_half *half)
 	sroce_half_unstarve(half);
 	more = sroce_responder_inbox(qp);
 	if (unlikely(half->fault.waiting) && !sroce_faulting(half))
-		sroce_paged(&qp->resp);
-	if (sroce_takes_requests(qp))
+		sroce_responder_pages_come(&qp->resp);
+	if (sroce_qp_takes_requests(qp))
 		more |= sroce_responder_reply(qp);
 	if (!more && sroce_qp_state(qp) == IB_QPS_ERR)
 		return sroce_responder_flush(qp);

@@ -22,17 +22,17 @@ void sroce_responder_request(struct sroce_qp *qp, struct sroce_train *t);
 bool sroce_responder_run(struct sroce_half *half);
 
 /* Carry out a request that is the next in order */
-void sroce_execute(struct sroce_qp *qp, struct sroce_train *t);
+void sroce_responder_execute(struct sroce_qp *qp, struct sroce_train *t);
 
 /* Does its state let the QP take requests? */
-bool sroce_takes_requests(const struct sroce_qp *qp);
+bool sroce_qp_takes_requests(const struct sroce_qp *qp);
 
 /* A request has come: raise IB_EVENT_COMM_EST when that is news */
-void sroce_established(struct sroce_qp *qp);
+void sroce_responder_established(struct sroce_qp *qp);
 
 /* Does the train go on with the current message, or begin one between two? */
-bool sroce_sequence_ok(const struct sroce_responder *resp,
-		       const struct sroce_train *t);
+bool sroce_responder_sequence_ok(const struct sroce_responder *resp,
+				 const struct sroce_train *t);
 
 /* Forget the message in progress and every queued answer */
 void sroce_responder_reset(struct sroce_responder *resp);

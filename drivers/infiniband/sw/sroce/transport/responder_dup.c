@@ -16,8 +16,8 @@
  * From the newest back: of PSNs that have come round since, an older one tells of
  * another time.
  */
-static struct sroce_rd_res *sroce_find_res(struct sroce_responder *resp,
-					   u32 psn)
+static struct sroce_rd_res *sroce_duplicate_find(struct sroce_responder *resp,
+						 u32 psn)
 {
 	struct sroce_rd_res *res;
 	u32 i;
@@ -33,9 +33,9 @@ static struct sroce_rd_res *sroce_find_res(struct sroce_responder *resp,
 }
 
 /* A READ again, as a whole or from some packet on: nothing but what it was */
-static bool sroce_same_read(const struct sroce_qp *qp,
-			    const struct sroce_rd_res *res,
-			    const struct sroce_train *t)
+static bool sroce_duplicate_same_read(const struct sroce_qp *qp,
+				      const struct sroce_rd_res *res,
+				      const struct sroce_train *t)
 {
 	u32 off = ((t->psn - res->psn) & SROCE_PSN_MASK) * qp->mtu;
 
@@ -56,11 +56,11 @@ static void sroce_duplicate_read(struct sroce_qp *qp, struct sroce_train *t,
 		.len = t->dma_len,
 	};
 
-	if (sroce_same_read(qp, old, t))
+	if (sroce_duplicate_same_read(qp, old, t))
 		sroce_job_repeat(&qp->resp, &res);
 }
 
-void sroce_duplicate(struct sroce_qp *qp, struct sroce_train *t)
+void sroce_responder_duplicate(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
 	struct sroce_rd_res *res;
@@ -72,7 +72,7 @@ void sroce_duplicate(struct sroce_qp *qp, struct sroce_train *t)
 			resp->ack = SROCE_ACK_OWED;
 		return;
 	}
-	res = sroce_find_res(resp, t->psn);
+	res = sroce_duplicate_find(resp, t->psn);
 	if (!res)
 		return;
 	if (t->op == SROCE_OP_READ)

@@ -8,7 +8,7 @@
 #include "transport/qp.h"
 
 /**
- * sroce_duplicate() - answer a request once more
+ * sroce_responder_duplicate() - answer a request once more
  * @qp: QP of a type that is acknowledged
  * @t: request; all of it is before the PSN expected
  *
@@ -17,6 +17,6 @@
  *
  * Context: responder lock held.
  */
-void sroce_duplicate(struct sroce_qp *qp, struct sroce_train *t);
+void sroce_responder_duplicate(struct sroce_qp *qp, struct sroce_train *t);
 
 #endif

@@ -18,7 +18,8 @@
 #include "transport/responder_verdict.h"
 
 /* IBA 9.7.4.1.6: all packets but the last are full, the last is not empty */
-bool sroce_length_ok(const struct sroce_qp *qp, const struct sroce_train *t)
+bool sroce_place_length_ok(const struct sroce_qp *qp,
+			   const struct sroce_train *t)
 {
 	u32 most = t->npkts * qp->mtu;
 	u32 len = t->bi.bi_size;
@@ -68,13 +69,14 @@ int sroce_place_rkey(struct sroce_qp *qp, struct sroce_train *t)
 	return err;
 }
 
-static void sroce_send_received(struct sroce_qp *qp, struct sroce_train *t)
+static void sroce_place_send_done(struct sroce_qp *qp, struct sroce_train *t)
 {
 	if (t->flags & SROCE_END) {
 		qp->resp.inv_wait = 0;
-		sroce_message_received(qp, t, IB_WC_RECV, qp->resp.recv_off);
+		sroce_recv_complete_message(qp, t, IB_WC_RECV,
+					    qp->resp.recv_off);
 	}
-	sroce_accepted(qp, t, t->npkts);
+	sroce_responder_accept(qp, t, t->npkts);
 }
 
 /*
@@ -82,7 +84,8 @@ static void sroce_send_received(struct sroce_qp *qp, struct sroce_train *t)
  * complete: the peer is asked for this train again, which is placed again, in
  * whatever pieces it comes then. The key is invalidated once.
  */
-static bool sroce_invalidated(struct sroce_qp *qp, const struct sroce_train *t)
+static bool sroce_place_invalidated(struct sroce_qp *qp,
+				    const struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
 	struct sroce_mr_table *mrs = &qp->port->mrs;
@@ -91,62 +94,64 @@ static bool sroce_invalidated(struct sroce_qp *qp, const struct sroce_train *t)
 	if (!again &&
 	    sroce_mr_invalidate(mrs, t->inv_rkey, qp->pd, &qp->windows,
 				true)) {
-		sroce_refuse_access(qp);
+		sroce_responder_refuse_access(qp);
 		return false;
 	}
 	resp->inv_wait = t->inv_rkey;
 	if (sroce_mr_quiet(mrs, t->inv_rkey))
 		return true;
-	sroce_owe_nak(resp, SROCE_NAK_PSN_SEQ);
+	sroce_responder_owe_nak(resp, SROCE_NAK_PSN_SEQ);
 	return false;
 }
 
-void sroce_send_request(struct sroce_qp *qp, struct sroce_train *t)
+void sroce_responder_execute_send(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
 	u32 len = t->bi.bi_size;
 	int err;
 
-	if (!sroce_length_ok(qp, t)) {
-		sroce_refuse_request(qp);
+	if (!sroce_place_length_ok(qp, t)) {
+		sroce_responder_refuse_request(qp);
 		return;
 	}
 	/* It is taken already when its pages were missing the first time */
 	if ((t->flags & SROCE_START) && !resp->have_wqe) {
 		err = sroce_recv_take(qp);
 		if (err == -ENOENT) {
-			sroce_not_ready(qp, t);
+			sroce_responder_not_ready(qp, t);
 			return;
 		}
 		if (err) {
-			sroce_refuse(qp, SROCE_NAK_REM_OP,
-				     IB_WC_LOC_QP_OP_ERR);
+			sroce_responder_refuse(qp, SROCE_NAK_REM_OP,
+					       IB_WC_LOC_QP_OP_ERR);
 			return;
 		}
 	}
 	if (len > resp->recv_len - resp->recv_off) {
-		sroce_refuse(qp, SROCE_NAK_INV_REQ, IB_WC_LOC_LEN_ERR);
+		sroce_responder_refuse(qp, SROCE_NAK_INV_REQ,
+				       IB_WC_LOC_LEN_ERR);
 		return;
 	}
 	err = len ? sroce_place_sges(qp, t) : 0;
 	if (err == -EAGAIN) {
-		sroce_paging(qp, t);
+		sroce_responder_await_pages(qp, t);
 		return;
 	}
 	if (err) {
-		sroce_refuse(qp, SROCE_NAK_REM_OP, IB_WC_LOC_PROT_ERR);
+		sroce_responder_refuse(qp, SROCE_NAK_REM_OP,
+				       IB_WC_LOC_PROT_ERR);
 		return;
 	}
-	if (t->flags & SROCE_INV && !sroce_invalidated(qp, t)) {
+	if (t->flags & SROCE_INV && !sroce_place_invalidated(qp, t)) {
 		resp->recv_off -= len;
 		return;
 	}
 	resp->state = t->flags & SROCE_END ? SROCE_RESP_IDLE : SROCE_RESP_SEND;
-	sroce_send_received(qp, t);
+	sroce_place_send_done(qp, t);
 }
 
-int sroce_write_begin(struct sroce_qp *qp, const struct sroce_train *t,
-		      u32 check)
+int sroce_place_write_begin(struct sroce_qp *qp, const struct sroce_train *t,
+			    u32 check)
 {
 	struct sroce_responder *resp = &qp->resp;
 	struct sroce_mr *mr;
@@ -168,7 +173,7 @@ int sroce_write_begin(struct sroce_qp *qp, const struct sroce_train *t,
 	return 0;
 }
 
-void sroce_write_taken(struct sroce_qp *qp, const struct sroce_train *t)
+void sroce_place_write_done(struct sroce_qp *qp, const struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
 
@@ -176,13 +181,13 @@ void sroce_write_taken(struct sroce_qp *qp, const struct sroce_train *t)
 	if (t->flags & SROCE_START)
 		sroce_qp_count(qp, SROCE_CNT_RX_WRITE_REQUESTS, 1);
 	if (t->flags & SROCE_IMM)
-		sroce_message_received(qp, t, IB_WC_RECV_RDMA_WITH_IMM,
-				       resp->write_len);
+		sroce_recv_complete_message(qp, t, IB_WC_RECV_RDMA_WITH_IMM,
+					    resp->write_len);
 }
 
 /* Payload against what the RETH announced (IBA 9.7.4.1.6) */
-bool sroce_write_length_ok(const struct sroce_responder *resp,
-			   const struct sroce_train *t)
+bool sroce_place_write_length_ok(const struct sroce_responder *resp,
+				 const struct sroce_train *t)
 {
 	u32 left = t->flags & SROCE_START ? t->dma_len : resp->left;
 	u32 len = t->bi.bi_size;
@@ -190,44 +195,46 @@ bool sroce_write_length_ok(const struct sroce_responder *resp,
 	return t->flags & SROCE_END ? len == left : len < left;
 }
 
-void sroce_write_request(struct sroce_qp *qp, struct sroce_train *t)
+void sroce_responder_execute_write(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
 	int err = 0;
 
-	if (!sroce_length_ok(qp, t) || !sroce_write_length_ok(resp, t)) {
-		sroce_refuse_request(qp);
+	if (!sroce_place_length_ok(qp, t) ||
+	    !sroce_place_write_length_ok(resp, t)) {
+		sroce_responder_refuse_request(qp);
 		return;
 	}
 	/* Nothing is placed before the receive work request is there */
 	if (t->flags & SROCE_IMM && !resp->have_wqe)
 		err = sroce_recv_take(qp);
 	if (err == -ENOENT) {
-		sroce_not_ready(qp, t);
+		sroce_responder_not_ready(qp, t);
 		return;
 	}
 	if (err) {
-		sroce_refuse(qp, SROCE_NAK_REM_OP, IB_WC_LOC_QP_OP_ERR);
+		sroce_responder_refuse(qp, SROCE_NAK_REM_OP,
+				       IB_WC_LOC_QP_OP_ERR);
 		return;
 	}
 	/* The whole range is checked before the first byte is placed */
 	if (t->flags & SROCE_START)
-		err = sroce_write_begin(qp, t, t->flags & SROCE_END ?
-					0 : t->dma_len);
+		err = sroce_place_write_begin(qp, t, t->flags & SROCE_END ?
+					      0 : t->dma_len);
 	if (err == -EBADMSG) {
-		sroce_refuse_request(qp);
+		sroce_responder_refuse_request(qp);
 		return;
 	}
 	if (!err && t->bi.bi_size)
 		err = sroce_place_rkey(qp, t);
 	if (err == -EAGAIN) {
-		sroce_paging(qp, t);
+		sroce_responder_await_pages(qp, t);
 		return;
 	}
 	if (err) {
-		sroce_refuse_access(qp);
+		sroce_responder_refuse_access(qp);
 		return;
 	}
-	sroce_write_taken(qp, t);
-	sroce_accepted(qp, t, t->npkts);
+	sroce_place_write_done(qp, t);
+	sroce_responder_accept(qp, t, t->npkts);
 }

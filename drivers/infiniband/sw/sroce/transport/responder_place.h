@@ -9,7 +9,7 @@
 #include "transport/qp.h"
 
 /**
- * sroce_send_request() - carry out a train of a SEND
+ * sroce_responder_execute_send() - carry out a train of a SEND
  * @qp: QP of a type that is acknowledged
  * @t: train; the next in order, and its opcode fits the message in progress
  *
@@ -19,20 +19,21 @@
  *
  * Context: responder lock held.
  */
-void sroce_send_request(struct sroce_qp *qp, struct sroce_train *t);
+void sroce_responder_execute_send(struct sroce_qp *qp, struct sroce_train *t);
 
 /* Likewise, of an RDMA WRITE; a receive work request is for immediate data only */
-void sroce_write_request(struct sroce_qp *qp, struct sroce_train *t);
+void sroce_responder_execute_write(struct sroce_qp *qp, struct sroce_train *t);
 
 /* Has every packet of the train the length that its place asks for? */
-bool sroce_length_ok(const struct sroce_qp *qp, const struct sroce_train *t);
-
-/* Is the payload what the RETH of an RDMA WRITE has announced? */
-bool sroce_write_length_ok(const struct sroce_responder *resp,
+bool sroce_place_length_ok(const struct sroce_qp *qp,
 			   const struct sroce_train *t);
 
+/* Is the payload what the RETH of an RDMA WRITE has announced? */
+bool sroce_place_write_length_ok(const struct sroce_responder *resp,
+				 const struct sroce_train *t);
+
 /**
- * sroce_write_begin() - begin an RDMA WRITE
+ * sroce_place_write_begin() - begin an RDMA WRITE
  * @qp: QP
  * @t: its first train
  * @check: bytes of the range to check now: all of it, or none when the caller is
@@ -42,14 +43,14 @@ bool sroce_write_length_ok(const struct sroce_responder *resp,
  * Return: 0; -EBADMSG when the QP does not take such a request; an errno of
  * sroce_mr_get() when the key must not be used.
  */
-int sroce_write_begin(struct sroce_qp *qp, const struct sroce_train *t,
-		      u32 check);
+int sroce_place_write_begin(struct sroce_qp *qp, const struct sroce_train *t,
+			    u32 check);
 
 /*
  * A train of an RDMA WRITE is in place. What counts, or tells somebody, is done here
  * and not before: a train whose pages are missing comes again, or never.
  */
-void sroce_write_taken(struct sroce_qp *qp, const struct sroce_train *t);
+void sroce_place_write_done(struct sroce_qp *qp, const struct sroce_train *t);
 
 /* Copy payload to the receive work request taken, or to the region of a WRITE */
 int sroce_place_sges(struct sroce_qp *qp, struct sroce_train *t);

@@ -19,8 +19,8 @@
 #include "transport/responder_verdict.h"
 
 /* Queue the answer and remember it for duplicates; false: no room */
-static bool sroce_answer(struct sroce_responder *resp,
-			 const struct sroce_rd_res *res)
+static bool sroce_responder_answer(struct sroce_responder *resp,
+				   const struct sroce_rd_res *res)
 {
 	if (!sroce_job_push(resp, res))
 		return false;
@@ -29,7 +29,7 @@ static bool sroce_answer(struct sroce_responder *resp,
 	return true;
 }
 
-void sroce_read_request(struct sroce_qp *qp, struct sroce_train *t)
+void sroce_responder_execute_read(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
 	struct sroce_rd_res res = {
@@ -46,40 +46,40 @@ void sroce_read_request(struct sroce_qp *qp, struct sroce_train *t)
 	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_READ) ||
 	    !qp->attr.max_dest_rd_atomic || t->dma_len > 1U << 31 ||
 	    t->bi.bi_size) {
-		sroce_refuse_request(qp);
+		sroce_responder_refuse_request(qp);
 		return;
 	}
 	if (t->dma_len) {
 		mr = sroce_rkey_get(qp, t->rkey, IB_ACCESS_REMOTE_READ,
 				    t->va, t->dma_len);
 		if (IS_ERR(mr)) {
-			sroce_refuse_access(qp);
+			sroce_responder_refuse_access(qp);
 			return;
 		}
 		sroce_mr_put(mr);
 	}
 	/* More than was agreed on: as good as lost, the peer asks again */
-	if (!sroce_answer(resp, &res))
+	if (!sroce_responder_answer(resp, &res))
 		return;
 	sroce_qp_count(qp, SROCE_CNT_RX_READ_REQUESTS, 1);
-	sroce_accepted(qp, t, res.npsn);
+	sroce_responder_accept(qp, t, res.npsn);
 	resp->ack = SROCE_ACK_NONE;
 }
 
 /* The region, its 8 bytes kept in place; NULL when the request was dealt with */
-static struct sroce_mr *sroce_atomic_begin(struct sroce_qp *qp,
-					   const struct sroce_train *t,
-					   int access)
+static struct sroce_mr *
+sroce_responder_atomic_begin(struct sroce_qp *qp, const struct sroce_train *t,
+			     int access)
 {
 	struct sroce_mr *mr = sroce_gather_word(&qp->resp.half, t->rkey, access,
 						t->va);
 
 	if (mr == ERR_PTR(-EAGAIN)) {
-		sroce_paging(qp, t);
+		sroce_responder_await_pages(qp, t);
 		return NULL;
 	}
 	if (IS_ERR(mr)) {
-		sroce_refuse_access(qp);
+		sroce_responder_refuse_access(qp);
 		return NULL;
 	}
 	/* More than was agreed on: as good as lost, the peer asks again */
@@ -91,8 +91,9 @@ static struct sroce_mr *sroce_atomic_begin(struct sroce_qp *qp,
 }
 
 /* It was carried out: answer, now and if it comes again */
-static void sroce_atomic_end(struct sroce_qp *qp, const struct sroce_train *t,
-			     struct sroce_mr *mr, u64 orig)
+static void sroce_responder_atomic_end(struct sroce_qp *qp,
+				       const struct sroce_train *t,
+				       struct sroce_mr *mr, u64 orig)
 {
 	struct sroce_responder *resp = &qp->resp;
 	struct sroce_rd_res res = {
@@ -103,31 +104,32 @@ static void sroce_atomic_end(struct sroce_qp *qp, const struct sroce_train *t,
 	};
 
 	sroce_gather_word_end(mr);
-	sroce_answer(resp, &res);
+	sroce_responder_answer(resp, &res);
 	sroce_qp_count(qp, SROCE_CNT_RX_ATOMIC_REQUESTS, 1);
-	sroce_accepted(qp, t, 1);
+	sroce_responder_accept(qp, t, 1);
 	resp->ack = SROCE_ACK_NONE;
 }
 
-void sroce_atomic_request(struct sroce_qp *qp, struct sroce_train *t)
+void sroce_responder_execute_atomic(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_mr *mr;
 	u64 orig;
 
 	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_ATOMIC) ||
 	    !qp->attr.max_dest_rd_atomic || t->bi.bi_size || t->va & 7) {
-		sroce_refuse_request(qp);
+		sroce_responder_refuse_request(qp);
 		return;
 	}
-	mr = sroce_atomic_begin(qp, t, IB_ACCESS_REMOTE_ATOMIC);
+	mr = sroce_responder_atomic_begin(qp, t, IB_ACCESS_REMOTE_ATOMIC);
 	if (!mr)
 		return;
 	orig = sroce_mr_atomic(mr, t->va, t->op == SROCE_OP_CMP_SWAP,
 			       t->compare, t->swap_add);
-	sroce_atomic_end(qp, t, mr, orig);
+	sroce_responder_atomic_end(qp, t, mr, orig);
 }
 
-void sroce_atomic_write_request(struct sroce_qp *qp, struct sroce_train *t)
+void sroce_responder_execute_atomic_write(struct sroce_qp *qp,
+					  struct sroce_train *t)
 {
 	struct sroce_mr *mr;
 	u64 value;
@@ -135,19 +137,19 @@ void sroce_atomic_write_request(struct sroce_qp *qp, struct sroce_train *t)
 	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_WRITE) ||
 	    !qp->attr.max_dest_rd_atomic || t->dma_len != sizeof(value) ||
 	    t->bi.bi_size != sizeof(value) || t->va & 7) {
-		sroce_refuse_request(qp);
+		sroce_responder_refuse_request(qp);
 		return;
 	}
-	mr = sroce_atomic_begin(qp, t, IB_ACCESS_REMOTE_WRITE);
+	mr = sroce_responder_atomic_begin(qp, t, IB_ACCESS_REMOTE_WRITE);
 	if (!mr)
 		return;
 	sroce_bvec_read(&value, t->bv, &t->bi, sizeof(value));
 	sroce_mr_atomic_write(mr, t->va, value);
-	sroce_atomic_end(qp, t, mr, 0);
+	sroce_responder_atomic_end(qp, t, mr, 0);
 }
 
 /* Rights that the placement type asks of QP and region; 0: a reserved one */
-static int sroce_flush_rights(u32 feth)
+static int sroce_feth_rights(u32 feth)
 {
 	u32 plt = feth & SROCE_FETH_PLT;
 	int rights = 0;
@@ -167,10 +169,10 @@ static int sroce_flush_rights(u32 feth)
  * global visibility takes a barrier. Persistence is refused when the region is
  * registered.
  */
-void sroce_flush_request(struct sroce_qp *qp, struct sroce_train *t)
+void sroce_responder_execute_flush(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
-	int rights = sroce_flush_rights(t->feth);
+	int rights = sroce_feth_rights(t->feth);
 	struct sroce_rd_res res = {
 		.op = t->op,
 		.psn = t->psn,
@@ -180,7 +182,7 @@ void sroce_flush_request(struct sroce_qp *qp, struct sroce_train *t)
 
 	if (!rights || (qp->attr.qp_access_flags & rights) != rights ||
 	    !qp->attr.max_dest_rd_atomic || t->bi.bi_size) {
-		sroce_refuse_request(qp);
+		sroce_responder_refuse_request(qp);
 		return;
 	}
 	if (t->feth & SROCE_FETH_WHOLE_MR)
@@ -190,14 +192,14 @@ void sroce_flush_request(struct sroce_qp *qp, struct sroce_train *t)
 	else
 		mr = sroce_rkey_get(qp, t->rkey, rights, t->va, t->dma_len);
 	if (IS_ERR(mr)) {
-		sroce_refuse_access(qp);
+		sroce_responder_refuse_access(qp);
 		return;
 	}
 	if (sroce_job_room(resp)) {
 		/* What was placed is visible to all before the answer leaves */
 		wmb();
-		sroce_answer(resp, &res);
-		sroce_accepted(qp, t, 1);
+		sroce_responder_answer(resp, &res);
+		sroce_responder_accept(qp, t, 1);
 		resp->ack = SROCE_ACK_NONE;
 	}
 	sroce_mr_put(mr);

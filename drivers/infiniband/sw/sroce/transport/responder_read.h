@@ -8,7 +8,7 @@
 #include "transport/qp.h"
 
 /**
- * sroce_read_request() - take a READ
+ * sroce_responder_execute_read() - take a READ
  * @qp: QP of a type that is acknowledged
  * @t: request; the next in order, and between two messages
  *
@@ -18,18 +18,19 @@
  *
  * Context: responder lock held.
  */
-void sroce_read_request(struct sroce_qp *qp, struct sroce_train *t);
+void sroce_responder_execute_read(struct sroce_qp *qp, struct sroce_train *t);
 
 /*
  * Likewise, and carry it out: a compare and swap, or a fetch and add. The verdict may
  * also be that the page is being brought in.
  */
-void sroce_atomic_request(struct sroce_qp *qp, struct sroce_train *t);
+void sroce_responder_execute_atomic(struct sroce_qp *qp, struct sroce_train *t);
 
 /* ... an ATOMIC WRITE (IBA A19) */
-void sroce_atomic_write_request(struct sroce_qp *qp, struct sroce_train *t);
+void sroce_responder_execute_atomic_write(struct sroce_qp *qp,
+					  struct sroce_train *t);
 
 /* ... a FLUSH (IBA A19), which waits for no page */
-void sroce_flush_request(struct sroce_qp *qp, struct sroce_train *t);
+void sroce_responder_execute_flush(struct sroce_qp *qp, struct sroce_train *t);
 
 #endif

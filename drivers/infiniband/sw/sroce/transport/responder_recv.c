@@ -39,7 +39,7 @@ int sroce_recv_take_for(struct sroce_qp *qp, u32 len)
 		err = sroce_srq_take(qp->srq, resp->wqe, len);
 		resp->wqe_user = qp->srq->user;
 	} else {
-		err = sroce_ring_take_recv(&resp->ring, resp->wqe,
+		err = sroce_recv_ring_take(&resp->ring, resp->wqe,
 					   qp->max_recv_sge, len);
 		resp->wqe_user = qp->user;
 	}
@@ -97,8 +97,9 @@ void sroce_recv_fail(struct sroce_qp *qp, enum ib_wc_status status)
 	sroce_recv_complete(qp, &cqe, true);
 }
 
-void sroce_message_received(struct sroce_qp *qp, const struct sroce_train *t,
-			    u8 opcode, u32 len)
+void sroce_recv_complete_message(struct sroce_qp *qp,
+				 const struct sroce_train *t, u8 opcode,
+				 u32 len)
 {
 	struct sroce_cqe cqe = {
 		.opcode = opcode,

@@ -52,7 +52,8 @@ void sroce_recv_complete(struct sroce_qp *qp, struct sroce_cqe *cqe,
 void sroce_recv_fail(struct sroce_qp *qp, enum ib_wc_status status);
 
 /* The message that ends with @t is complete, and has a receive work request */
-void sroce_message_received(struct sroce_qp *qp, const struct sroce_train *t,
-			    u8 opcode, u32 len);
+void sroce_recv_complete_message(struct sroce_qp *qp,
+				 const struct sroce_train *t, u8 opcode,
+				 u32 len);
 
 #endif

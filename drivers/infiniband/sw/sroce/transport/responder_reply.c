@@ -16,7 +16,7 @@
 #include "transport/xrc.h"
 #include "turn.h"
 
-static struct sroce_rd_job *sroce_job(struct sroce_responder *resp, u32 i)
+static struct sroce_rd_job *sroce_job_at(struct sroce_responder *resp, u32 i)
 {
 	return &resp->jobs[i % resp->njobs];
 }
@@ -31,7 +31,7 @@ bool sroce_job_push(struct sroce_responder *resp,
 {
 	if (!sroce_job_room(resp))
 		return false;
-	*sroce_job(resp, resp->job_tail++) =
+	*sroce_job_at(resp, resp->job_tail++) =
 		(struct sroce_rd_job){ .res = *res };
 	return true;
 }
@@ -42,7 +42,7 @@ static u32 sroce_job_place(struct sroce_responder *resp, u32 psn)
 	u32 i = resp->job_tail;
 
 	while (i != resp->job_head &&
-	       sroce_psn_diff(sroce_job(resp, i - 1)->res.psn, psn) >= 0)
+	       sroce_psn_diff(sroce_job_at(resp, i - 1)->res.psn, psn) >= 0)
 		i--;
 	return i;
 }
@@ -60,15 +60,15 @@ void sroce_job_repeat(struct sroce_responder *resp,
 	u32 i;
 
 	if (place != resp->job_head &&
-	    sroce_job_overlaps(sroce_job(resp, place - 1), res->psn)) {
+	    sroce_job_overlaps(sroce_job_at(resp, place - 1), res->psn)) {
 		place--;
 	} else {
 		if (!sroce_job_room(resp))
 			return;
 		for (i = resp->job_tail++; i != place; i--)
-			*sroce_job(resp, i) = *sroce_job(resp, i - 1);
+			*sroce_job_at(resp, i) = *sroce_job_at(resp, i - 1);
 	}
-	*sroce_job(resp, place) = (struct sroce_rd_job){
+	*sroce_job_at(resp, place) = (struct sroce_rd_job){
 		.res = *res,
 		.repeated = true,
 	};
@@ -160,8 +160,8 @@ static int sroce_reply_read(struct sroce_qp *qp, struct sroce_tx *tx,
  * READ is not worth an error: it may be an old packet, and who asked for it
  * may have given the region up long ago.
  */
-static void sroce_read_broken(struct sroce_qp *qp,
-			      const struct sroce_rd_job *job)
+static void sroce_reply_read_broken(struct sroce_qp *qp,
+				    const struct sroce_rd_job *job)
 {
 	struct sroce_responder *resp = &qp->resp;
 
@@ -184,7 +184,7 @@ static void sroce_read_broken(struct sroce_qp *qp,
 static bool sroce_reply_job(struct sroce_qp *qp, struct sroce_tx *tx)
 {
 	struct sroce_responder *resp = &qp->resp;
-	struct sroce_rd_job *job = sroce_job(resp, resp->job_head);
+	struct sroce_rd_job *job = sroce_job_at(resp, resp->job_head);
 	int err;
 
 	if (job->res.op != SROCE_OP_READ) {
@@ -196,7 +196,7 @@ static bool sroce_reply_job(struct sroce_qp *qp, struct sroce_tx *tx)
 	if (err == -EAGAIN)
 		return false;
 	if (err)
-		sroce_read_broken(qp, job);
+		sroce_reply_read_broken(qp, job);
 	else if (job->sent == job->res.npsn)
 		resp->job_head++;
 	return true;
@@ -219,7 +219,7 @@ void sroce_reply_ack(struct sroce_qp *qp, struct sroce_half *half,
 }
 
 /* An ACK may wait for a request to go with; a NAK does not */
-static bool sroce_ack_due(struct sroce_qp *qp)
+static bool sroce_reply_ack_due(struct sroce_qp *qp)
 {
 	switch (qp->resp.ack) {
 	case SROCE_ACK_NAK:
@@ -245,8 +245,8 @@ bool sroce_responder_reply(struct sroce_qp *qp)
 	while (resp->job_head != resp->job_tail && !resp->half.starved &&
 	       paged && budget-- && !sroce_half_over(begin))
 		paged = sroce_reply_job(qp, &tx);
-	idle = sroce_replied(resp);
-	if (idle && sroce_ack_due(qp))
+	idle = sroce_reply_all_sent(resp);
+	if (idle && sroce_reply_ack_due(qp))
 		sroce_reply_ack(qp, &resp->half, &tx);
 	qp->port->xmit->flush(&tx);
 	if (idle && resp->fatal)

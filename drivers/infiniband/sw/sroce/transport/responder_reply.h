@@ -27,7 +27,7 @@ bool sroce_job_push(struct sroce_responder *resp,
 bool sroce_job_room(const struct sroce_responder *resp);
 
 /* Has every response to a READ or atomic left? */
-static inline bool sroce_replied(const struct sroce_responder *resp)
+static inline bool sroce_reply_all_sent(const struct sroce_responder *resp)
 {
 	return resp->job_head == resp->job_tail;
 }

@@ -14,11 +14,12 @@
 #include "transport/responder_recv.h"
 #include "transport/responder_verdict.h"
 
-void sroce_refuse(struct sroce_qp *qp, u8 syndrome, enum ib_wc_status status)
+void sroce_responder_refuse(struct sroce_qp *qp, u8 syndrome,
+			    enum ib_wc_status status)
 {
 	struct sroce_responder *resp = &qp->resp;
 
-	sroce_owe_nak(resp, syndrome);
+	sroce_responder_owe_nak(resp, syndrome);
 	resp->fatal = true;
 	if (syndrome == SROCE_NAK_REM_ACCESS)
 		sroce_qp_count(qp, SROCE_CNT_RESP_REMOTE_ACCESS_ERRORS, 1);
@@ -31,36 +32,38 @@ void sroce_refuse(struct sroce_qp *qp, u8 syndrome, enum ib_wc_status status)
 			       IB_EVENT_QP_ACCESS_ERR : IB_EVENT_QP_REQ_ERR);
 }
 
-void sroce_ask_again(struct sroce_responder *resp)
+void sroce_responder_ask_again(struct sroce_responder *resp)
 {
 	sroce_gap_begin(&resp->gap, resp->epsn);
-	sroce_owe_nak(resp, SROCE_NAK_PSN_SEQ);
+	sroce_responder_owe_nak(resp, SROCE_NAK_PSN_SEQ);
 	resp->nak_sent = true;
 }
 
-void sroce_refuse_request(struct sroce_qp *qp)
+void sroce_responder_refuse_request(struct sroce_qp *qp)
 {
-	sroce_refuse(qp, SROCE_NAK_INV_REQ, IB_WC_REM_INV_REQ_ERR);
+	sroce_responder_refuse(qp, SROCE_NAK_INV_REQ, IB_WC_REM_INV_REQ_ERR);
 }
 
-void sroce_refuse_access(struct sroce_qp *qp)
+void sroce_responder_refuse_access(struct sroce_qp *qp)
 {
-	sroce_refuse(qp, SROCE_NAK_REM_ACCESS, IB_WC_LOC_ACCESS_ERR);
+	sroce_responder_refuse(qp, SROCE_NAK_REM_ACCESS, IB_WC_LOC_ACCESS_ERR);
 }
 
-void sroce_not_ready(struct sroce_qp *qp, const struct sroce_train *t)
+void sroce_responder_not_ready(struct sroce_qp *qp, const struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
 
 	if (sroce_patience_begin(qp, t->psn))
 		return;
 	sroce_qp_count(qp, SROCE_CNT_OUT_OF_BUFFER, 1);
-	sroce_owe_nak(resp, SROCE_AETH_RNR | (qp->attr.min_rnr_timer & 0x1f));
+	sroce_responder_owe_nak(resp, SROCE_AETH_RNR |
+				(qp->attr.min_rnr_timer & 0x1f));
 	resp->rnr_sent = true;
 	sroce_gap_begin(&resp->gap, t->psn);
 }
 
-void sroce_paging(struct sroce_qp *qp, const struct sroce_train *t)
+void sroce_responder_await_pages(struct sroce_qp *qp,
+				 const struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
 	struct sroce_fault *f = &resp->half.fault;
@@ -69,14 +72,14 @@ void sroce_paging(struct sroce_qp *qp, const struct sroce_train *t)
 	sroce_gap_begin(&resp->gap, t->psn);
 	f->waiting = !f->met;
 	if (f->met)
-		sroce_owe_nak(resp, SROCE_AETH_RNR |
-			      (qp->attr.min_rnr_timer & 0x1f));
+		sroce_responder_owe_nak(resp, SROCE_AETH_RNR |
+					(qp->attr.min_rnr_timer & 0x1f));
 	f->met = true;
 }
 
-void sroce_paged(struct sroce_responder *resp)
+void sroce_responder_pages_come(struct sroce_responder *resp)
 {
 	resp->half.fault.waiting = false;
 	if (!resp->fatal)
-		sroce_owe_nak(resp, SROCE_NAK_PSN_SEQ);
+		sroce_responder_owe_nak(resp, SROCE_NAK_PSN_SEQ);
 }

@@ -9,22 +9,23 @@
 #include "transport/qp.h"
 
 /* Owe the peer a NAK, instead of what was owed before. Context: responder lock held. */
-static inline void sroce_owe_nak(struct sroce_responder *resp, u8 syndrome)
+static inline void sroce_responder_owe_nak(struct sroce_responder *resp,
+					   u8 syndrome)
 {
 	resp->ack = SROCE_ACK_NAK;
 	resp->syndrome = syndrome;
 }
 
 /**
- * sroce_accepted() - a request was carried out
+ * sroce_responder_accept() - a request was carried out
  * @qp: QP of a type that is acknowledged
  * @t: train
  * @npsn: PSNs that it takes: its packets, or those of its response
  *
  * On the path of every request, and so inline. Context: responder lock held.
  */
-static inline void sroce_accepted(struct sroce_qp *qp,
-				  const struct sroce_train *t, u32 npsn)
+static inline void sroce_responder_accept(struct sroce_qp *qp,
+					  const struct sroce_train *t, u32 npsn)
 {
 	struct sroce_responder *resp = &qp->resp;
 
@@ -36,7 +37,7 @@ static inline void sroce_accepted(struct sroce_qp *qp,
 }
 
 /**
- * sroce_refuse() - refuse a request that cannot be carried out
+ * sroce_responder_refuse() - refuse a request that cannot be carried out
  * @qp: QP of a type that is acknowledged
  * @syndrome: of the NAK: a SROCE_NAK_x that ends the connection
  * @status: for the receive work request in use
@@ -47,16 +48,17 @@ static inline void sroce_accepted(struct sroce_qp *qp,
  *
  * Context: responder lock held.
  */
-void sroce_refuse(struct sroce_qp *qp, u8 syndrome, enum ib_wc_status status);
+void sroce_responder_refuse(struct sroce_qp *qp, u8 syndrome,
+			    enum ib_wc_status status);
 
 /* NAK a request that is invalid; the QP goes to ERR */
-void sroce_refuse_request(struct sroce_qp *qp);
+void sroce_responder_refuse_request(struct sroce_qp *qp);
 
 /* NAK a request whose key must not be used so; the QP goes to ERR */
-void sroce_refuse_access(struct sroce_qp *qp);
+void sroce_responder_refuse_access(struct sroce_qp *qp);
 
 /**
- * sroce_not_ready() - a request finds no receive work request
+ * sroce_responder_not_ready() - a request finds no receive work request
  * @qp: QP
  * @t: request
  *
@@ -65,24 +67,26 @@ void sroce_refuse_access(struct sroce_qp *qp);
  *
  * Context: responder lock held.
  */
-void sroce_not_ready(struct sroce_qp *qp, const struct sroce_train *t);
+void sroce_responder_not_ready(struct sroce_qp *qp,
+			       const struct sroce_train *t);
 
 /**
- * sroce_paging() - the pages that a request is about are being brought in
+ * sroce_responder_await_pages() - the pages of a request are being brought in
  * @qp: QP, whose half has met -EAGAIN (fault.h)
  * @t: request
  *
- * It is dropped, as is what comes behind it, and the peer is asked for it when they
- * are there: sroce_paged(). A peer that sends it again before gets told to wait.
+ * It is dropped, as is what comes behind it. When the pages are there the peer is asked
+ * for it (sroce_responder_pages_come()); if it sends it again before, it is told to wait.
  *
  * Context: responder lock held.
  */
-void sroce_paging(struct sroce_qp *qp, const struct sroce_train *t);
+void sroce_responder_await_pages(struct sroce_qp *qp,
+				 const struct sroce_train *t);
 
-/* They are there, or will be an error. Context: responder lock held. */
-void sroce_paged(struct sroce_responder *resp);
+/* The awaited pages are there, or will be an error. Context: responder lock held. */
+void sroce_responder_pages_come(struct sroce_responder *resp);
 
 /* What the QP waits for was lost: NAK, and drop what is still under way */
-void sroce_ask_again(struct sroce_responder *resp);
+void sroce_responder_ask_again(struct sroce_responder *resp);
 
 #endif

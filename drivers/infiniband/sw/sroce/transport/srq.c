@@ -92,7 +92,7 @@ void sroce_srq_limit_event(struct sroce_srq *srq)
 		srq->ibsrq.event_handler(&event, srq->ibsrq.srq_context);
 }
 
-static int sroce_ring_look_recv(const struct sroce_ring *ring,
+static int sroce_recv_ring_look(const struct sroce_ring *ring,
 				struct sroce_recv_wqe *wqe, u32 max_sge,
 				u32 len)
 {
@@ -104,10 +104,10 @@ static int sroce_ring_look_recv(const struct sroce_ring *ring,
 	return 0;
 }
 
-int sroce_ring_take_recv(struct sroce_ring *ring, struct sroce_recv_wqe *wqe,
+int sroce_recv_ring_take(struct sroce_ring *ring, struct sroce_recv_wqe *wqe,
 			 u32 max_sge, u32 len)
 {
-	int err = sroce_ring_look_recv(ring, wqe, max_sge, len);
+	int err = sroce_recv_ring_look(ring, wqe, max_sge, len);
 
 	if (!err)
 		sroce_ring_consumed(ring, 1);
@@ -130,7 +130,7 @@ int sroce_srq_take(struct sroce_srq *srq, struct sroce_recv_wqe *wqe, u32 len)
 	int err;
 
 	irq = sroce_lock(&srq->lock, srq->user);
-	err = sroce_ring_take_recv(&srq->ring, wqe, srq->max_sge, len);
+	err = sroce_recv_ring_take(&srq->ring, wqe, srq->max_sge, len);
 	if (!err)
 		limit = sroce_srq_taken(srq);
 	sroce_unlock(&srq->lock, srq->user, irq);
@@ -147,7 +147,7 @@ int sroce_srq_look(struct sroce_srq *srq, struct sroce_recv_wqe *wqe, u32 len,
 
 	irq = sroce_lock(&srq->lock, srq->user);
 	*index = srq->ring.index;
-	err = sroce_ring_look_recv(&srq->ring, wqe, srq->max_sge, len);
+	err = sroce_recv_ring_look(&srq->ring, wqe, srq->max_sge, len);
 	sroce_unlock(&srq->lock, srq->user, irq);
 	return err;
 }
@@ -167,8 +167,8 @@ bool sroce_srq_claim(struct sroce_srq *srq, u32 index, bool *limit)
 	return ours;
 }
 
-int sroce_rq_write(struct sroce_ring *ring, u32 index, u32 max_sge,
-		   const struct ib_recv_wr *wr)
+int sroce_recv_ring_write(struct sroce_ring *ring, u32 index, u32 max_sge,
+			  const struct ib_recv_wr *wr)
 {
 	struct sroce_recv_wqe *wqe = sroce_ring_entry(ring, index);
 	struct sroce_sge *sge = (struct sroce_sge *)(wqe + 1);

@@ -96,7 +96,7 @@ static inline u32 sroce_recv_room(const struct sroce_recv_wqe *wqe, u32 max_sge)
 }
 
 /**
- * sroce_ring_take_recv() - take one work request from a ring
+ * sroce_recv_ring_take() - take one work request from a ring
  * @ring: receive queue, or ring of a shared one whose lock is held
  * @wqe: filled in with the header and as many elements as @ring's stride has room for
  * @max_sge: elements that the queue was made for
@@ -104,7 +104,7 @@ static inline u32 sroce_recv_room(const struct sroce_recv_wqe *wqe, u32 max_sge)
  *
  * Return: 0, -ENOENT when there was none, or -EMSGSIZE when it is too short.
  */
-int sroce_ring_take_recv(struct sroce_ring *ring, struct sroce_recv_wqe *wqe,
+int sroce_recv_ring_take(struct sroce_ring *ring, struct sroce_recv_wqe *wqe,
 			 u32 max_sge, u32 len);
 
 /**
@@ -172,7 +172,7 @@ void sroce_srq_put(struct sroce_srq *srq);
 void sroce_srq_limit_event(struct sroce_srq *srq);
 
 /**
- * sroce_rq_write() - put one receive work request into a ring, for kernel users
+ * sroce_recv_ring_write() - put one receive work request into a ring, for kernel users
  * @ring: ring of a receive queue or shared receive queue
  * @index: where
  * @max_sge: elements the queue was made for
@@ -181,7 +181,7 @@ void sroce_srq_limit_event(struct sroce_srq *srq);
  * Context: the queue's lock held.
  * Return: 0, or -EINVAL for too many elements.
  */
-int sroce_rq_write(struct sroce_ring *ring, u32 index, u32 max_sge,
-		   const struct ib_recv_wr *wr);
+int sroce_recv_ring_write(struct sroce_ring *ring, u32 index, u32 max_sge,
+			  const struct ib_recv_wr *wr);
 
 #endif

@@ -72,7 +72,7 @@ static void sroce_uc_send(struct sroce_qp *qp, struct sroce_train *t)
 	struct sroce_responder *resp = &qp->resp;
 	int err;
 
-	if (!sroce_length_ok(qp, t)) {
+	if (!sroce_place_length_ok(qp, t)) {
 		sroce_uc_abandon(qp, IB_WC_REM_INV_REQ_ERR);
 		return;
 	}
@@ -94,14 +94,16 @@ static void sroce_uc_send(struct sroce_qp *qp, struct sroce_train *t)
 	}
 	resp->state = t->flags & SROCE_END ? SROCE_RESP_IDLE : SROCE_RESP_SEND;
 	if (t->flags & SROCE_END)
-		sroce_message_received(qp, t, IB_WC_RECV, resp->recv_off);
+		sroce_recv_complete_message(qp, t, IB_WC_RECV, resp->recv_off);
 }
 
 static bool sroce_uc_write_ok(struct sroce_qp *qp, struct sroce_train *t)
 {
-	if (!sroce_length_ok(qp, t) || !sroce_write_length_ok(&qp->resp, t))
+	if (!sroce_place_length_ok(qp, t) ||
+	    !sroce_place_write_length_ok(&qp->resp, t))
 		return false;
-	return !(t->flags & SROCE_START) || !sroce_write_begin(qp, t, t->dma_len);
+	return !(t->flags & SROCE_START) ||
+	       !sroce_place_write_begin(qp, t, t->dma_len);
 }
 
 static void sroce_uc_write(struct sroce_qp *qp, struct sroce_train *t)
@@ -123,7 +125,7 @@ static void sroce_uc_write(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_uc_abandon(qp, IB_WC_LOC_ACCESS_ERR);
 		return;
 	}
-	sroce_write_taken(qp, t);
+	sroce_place_write_done(qp, t);
 }
 
 /* See whether the packet goes on with what came before */
@@ -135,7 +137,7 @@ static void sroce_uc_sequence(struct sroce_qp *qp, const struct sroce_train *t)
 	if (gap)
 		sroce_qp_count(qp, SROCE_CNT_OUT_OF_SEQUENCE, 1);
 	if (resp->state != SROCE_RESP_IDLE &&
-	    (gap || !sroce_sequence_ok(resp, t)))
+	    (gap || !sroce_responder_sequence_ok(resp, t)))
 		sroce_uc_abandon(qp, IB_WC_REM_INV_REQ_ERR);
 	resp->epsn = sroce_psn_add(t->psn, t->npkts);
 }
@@ -144,11 +146,11 @@ void sroce_uc_request(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
 
-	if (!sroce_takes_requests(qp)) {
+	if (!sroce_qp_takes_requests(qp)) {
 		sroce_qp_count(qp, SROCE_CNT_RX_DISCARDS, t->npkts);
 		return;
 	}
-	sroce_established(qp);
+	sroce_responder_established(qp);
 	sroce_uc_sequence(qp, t);
 	/* The rest of a message whose beginning is lost */
 	if (resp->state == SROCE_RESP_IDLE && !(t->flags & SROCE_START)) {

@@ -60,11 +60,11 @@ void sroce_xrc_execute(struct sroce_qp *qp, struct sroce_train *t)
 	if ((begun && t->srqn != resp->srqn) ||
 	    !sroce_xrc_borrow(qp, t->srqn)) {
 		sroce_xrc_fail(qp, IB_WC_REM_INV_REQ_ERR);
-		sroce_refuse_request(qp);
+		sroce_responder_refuse_request(qp);
 		return;
 	}
 	resp->srqn = t->srqn;
-	sroce_execute(qp, t);
+	sroce_responder_execute(qp, t);
 	sroce_xrc_return(qp);
 }
 

@@ -399,7 +399,7 @@ static int sroce_srq_post_one(struct sroce_srq *srq,
 
 	if (srq->prod - srq->ring.index > srq->ring.mask)
 		return -ENOMEM;
-	err = sroce_rq_write(&srq->ring, srq->prod, srq->max_sge, wr);
+	err = sroce_recv_ring_write(&srq->ring, srq->prod, srq->max_sge, wr);
 	if (err)
 		return err;
 	/* Pairs with sroce_ring_pending() */
