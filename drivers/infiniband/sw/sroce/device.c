@@ -74,7 +74,7 @@ void sroce_device_free(struct ib_device *ibdev)
  * From the MAC address where there is one. The GUID stays the same when that
  * changes: to the consumers it would be another device.
  */
-static __be64 sroce_make_guid(const struct net_device *ndev)
+static __be64 sroce_device_guid(const struct net_device *ndev)
 {
 	u8 mac[ETH_ALEN];
 	__be64 guid;
@@ -87,7 +87,7 @@ static __be64 sroce_make_guid(const struct net_device *ndev)
 	return guid;
 }
 
-static u32 sroce_active_mtu(const struct net_device *ndev)
+static u32 sroce_device_mtu(const struct net_device *ndev)
 {
 	return ib_mtu_enum_to_int(max(iboe_get_mtu(ndev->mtu), IB_MTU_256));
 }
@@ -106,7 +106,7 @@ static void sroce_port_setup(struct sroce_device *dev)
 
 	port->xmit = &sroce_net_xmit_ops;
 	port->ibdev = &dev->ibdev;
-	port->mtu = sroce_active_mtu(dev->ndev);
+	port->mtu = sroce_device_mtu(dev->ndev);
 	port->pkeys[0] = SROCE_DEFAULT_PKEY;
 	sroce_mr_table_init(&port->mrs);
 	sroce_ah_table_init(port);
@@ -126,7 +126,7 @@ static void sroce_ibdev_setup(struct sroce_device *dev)
 	/* CPUs by number, see struct sroce_cq */
 	ibdev->num_comp_vectors = nr_cpu_ids;
 	ibdev->local_dma_lkey = SROCE_LOCAL_DMA_LKEY;
-	ibdev->node_guid = sroce_make_guid(dev->ndev);
+	ibdev->node_guid = sroce_device_guid(dev->ndev);
 	strscpy(ibdev->node_desc, "sroce", sizeof(ibdev->node_desc));
 	ib_set_device_ops(ibdev, &sroce_device_ops);
 }
@@ -145,7 +145,7 @@ static void sroce_device_setup(struct sroce_device *dev,
 	sroce_ibdev_setup(dev);
 }
 
-static int sroce_check_netdev(struct net_device *ndev)
+static int sroce_device_check_netdev(struct net_device *ndev)
 {
 	struct ib_device *ibdev;
 
@@ -187,7 +187,7 @@ static int sroce_device_make(struct net_device *ndev,
 	struct sroce_device *dev;
 	int err;
 
-	err = sroce_check_netdev(ndev);
+	err = sroce_device_check_netdev(ndev);
 	if (err)
 		return err;
 	dev = ib_alloc_device_with_net(sroce_device, ibdev, dev_net(ndev));
@@ -241,7 +241,7 @@ static void sroce_device_update(struct sroce_device *dev)
 		sroce_device_follow(dev);
 	else
 		ib_unregister_device_queued(&dev->ibdev);
-	WRITE_ONCE(dev->port.mtu, sroce_active_mtu(dev->ndev));
+	WRITE_ONCE(dev->port.mtu, sroce_device_mtu(dev->ndev));
 }
 
 /*
@@ -307,7 +307,8 @@ int sroce_device_add(const char *name, struct net_device *ndev)
 
 /* --- following the netdev --------------------------------------------------------- */
 
-static void sroce_dispatch(struct sroce_device *dev, enum ib_event_type type)
+static void sroce_device_dispatch(struct sroce_device *dev,
+				  enum ib_event_type type)
 {
 	struct ib_event event = {
 		.device = &dev->ibdev,
@@ -328,8 +329,8 @@ static void sroce_link_changed(struct sroce_device *dev)
 	if (!up)
 		atomic_inc(&dev->link_downed);
 	if (!sroce_core_reports_port_state(dev->ndev))
-		sroce_dispatch(dev, up ? IB_EVENT_PORT_ACTIVE :
-					 IB_EVENT_PORT_ERR);
+		sroce_device_dispatch(dev, up ? IB_EVENT_PORT_ACTIVE :
+						IB_EVENT_PORT_ERR);
 }
 
 /*
@@ -345,7 +346,7 @@ static void sroce_netdev_changed(struct sroce_device *dev, unsigned long event)
 		sroce_link_changed(dev);
 		break;
 	case NETDEV_CHANGEMTU:
-		WRITE_ONCE(dev->port.mtu, sroce_active_mtu(dev->ndev));
+		WRITE_ONCE(dev->port.mtu, sroce_device_mtu(dev->ndev));
 		break;
 	case NETDEV_UNREGISTER:
 		/* of one that only moves to another namespace, too */

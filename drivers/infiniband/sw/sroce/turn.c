@@ -51,7 +51,7 @@ static DEFINE_STATIC_KEY_FALSE(sroce_turn_watched);
  * one is another stretch. A pass has one run of the network's and then one of the
  * tasklets', and the first may follow upon what a process has begun.
  */
-static bool sroce_watch_passed(struct sroce_turn_watch *w)
+static bool sroce_turn_watch_passed(struct sroce_turn_watch *w)
 {
 	int cpu = smp_processor_id();
 	u32 net_rx = kstat_softirqs_cpu(NET_RX_SOFTIRQ, cpu);
@@ -70,17 +70,18 @@ static bool sroce_watch_passed(struct sroce_turn_watch *w)
 	return passed;
 }
 
-static void sroce_watch_here(struct sroce_turn_watch *w, bool fresh, u64 now)
+static void sroce_turn_watch_here(struct sroce_turn_watch *w, bool fresh,
+				  u64 now)
 {
 	bool left = fresh || now - w->left > READ_ONCE(sroce_turn_limits.gap);
 
 	if (left)
 		w->softirq = false;
-	if (sroce_watch_passed(w) || left)
+	if (sroce_turn_watch_passed(w) || left)
 		w->began = now;
 }
 
-static void sroce_watch_end(struct sroce_turn *turn)
+static void sroce_turn_watch_end(struct sroce_turn *turn)
 {
 	struct sroce_turn_watch *w = &turn->watch;
 
@@ -89,7 +90,7 @@ static void sroce_watch_end(struct sroce_turn *turn)
 	w->largest = max(w->largest, turn->spent);
 }
 
-static int sroce_watch_set(const char *val, const struct kernel_param *kp)
+static int sroce_turn_watch_set(const char *val, const struct kernel_param *kp)
 {
 	struct sroce_turn_watch *w;
 	bool on;
@@ -113,7 +114,7 @@ static int sroce_watch_set(const char *val, const struct kernel_param *kp)
 	return 0;
 }
 
-static int sroce_longest_get(char *buf, const struct kernel_param *kp)
+static int sroce_turn_longest_get(char *buf, const struct kernel_param *kp)
 {
 	u64 most = 0;
 	int cpu;
@@ -123,7 +124,7 @@ static int sroce_longest_get(char *buf, const struct kernel_param *kp)
 	return sysfs_emit(buf, "%llu\n", div_u64(most, NSEC_PER_USEC));
 }
 
-static int sroce_largest_get(char *buf, const struct kernel_param *kp)
+static int sroce_turn_largest_get(char *buf, const struct kernel_param *kp)
 {
 	unsigned long most = 0;
 	int cpu;
@@ -134,13 +135,13 @@ static int sroce_largest_get(char *buf, const struct kernel_param *kp)
 }
 
 static const struct kernel_param_ops sroce_longest_ops = {
-	.set = sroce_watch_set,
-	.get = sroce_longest_get,
+	.set = sroce_turn_watch_set,
+	.get = sroce_turn_longest_get,
 };
 
 static const struct kernel_param_ops sroce_largest_ops = {
-	.set = sroce_watch_set,
-	.get = sroce_largest_get,
+	.set = sroce_turn_watch_set,
+	.get = sroce_turn_largest_get,
 };
 
 module_param_cb(longest_turn, &sroce_longest_ops, NULL, 0644);
@@ -225,8 +226,8 @@ void sroce_turn_begin(bool fresh)
 	if (sroce_turn_is_nested(turn))
 		return;
 	if (static_branch_unlikely(&sroce_turn_watched))
-		sroce_watch_here(&turn->watch, fresh,
-				 ktime_get_mono_fast_ns());
+		sroce_turn_watch_here(&turn->watch, fresh,
+				      ktime_get_mono_fast_ns());
 	turn->limit = READ_ONCE(sroce_turn_limits.bytes) / (fresh ? 2 : 1);
 	if (!IS_ENABLED(CONFIG_PREEMPT_RT) &&
 	    likely(!fresh && !sroce_turn_was_left(turn)))
@@ -248,7 +249,7 @@ void sroce_turn_end(void)
 	if (sroce_turn_has_clock(turn))
 		turn->left = ktime_get_mono_fast_ns();
 	if (static_branch_unlikely(&sroce_turn_watched))
-		sroce_watch_end(turn);
+		sroce_turn_watch_end(turn);
 }
 
 bool sroce_turn_over(void)
@@ -269,7 +270,7 @@ static void sroce_turn_goes_on(struct sroce_turn *turn, u64 now)
 	turn->left = now;
 	if (!static_branch_unlikely(&sroce_turn_watched))
 		return;
-	sroce_watch_here(w, false, now);
+	sroce_turn_watch_here(w, false, now);
 	w->left = now;
 	w->longest = max(w->longest, now - w->began);
 }

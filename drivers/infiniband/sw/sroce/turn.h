@@ -108,7 +108,7 @@ static inline unsigned long sroce_turn_spent(void)
 }
 
 /* Has a half done enough that had found sroce_turn_spent() at @begin? */
-static inline bool sroce_half_over(unsigned long begin)
+static inline bool sroce_turn_half_over(unsigned long begin)
 {
 	return sroce_turn_spent() - begin >= SROCE_HALF_BYTES;
 }

@@ -29,7 +29,7 @@
 #define SROCE_TXQ_MOST (128 * 1024 * 1024)
 
 /* What all others are like: made as the kernel makes its own */
-static struct socket *sroce_model;
+static struct socket *sroce_txq_model;
 
 static int sroce_txq_woken(wait_queue_entry_t *wait, unsigned int mode,
 			   int flags, void *key)
@@ -45,9 +45,9 @@ static int sroce_txq_woken(wait_queue_entry_t *wait, unsigned int mode,
  * Security modules look at the label of a packet's socket: that of the model,
  * which belongs to the kernel, and not that of the process whose QP it is.
  */
-static struct sock *sroce_sock_alloc(void)
+static struct sock *sroce_txq_sock_alloc(void)
 {
-	struct sock *model = sroce_model->sk;
+	struct sock *model = sroce_txq_model->sk;
 	struct sock *sk;
 
 	sk = sk_alloc(&init_net, PF_INET, GFP_KERNEL, model->sk_prot_creator,
@@ -68,7 +68,7 @@ struct sroce_txq *sroce_txq_alloc(void (*room)(void *owner), void *owner)
 
 	if (!txq)
 		return NULL;
-	txq->sk = sroce_sock_alloc();
+	txq->sk = sroce_txq_sock_alloc();
 	if (!txq->sk) {
 		kfree(txq);
 		return NULL;
@@ -144,10 +144,10 @@ int sroce_txq_charge(struct sk_buff *skb, struct sroce_txq *txq)
 int sroce_txq_init(void)
 {
 	return sock_create_kern(&init_net, AF_INET, SOCK_DGRAM, IPPROTO_UDP,
-				&sroce_model);
+				&sroce_txq_model);
 }
 
 void sroce_txq_exit(void)
 {
-	sock_release(sroce_model);
+	sock_release(sroce_txq_model);
 }

@@ -52,7 +52,7 @@ static void check_waits(struct pen *pen, struct pen_side *ps)
 		return;
 	spin_lock_bh(&req->half.lock);
 	alive = req->deadline || req->half.queued || req->half.starved ||
-		req->half.fault.waiting || sroce_faulting(&req->half);
+		req->half.fault.waiting || sroce_fault_is_running(&req->half);
 	in_flight = req->una_psn != req->send_psn || req->rnr_wait;
 	acked = sroce_psn_diff(req->una_psn, req->next_psn) <= 0;
 	outstanding = req->rd_outstanding;

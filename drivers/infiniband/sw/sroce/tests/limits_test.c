@@ -164,7 +164,7 @@ static int raise_of_target(struct sroce_events *e, struct ib_qp *real, int n)
 	int raised = 0;
 
 	while (n--)
-		raised += sroce_events_of_target(e, real);
+		raised += sroce_events_may_raise_target(e, real);
 	return raised;
 }
 

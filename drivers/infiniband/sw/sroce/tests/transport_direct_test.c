@@ -111,7 +111,7 @@ static void expect_lent(struct side *s)
 {
 	usleep_range(2000, 3000);
 	side_expect_none(s);
-	KUNIT_EXPECT_TRUE(s->pair->test, sroce_has_lent(s->qp));
+	KUNIT_EXPECT_TRUE(s->pair->test, sroce_qp_has_lent(s->qp));
 }
 
 /* --- no ACK --------------------------------------------------------------------- */
@@ -139,7 +139,7 @@ static void sent_when_taken(struct kunit *test)
 	let_go(taker(b));
 	expect_sent(a, 10, IB_WC_SUCCESS);
 	expect_message(b, 1, DST, 1024, 10);
-	KUNIT_EXPECT_FALSE(test, sroce_has_lent(a->qp));
+	KUNIT_EXPECT_FALSE(test, sroce_qp_has_lent(a->qp));
 	side_expect_none(a);
 }
 
@@ -279,7 +279,7 @@ static void flushed_when_taken(struct kunit *test)
 		let_go(taker(b));
 		expect_sent(a, 1, IB_WC_WR_FLUSH_ERR);
 		expect_message(b, 2, DST, 5000, 1);
-		KUNIT_EXPECT_FALSE(test, sroce_has_lent(a->qp));
+		KUNIT_EXPECT_FALSE(test, sroce_qp_has_lent(a->qp));
 		pair_exit(test);
 	}
 }
@@ -319,7 +319,7 @@ static void drained_when_read(struct kunit *test)
 	side_fill(b, DST, 5000, 7);
 	work_rdma(a, &w, SROCE_WR_RDMA_READ, 1, SRC, DST, 5000);
 	side_post(a, &w);
-	KUNIT_EXPECT_TRUE(test, sroce_has_lent(b->qp));
+	KUNIT_EXPECT_TRUE(test, sroce_qp_has_lent(b->qp));
 	side_recv(b, 2, DST, 5000);
 	side_to_error(b);
 	post(b, 3, SRC, 5000);
@@ -435,7 +435,7 @@ static void recalled_by_failed(struct kunit *test)
 	side_to_error(a);
 	expect_sent(a, 1, IB_WC_WR_FLUSH_ERR);
 	expect_sent(a, 2, IB_WC_WR_FLUSH_ERR);
-	KUNIT_EXPECT_FALSE(test, sroce_has_lent(a->qp));
+	KUNIT_EXPECT_FALSE(test, sroce_qp_has_lent(a->qp));
 	trickle_end(p);
 }
 
@@ -448,7 +448,7 @@ static void recalled_by_reset(struct kunit *test)
 	post_two(p, a->mr->key);
 	KUNIT_EXPECT_EQ(test, 0, sroce_qp_modify(a->qp, &attr, IB_QP_STATE,
 						 NULL));
-	KUNIT_EXPECT_FALSE(test, sroce_has_lent(a->qp));
+	KUNIT_EXPECT_FALSE(test, sroce_qp_has_lent(a->qp));
 	trickle_end(p);
 }
 

@@ -173,8 +173,8 @@ static bool side_waits(const struct side *s)
 	const struct sroce_half *req = &s->qp->req.half;
 	const struct sroce_half *resp = &s->qp->resp.half;
 
-	return sroce_faulting(req) || READ_ONCE(req->fault.waiting) ||
-	       sroce_faulting(resp) || READ_ONCE(resp->fault.waiting);
+	return sroce_fault_is_running(req) || READ_ONCE(req->fault.waiting) ||
+	       sroce_fault_is_running(resp) || READ_ONCE(resp->fault.waiting);
 }
 
 /*

@@ -341,7 +341,7 @@ static void expect_reset(struct reset *r)
 		sroce_half_run(&pair_peer(r->s)->qp->resp.half);
 		wait_for_completion(&r->done);
 	}
-	KUNIT_EXPECT_FALSE(test, sroce_has_lent(r->s->qp));
+	KUNIT_EXPECT_FALSE(test, sroce_qp_has_lent(r->s->qp));
 	KUNIT_EXPECT_TRUE(test, list_empty(&r->s->qp->resp.half.inbox));
 }
 
@@ -365,7 +365,7 @@ static void reset_of_itself(struct kunit *test)
 	post_send(a, 0);
 	pair_deliver(p);
 	KUNIT_ASSERT_TRUE(test, waits(a));
-	KUNIT_ASSERT_TRUE(test, sroce_has_lent(a->qp));
+	KUNIT_ASSERT_TRUE(test, sroce_qp_has_lent(a->qp));
 	begin_reset(&reset, a);
 	expect_reset(&reset);
 }

@@ -325,7 +325,7 @@ static void list_of_other_cpu(struct kunit *test)
 		post_bulk(a, SROCE_WR_RDMA_WRITE);
 		smp_call_on_cpu(cpu, queue_there, &a->qp->req.half, false);
 		KUNIT_EXPECT_EQ(test, 0, completions(&a->scq));
-		sroce_run_for(cpu);
+		sroce_run_for_cpu(cpu);
 	}
 	migrate_enable();
 	if (cpu >= nr_cpu_ids)

@@ -21,11 +21,11 @@ static void numbers(struct kunit *test)
 	u32 i, near = 0;
 
 	for (i = 0; i < 100000; i++) {
-		u32 qpn = sroce_qpn_of(i), next = sroce_qpn_of(i + 1);
+		u32 qpn = sroce_qpn_from_index(i), next = sroce_qpn_from_index(i + 1);
 
 		KUNIT_ASSERT_LE(test, qpn, SROCE_QPN_MASK);
-		KUNIT_ASSERT_EQ(test, sroce_qpn_index(qpn), i);
-		KUNIT_ASSERT_EQ(test, sroce_qpn_of(sroce_qpn_index(SROCE_QPN_MASK - i)),
+		KUNIT_ASSERT_EQ(test, sroce_qpn_to_index(qpn), i);
+		KUNIT_ASSERT_EQ(test, sroce_qpn_from_index(sroce_qpn_to_index(SROCE_QPN_MASK - i)),
 				SROCE_QPN_MASK - i);
 		near += abs((int)(next - qpn)) < 4096;
 	}

@@ -41,17 +41,17 @@
  * its own speed depends on it. (Not what the rings say now: a resize takes them
  * away, and their locks are the queues'.)
  */
-static u32 sroce_consumed(const struct sroce_qp *qp)
+static u32 sroce_batch_consumed(const struct sroce_qp *qp)
 {
 	return READ_ONCE(qp->scq->seen) + READ_ONCE(qp->rcq->seen);
 }
 
 /* Average number of posts between two looks, and those since the last one */
-static bool sroce_is_stream(struct sroce_qp *qp)
+static bool sroce_batch_is_stream(struct sroce_qp *qp)
 {
 	struct sroce_batch *b = &qp->req.batch;
 	u32 prod = READ_ONCE(qp->req.ring.hdr->prod);
-	u32 consumed = sroce_consumed(qp);
+	u32 consumed = sroce_batch_consumed(qp);
 	u32 posts = min(prod - b->mark, sroce_ring_entries(&qp->req.ring));
 
 	if (consumed != b->consumed) {
@@ -65,11 +65,11 @@ static bool sroce_is_stream(struct sroce_qp *qp)
 	       (posts > 1 && (u64)posts * b->last_len >= SROCE_STREAM_BYTES);
 }
 
-static bool sroce_may_batch(struct sroce_qp *qp)
+static bool sroce_batch_may_begin(struct sroce_qp *qp)
 {
 	return !qp->dead && sroce_qp_state(qp) == IB_QPS_RTS &&
 	       qp->req.batch.last_len <= SROCE_BATCH_LEN &&
-	       sroce_is_stream(qp);
+	       sroce_batch_is_stream(qp);
 }
 
 /* The next ones will be as long as the last one was */
@@ -81,7 +81,7 @@ static u32 sroce_batch_until(const struct sroce_requester *req)
 	       min(n, sroce_ring_entries(&req->ring)) - 1;
 }
 
-static void sroce_batch_begin(struct sroce_requester *req)
+static void sroce_batch_begin_locked(struct sroce_requester *req)
 {
 	WRITE_ONCE(req->ring.hdr->until, sroce_batch_until(req));
 	WRITE_ONCE(req->ring.hdr->flags, SROCE_SQ_ACTIVE | SROCE_SQ_GATHERING);
@@ -90,7 +90,7 @@ static void sroce_batch_begin(struct sroce_requester *req)
 }
 
 /* The process rang: it has nothing more to post, or has posted enough */
-static void sroce_batch_end(struct sroce_requester *req)
+static void sroce_batch_end_locked(struct sroce_requester *req)
 {
 	u32 ahead = req->fetched - req->ring.index;
 
@@ -102,7 +102,7 @@ static void sroce_batch_end(struct sroce_requester *req)
 }
 
 /* Who rings holds the QP, but does not keep it from being destroyed */
-bool sroce_batch_stop(struct sroce_qp *qp)
+bool sroce_batch_end(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
 	bool waiting;
@@ -110,25 +110,25 @@ bool sroce_batch_stop(struct sroce_qp *qp)
 	spin_lock_bh(&req->half.lock);
 	waiting = !qp->dead && req->batch.waiting;
 	if (waiting)
-		sroce_batch_end(req);
+		sroce_batch_end_locked(req);
 	spin_unlock_bh(&req->half.lock);
 	return waiting;
 }
 
-bool sroce_batch_start(struct sroce_qp *qp)
+bool sroce_batch_begin(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
 	bool batch;
 
 	spin_lock_bh(&req->half.lock);
-	batch = !req->batch.waiting && sroce_may_batch(qp);
+	batch = !req->batch.waiting && sroce_batch_may_begin(qp);
 	if (batch)
-		sroce_batch_begin(req);
+		sroce_batch_begin_locked(req);
 	spin_unlock_bh(&req->half.lock);
 	return batch;
 }
 
-static enum hrtimer_restart sroce_batch_over(struct hrtimer *timer)
+static enum hrtimer_restart sroce_batch_timer(struct hrtimer *timer)
 {
 	struct sroce_requester *req =
 		container_of(timer, struct sroce_requester, batch.timer);
@@ -145,6 +145,6 @@ static enum hrtimer_restart sroce_batch_over(struct hrtimer *timer)
 
 void sroce_batch_init(struct sroce_requester *req)
 {
-	hrtimer_setup(&req->batch.timer, sroce_batch_over, CLOCK_MONOTONIC,
+	hrtimer_setup(&req->batch.timer, sroce_batch_timer, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_REL_SOFT);
 }

@@ -8,23 +8,23 @@
 #include "transport/qp.h"
 
 /**
- * sroce_batch_stop() - a process rings: what it has posted is enough
+ * sroce_batch_end() - a process rings: what it has posted is enough
  * @qp: QP, which may be dead, and its rings gone
  *
  * Context: process, no locks held.
  * Return: true when a batch was waiting, which is to be sent now.
  */
-bool sroce_batch_stop(struct sroce_qp *qp);
+bool sroce_batch_end(struct sroce_qp *qp);
 
 /**
- * sroce_batch_start() - may what a process has posted wait for more?
+ * sroce_batch_begin() - may what a process has posted wait for more?
  * @qp: QP, which may be dead
  *
  * Context: process, no locks held.
  * Return: true when it does: the process may go on and need not ring for the next
  * ones; a timer ends the wait.
  */
-bool sroce_batch_start(struct sroce_qp *qp);
+bool sroce_batch_begin(struct sroce_qp *qp);
 
 void sroce_batch_init(struct sroce_requester *req);
 

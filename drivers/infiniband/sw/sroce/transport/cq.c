@@ -109,7 +109,7 @@ static int sroce_cq_move_end(struct sroce_cq *cq, struct sroce_cq_move *m)
 	return 0;
 }
 
-static int sroce_cq_move(struct sroce_cq *cq, struct sroce_cq_move *m)
+static int sroce_cq_do_move(struct sroce_cq *cq, struct sroce_cq_move *m)
 {
 	unsigned long irq;
 	int err;
@@ -131,7 +131,7 @@ static int sroce_cq_move(struct sroce_cq *cq, struct sroce_cq_move *m)
 int sroce_cq_resize(struct sroce_cq *cq, struct sroce_ring *ring)
 {
 	struct sroce_cq_move m = { .ring = *ring };
-	int err = sroce_cq_move(cq, &m);
+	int err = sroce_cq_do_move(cq, &m);
 
 	*ring = m.ring;
 	return err;
@@ -274,7 +274,7 @@ bool sroce_cq_add(struct sroce_cq *cq, struct ib_qp *ibqp,
 /* --- kernel users --------------------------------------------------------------- */
 
 /* The ABI's flags are numbered as user space does, where INV is another bit */
-static int sroce_wc_flags(u32 flags)
+static int sroce_cq_wc_flags(u32 flags)
 {
 	return (flags & (SROCE_CQE_GRH | SROCE_CQE_IMM | SROCE_CQE_SMAC |
 			 SROCE_CQE_VLAN | SROCE_CQE_NETWORK_HDR)) |
@@ -285,7 +285,7 @@ static_assert(SROCE_NETWORK_IPV4 == (int)RDMA_NETWORK_IPV4);
 static_assert(SROCE_NETWORK_IPV6 == (int)RDMA_NETWORK_IPV6);
 
 /* Numbers of the ABI's opcodes are those of ib_wc_opcode */
-static void sroce_cqe_to_wc(const struct sroce_cqe *cqe, struct ib_wc *wc)
+static void sroce_cq_fill_wc(const struct sroce_cqe *cqe, struct ib_wc *wc)
 {
 	wc->wr_id = cqe->wr_id;
 	wc->status = cqe->status;
@@ -299,7 +299,7 @@ static void sroce_cqe_to_wc(const struct sroce_cqe *cqe, struct ib_wc *wc)
 		wc->ex.imm_data = cqe->imm_data;
 	wc->src_qp = cqe->src_qp;
 	wc->slid = 0;
-	wc->wc_flags = sroce_wc_flags(cqe->flags);
+	wc->wc_flags = sroce_cq_wc_flags(cqe->flags);
 	wc->pkey_index = cqe->pkey_index;
 	wc->sl = cqe->sl;
 	wc->dlid_path_bits = 0;
@@ -320,7 +320,7 @@ int sroce_cq_poll(struct sroce_cq *cq, int n, struct ib_wc *wc)
 		cqe = sroce_ring_entry(&cq->ring, cq->cons++);
 		/* qpn 0: the QP is gone */
 		if (cqe->qpn)
-			sroce_cqe_to_wc(cqe, &wc[got++]);
+			sroce_cq_fill_wc(cqe, &wc[got++]);
 	}
 	sroce_unlock(&cq->lock, cq->user, irq);
 	return got;

@@ -103,8 +103,8 @@ static bool sroce_parcel_recalled(const struct sroce_parcel *p)
 	return false;
 }
 
-static void sroce_lend(struct sroce_parcel *p, struct sroce_qp *qp,
-		       struct sroce_swqe *swqe)
+static void sroce_parcel_lend(struct sroce_parcel *p, struct sroce_qp *qp,
+			      struct sroce_swqe *swqe)
 {
 	atomic_inc(&qp->lent);
 	if (swqe)
@@ -114,7 +114,7 @@ static void sroce_lend(struct sroce_parcel *p, struct sroce_qp *qp,
 }
 
 /* Both halves wait until nothing is lent when they have something to flush */
-static void sroce_all_given_back(struct sroce_qp *qp)
+static void sroce_qp_all_given_back(struct sroce_qp *qp)
 {
 	enum ib_qp_state state = sroce_qp_state(qp);
 
@@ -133,7 +133,7 @@ static void sroce_all_given_back(struct sroce_qp *qp)
  * and frees it after a grace period. What was read from its memory comes before the
  * counts, which are full barriers, and so before what the owner does with it.
  */
-static void sroce_give_back(struct sroce_parcel *p)
+static void sroce_parcel_give_back(struct sroce_parcel *p)
 {
 	struct sroce_qp *qp = p->lender;
 
@@ -141,20 +141,20 @@ static void sroce_give_back(struct sroce_parcel *p)
 	if (p->swqe && atomic_dec_and_test(&p->swqe->lent))
 		sroce_half_queue(&qp->req.half);
 	if (atomic_dec_and_test(&qp->lent))
-		sroce_all_given_back(qp);
+		sroce_qp_all_given_back(qp);
 	rcu_read_unlock();
 }
 
-void sroce_wait_lent(struct sroce_qp *qp)
+void sroce_qp_wait_lent(struct sroce_qp *qp)
 {
-	while (sroce_has_lent(qp))
+	while (sroce_qp_has_lent(qp))
 		usleep_range(10, 100);
 }
 
 void sroce_parcel_free(struct sroce_parcel *p)
 {
 	if (p->lender)
-		sroce_give_back(p);
+		sroce_parcel_give_back(p);
 	if (unlikely(p->npinned))
 		sroce_bvec_unpin(p->bv, p->npinned);
 	while (p->nmrs)
@@ -199,7 +199,7 @@ static struct sroce_parcel *sroce_parcel_refer(struct sroce_qp *from,
 		return NULL;
 	p->t = *t;
 	p->kept = 0;
-	sroce_lend(p, from, g->swqe);
+	sroce_parcel_lend(p, from, g->swqe);
 	memcpy(p->bv, g->bv, g->nbv * sizeof(g->bv[0]));
 	p->t.bv = p->bv;
 	/* Memory on demand stays in place only while it is being gathered */
@@ -229,7 +229,7 @@ static struct sroce_parcel *sroce_parcel_make(struct sroce_qp *from,
  * Does a QP listen to this one? Whoever is not the peer must not fill its inbox. It
  * may connect to another one meanwhile, so it asks again when it takes a train out.
  */
-static bool sroce_direct_heard(u32 sqpn, const struct sroce_qp *peer)
+static bool sroce_direct_listens(u32 sqpn, const struct sroce_qp *peer)
 {
 	return sroce_qp_is_datagram(peer) ||
 	       READ_ONCE(peer->attr.dest_qp_num) == sqpn;
@@ -243,7 +243,7 @@ static bool sroce_inbox_admits(const struct sroce_half *half,
 			       const struct sroce_parcel *p)
 {
 	return half->inbox_len < SROCE_INBOX_MAX &&
-	       (!p->path || sroce_direct_heard(p->sqpn, half->qp));
+	       (!p->path || sroce_direct_listens(p->sqpn, half->qp));
 }
 
 static bool sroce_inbox_put(struct sroce_half *half, struct sroce_parcel *p)
@@ -340,7 +340,7 @@ bool sroce_half_purge_some(struct sroce_half *half)
 	unsigned long begin = sroce_turn_spent();
 	struct sroce_parcel *p;
 
-	while (!sroce_half_over(begin)) {
+	while (!sroce_turn_half_over(begin)) {
 		p = sroce_inbox_next(half);
 		if (!p)
 			return false;
@@ -364,8 +364,8 @@ void sroce_half_purge(struct sroce_half *half)
 }
 
 /* Is this the QP that the path's destination address stands for? */
-static bool sroce_direct_peer(const struct sroce_qp *peer,
-			      const struct sroce_path *path)
+static bool sroce_direct_is_peer(const struct sroce_qp *peer,
+				 const struct sroce_path *path)
 {
 	return peer->port->net.ifindex == path->direct_ifindex &&
 	       peer->port->net.net_cookie == path->net_cookie;
@@ -401,9 +401,9 @@ void sroce_direct_send(struct sroce_qp *from, struct sroce_path *path,
 {
 	struct sroce_qp *peer = sroce_qp_find(t->dqpn);
 
-	if (!peer || !sroce_direct_peer(peer, path))
+	if (!peer || !sroce_direct_is_peer(peer, path))
 		sroce_qp_count(from, SROCE_CNT_RX_NO_QP, t->npkts);
-	else if (!sroce_direct_heard(from->qpn, peer))
+	else if (!sroce_direct_listens(from->qpn, peer))
 		sroce_qp_count(from, SROCE_CNT_RX_WRONG_PATH, t->npkts);
 	else
 		sroce_direct_deliver(from, peer, path, t, g);

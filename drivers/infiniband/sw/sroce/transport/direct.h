@@ -29,12 +29,12 @@ void sroce_direct_send(struct sroce_qp *from, struct sroce_path *path,
  * Do trains in inboxes point to memory that the QP has sent from? In ERR and SQE
  * both halves run when the last one has been taken.
  */
-static inline bool sroce_has_lent(const struct sroce_qp *qp)
+static inline bool sroce_qp_has_lent(const struct sroce_qp *qp)
 {
 	return atomic_read_acquire(&qp->lent);
 }
 
 /* A QP has been reset, or is dead: wait until none does. Context: process. */
-void sroce_wait_lent(struct sroce_qp *qp);
+void sroce_qp_wait_lent(struct sroce_qp *qp);
 
 #endif

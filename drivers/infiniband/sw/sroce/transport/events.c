@@ -49,14 +49,14 @@ bool sroce_events_may_wait(struct sroce_events *e,
 	return true;
 }
 
-bool sroce_events_of_cq(struct sroce_events *e, const struct ib_cq *cq)
+bool sroce_events_may_raise_cq(struct sroce_events *e, const struct ib_cq *cq)
 {
 	const struct sroce_ucq_object *obj = (const void *)cq->uobject;
 
 	return !obj || sroce_events_may_wait(e, &obj->comp_list);
 }
 
-bool sroce_events_async(struct sroce_events *e, const void *uobject)
+bool sroce_events_may_raise_async(struct sroce_events *e, const void *uobject)
 {
 	const struct sroce_uevent_object *obj = uobject;
 
@@ -78,7 +78,7 @@ sroce_events_reader(const struct ib_qp *real)
 	return NULL;
 }
 
-bool sroce_events_of_target(struct sroce_events *e, struct ib_qp *real)
+bool sroce_events_may_raise_target(struct sroce_events *e, struct ib_qp *real)
 {
 	struct ib_device *ibdev = real->device;
 	const struct sroce_uevent_object *obj;

@@ -49,7 +49,7 @@ bool sroce_events_may_wait(struct sroce_events *e,
 			   const struct list_head *unread);
 
 /**
- * sroce_events_of_cq() - may a completion queue's handler be called?
+ * sroce_events_may_raise_cq() - may a completion queue's handler be called?
  * @e: of its completion events
  * @cq: queue
  *
@@ -58,25 +58,25 @@ bool sroce_events_may_wait(struct sroce_events *e,
  *
  * Context: any.
  */
-bool sroce_events_of_cq(struct sroce_events *e, const struct ib_cq *cq);
+bool sroce_events_may_raise_cq(struct sroce_events *e, const struct ib_cq *cq);
 
 /**
- * sroce_events_async() - may an object raise an asynchronous event?
+ * sroce_events_may_raise_async() - may an object raise an asynchronous event?
  * @e: of its asynchronous events
  * @uobject: @uobject of the QP or shared receive queue; NULL: it is the kernel's
  *
  * Context: any.
  */
-bool sroce_events_async(struct sroce_events *e, const void *uobject);
+bool sroce_events_may_raise_async(struct sroce_events *e, const void *uobject);
 
 /**
- * sroce_events_of_target() - may an XRC target raise an asynchronous event?
+ * sroce_events_may_raise_target() - may an XRC target raise an asynchronous event?
  * @e: of its asynchronous events
  * @real: the QP that ib_core has made, which has no uobject. Those who have opened it
  *	have handles with one each, and of these one, the maker's, gets the events.
  *
  * Context: any.
  */
-bool sroce_events_of_target(struct sroce_events *e, struct ib_qp *real);
+bool sroce_events_may_raise_target(struct sroce_events *e, struct ib_qp *real);
 
 #endif

@@ -31,8 +31,8 @@ static void sroce_fault_done(struct sroce_want *want, int err)
 	sroce_qp_put(qp);
 }
 
-static bool sroce_fault_same(const struct sroce_fault *f,
-			     const struct sroce_miss *miss)
+static bool sroce_fault_is_same(const struct sroce_fault *f,
+				const struct sroce_miss *miss)
 {
 	return f->key == miss->mr->key && f->va == miss->va &&
 	       f->write == miss->write;
@@ -65,7 +65,7 @@ int sroce_fault_start(struct sroce_half *half, const struct sroce_miss *miss)
 
 	if (f->state == SROCE_FAULT_RUNNING)
 		return -EAGAIN;
-	if (f->state == SROCE_FAULT_FAILED && sroce_fault_same(f, miss)) {
+	if (f->state == SROCE_FAULT_FAILED && sroce_fault_is_same(f, miss)) {
 		f->state = SROCE_FAULT_NONE;
 		return -EFAULT;
 	}

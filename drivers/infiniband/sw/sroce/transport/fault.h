@@ -47,7 +47,7 @@ void sroce_fault_reset(struct sroce_half *half);
 
 void sroce_fault_init(struct sroce_half *half);
 
-static inline bool sroce_faulting(const struct sroce_half *half)
+static inline bool sroce_fault_is_running(const struct sroce_half *half)
 {
 	return half->fault.state == SROCE_FAULT_RUNNING;
 }

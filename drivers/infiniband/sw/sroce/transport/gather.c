@@ -98,13 +98,13 @@ static int sroce_gather_mr(struct sroce_gather *g, struct sroce_mr *mr,
 	return done == len ? 0 : -ENOSPC;
 }
 
-int sroce_gather_key(struct sroce_gather *g, u32 key, int access, u64 va,
-		     u32 len, u32 ahead)
+int sroce_gather_rkey(struct sroce_gather *g, u32 rkey, int access, u64 va,
+		      u32 len, u32 ahead)
 {
 	if (g->nmrs == ARRAY_SIZE(g->mrs))
 		return -ENOSPC;
 	g->ahead = ahead;
-	return sroce_gather_mr(g, sroce_rkey_get(g->half->qp, key, access, va,
+	return sroce_gather_mr(g, sroce_rkey_get(g->half->qp, rkey, access, va,
 						 len), access, va, len);
 }
 
@@ -134,7 +134,7 @@ static int sroce_gather_sge(struct sroce_gather *g, const struct sroce_sgl *l,
 	if (g->nmrs == ARRAY_SIZE(g->mrs))
 		return -ENOSPC;
 	mr = sroce_mr_get(&qp->port->mrs, lkey, l->pd, access, va, len);
-	return sroce_gather_mr(g, sroce_rkey_check(qp, mr), access, va, len);
+	return sroce_gather_mr(g, sroce_key_check(qp, mr), access, va, len);
 }
 
 int sroce_gather_sges(struct sroce_gather *g, const struct sroce_sgl *l,

@@ -66,9 +66,9 @@ struct sroce_gather *sroce_gather_begin(struct sroce_half *half);
 void sroce_gather_end(struct sroce_gather *g);
 
 /**
- * sroce_gather_key() - add a range of a region
+ * sroce_gather_rkey() - add a range of a region
  * @g: buffer
- * @key: L_Key or R_Key
+ * @rkey: R_Key that the peer has named
  * @access: rights needed
  * @va: first byte
  * @len: bytes, not 0
@@ -78,8 +78,8 @@ void sroce_gather_end(struct sroce_gather *g);
  * when @g is full (@g->len tells how far it came); an errno of sroce_mr_get() when
  * the key must not be used, or -EFAULT when the pages cannot be had.
  */
-int sroce_gather_key(struct sroce_gather *g, u32 key, int access, u64 va,
-		     u32 len, u32 ahead);
+int sroce_gather_rkey(struct sroce_gather *g, u32 rkey, int access, u64 va,
+		      u32 len, u32 ahead);
 
 /**
  * struct sroce_sgl - scatter/gather list of a work request
@@ -129,7 +129,7 @@ static inline struct sroce_sgl sroce_sgl_of_recv(const struct sroce_qp *qp)
  * @len: bytes to add; the list has as many after @off
  * @ahead: bytes that the message will want, these included
  *
- * Return: as sroce_gather_key().
+ * Return: as sroce_gather_rkey().
  */
 int sroce_gather_sges(struct sroce_gather *g, const struct sroce_sgl *l,
 		      int access, u32 off, u32 len, u32 ahead);
@@ -142,7 +142,7 @@ int sroce_gather_sges(struct sroce_gather *g, const struct sroce_sgl *l,
  * @len: bytes to add, not 0; the message has as many after @off
  * @ahead: bytes that the message will want, these included
  *
- * Return: as sroce_gather_key().
+ * Return: as sroce_gather_rkey().
  */
 int sroce_gather_send(struct sroce_gather *g, struct sroce_swqe *slot, u32 off,
 		      u32 len, u32 ahead);
@@ -154,14 +154,17 @@ int sroce_gather_send(struct sroce_gather *g, struct sroce_swqe *slot, u32 off,
  * @off: bytes of the data to skip
  * @len: bytes to add, not 0; the data has as many after @off
  *
- * Return: as sroce_gather_key().
+ * Return: as sroce_gather_rkey().
  */
 int sroce_gather_sink(struct sroce_gather *g, const struct sroce_swqe *slot,
 		      u32 off, u32 len);
 
-/* Whatever a key was found to be, may this QP use it? */
-static inline struct sroce_mr *sroce_rkey_check(const struct sroce_qp *qp,
-						struct sroce_mr *mr)
+/*
+ * May this QP use the region that an L_Key or R_Key was found to name? What is found is
+ * handed on: @mr, maybe an ERR_PTR, or ERR_PTR(-EINVAL) with the hold on it dropped.
+ */
+static inline struct sroce_mr *sroce_key_check(const struct sroce_qp *qp,
+					       struct sroce_mr *mr)
 {
 	if (IS_ERR(mr) || likely(sroce_mr_serves(mr, &qp->windows)))
 		return mr;
@@ -182,8 +185,8 @@ static inline struct sroce_mr *sroce_rkey_check(const struct sroce_qp *qp,
 static inline struct sroce_mr *sroce_rkey_get(struct sroce_qp *qp, u32 rkey,
 					      int access, u64 va, u64 len)
 {
-	return sroce_rkey_check(qp, sroce_mr_get(&qp->port->mrs, rkey, qp->pd,
-						 access, va, len));
+	return sroce_key_check(qp, sroce_mr_get(&qp->port->mrs, rkey, qp->pd,
+						access, va, len));
 }
 
 /**
@@ -197,7 +200,7 @@ static inline struct sroce_mr *sroce_rkey_get(struct sroce_qp *qp, u32 rkey,
  *
  * Context: @half's lock held.
  * Return: the region, its bytes in place until sroce_gather_word_end(); or an
- * ERR_PTR with an errno of sroce_gather_key().
+ * ERR_PTR with an errno of sroce_gather_rkey().
  */
 struct sroce_mr *sroce_gather_word(struct sroce_half *half, u32 rkey,
 				   int access, u64 va);

@@ -23,7 +23,7 @@
  * @node: in the device's table
  * @rcu: freed after a grace period
  * @mgid: its address
- * @members: struct sroce_attach
+ * @members: struct sroce_group_member
  * @nmembers: their number
  */
 struct sroce_group {
@@ -35,14 +35,14 @@ struct sroce_group {
 };
 
 /**
- * struct sroce_attach - a QP in a group
+ * struct sroce_group_member - a QP in a group
  * @node: in the group
  * @of_qp: in the QP's own list
  * @rcu: freed after a grace period
  * @group: the group
  * @qp: the QP, which ends its attachments before itself
  */
-struct sroce_attach {
+struct sroce_group_member {
 	struct list_head node;
 	struct list_head of_qp;
 	struct rcu_head rcu;
@@ -77,10 +77,10 @@ static struct sroce_group *sroce_group_find(struct sroce_port *port,
 	return NULL;
 }
 
-static struct sroce_attach *sroce_attach_find(struct sroce_qp *qp,
-					      const union ib_gid *mgid)
+static struct sroce_group_member *
+sroce_group_find_member(struct sroce_qp *qp, const union ib_gid *mgid)
 {
-	struct sroce_attach *a;
+	struct sroce_group_member *a;
 
 	list_for_each_entry(a, &qp->groups, of_qp)
 		if (!memcmp(&a->group->mgid, mgid, sizeof(*mgid)))
@@ -100,7 +100,7 @@ static struct sroce_group *sroce_group_alloc(const union ib_gid *mgid)
 }
 
 /* A process cannot shut out the administrator */
-static bool sroce_groups_left(const struct sroce_qp *qp)
+static bool sroce_group_may_add(const struct sroce_qp *qp)
 {
 	u32 used = qp->port->ngroups;
 
@@ -114,7 +114,7 @@ static int sroce_group_add(struct sroce_qp *qp, struct sroce_group *group)
 {
 	struct sroce_port *port = qp->port;
 
-	if (!sroce_groups_left(qp))
+	if (!sroce_group_may_add(qp))
 		return -ENOSPC;
 	hlist_add_head_rcu(&group->node,
 			   sroce_group_bucket(port, &group->mgid));
@@ -131,8 +131,8 @@ static void sroce_group_drop(struct sroce_port *port, struct sroce_group *group)
 	kfree_rcu(group, rcu);
 }
 
-static void sroce_attach_begin(struct sroce_attach *a, struct sroce_qp *qp,
-			       struct sroce_group *group)
+static void sroce_group_enter(struct sroce_group_member *a, struct sroce_qp *qp,
+			      struct sroce_group *group)
 {
 	a->qp = qp;
 	a->group = group;
@@ -141,7 +141,7 @@ static void sroce_attach_begin(struct sroce_attach *a, struct sroce_qp *qp,
 	list_add_tail_rcu(&a->node, &group->members);
 }
 
-static void sroce_attach_end(struct sroce_attach *a)
+static void sroce_group_leave(struct sroce_group_member *a)
 {
 	struct sroce_group *group = a->group;
 
@@ -153,14 +153,15 @@ static void sroce_attach_end(struct sroce_attach *a)
 }
 
 /* Takes over @a, and *@fresh where the device does not have the group yet */
-static int sroce_attach(struct sroce_qp *qp, struct sroce_attach *a,
-			struct sroce_group **fresh)
+static int sroce_group_attach_locked(struct sroce_qp *qp,
+				     struct sroce_group_member *a,
+				     struct sroce_group **fresh)
 {
 	const union ib_gid *mgid = &(*fresh)->mgid;
 	struct sroce_group *group = sroce_group_find(qp->port, mgid);
 	int err;
 
-	if (sroce_attach_find(qp, mgid))
+	if (sroce_group_find_member(qp, mgid))
 		return -EEXIST;
 	if (group && group->nmembers >= SROCE_MAX_GROUP_QPS)
 		return -ENOSPC;
@@ -170,7 +171,7 @@ static int sroce_attach(struct sroce_qp *qp, struct sroce_attach *a,
 			return err;
 		swap(group, *fresh);
 	}
-	sroce_attach_begin(a, qp, group);
+	sroce_group_enter(a, qp, group);
 	return 0;
 }
 
@@ -180,13 +181,13 @@ static int sroce_attach(struct sroce_qp *qp, struct sroce_attach *a,
  */
 int sroce_group_attach(struct sroce_qp *qp, const union ib_gid *mgid)
 {
-	struct sroce_attach *a = kzalloc_obj(*a, GFP_KERNEL_ACCOUNT);
+	struct sroce_group_member *a = kzalloc_obj(*a, GFP_KERNEL_ACCOUNT);
 	struct sroce_group *group = sroce_group_alloc(mgid);
 	int err = -ENOMEM;
 
 	if (a && group) {
 		mutex_lock(&sroce_groups_mutex);
-		err = sroce_attach(qp, a, &group);
+		err = sroce_group_attach_locked(qp, a, &group);
 		mutex_unlock(&sroce_groups_mutex);
 	}
 	if (err)
@@ -197,25 +198,25 @@ int sroce_group_attach(struct sroce_qp *qp, const union ib_gid *mgid)
 
 int sroce_group_detach(struct sroce_qp *qp, const union ib_gid *mgid)
 {
-	struct sroce_attach *a;
+	struct sroce_group_member *a;
 
 	mutex_lock(&sroce_groups_mutex);
-	a = sroce_attach_find(qp, mgid);
+	a = sroce_group_find_member(qp, mgid);
 	if (a)
-		sroce_attach_end(a);
+		sroce_group_leave(a);
 	mutex_unlock(&sroce_groups_mutex);
 	return a ? 0 : -EINVAL;
 }
 
 void sroce_group_detach_all(struct sroce_qp *qp)
 {
-	struct sroce_attach *a, *next;
+	struct sroce_group_member *a, *next;
 
 	if (list_empty(&qp->groups))
 		return;
 	mutex_lock(&sroce_groups_mutex);
 	list_for_each_entry_safe(a, next, &qp->groups, of_qp)
-		sroce_attach_end(a);
+		sroce_group_leave(a);
 	mutex_unlock(&sroce_groups_mutex);
 }
 
@@ -275,7 +276,7 @@ static bool sroce_group_admit(const struct sroce_group *group,
 static bool sroce_group_deliver_all(const struct sroce_group *group,
 				    const struct sroce_rx *rx)
 {
-	struct sroce_attach *a;
+	struct sroce_group_member *a;
 	bool count = true;
 
 	list_for_each_entry_rcu(a, &group->members, node)

@@ -69,8 +69,8 @@ static void sroce_modify_free(struct sroce_modify *m)
  * The responder goes on while the number of READs and atomics is changed (SQD): what
  * it still has to answer, and what the peer may ask for once more, moves along.
  */
-static void sroce_move_resources(const struct sroce_responder *resp,
-				 struct sroce_modify *m)
+static void sroce_modify_move_resources(const struct sroce_responder *resp,
+					struct sroce_modify *m)
 {
 	u32 n = min(resp->nres, m->nres);
 	u32 i;
@@ -84,19 +84,19 @@ static void sroce_move_resources(const struct sroce_responder *resp,
 }
 
 /* Has the new circle room for all answers that are under way? */
-static bool sroce_resources_fit(const struct sroce_responder *resp,
-				const struct sroce_modify *m, int mask)
+static bool sroce_modify_resources_fit(const struct sroce_responder *resp,
+				       const struct sroce_modify *m, int mask)
 {
 	return !(mask & IB_QP_MAX_DEST_RD_ATOMIC) ||
 	       resp->job_tail - resp->job_head <= m->njobs;
 }
 
-static void sroce_swap_resources(struct sroce_responder *resp,
-				 struct sroce_modify *m)
+static void sroce_modify_swap_resources(struct sroce_responder *resp,
+					struct sroce_modify *m)
 {
 	u32 n = min(resp->nres, m->nres);
 
-	sroce_move_resources(resp, m);
+	sroce_modify_move_resources(resp, m);
 	swap(resp->res, m->res);
 	swap(resp->jobs, m->jobs);
 	swap(resp->nres, m->nres);
@@ -105,8 +105,8 @@ static void sroce_swap_resources(struct sroce_responder *resp,
 	resp->res_next = n % resp->nres;
 }
 
-static void sroce_set_rights(struct ib_qp_attr *to,
-			     const struct ib_qp_attr *attr, int mask)
+static void sroce_modify_set_rights(struct ib_qp_attr *to,
+				    const struct ib_qp_attr *attr, int mask)
 {
 	if (mask & IB_QP_ACCESS_FLAGS)
 		to->qp_access_flags = attr->qp_access_flags;
@@ -131,8 +131,8 @@ static void sroce_set_rights(struct ib_qp_attr *to,
 		to->rate_limit = attr->rate_limit;
 }
 
-static void sroce_set_retries(struct ib_qp_attr *to,
-			      const struct ib_qp_attr *attr, int mask)
+static void sroce_modify_set_retries(struct ib_qp_attr *to,
+				     const struct ib_qp_attr *attr, int mask)
 {
 	if (mask & IB_QP_TIMEOUT)
 		to->timeout = attr->timeout;
@@ -144,8 +144,8 @@ static void sroce_set_retries(struct ib_qp_attr *to,
 		to->min_rnr_timer = attr->min_rnr_timer;
 }
 
-static void sroce_set_psns(struct sroce_qp *qp, const struct ib_qp_attr *attr,
-			   int mask)
+static void sroce_modify_set_psns(struct sroce_qp *qp,
+				  const struct ib_qp_attr *attr, int mask)
 {
 	struct sroce_requester *req = &qp->req;
 	u32 psn;
@@ -165,7 +165,8 @@ static void sroce_set_psns(struct sroce_qp *qp, const struct ib_qp_attr *attr,
 	}
 }
 
-static void sroce_set_mtu(struct sroce_qp *qp, const struct ib_qp_attr *attr)
+static void sroce_modify_set_mtu(struct sroce_qp *qp,
+				 const struct ib_qp_attr *attr)
 {
 	qp->attr.path_mtu = attr->path_mtu;
 	qp->mtu = ib_mtu_enum_to_int(attr->path_mtu);
@@ -173,7 +174,7 @@ static void sroce_set_mtu(struct sroce_qp *qp, const struct ib_qp_attr *attr)
 }
 
 /* RESET: as after create, but for the attributes of the queues themselves */
-static void sroce_qp_reset(struct sroce_qp *qp, struct sroce_modify *m)
+static void sroce_modify_reset(struct sroce_qp *qp, struct sroce_modify *m)
 {
 	struct sroce_requester *req = &qp->req;
 
@@ -198,8 +199,8 @@ static void sroce_qp_reset(struct sroce_qp *qp, struct sroce_modify *m)
 	memset(&qp->attr, 0, sizeof(qp->attr));
 }
 
-static void sroce_enter_state(struct sroce_qp *qp, enum ib_qp_state to,
-			      struct sroce_modify *m)
+static void sroce_modify_enter_state(struct sroce_qp *qp, enum ib_qp_state to,
+				     struct sroce_modify *m)
 {
 	enum ib_qp_state from;
 
@@ -210,7 +211,7 @@ static void sroce_enter_state(struct sroce_qp *qp, enum ib_qp_state to,
 
 	switch (to) {
 	case IB_QPS_RESET:
-		sroce_qp_reset(qp, m);
+		sroce_modify_reset(qp, m);
 		break;
 	case IB_QPS_RTS:
 		qp->req.draining = false;
@@ -238,19 +239,19 @@ static void sroce_modify_apply(struct sroce_qp *qp,
 		swap(qp->path, m->path);
 	}
 	if (mask & IB_QP_PATH_MTU)
-		sroce_set_mtu(qp, attr);
+		sroce_modify_set_mtu(qp, attr);
 	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
-		sroce_swap_resources(&qp->resp, m);
-	sroce_set_rights(&qp->attr, attr, mask);
-	sroce_set_retries(&qp->attr, attr, mask);
-	sroce_set_psns(qp, attr, mask);
+		sroce_modify_swap_resources(&qp->resp, m);
+	sroce_modify_set_rights(&qp->attr, attr, mask);
+	sroce_modify_set_retries(&qp->attr, attr, mask);
+	sroce_modify_set_psns(qp, attr, mask);
 	if (mask & IB_QP_STATE)
-		sroce_enter_state(qp, attr->qp_state, m);
+		sroce_modify_enter_state(qp, attr->qp_state, m);
 }
 
 /* A fault may have moved the QP since the transition was found legal */
-static bool sroce_still_legal(const struct sroce_qp *qp,
-			      const struct ib_qp_attr *attr, int mask)
+static bool sroce_modify_still_legal(const struct sroce_qp *qp,
+				     const struct ib_qp_attr *attr, int mask)
 {
 	if (!(mask & IB_QP_STATE) || attr->qp_state == IB_QPS_RESET ||
 	    attr->qp_state == IB_QPS_ERR)
@@ -260,7 +261,7 @@ static bool sroce_still_legal(const struct sroce_qp *qp,
 	return qp->state != IB_QPS_ERR;
 }
 
-static void sroce_modified_state(struct sroce_qp *qp, enum ib_qp_state to)
+static void sroce_modify_state_entered(struct sroce_qp *qp, enum ib_qp_state to)
 {
 	/*
 	 * Queues flush, go on, or notice that they have drained. And a QP in RESET drops
@@ -271,7 +272,7 @@ static void sroce_modified_state(struct sroce_qp *qp, enum ib_qp_state to)
 	sroce_half_run(&qp->resp.half);
 	if (to != IB_QPS_RESET)
 		return;
-	sroce_wait_lent(qp);
+	sroce_qp_wait_lent(qp);
 	sroce_qp_forget_completions(qp);
 }
 
@@ -289,8 +290,8 @@ int sroce_qp_modify(struct sroce_qp *qp, const struct ib_qp_attr *attr,
 		sroce_ack_settle(qp);
 	spin_lock_bh(&qp->req.half.lock);
 	spin_lock(&qp->resp.half.lock);
-	if (!qp->dead && sroce_still_legal(qp, attr, mask) &&
-	    sroce_resources_fit(&qp->resp, &m, mask))
+	if (!qp->dead && sroce_modify_still_legal(qp, attr, mask) &&
+	    sroce_modify_resources_fit(&qp->resp, &m, mask))
 		sroce_modify_apply(qp, attr, mask, &m);
 	else
 		err = -EINVAL;
@@ -304,7 +305,7 @@ int sroce_qp_modify(struct sroce_qp *qp, const struct ib_qp_attr *attr,
 	if (err)
 		return err;
 	if (mask & IB_QP_STATE)
-		sroce_modified_state(qp, attr->qp_state);
+		sroce_modify_state_entered(qp, attr->qp_state);
 	return 0;
 }
 

@@ -24,36 +24,36 @@ static u32 sroce_qps_next;
 static u32 sroce_secret[SROCE_ROUNDS] __ro_after_init;
 
 /* The upper bits of a product depend on all of its factors' */
-static u32 sroce_round(u32 half, int i)
+static u32 sroce_qpn_round(u32 half, int i)
 {
 	return (half + 1) * sroce_secret[i] >> (32 - SROCE_HALF_BITS);
 }
 
-u32 sroce_qpn_of(u32 index)
+u32 sroce_qpn_from_index(u32 index)
 {
 	u32 left = index >> SROCE_HALF_BITS, right = index & SROCE_HALF_MASK;
 	int i;
 
 	for (i = 0; i < SROCE_ROUNDS; i++) {
-		left ^= sroce_round(right, i);
+		left ^= sroce_qpn_round(right, i);
 		swap(left, right);
 	}
 	return left << SROCE_HALF_BITS | right;
 }
 
-u32 sroce_qpn_index(u32 qpn)
+u32 sroce_qpn_to_index(u32 qpn)
 {
 	u32 left = qpn >> SROCE_HALF_BITS, right = qpn & SROCE_HALF_MASK;
 	int i;
 
 	for (i = SROCE_ROUNDS - 1; i >= 0; i--) {
 		swap(left, right);
-		left ^= sroce_round(right, i);
+		left ^= sroce_qpn_round(right, i);
 	}
 	return left << SROCE_HALF_BITS | right;
 }
 
-static struct sroce_qp *sroce_qp_get(u32 index)
+static struct sroce_qp *sroce_qp_get_at(u32 index)
 {
 	struct sroce_qp *qp;
 
@@ -67,7 +67,9 @@ static struct sroce_qp *sroce_qp_get(u32 index)
 
 struct sroce_qp *sroce_qp_find(u32 qpn)
 {
-	return qpn <= SROCE_QPN_MASK ? sroce_qp_get(sroce_qpn_index(qpn)) : NULL;
+	if (qpn > SROCE_QPN_MASK)
+		return NULL;
+	return sroce_qp_get_at(sroce_qpn_to_index(qpn));
 }
 
 struct sroce_qp *sroce_qp_find_next(unsigned long *index)
@@ -76,14 +78,14 @@ struct sroce_qp *sroce_qp_find_next(unsigned long *index)
 
 	while (xa_find(&sroce_qps, index, SROCE_QPN_MASK, XA_PRESENT)) {
 		/* Looked up once more, because nothing holds the entry */
-		qp = sroce_qp_get((*index)++);
+		qp = sroce_qp_get_at((*index)++);
 		if (qp)
 			return qp;
 	}
 	return NULL;
 }
 
-int sroce_qp_number(struct sroce_qp *qp)
+int sroce_qp_add_number(struct sroce_qp *qp)
 {
 	u32 index;
 	int err;
@@ -93,23 +95,23 @@ int sroce_qp_number(struct sroce_qp *qp)
 			      GFP_KERNEL_ACCOUNT);
 	if (err < 0)
 		return err == -EBUSY ? -ENOSPC : err;
-	qp->qpn = sroce_qpn_of(index);
+	qp->qpn = sroce_qpn_from_index(index);
 	return 0;
 }
 
-void sroce_qp_unnumber(struct sroce_qp *qp)
+void sroce_qp_remove_number(struct sroce_qp *qp)
 {
-	xa_erase(&sroce_qps, sroce_qpn_index(qp->qpn));
+	xa_erase(&sroce_qps, sroce_qpn_to_index(qp->qpn));
 }
 
 /* SMI, GSI and multicast have numbers of their own */
-static int sroce_reserve_special(void)
+static int sroce_numbers_reserve(void)
 {
 	static const u32 special[] = { 0, SROCE_QPN_GSI, SROCE_QPN_MULTICAST };
 	int i, err = 0;
 
 	for (i = 0; i < ARRAY_SIZE(special) && !err; i++)
-		err = xa_reserve(&sroce_qps, sroce_qpn_index(special[i]),
+		err = xa_reserve(&sroce_qps, sroce_qpn_to_index(special[i]),
 				 GFP_KERNEL);
 	return err;
 }
@@ -119,7 +121,7 @@ int __init sroce_numbers_start(void)
 	int err;
 
 	get_random_bytes(sroce_secret, sizeof(sroce_secret));
-	err = sroce_reserve_special();
+	err = sroce_numbers_reserve();
 	if (err)
 		sroce_numbers_stop();
 	return err;

@@ -8,20 +8,20 @@
 #include "transport/qp.h"
 
 /* The permutation of 24 bit numbers behind QP numbers, and back */
-u32 sroce_qpn_of(u32 index);
-u32 sroce_qpn_index(u32 qpn);
+u32 sroce_qpn_from_index(u32 index);
+u32 sroce_qpn_to_index(u32 qpn);
 
 /**
- * sroce_qp_number() - give a QP a number and put it into the table
+ * sroce_qp_add_number() - give a QP a number and put it into the table
  * @qp: QP, complete: packets for it are handled from here on
  *
  * Context: process.
  * Return: 0, -ENOSPC when there are 2^24 QPs, or -ENOMEM.
  */
-int sroce_qp_number(struct sroce_qp *qp);
+int sroce_qp_add_number(struct sroce_qp *qp);
 
 /* Take a QP out of the table. Context: process. */
-void sroce_qp_unnumber(struct sroce_qp *qp);
+void sroce_qp_remove_number(struct sroce_qp *qp);
 
 /**
  * sroce_qp_find_next() - go through all QPs

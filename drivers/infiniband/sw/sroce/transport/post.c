@@ -15,27 +15,27 @@
 
 /* --- processes ---------------------------------------------------------------- */
 
-static void sroce_doorbell_now(struct sroce_qp *qp)
+static void sroce_qp_doorbell_now(struct sroce_qp *qp)
 {
-	sroce_half_run_on(&qp->req.half);
+	sroce_half_run_doorbell(&qp->req.half);
 	if (sroce_qp_state(qp) == IB_QPS_ERR)
 		sroce_half_run(&qp->resp.half);
 }
 
 void sroce_qp_doorbell(struct sroce_qp *qp)
 {
-	if (sroce_batch_stop(qp)) {
-		sroce_doorbell_now(qp);
+	if (sroce_batch_end(qp)) {
+		sroce_qp_doorbell_now(qp);
 		/* The next batch of a stream need not begin with a doorbell */
-		sroce_batch_start(qp);
-	} else if (!sroce_batch_start(qp)) {
-		sroce_doorbell_now(qp);
+		sroce_batch_begin(qp);
+	} else if (!sroce_batch_begin(qp)) {
+		sroce_qp_doorbell_now(qp);
 	}
 }
 
 /* --- kernel users ------------------------------------------------------------- */
 
-static bool sroce_ring_full(const struct sroce_ring *r, u32 posted)
+static bool sroce_post_full(const struct sroce_ring *r, u32 posted)
 {
 	return posted - READ_ONCE(r->index) > r->mask;
 }
@@ -46,7 +46,7 @@ static bool sroce_ring_full(const struct sroce_ring *r, u32 posted)
  * else such a lock is held with interrupts or BHs off; on PREEMPT_RT they stay on,
  * and a task that holds any spinlock is in an RCU read section.
  */
-static bool sroce_locks_held(void)
+static bool sroce_post_locks_held(void)
 {
 	if (irqs_disabled())
 		return true;
@@ -54,15 +54,15 @@ static bool sroce_locks_held(void)
 	       rcu_preempt_depth();
 }
 
-static void sroce_half_start(struct sroce_half *half)
+static void sroce_post_run_half(struct sroce_half *half)
 {
-	if (sroce_locks_held())
+	if (sroce_post_locks_held())
 		sroce_half_kick(half);
 	else
 		sroce_half_run(half);
 }
 
-static bool sroce_may_post_send(const struct sroce_qp *qp)
+static bool sroce_post_may_send(const struct sroce_qp *qp)
 {
 	switch (sroce_qp_state(qp)) {
 	case IB_QPS_RESET:
@@ -84,13 +84,13 @@ int sroce_qp_post_send(struct sroce_qp *qp, const struct ib_send_wr *wr,
 	unsigned long irq;
 	int err = 0;
 
-	if (!sroce_may_post_send(qp) || !qp->kind->posts) {
+	if (!sroce_post_may_send(qp) || !qp->kind->posts) {
 		*bad_wr = wr;
 		return -EINVAL;
 	}
 	irq = sroce_lock(&req->post_lock, false);
 	for (; wr; wr = wr->next) {
-		err = sroce_ring_full(&req->ring, req->posted) ? -ENOMEM :
+		err = sroce_post_full(&req->ring, req->posted) ? -ENOMEM :
 		      fill(qp, sroce_ring_entry(&req->ring, req->posted), wr);
 		if (err) {
 			*bad_wr = wr;
@@ -102,7 +102,7 @@ int sroce_qp_post_send(struct sroce_qp *qp, const struct ib_send_wr *wr,
 	smp_store_release(&req->ring.hdr->prod, req->posted);
 	sroce_unlock(&req->post_lock, false, irq);
 
-	sroce_half_start(&req->half);
+	sroce_post_run_half(&req->half);
 	return err;
 }
 
@@ -120,7 +120,7 @@ int sroce_qp_post_recv(struct sroce_qp *qp, const struct ib_recv_wr *wr,
 	}
 	irq = sroce_lock(&resp->post_lock, false);
 	for (; wr; wr = wr->next) {
-		err = sroce_ring_full(&resp->ring, resp->posted) ? -ENOMEM :
+		err = sroce_post_full(&resp->ring, resp->posted) ? -ENOMEM :
 		      sroce_recv_ring_write(&resp->ring, resp->posted,
 					    qp->max_recv_sge, wr);
 		if (err) {
@@ -136,6 +136,6 @@ int sroce_qp_post_recv(struct sroce_qp *qp, const struct ib_recv_wr *wr,
 	/* The queue is read when a message comes, or flushed in ERR */
 	smp_mb();
 	if (sroce_qp_state(qp) == IB_QPS_ERR)
-		sroce_half_start(&resp->half);
+		sroce_post_run_half(&resp->half);
 	return err;
 }

@@ -71,7 +71,7 @@ void sroce_qp_put(struct sroce_qp *qp)
 static int sroce_qp_publish(struct sroce_qp *qp)
 {
 	if (qp->type != IB_QPT_GSI)
-		return sroce_qp_number(qp);
+		return sroce_qp_add_number(qp);
 	qp->qpn = SROCE_QPN_GSI;
 	if (rcu_access_pointer(qp->port->gsi))
 		return -EBUSY;
@@ -84,7 +84,7 @@ static void sroce_qp_unpublish(struct sroce_qp *qp)
 	if (qp->type == IB_QPT_GSI)
 		RCU_INIT_POINTER(qp->port->gsi, NULL);
 	else
-		sroce_qp_unnumber(qp);
+		sroce_qp_remove_number(qp);
 }
 
 /* --- the stack's buffers ------------------------------------------------------ */
@@ -313,7 +313,7 @@ static bool sroce_half_flushed(struct sroce_half *half,
  * Each run takes what the inbox has, or a part of that, and then flushes a part.
  * Whoever goes on sending or posting meanwhile is not waited for.
  */
-static void sroce_flush_half(struct sroce_half *half,
+static void sroce_half_flush(struct sroce_half *half,
 			     const struct sroce_ring *ring)
 {
 	u32 runs = SROCE_INBOX_MAX +
@@ -332,10 +332,10 @@ void sroce_qp_flush(struct sroce_qp *qp)
 
 	if (sroce_qp_modify(qp, &attr, IB_QP_STATE, NULL))
 		return;
-	sroce_wait_lent(qp);
-	sroce_flush_half(&qp->req.half, &qp->req.ring);
+	sroce_qp_wait_lent(qp);
+	sroce_half_flush(&qp->req.half, &qp->req.ring);
 	if (!qp->srq)
-		sroce_flush_half(&qp->resp.half, &qp->resp.ring);
+		sroce_half_flush(&qp->resp.half, &qp->resp.ring);
 }
 
 static void sroce_port_for_users(struct sroce_port *port,
@@ -394,7 +394,7 @@ void sroce_qp_destroy(struct sroce_qp *qp)
 	hrtimer_cancel(&qp->resp.patience.timer);
 	sroce_half_purge(&qp->req.half);
 	sroce_half_purge(&qp->resp.half);
-	sroce_wait_lent(qp);
+	sroce_qp_wait_lent(qp);
 	sroce_txq_free(qp->txq);
 	sroce_qp_forget_completions(qp);
 	sroce_mw_disown(&qp->windows);
@@ -405,11 +405,11 @@ void sroce_qp_destroy(struct sroce_qp *qp)
 
 /* --- errors and events ------------------------------------------------------------------ */
 
-static bool sroce_qp_may_tell(struct sroce_qp *qp)
+static bool sroce_qp_may_raise(struct sroce_qp *qp)
 {
 	if (qp->type == IB_QPT_XRC_TGT)
-		return sroce_events_of_target(&qp->events, qp->ibqp);
-	return sroce_events_async(&qp->events, qp->ibqp->uobject);
+		return sroce_events_may_raise_target(&qp->events, qp->ibqp);
+	return sroce_events_may_raise_async(&qp->events, qp->ibqp->uobject);
 }
 
 void sroce_qp_event(struct sroce_qp *qp, enum ib_event_type type)
@@ -420,7 +420,7 @@ void sroce_qp_event(struct sroce_qp *qp, enum ib_event_type type)
 		.element.qp = qp->ibqp,
 	};
 
-	if (qp->ibqp->event_handler && sroce_qp_may_tell(qp))
+	if (qp->ibqp->event_handler && sroce_qp_may_raise(qp))
 		qp->ibqp->event_handler(&event, qp->ibqp->qp_context);
 }
 

@@ -127,7 +127,7 @@ static bool sroce_requester_send(struct sroce_qp *qp)
 
 	WRITE_ONCE(req->ring.hdr->flags, SROCE_SQ_ACTIVE);
 	while (sroce_requester_may_send(qp)) {
-		over = !budget-- || sroce_half_over(begin);
+		over = !budget-- || sroce_turn_half_over(begin);
 		if (over)
 			break;
 		step = sroce_requester_step(qp, &tx);
@@ -174,7 +174,7 @@ static bool sroce_requester_inbox(struct sroce_qp *qp)
 		sroce_turn_spend(sroce_parcel_cost(p));
 		sroce_receive_parcel(qp, p);
 		sroce_parcel_free(p);
-		if (sroce_half_over(begin))
+		if (sroce_turn_half_over(begin))
 			return !list_empty(&half->inbox);
 	}
 	return false;
@@ -196,7 +196,7 @@ bool sroce_requester_run(struct sroce_half *half)
 	bool more;
 
 	sroce_half_unstarve(half);
-	if (unlikely(half->fault.waiting) && !sroce_faulting(half))
+	if (unlikely(half->fault.waiting) && !sroce_fault_is_running(half))
 		sroce_requester_read_again(qp);
 	/* What has come is taken before anything is flushed */
 	more = sroce_requester_inbox(qp);

@@ -40,7 +40,7 @@ void sroce_requester_fail(struct sroce_qp *qp, enum ib_wc_status status)
 	struct sroce_requester *req = &qp->req;
 	struct sroce_swqe *slot = sroce_swqe_at(req, req->ring.index);
 
-	req->failed = req->ring.index != req->fetched && sroce_has_lent(qp);
+	req->failed = req->ring.index != req->fetched && sroce_qp_has_lent(qp);
 	if (req->failed) {
 		slot->status = status;
 	} else if (req->ring.index != req->fetched) {
@@ -132,7 +132,7 @@ bool sroce_requester_flush(struct sroce_qp *qp)
 	/* Pairs with the poster's, between its index and our flags */
 	smp_mb();
 	/* We come back when the last train has been taken, which sees our state */
-	if (sroce_has_lent(qp))
+	if (sroce_qp_has_lent(qp))
 		return false;
 	if (unlikely(req->failed))
 		sroce_requester_retire(qp);

@@ -187,13 +187,13 @@ static bool sroce_responder_flush(struct sroce_qp *qp)
 		sroce_responder_last_ack(qp);
 	resp->job_head = resp->job_tail;
 	resp->ack = SROCE_ACK_NONE;
-	/* Pairs with sroce_give_back(): it sees our state, or we its count */
+	/* Pairs with sroce_parcel_give_back(): it sees our state, or we its count */
 	smp_mb();
 	/*
 	 * Whoever waits for the last receive to be flushed takes the memory back that
 	 * READ responses may still point to
 	 */
-	if (sroce_has_lent(qp))
+	if (sroce_qp_has_lent(qp))
 		return false;
 	if (qp->xrcd)
 		sroce_xrc_flush(qp);
@@ -250,7 +250,8 @@ static bool sroce_responder_inbox(struct sroce_qp *qp)
 		}
 		resp->patience.kept -= sroce_parcel_kept(p);
 		sroce_parcel_free(p);
-		if (sroce_half_over(begin) && !list_empty(&resp->half.inbox))
+		if (sroce_turn_half_over(begin) &&
+		    !list_empty(&resp->half.inbox))
 			return true;
 	}
 	if (unlikely(resp->wait == SROCE_RESP_LOOKS))
@@ -265,7 +266,7 @@ bool sroce_responder_run(struct sroce_half *half)
 
 	sroce_half_unstarve(half);
 	more = sroce_responder_inbox(qp);
-	if (unlikely(half->fault.waiting) && !sroce_faulting(half))
+	if (unlikely(half->fault.waiting) && !sroce_fault_is_running(half))
 		sroce_responder_pages_come(&qp->resp);
 	if (sroce_qp_takes_requests(qp))
 		more |= sroce_responder_reply(qp);

@@ -58,8 +58,8 @@ int sroce_place_rkey(struct sroce_qp *qp, struct sroce_train *t)
 	struct sroce_gather *g = sroce_gather_begin(&resp->half);
 	int err;
 
-	err = sroce_gather_key(g, resp->rkey, IB_ACCESS_REMOTE_WRITE, resp->va,
-			       len, resp->left);
+	err = sroce_gather_rkey(g, resp->rkey, IB_ACCESS_REMOTE_WRITE, resp->va,
+				len, resp->left);
 	if (!err) {
 		sroce_bvec_copy(g->bv, &di, t->bv, &t->bi, len);
 		resp->va += len;

@@ -186,9 +186,9 @@ void sroce_responder_execute_flush(struct sroce_qp *qp, struct sroce_train *t)
 		return;
 	}
 	if (t->feth & SROCE_FETH_WHOLE_MR)
-		mr = sroce_rkey_check(qp, sroce_mr_get_whole(&qp->port->mrs,
-							     t->rkey, qp->pd,
-							     rights));
+		mr = sroce_key_check(qp, sroce_mr_get_whole(&qp->port->mrs,
+							    t->rkey, qp->pd,
+							    rights));
 	else
 		mr = sroce_rkey_get(qp, t->rkey, rights, t->va, t->dma_len);
 	if (IS_ERR(mr)) {

@@ -119,8 +119,8 @@ static int sroce_reply_read_data(struct sroce_qp *qp, struct sroce_tx *tx,
 	int err = 0;
 
 	if (len)
-		err = sroce_gather_key(g, res->rkey, IB_ACCESS_REMOTE_READ,
-				       res->va + off, len, res->len - off);
+		err = sroce_gather_rkey(g, res->rkey, IB_ACCESS_REMOTE_READ,
+					res->va + off, len, res->len - off);
 	if (!err) {
 		sroce_reply_init(qp, &t, SROCE_OP_READ_RESP,
 				 sroce_psn_add(res->psn, job->sent));
@@ -243,7 +243,7 @@ bool sroce_responder_reply(struct sroce_qp *qp)
 	if (!qp->kind->acked)
 		return false;
 	while (resp->job_head != resp->job_tail && !resp->half.starved &&
-	       paged && budget-- && !sroce_half_over(begin))
+	       paged && budget-- && !sroce_turn_half_over(begin))
 		paged = sroce_reply_job(qp, &tx);
 	idle = sroce_reply_all_sent(resp);
 	if (idle && sroce_reply_ack_due(qp))

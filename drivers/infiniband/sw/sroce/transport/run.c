@@ -103,7 +103,7 @@ void sroce_half_kick(struct sroce_half *half)
 	put_cpu_ptr(&sroce_runqs);
 }
 
-static void sroce_take_kicked(struct sroce_runq *rq)
+static void sroce_runq_take_kicked(struct sroce_runq *rq)
 {
 	struct llist_node *first = llist_del_all(&rq->kicked);
 	struct sroce_half *half, *next;
@@ -117,7 +117,7 @@ static void sroce_take_kicked(struct sroce_runq *rq)
 	spin_unlock(&rq->lock);
 }
 
-static void sroce_called(void *info)
+static void sroce_runq_called(void *info)
 {
 	struct sroce_runq *rq = info;
 
@@ -138,7 +138,7 @@ static void sroce_runq_hurry(struct sroce_runq *rq, unsigned int cpu)
 }
 
 /* On PREEMPT_RT a call may raise no softirq: an idle CPU takes it without interrupt */
-static void sroce_call(struct sroce_runq *rq, unsigned int cpu)
+static void sroce_runq_call(struct sroce_runq *rq, unsigned int cpu)
 {
 	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
 		sroce_runq_hurry(rq, cpu);
@@ -148,10 +148,10 @@ static void sroce_call(struct sroce_runq *rq, unsigned int cpu)
 		return;
 	/* It went off-line: the work is done here */
 	if (smp_call_function_single_async(cpu, &rq->call))
-		sroce_called(rq);
+		sroce_runq_called(rq);
 }
 
-void sroce_run_for(unsigned int cpu)
+void sroce_run_for_cpu(unsigned int cpu)
 {
 	tasklet_schedule(&per_cpu_ptr(&sroce_runqs, cpu)->tasklet);
 }
@@ -173,10 +173,10 @@ void sroce_cq_queue(struct sroce_cq *cq)
 	list_add_tail(&cq->notify, &rq->cqs);
 	spin_unlock(&rq->lock);
 	if (cpu != smp_processor_id())
-		sroce_call(rq, cpu);
+		sroce_runq_call(rq, cpu);
 }
 
-static struct sroce_half *sroce_next_half(struct sroce_runq *rq)
+static struct sroce_half *sroce_runq_next_half(struct sroce_runq *rq)
 {
 	struct sroce_half *half;
 
@@ -190,7 +190,7 @@ static struct sroce_half *sroce_next_half(struct sroce_runq *rq)
 	return half;
 }
 
-static struct sroce_cq *sroce_next_cq(struct sroce_runq *rq)
+static struct sroce_cq *sroce_runq_next_cq(struct sroce_runq *rq)
 {
 	struct sroce_cq *cq;
 
@@ -205,7 +205,7 @@ static struct sroce_cq *sroce_next_cq(struct sroce_runq *rq)
 }
 
 /* The caller has BHs off */
-static void sroce_half_work(struct sroce_half *half)
+static void sroce_half_run_now(struct sroce_half *half)
 {
 	bool more;
 
@@ -220,7 +220,7 @@ static void sroce_half_work(struct sroce_half *half)
 		sroce_half_queue(half);
 }
 
-static void sroce_half_dequeued(struct sroce_half *half)
+static void sroce_half_run_dequeued(struct sroce_half *half)
 {
 	struct sroce_qp *qp = half->qp;
 
@@ -228,18 +228,18 @@ static void sroce_half_dequeued(struct sroce_half *half)
 	clear_bit(0, &half->queued);
 	/* Pairs with the test_and_set_bit() of who has put it there */
 	smp_mb__after_atomic();
-	sroce_half_work(half);
+	sroce_half_run_now(half);
 	sroce_qp_put(qp);
 }
 
-static void sroce_cq_dequeued(struct sroce_cq *cq)
+static void sroce_cq_call_handler(struct sroce_cq *cq)
 {
 	unsigned long irq = sroce_lock(&cq->lock, cq->user);
 
 	cq->notify_queued = false;
 	sroce_unlock(&cq->lock, cq->user, irq);
 	if (cq->ibcq.comp_handler &&
-	    sroce_events_of_cq(&cq->events, &cq->ibcq))
+	    sroce_events_may_raise_cq(&cq->events, &cq->ibcq))
 		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 	if (refcount_dec_and_test(&cq->users))
 		complete(&cq->idle);
@@ -285,27 +285,27 @@ static void sroce_runq_exit(struct sroce_runq *rq)
 	WRITE_ONCE(rq->running, 0);
 }
 
-static bool sroce_run_half(struct sroce_runq *rq)
+static bool sroce_runq_run_half(struct sroce_runq *rq)
 {
 	struct sroce_half *half;
 
 	if (sroce_turn_over())
 		return false;
-	half = sroce_next_half(rq);
+	half = sroce_runq_next_half(rq);
 	if (!half)
 		return false;
-	sroce_half_dequeued(half);
+	sroce_half_run_dequeued(half);
 	return true;
 }
 
-static bool sroce_run_cq(struct sroce_runq *rq)
+static bool sroce_runq_run_cq(struct sroce_runq *rq)
 {
-	struct sroce_cq *cq = sroce_next_cq(rq);
+	struct sroce_cq *cq = sroce_runq_next_cq(rq);
 
 	if (!cq)
 		return false;
 	sroce_turn_spend(SROCE_TURN_TRAIN);
-	sroce_cq_dequeued(cq);
+	sroce_cq_call_handler(cq);
 	return true;
 }
 
@@ -317,8 +317,8 @@ static void sroce_runq_run(struct sroce_runq *rq)
 	if (!sroce_runq_enter(rq))
 		return;
 	do {
-		more = sroce_run_half(rq);
-		if (cqs && sroce_run_cq(rq)) {
+		more = sroce_runq_run_half(rq);
+		if (cqs && sroce_runq_run_cq(rq)) {
 			cqs -= sroce_turn_over();
 			more = true;
 		}
@@ -345,13 +345,13 @@ void sroce_run_soon(void)
 }
 
 /* What a call of a kernel user leads to, but for the completion handlers */
-static void sroce_run_halves(void)
+static void sroce_runq_run_halves(void)
 {
 	struct sroce_runq *rq = this_cpu_ptr(&sroce_runqs);
 
 	if (!sroce_runq_enter(rq))
 		return;
-	while (sroce_run_half(rq))
+	while (sroce_runq_run_half(rq))
 		;
 	sroce_runq_exit(rq);
 	if (!list_empty(&rq->halves))
@@ -367,7 +367,7 @@ static void sroce_runq_adopt(struct sroce_runq *from)
 	LIST_HEAD(halves);
 	LIST_HEAD(cqs);
 
-	sroce_take_kicked(from);
+	sroce_runq_take_kicked(from);
 	if (from == rq)
 		return;
 	spin_lock(&from->lock);
@@ -380,7 +380,7 @@ static void sroce_runq_adopt(struct sroce_runq *from)
 	spin_unlock(&rq->lock);
 }
 
-static void sroce_run_tasklet(struct tasklet_struct *t)
+static void sroce_runq_tasklet(struct tasklet_struct *t)
 {
 	sroce_turn_begin(false);
 	sroce_runq_adopt(container_of(t, struct sroce_runq, tasklet));
@@ -388,7 +388,7 @@ static void sroce_run_tasklet(struct tasklet_struct *t)
 	sroce_turn_end();
 }
 
-static void sroce_run_rest(struct work_struct *work)
+static void sroce_runq_rest(struct work_struct *work)
 {
 	struct sroce_runq *rq = container_of(to_delayed_work(work),
 					     struct sroce_runq, rest);
@@ -412,11 +412,11 @@ static void sroce_half_enter(struct sroce_half *half, bool fresh)
 	if (unlikely(sroce_turn_over()))
 		sroce_half_queue(half);
 	else
-		sroce_half_work(half);
+		sroce_half_run_now(half);
 	if (half->qp->user)
 		sroce_run_pending();
 	else
-		sroce_run_halves();
+		sroce_runq_run_halves();
 	sroce_turn_end();
 }
 
@@ -430,7 +430,7 @@ void sroce_half_run(struct sroce_half *half)
 }
 
 /* Others may run now. False when we have been taken to another CPU meanwhile. */
-static bool sroce_run_breathe(struct sroce_runq *rq)
+static bool sroce_runq_breathe(struct sroce_runq *rq)
 {
 	local_bh_enable();
 	cond_resched();
@@ -442,12 +442,13 @@ static bool sroce_run_breathe(struct sroce_runq *rq)
  * In the process's context: what it has begun, as long as that takes within reason, and
  * for a while what others have on this CPU
  */
-static void sroce_run_on(struct sroce_runq *rq, const struct sroce_half *half)
+static void sroce_runq_run_on(struct sroce_runq *rq,
+			      const struct sroce_half *half)
 {
 	int turn;
 
 	for (turn = 1; turn < SROCE_DOORBELL_TURNS; turn++) {
-		if (!sroce_run_breathe(rq) || sroce_runq_empty(rq) ||
+		if (!sroce_runq_breathe(rq) || sroce_runq_empty(rq) ||
 		    signal_pending(current))
 			break;
 		if (turn >= SROCE_OTHERS_TURNS && !test_bit(0, &half->queued))
@@ -458,7 +459,7 @@ static void sroce_run_on(struct sroce_runq *rq, const struct sroce_half *half)
 	}
 }
 
-void sroce_half_run_on(struct sroce_half *half)
+void sroce_half_run_doorbell(struct sroce_half *half)
 {
 	struct sroce_runq *rq;
 
@@ -467,7 +468,7 @@ void sroce_half_run_on(struct sroce_half *half)
 	rq->attended = true;
 	sroce_half_enter(half, true);
 	if (unlikely(sroce_turn_is_long()))
-		sroce_run_on(rq, half);
+		sroce_runq_run_on(rq, half);
 	WRITE_ONCE(rq->attended, false);
 	/* On another CPU we leave it to what was meant for that case */
 	if (rq == this_cpu_ptr(&sroce_runqs) && !sroce_runq_empty(rq))
@@ -488,9 +489,9 @@ void __init sroce_runqs_start(void)
 		init_llist_head(&rq->kicked);
 		INIT_LIST_HEAD(&rq->halves);
 		INIT_LIST_HEAD(&rq->cqs);
-		tasklet_setup(&rq->tasklet, sroce_run_tasklet);
-		INIT_CSD(&rq->call, sroce_called, rq);
-		INIT_DELAYED_WORK(&rq->rest, sroce_run_rest);
+		tasklet_setup(&rq->tasklet, sroce_runq_tasklet);
+		INIT_CSD(&rq->call, sroce_runq_called, rq);
+		INIT_DELAYED_WORK(&rq->rest, sroce_runq_rest);
 	}
 }
 

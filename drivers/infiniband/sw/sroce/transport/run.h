@@ -50,10 +50,10 @@ void sroce_half_run(struct sroce_half *half);
  * The same for the doorbell of a process, which goes on for some turns with what the
  * first one leaves. Context: process, no locks held.
  */
-void sroce_half_run_on(struct sroce_half *half);
+void sroce_half_run_doorbell(struct sroce_half *half);
 
 /* Run here what is on the list of a CPU, as when that goes off-line. For tests. */
-void sroce_run_for(unsigned int cpu);
+void sroce_run_for_cpu(unsigned int cpu);
 
 /* Module start */
 void sroce_runqs_start(void);

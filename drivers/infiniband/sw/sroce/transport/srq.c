@@ -14,7 +14,7 @@
 static DEFINE_XARRAY(sroce_srqs);
 
 /* As with QPs: not to be guessed. 0 is left out, as a number nobody has set */
-static int sroce_srq_number(struct sroce_srq *srq)
+static int sroce_srq_add_number(struct sroce_srq *srq)
 {
 	int tries = 64;
 	u32 srqn;
@@ -45,7 +45,7 @@ int sroce_srq_publish(struct sroce_srq *srq)
 	refcount_set(&entry->users, 1);
 	init_completion(&srq->idle);
 	srq->entry = entry;
-	err = sroce_srq_number(srq);
+	err = sroce_srq_add_number(srq);
 	if (err)
 		kfree(entry);
 	return err;
@@ -88,7 +88,7 @@ void sroce_srq_limit_event(struct sroce_srq *srq)
 	};
 
 	if (srq->ibsrq.event_handler &&
-	    sroce_events_async(&srq->events, srq->ibsrq.uobject))
+	    sroce_events_may_raise_async(&srq->events, srq->ibsrq.uobject))
 		srq->ibsrq.event_handler(&event, srq->ibsrq.srq_context);
 }
 
