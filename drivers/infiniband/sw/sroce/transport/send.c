@@ -46,7 +46,7 @@ void sroce_send_room(void *owner)
 }
 
 /* QP 1 is in no table; it can wait for a packet */
-static bool sroce_sends_direct(const struct sroce_path *path, u32 dqpn)
+static bool sroce_send_is_direct(const struct sroce_path *path, u32 dqpn)
 {
 	return path->direct_ifindex && dqpn != SROCE_QPN_GSI &&
 	       dqpn != SROCE_QPN_MULTICAST;
@@ -59,7 +59,7 @@ void sroce_send_train(struct sroce_half *half, struct sroce_tx *tx,
 	struct sroce_qp *qp = half->qp;
 
 	sroce_turn_spend(t->bi.bi_size + SROCE_TURN_TRAIN);
-	if (sroce_sends_direct(path, t->dqpn)) {
+	if (sroce_send_is_direct(path, t->dqpn)) {
 		sroce_direct_send(qp, path, t, g);
 		return;
 	}

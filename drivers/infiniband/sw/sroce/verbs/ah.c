@@ -12,7 +12,7 @@
 #include "verbs/quota.h"
 #include "verbs/verbs.h"
 
-int sroce_check_ah_attr(struct ib_device *ibdev,
+int sroce_ah_check_attr(struct ib_device *ibdev,
 			const struct rdma_ah_attr *attr)
 {
 	const struct ib_gid_attr *sgid = attr->grh.sgid_attr;
@@ -34,8 +34,9 @@ int sroce_check_ah_attr(struct ib_device *ibdev,
 	return 0;
 }
 
-static int sroce_set_path(struct sroce_path *path, struct sroce_device *dev,
-			  const struct rdma_ah_attr *attr, u32 lqpn, u32 rqpn)
+static int sroce_ah_set_path(struct sroce_path *path, struct sroce_device *dev,
+			     const struct rdma_ah_attr *attr, u32 lqpn,
+			     u32 rqpn)
 {
 	struct net_device *ndev;
 	int err;
@@ -49,16 +50,16 @@ static int sroce_set_path(struct sroce_path *path, struct sroce_device *dev,
 	return err;
 }
 
-struct sroce_path *sroce_make_path(struct sroce_device *dev,
-				   const struct rdma_ah_attr *attr, u32 lqpn,
-				   u32 rqpn, gfp_t gfp)
+struct sroce_path *sroce_ah_make_path(struct sroce_device *dev,
+				      const struct rdma_ah_attr *attr, u32 lqpn,
+				      u32 rqpn, gfp_t gfp)
 {
 	struct sroce_path *path = sroce_path_alloc(gfp);
 	int err;
 
 	if (!path)
 		return ERR_PTR(-ENOMEM);
-	err = sroce_set_path(path, dev, attr, lqpn, rqpn);
+	err = sroce_ah_set_path(path, dev, attr, lqpn, rqpn);
 	if (!err)
 		return path;
 	if (err == -EOPNOTSUPP)
@@ -93,7 +94,7 @@ static int sroce_ah_make(struct sroce_ah *ah, struct rdma_ah_init_attr *init,
 	struct sroce_ah_entry *e;
 	int err;
 
-	path = sroce_make_path(dev, init->ah_attr, 0, 0, gfp);
+	path = sroce_ah_make_path(dev, init->ah_attr, 0, 0, gfp);
 	if (IS_ERR(path))
 		return PTR_ERR(path);
 	e = sroce_ah_add(&dev->port, ah->ibah.pd, path, gfp);
@@ -117,7 +118,7 @@ int sroce_ib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 
 	err = ib_is_udata_in_empty(udata);
 	if (!err)
-		err = sroce_check_ah_attr(ibah->device, init->ah_attr);
+		err = sroce_ah_check_attr(ibah->device, init->ah_attr);
 	if (!err)
 		err = sroce_quota_take(dev, SROCE_OBJECT_AH, udata);
 	if (err)
@@ -137,10 +138,10 @@ int sroce_ib_modify_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
 	struct sroce_ah_entry *e;
 	int err;
 
-	err = sroce_check_ah_attr(ibah->device, attr);
+	err = sroce_ah_check_attr(ibah->device, attr);
 	if (err)
 		return err;
-	path = sroce_make_path(dev, attr, 0, 0, GFP_ATOMIC);
+	path = sroce_ah_make_path(dev, attr, 0, 0, GFP_ATOMIC);
 	if (IS_ERR(path))
 		return PTR_ERR(path);
 	e = sroce_ah_replace(&dev->port, ah->entry, path);

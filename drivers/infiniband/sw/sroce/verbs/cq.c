@@ -16,7 +16,7 @@
 	(IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION |			\
 	 IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN)
 
-static int sroce_check_cq_attr(struct ib_device *ibdev,
+static int sroce_cq_check_attr(struct ib_device *ibdev,
 			       const struct ib_cq_init_attr *attr)
 {
 	if (attr->flags & ~SROCE_CQ_FLAGS) {
@@ -32,7 +32,7 @@ static int sroce_check_cq_attr(struct ib_device *ibdev,
 	return 0;
 }
 
-static int sroce_user_cq_flags(struct sroce_cq *cq, struct ib_udata *udata)
+static int sroce_cq_user_flags(struct sroce_cq *cq, struct ib_udata *udata)
 {
 	struct sroce_create_cq_req req;
 	int err;
@@ -49,7 +49,7 @@ static int sroce_user_cq_flags(struct sroce_cq *cq, struct ib_udata *udata)
 	return 0;
 }
 
-static int sroce_user_cq_map(struct sroce_cq_obj *obj,
+static int sroce_cq_user_map(struct sroce_cq_obj *obj,
 			     struct sroce_ucontext *uctx,
 			     struct ib_udata *udata)
 {
@@ -85,7 +85,7 @@ static int sroce_cq_make(struct sroce_cq_obj *obj,
 						ibcq->device->num_comp_vectors) :
 			     0;
 	if (udata) {
-		err = sroce_user_cq_flags(cq, udata);
+		err = sroce_cq_user_flags(cq, udata);
 		if (err)
 			return err;
 	}
@@ -96,7 +96,7 @@ static int sroce_cq_make(struct sroce_cq_obj *obj,
 	ibcq->cqe = sroce_ring_entries(&cq->ring);
 	if (!udata)
 		return 0;
-	err = sroce_user_cq_map(obj, sroce_udata_context(udata), udata);
+	err = sroce_cq_user_map(obj, sroce_udata_context(udata), udata);
 	if (err)
 		sroce_cq_cleanup(cq);
 	return err;
@@ -109,7 +109,7 @@ int sroce_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	struct sroce_device *dev = to_sroce_device(ibcq->device);
 	int err;
 
-	err = sroce_check_cq_attr(ibcq->device, attr);
+	err = sroce_cq_check_attr(ibcq->device, attr);
 	if (!err)
 		err = sroce_quota_take(dev, SROCE_OBJECT_CQ, udata);
 	if (err)
@@ -120,8 +120,8 @@ int sroce_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	return err;
 }
 
-static int sroce_cq_prepare(struct sroce_cq_obj *obj, u32 entries,
-			    struct ib_udata *udata)
+static int sroce_cq_resize_prepare(struct sroce_cq_obj *obj, u32 entries,
+				   struct ib_udata *udata)
 {
 	struct sroce_resize_cq_resp resp = {};
 	struct sroce_successor next;
@@ -140,7 +140,7 @@ static int sroce_cq_prepare(struct sroce_cq_obj *obj, u32 entries,
 }
 
 /* Context: @obj->lock held. The ring that is not used (any more) is left in next. */
-static int sroce_cq_move(struct sroce_cq_obj *obj)
+static int sroce_cq_resize_move(struct sroce_cq_obj *obj)
 {
 	struct sroce_cq *cq = &obj->cq;
 	int err;
@@ -155,13 +155,13 @@ static int sroce_cq_move(struct sroce_cq_obj *obj)
 	return 0;
 }
 
-static int sroce_cq_finish(struct sroce_cq_obj *obj, bool move)
+static int sroce_cq_resize_finish(struct sroce_cq_obj *obj, bool move)
 {
 	int err = 0;
 
 	mutex_lock(&obj->lock);
 	if (move)
-		err = sroce_cq_move(obj);
+		err = sroce_cq_resize_move(obj);
 	sroce_successor_drop(&obj->next);
 	mutex_unlock(&obj->lock);
 	return err;
@@ -187,11 +187,11 @@ int sroce_ib_resize_user_cq(struct ib_cq *ibcq, unsigned int cqe,
 	}
 	switch (req.step) {
 	case SROCE_RESIZE_PREPARE:
-		return sroce_cq_prepare(obj, cqe, udata);
+		return sroce_cq_resize_prepare(obj, cqe, udata);
 	case SROCE_RESIZE_MOVE:
-		return sroce_cq_finish(obj, true);
+		return sroce_cq_resize_finish(obj, true);
 	case SROCE_RESIZE_CANCEL:
-		return sroce_cq_finish(obj, false);
+		return sroce_cq_resize_finish(obj, false);
 	default:
 		return -EOPNOTSUPP;
 	}

@@ -27,9 +27,9 @@
 	 SROCE_ACCESS_ON_DEMAND)
 
 /* A region with a key of its own, which is counted */
-static struct sroce_mr *sroce_mr_new(struct ib_pd *ibpd,
-				     enum sroce_mr_kind kind, u32 max_pages,
-				     bool user)
+static struct sroce_mr *sroce_reg_alloc_mr(struct ib_pd *ibpd,
+					   enum sroce_mr_kind kind,
+					   u32 max_pages, bool user)
 {
 	struct sroce_device *dev = to_sroce_device(ibpd->device);
 	struct sroce_mr *mr;
@@ -48,7 +48,7 @@ struct ib_mr *sroce_ib_get_dma_mr(struct ib_pd *ibpd, int access)
 {
 	struct sroce_mr *mr;
 
-	mr = sroce_mr_new(ibpd, SROCE_MR_DMA, 0, false);
+	mr = sroce_reg_alloc_mr(ibpd, SROCE_MR_DMA, 0, false);
 	if (IS_ERR(mr))
 		return ERR_CAST(mr);
 	mr->access = access;
@@ -92,7 +92,7 @@ static u64 sroce_reg_iova(const struct sroce_reg *reg)
 	return reg->access & IB_ZERO_BASED ? 0 : reg->virt;
 }
 
-static int sroce_check_reg(const struct sroce_reg *reg, struct ib_dmah *dmah)
+static int sroce_reg_check(const struct sroce_reg *reg, struct ib_dmah *dmah)
 {
 	u64 last;
 
@@ -115,7 +115,7 @@ static struct sroce_mr *sroce_reg_alloc(const struct sroce_reg *reg,
 {
 	if (reg->old)
 		return sroce_mr_alloc_heir(reg->old, reg->ibpd, kind, n);
-	return sroce_mr_new(reg->ibpd, kind, n, true);
+	return sroce_reg_alloc_mr(reg->ibpd, kind, n, true);
 }
 
 static void sroce_reg_describe(const struct sroce_reg *reg,
@@ -210,7 +210,7 @@ struct ib_mr *sroce_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 
 	err = ib_no_udata_io(udata);
 	if (!err)
-		err = sroce_check_reg(&reg, dmah);
+		err = sroce_reg_check(&reg, dmah);
 	if (err)
 		return ERR_PTR(err);
 	mr = sroce_reg_new(&reg);
@@ -283,7 +283,7 @@ struct ib_mr *sroce_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	if (!old->umem && !old->odp)
 		return ERR_PTR(-EINVAL);
 	sroce_rereg_merge(&reg, old, flags);
-	err = sroce_check_reg(&reg, NULL);
+	err = sroce_reg_check(&reg, NULL);
 	if (err)
 		return ERR_PTR(err);
 
@@ -323,7 +323,7 @@ struct ib_mr *sroce_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
 	staged = kvzalloc_objs(*staged, max_num_sg, GFP_KERNEL);
 	if (!staged)
 		return ERR_PTR(-ENOMEM);
-	mr = sroce_mr_new(ibpd, SROCE_MR_FAST_REG, max_num_sg, false);
+	mr = sroce_reg_alloc_mr(ibpd, SROCE_MR_FAST_REG, max_num_sg, false);
 	if (IS_ERR(mr)) {
 		kvfree(staged);
 		return ERR_CAST(mr);

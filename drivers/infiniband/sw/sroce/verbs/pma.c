@@ -52,17 +52,17 @@ static void sroce_pma_read(struct sroce_device *dev, struct sroce_pma *p)
 			  p->rcv_mcast);
 }
 
-static u8 sroce_sat8(u64 n)
+static u8 sroce_pma_sat8(u64 n)
 {
 	return min_t(u64, n, U8_MAX);
 }
 
-static __be16 sroce_sat16(u64 n)
+static __be16 sroce_pma_sat16(u64 n)
 {
 	return cpu_to_be16(min_t(u64, n, U16_MAX));
 }
 
-static __be32 sroce_sat32(u64 n)
+static __be32 sroce_pma_sat32(u64 n)
 {
 	return cpu_to_be32(min_t(u64, n, U32_MAX));
 }
@@ -85,16 +85,16 @@ static void sroce_pma_counters(struct sroce_device *dev,
 	sroce_pma_read(dev, &p);
 	bad = sroce_pma_count(dev, SROCE_CNT_RX_ICRC_ENCAPSULATED) +
 	      sroce_pma_count(dev, SROCE_CNT_RX_MALFORMED);
-	c->link_downed_counter = sroce_sat8(atomic_read(&dev->link_downed));
-	c->port_rcv_errors = sroce_sat16(bad);
+	c->link_downed_counter = sroce_pma_sat8(atomic_read(&dev->link_downed));
+	c->port_rcv_errors = sroce_pma_sat16(bad);
 	c->port_xmit_discards =
-		sroce_sat16(sroce_pma_count(dev, SROCE_CNT_TX_DROPS));
+		sroce_pma_sat16(sroce_pma_count(dev, SROCE_CNT_TX_DROPS));
 	c->port_rcv_constraint_errors =
-		sroce_sat8(sroce_pma_count(dev, SROCE_CNT_RX_BAD_PKEY));
-	c->port_xmit_data = sroce_sat32(p.xmit_words);
-	c->port_rcv_data = sroce_sat32(p.rcv_words);
-	c->port_xmit_packets = sroce_sat32(p.xmit_pkts);
-	c->port_rcv_packets = sroce_sat32(p.rcv_pkts);
+		sroce_pma_sat8(sroce_pma_count(dev, SROCE_CNT_RX_BAD_PKEY));
+	c->port_xmit_data = sroce_pma_sat32(p.xmit_words);
+	c->port_rcv_data = sroce_pma_sat32(p.rcv_words);
+	c->port_xmit_packets = sroce_pma_sat32(p.xmit_pkts);
+	c->port_rcv_packets = sroce_pma_sat32(p.rcv_pkts);
 }
 
 static void sroce_pma_counters_ext(struct sroce_device *dev,
@@ -156,7 +156,7 @@ static u16 sroce_pma_answer(struct sroce_device *dev,
 }
 
 /* Answers are nobody's business here, and only requests may be answered */
-static bool sroce_is_pma_request(const struct ib_mad_hdr *hdr)
+static bool sroce_pma_is_request(const struct ib_mad_hdr *hdr)
 {
 	return hdr->mgmt_class == IB_MGMT_CLASS_PERF_MGMT &&
 	       (hdr->method == IB_MGMT_METHOD_GET ||
@@ -172,7 +172,7 @@ int sroce_ib_process_mad(struct ib_device *ibdev, int flags, u32 port,
 	u16 status;
 
 	BUILD_BUG_ON(sizeof(struct ib_pma_mad) != sizeof(struct ib_mad));
-	if (port != SROCE_PORT || !sroce_is_pma_request(&in->mad_hdr))
+	if (port != SROCE_PORT || !sroce_pma_is_request(&in->mad_hdr))
 		return IB_MAD_RESULT_SUCCESS;
 	memset(out, 0, sizeof(*out));
 	out->mad_hdr = in->mad_hdr;

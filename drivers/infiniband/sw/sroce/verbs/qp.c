@@ -16,7 +16,7 @@
 /* --- create ----------------------------------------------------------------- */
 
 /* QP 1 is the kernel's; ib_core itself makes XRC targets, for processes */
-static int sroce_check_qp_type(struct ib_device *ibdev,
+static int sroce_qp_check_type(struct ib_device *ibdev,
 			       const struct ib_qp_init_attr *init, bool user)
 {
 	switch (init->qp_type) {
@@ -50,7 +50,7 @@ static bool sroce_qp_queues_given(const struct ib_qp_init_attr *init)
 	}
 }
 
-static int sroce_check_qp_queues(struct ib_device *ibdev,
+static int sroce_qp_check_queues(struct ib_device *ibdev,
 				 const struct ib_qp_init_attr *init)
 {
 	u32 known = init->qp_type == IB_QPT_UD ?
@@ -69,7 +69,7 @@ static int sroce_check_qp_queues(struct ib_device *ibdev,
 	return 0;
 }
 
-static int sroce_check_qp_cap(struct ib_device *ibdev,
+static int sroce_qp_check_cap(struct ib_device *ibdev,
 			      const struct ib_qp_init_attr *init)
 {
 	const struct ib_qp_cap *cap = &init->cap;
@@ -91,7 +91,7 @@ static int sroce_check_qp_cap(struct ib_device *ibdev,
 	return 0;
 }
 
-static int sroce_check_qp_req(struct ib_device *ibdev, struct ib_udata *udata)
+static int sroce_qp_check_req(struct ib_device *ibdev, struct ib_udata *udata)
 {
 	struct sroce_create_qp_req req;
 	int err;
@@ -108,19 +108,19 @@ static int sroce_check_qp_req(struct ib_device *ibdev, struct ib_udata *udata)
 	return 0;
 }
 
-static int sroce_check_qp_init(struct ib_device *ibdev,
+static int sroce_qp_check_init(struct ib_device *ibdev,
 			       const struct ib_qp_init_attr *init,
 			       struct ib_udata *udata)
 {
 	int err;
 
-	err = sroce_check_qp_type(ibdev, init, udata);
+	err = sroce_qp_check_type(ibdev, init, udata);
 	if (!err)
-		err = sroce_check_qp_queues(ibdev, init);
+		err = sroce_qp_check_queues(ibdev, init);
 	if (!err)
-		err = sroce_check_qp_cap(ibdev, init);
+		err = sroce_qp_check_cap(ibdev, init);
 	if (!err)
-		err = sroce_check_qp_req(ibdev, udata);
+		err = sroce_qp_check_req(ibdev, udata);
 	return err;
 }
 
@@ -145,7 +145,7 @@ static int sroce_qp_map_rings(struct sroce_qp_obj *obj,
 	return 0;
 }
 
-static int sroce_user_qp_map(struct sroce_qp_obj *obj, struct ib_udata *udata)
+static int sroce_qp_user_map(struct sroce_qp_obj *obj, struct ib_udata *udata)
 {
 	struct sroce_create_qp_resp resp = {
 		.max_inline = obj->qp->max_inline,
@@ -177,7 +177,7 @@ static int sroce_qp_make(struct sroce_qp_obj *obj, struct sroce_device *dev,
 	ibqp->qp_num = obj->qp->qpn;
 	if (!udata)
 		return 0;
-	err = sroce_user_qp_map(obj, udata);
+	err = sroce_qp_user_map(obj, udata);
 	if (err)
 		sroce_qp_destroy(obj->qp);
 	return err;
@@ -191,7 +191,7 @@ int sroce_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	struct sroce_device *dev = to_sroce_device(ibqp->device);
 	int err;
 
-	err = sroce_check_qp_init(ibqp->device, init, udata);
+	err = sroce_qp_check_init(ibqp->device, init, udata);
 	if (!err)
 		err = sroce_quota_take(dev, SROCE_OBJECT_QP, user);
 	if (err)
@@ -226,8 +226,8 @@ int sroce_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 
 /* --- modify ------------------------------------------------------------------ */
 
-static int sroce_check_transition(struct sroce_qp_obj *obj,
-				  const struct ib_qp_attr *attr, int mask)
+static int sroce_qp_check_transition(struct sroce_qp_obj *obj,
+				     const struct ib_qp_attr *attr, int mask)
 {
 	enum ib_qp_state is = READ_ONCE(obj->qp->state);
 	enum ib_qp_state cur = mask & IB_QP_CUR_STATE ? attr->cur_qp_state : is;
@@ -247,7 +247,7 @@ static int sroce_check_transition(struct sroce_qp_obj *obj,
 	return 0;
 }
 
-static int sroce_check_not_supported(struct ib_device *ibdev, int mask)
+static int sroce_qp_check_not_supported(struct ib_device *ibdev, int mask)
 {
 	/* a resize, a second path, and a rate limit */
 	if (mask & (IB_QP_CAP | IB_QP_ALT_PATH | IB_QP_RATE_LIMIT)) {
@@ -258,8 +258,8 @@ static int sroce_check_not_supported(struct ib_device *ibdev, int mask)
 }
 
 /* One attribute has a bit in the mask and may not be above a limit */
-static int sroce_check_max(struct ib_device *ibdev, int mask, int bit,
-			   const char *name, u32 value, u32 max)
+static int sroce_qp_check_max(struct ib_device *ibdev, int mask, int bit,
+			      const char *name, u32 value, u32 max)
 {
 	if (!(mask & bit) || value <= max)
 		return 0;
@@ -267,34 +267,34 @@ static int sroce_check_max(struct ib_device *ibdev, int mask, int bit,
 	return -EINVAL;
 }
 
-static int sroce_check_ranges(struct ib_device *ibdev,
-			      const struct ib_qp_attr *a, int mask)
+static int sroce_qp_check_ranges(struct ib_device *ibdev,
+				 const struct ib_qp_attr *a, int mask)
 {
-	return sroce_check_max(ibdev, mask, IB_QP_MAX_QP_RD_ATOMIC,
-			       "max_rd_atomic", a->max_rd_atomic,
-			       SROCE_MAX_RD_ATOMIC) ?:
-	       sroce_check_max(ibdev, mask, IB_QP_MAX_DEST_RD_ATOMIC,
-			       "max_dest_rd_atomic", a->max_dest_rd_atomic,
-			       SROCE_MAX_RD_ATOMIC) ?:
-	       sroce_check_max(ibdev, mask, IB_QP_TIMEOUT, "timeout",
-			       a->timeout, SROCE_MAX_TIMEOUT) ?:
-	       sroce_check_max(ibdev, mask, IB_QP_RETRY_CNT, "retry_cnt",
-			       a->retry_cnt, SROCE_MAX_RETRY) ?:
-	       sroce_check_max(ibdev, mask, IB_QP_RNR_RETRY, "rnr_retry",
-			       a->rnr_retry, SROCE_MAX_RETRY) ?:
-	       sroce_check_max(ibdev, mask, IB_QP_MIN_RNR_TIMER,
-			       "min_rnr_timer", a->min_rnr_timer,
-			       SROCE_MAX_RNR_TIMER) ?:
-	       sroce_check_max(ibdev, mask, IB_QP_DEST_QPN, "dest_qp_num",
-			       a->dest_qp_num, SROCE_QPN_MASK) ?:
-	       sroce_check_max(ibdev, mask, IB_QP_PATH_MIG_STATE,
-			       "path_mig_state", a->path_mig_state,
-			       IB_MIG_MIGRATED);
+	return sroce_qp_check_max(ibdev, mask, IB_QP_MAX_QP_RD_ATOMIC,
+				  "max_rd_atomic", a->max_rd_atomic,
+				  SROCE_MAX_RD_ATOMIC) ?:
+	       sroce_qp_check_max(ibdev, mask, IB_QP_MAX_DEST_RD_ATOMIC,
+				  "max_dest_rd_atomic", a->max_dest_rd_atomic,
+				  SROCE_MAX_RD_ATOMIC) ?:
+	       sroce_qp_check_max(ibdev, mask, IB_QP_TIMEOUT, "timeout",
+				  a->timeout, SROCE_MAX_TIMEOUT) ?:
+	       sroce_qp_check_max(ibdev, mask, IB_QP_RETRY_CNT, "retry_cnt",
+				  a->retry_cnt, SROCE_MAX_RETRY) ?:
+	       sroce_qp_check_max(ibdev, mask, IB_QP_RNR_RETRY, "rnr_retry",
+				  a->rnr_retry, SROCE_MAX_RETRY) ?:
+	       sroce_qp_check_max(ibdev, mask, IB_QP_MIN_RNR_TIMER,
+				  "min_rnr_timer", a->min_rnr_timer,
+				  SROCE_MAX_RNR_TIMER) ?:
+	       sroce_qp_check_max(ibdev, mask, IB_QP_DEST_QPN, "dest_qp_num",
+				  a->dest_qp_num, SROCE_QPN_MASK) ?:
+	       sroce_qp_check_max(ibdev, mask, IB_QP_PATH_MIG_STATE,
+				  "path_mig_state", a->path_mig_state,
+				  IB_MIG_MIGRATED);
 }
 
 /* The entry must be there and hold a valid P_Key (IBA 11.2.5.2) */
-static int sroce_check_pkey_index(struct ib_device *ibdev,
-				  const struct ib_qp_attr *attr, int mask)
+static int sroce_qp_check_pkey_index(struct ib_device *ibdev,
+				     const struct ib_qp_attr *attr, int mask)
 {
 	u16 pkey;
 
@@ -307,8 +307,8 @@ static int sroce_check_pkey_index(struct ib_device *ibdev,
 	return -EINVAL;
 }
 
-static int sroce_check_port(struct ib_device *ibdev,
-			    const struct ib_qp_attr *attr, int mask)
+static int sroce_qp_check_port(struct ib_device *ibdev,
+			       const struct ib_qp_attr *attr, int mask)
 {
 	if (mask & IB_QP_PORT && attr->port_num != SROCE_PORT) {
 		ibdev_dbg(ibdev, "modify_qp: port %u\n", attr->port_num);
@@ -318,8 +318,8 @@ static int sroce_check_port(struct ib_device *ibdev,
 }
 
 /* A packet must fit the netdev: there is no fragmentation (A17) */
-static int sroce_check_path_mtu(struct sroce_device *dev,
-				const struct ib_qp_attr *attr, int mask)
+static int sroce_qp_check_path_mtu(struct sroce_device *dev,
+				   const struct ib_qp_attr *attr, int mask)
 {
 	enum ib_mtu active = iboe_get_mtu(READ_ONCE(dev->ndev->mtu));
 
@@ -341,7 +341,7 @@ static int sroce_check_path_mtu(struct sroce_device *dev,
 	 IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_FLUSH_PERSISTENT |		\
 	 IB_ACCESS_OPTIONAL)
 
-static int sroce_check_qp_access(struct ib_device *ibdev,
+static int sroce_qp_check_access(struct ib_device *ibdev,
 				 const struct ib_qp_attr *attr, int mask)
 {
 	if (mask & IB_QP_ACCESS_FLAGS &&
@@ -353,50 +353,51 @@ static int sroce_check_qp_access(struct ib_device *ibdev,
 	return 0;
 }
 
-static int sroce_check_modify(struct sroce_qp_obj *obj,
-			      const struct ib_qp_attr *attr, int mask)
+static int sroce_qp_check_modify(struct sroce_qp_obj *obj,
+				 const struct ib_qp_attr *attr, int mask)
 {
 	struct sroce_device *dev = to_sroce_device(obj->ibqp.device);
 	struct ib_device *ibdev = &dev->ibdev;
 	int err;
 
-	err = sroce_check_not_supported(ibdev, mask);
+	err = sroce_qp_check_not_supported(ibdev, mask);
 	if (!err)
-		err = sroce_check_transition(obj, attr, mask);
+		err = sroce_qp_check_transition(obj, attr, mask);
 	if (!err)
-		err = sroce_check_ranges(ibdev, attr, mask);
+		err = sroce_qp_check_ranges(ibdev, attr, mask);
 	if (!err)
-		err = sroce_check_pkey_index(ibdev, attr, mask);
+		err = sroce_qp_check_pkey_index(ibdev, attr, mask);
 	if (!err)
-		err = sroce_check_port(ibdev, attr, mask);
+		err = sroce_qp_check_port(ibdev, attr, mask);
 	if (!err)
-		err = sroce_check_path_mtu(dev, attr, mask);
+		err = sroce_qp_check_path_mtu(dev, attr, mask);
 	if (!err)
-		err = sroce_check_qp_access(ibdev, attr, mask);
+		err = sroce_qp_check_access(ibdev, attr, mask);
 	if (!err && mask & IB_QP_AV)
-		err = sroce_check_ah_attr(ibdev, &attr->ah_attr);
+		err = sroce_ah_check_attr(ibdev, &attr->ah_attr);
 	return err;
 }
 
-static struct sroce_path *sroce_qp_path(struct sroce_qp_obj *obj,
-					const struct ib_qp_attr *attr, int mask)
+static struct sroce_path *sroce_qp_make_path(struct sroce_qp_obj *obj,
+					     const struct ib_qp_attr *attr,
+					     int mask)
 {
 	u32 rqpn = mask & IB_QP_DEST_QPN ? attr->dest_qp_num :
 					   obj->qp->attr.dest_qp_num;
 
-	return sroce_make_path(to_sroce_device(obj->ibqp.device),
-			       &attr->ah_attr, obj->qp->qpn, rqpn,
-			       GFP_KERNEL_ACCOUNT);
+	return sroce_ah_make_path(to_sroce_device(obj->ibqp.device),
+				  &attr->ah_attr, obj->qp->qpn, rqpn,
+				  GFP_KERNEL_ACCOUNT);
 }
 
-static int sroce_do_modify(struct sroce_qp_obj *obj,
-			   const struct ib_qp_attr *attr, int mask)
+static int sroce_qp_do_modify(struct sroce_qp_obj *obj,
+			      const struct ib_qp_attr *attr, int mask)
 {
 	struct sroce_path *path = NULL;
 	int err;
 
 	if (mask & IB_QP_AV) {
-		path = sroce_qp_path(obj, attr, mask);
+		path = sroce_qp_make_path(obj, attr, mask);
 		if (IS_ERR(path))
 			return PTR_ERR(path);
 	}
@@ -416,16 +417,16 @@ int sroce_ib_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	if (err)
 		return err;
 	mutex_lock(&obj->lock);
-	err = sroce_check_modify(obj, attr, mask);
+	err = sroce_qp_check_modify(obj, attr, mask);
 	if (!err)
-		err = sroce_do_modify(obj, attr, mask);
+		err = sroce_qp_do_modify(obj, attr, mask);
 	mutex_unlock(&obj->lock);
 	return err;
 }
 
 /* --- query ------------------------------------------------------------------- */
 
-static void sroce_query_cap(const struct sroce_qp *qp, struct ib_qp_cap *cap)
+static void sroce_qp_query_cap(const struct sroce_qp *qp, struct ib_qp_cap *cap)
 {
 	cap->max_send_wr = sroce_ring_entries(&qp->req.ring);
 	cap->max_send_sge = qp->max_send_sge;
@@ -439,8 +440,8 @@ static void sroce_query_cap(const struct sroce_qp *qp, struct ib_qp_cap *cap)
 	}
 }
 
-static void sroce_query_init(struct sroce_qp_obj *obj,
-			     struct ib_qp_init_attr *init)
+static void sroce_qp_query_init(struct sroce_qp_obj *obj,
+				struct ib_qp_init_attr *init)
 {
 	const struct ib_qp *ibqp = &obj->ibqp;
 
@@ -459,7 +460,7 @@ static void sroce_query_init(struct sroce_qp_obj *obj,
  * "rdma resource" asks for nothing in particular, on behalf of anybody, and shows
  * these: with them a packet from this host could be made to look like the QP's own.
  */
-static void sroce_query_hide(struct ib_qp_attr *attr)
+static void sroce_qp_query_hide(struct ib_qp_attr *attr)
 {
 	attr->dest_qp_num = 0;
 	attr->sq_psn = 0;
@@ -476,11 +477,11 @@ int sroce_ib_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	mutex_lock(&obj->lock);
 	if (obj->qp) {
 		sroce_qp_query(obj->qp, attr);
-		sroce_query_cap(obj->qp, &attr->cap);
-		sroce_query_init(obj, init);
+		sroce_qp_query_cap(obj->qp, &attr->cap);
+		sroce_qp_query_init(obj, init);
 		init->cap = attr->cap;
-		if (!mask && !sroce_may_see_psns())
-			sroce_query_hide(attr);
+		if (!mask && !sroce_restrack_may_see_psns())
+			sroce_qp_query_hide(attr);
 		err = 0;
 	}
 	mutex_unlock(&obj->lock);

@@ -174,7 +174,7 @@ static void sroce_query_speed(struct sroce_device *dev,
 				 &attr->active_width);
 }
 
-static u16 sroce_port_counter(struct sroce_device *dev, enum sroce_counter id)
+static u16 sroce_query_counter(struct sroce_device *dev, enum sroce_counter id)
 {
 	return min_t(u64, sroce_port_count(dev, id), U16_MAX);
 }
@@ -198,8 +198,8 @@ int sroce_ib_query_port(struct ib_device *ibdev, u32 port,
 	attr->max_msg_sz = SROCE_MAX_MSG_SIZE;
 	attr->pkey_tbl_len = SROCE_PKEYS;
 	attr->max_vl_num = 1;
-	attr->bad_pkey_cntr = sroce_port_counter(dev, SROCE_CNT_RX_BAD_PKEY);
-	attr->qkey_viol_cntr = sroce_port_counter(dev, SROCE_CNT_RX_BAD_QKEY);
+	attr->bad_pkey_cntr = sroce_query_counter(dev, SROCE_CNT_RX_BAD_PKEY);
+	attr->qkey_viol_cntr = sroce_query_counter(dev, SROCE_CNT_RX_BAD_QKEY);
 	return 0;
 }
 

@@ -14,22 +14,24 @@
 #include "txq.h"
 #include "verbs/verbs.h"
 
-static int sroce_put_ring(struct sk_buff *msg, const char *entries,
-			  const char *index, const struct sroce_ring *ring)
+static int sroce_restrack_put_ring(struct sk_buff *msg, const char *entries,
+				   const char *index,
+				   const struct sroce_ring *ring)
 {
 	return rdma_nl_put_driver_u32(msg, entries, sroce_ring_entries(ring)) ?:
 	       rdma_nl_put_driver_u32(msg, index, READ_ONCE(ring->index));
 }
 
 /* As the core shows keys: to whoever may change the network */
-bool sroce_may_see_psns(void)
+bool sroce_restrack_may_see_psns(void)
 {
 	return ns_capable_noaudit(&init_user_ns, CAP_NET_ADMIN);
 }
 
-static int sroce_put_psns(struct sk_buff *msg, const struct sroce_qp *qp)
+static int sroce_restrack_put_psns(struct sk_buff *msg,
+				   const struct sroce_qp *qp)
 {
-	if (!sroce_may_see_psns())
+	if (!sroce_restrack_may_see_psns())
 		return 0;
 	return rdma_nl_put_driver_u32_hex(msg, "sq_next_psn",
 					  qp->req.next_psn) ?:
@@ -38,11 +40,13 @@ static int sroce_put_psns(struct sk_buff *msg, const struct sroce_qp *qp)
 	       rdma_nl_put_driver_u32_hex(msg, "rq_epsn", qp->resp.epsn);
 }
 
-static int sroce_put_requester(struct sk_buff *msg, const struct sroce_qp *qp)
+static int sroce_restrack_put_requester(struct sk_buff *msg,
+					const struct sroce_qp *qp)
 {
 	const struct sroce_requester *req = &qp->req;
 
-	return sroce_put_ring(msg, "sq_entries", "sq_done", &req->ring) ?:
+	return sroce_restrack_put_ring(msg, "sq_entries", "sq_done",
+				       &req->ring) ?:
 	       rdma_nl_put_driver_u32(msg, "sq_fetched", req->fetched) ?:
 	       rdma_nl_put_driver_u32(msg, "sq_window", req->window) ?:
 	       rdma_nl_put_driver_u32(msg, "sq_rd_atomic",
@@ -53,14 +57,15 @@ static int sroce_put_requester(struct sk_buff *msg, const struct sroce_qp *qp)
 				      sroce_txq_bytes(qp->txq));
 }
 
-static int sroce_put_responder(struct sk_buff *msg, const struct sroce_qp *qp)
+static int sroce_restrack_put_responder(struct sk_buff *msg,
+					const struct sroce_qp *qp)
 {
 	const struct sroce_responder *resp = &qp->resp;
 	int err = 0;
 
 	if (!qp->srq)
-		err = sroce_put_ring(msg, "rq_entries", "rq_taken",
-				     &resp->ring);
+		err = sroce_restrack_put_ring(msg, "rq_entries", "rq_taken",
+					      &resp->ring);
 	return err ?:
 	       rdma_nl_put_driver_u32_hex(msg, "rq_msn", resp->msn) ?:
 	       rdma_nl_put_driver_u32(msg, "rq_nak_sent", resp->nak_sent) ?:
@@ -68,7 +73,8 @@ static int sroce_put_responder(struct sk_buff *msg, const struct sroce_qp *qp)
 }
 
 /* Of connected QPs, which the network tells apart by the port */
-static int sroce_put_path(struct sk_buff *msg, const struct sroce_path *path)
+static int sroce_restrack_put_path(struct sk_buff *msg,
+				   const struct sroce_path *path)
 {
 	if (!path)
 		return 0;
@@ -76,14 +82,14 @@ static int sroce_put_path(struct sk_buff *msg, const struct sroce_path *path)
 	       rdma_nl_put_driver_u32_hex(msg, "traffic_class", path->tclass);
 }
 
-static int sroce_put_qp(struct sk_buff *msg, const struct sroce_qp *qp)
+static int sroce_restrack_put_qp(struct sk_buff *msg, const struct sroce_qp *qp)
 {
 	return rdma_nl_put_driver_u32(msg, "path_mtu", qp->mtu) ?:
 	       rdma_nl_put_driver_u32_hex(msg, "pkey", sroce_qp_pkey(qp)) ?:
-	       sroce_put_path(msg, qp->path) ?:
-	       sroce_put_psns(msg, qp) ?:
-	       sroce_put_requester(msg, qp) ?:
-	       sroce_put_responder(msg, qp);
+	       sroce_restrack_put_path(msg, qp->path) ?:
+	       sroce_restrack_put_psns(msg, qp) ?:
+	       sroce_restrack_put_requester(msg, qp) ?:
+	       sroce_restrack_put_responder(msg, qp);
 }
 
 int sroce_ib_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
@@ -96,7 +102,7 @@ int sroce_ib_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 		return -EMSGSIZE;
 	mutex_lock(&obj->lock);
 	if (obj->qp)
-		err = sroce_put_qp(msg, obj->qp);
+		err = sroce_restrack_put_qp(msg, obj->qp);
 	mutex_unlock(&obj->lock);
 	if (err) {
 		nla_nest_cancel(msg, nest);
@@ -106,9 +112,9 @@ int sroce_ib_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 	return 0;
 }
 
-static int sroce_put_cq(struct sk_buff *msg, const struct sroce_cq *cq)
+static int sroce_restrack_put_cq(struct sk_buff *msg, const struct sroce_cq *cq)
 {
-	return sroce_put_ring(msg, "entries", "produced", &cq->ring) ?:
+	return sroce_restrack_put_ring(msg, "entries", "produced", &cq->ring) ?:
 	       rdma_nl_put_driver_u32(msg, "user", cq->user) ?:
 	       rdma_nl_put_driver_u32(msg, "timestamps", cq->timestamp) ?:
 	       rdma_nl_put_driver_u32(msg, "overrun", cq->overrun) ?:
@@ -125,7 +131,7 @@ int sroce_ib_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
 
 	if (!nest)
 		return -EMSGSIZE;
-	if (sroce_put_cq(msg, to_sroce_cq(ibcq))) {
+	if (sroce_restrack_put_cq(msg, to_sroce_cq(ibcq))) {
 		nla_nest_cancel(msg, nest);
 		return -EMSGSIZE;
 	}
@@ -133,9 +139,10 @@ int sroce_ib_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
 	return 0;
 }
 
-static int sroce_put_srq(struct sk_buff *msg, const struct sroce_srq *srq)
+static int sroce_restrack_put_srq(struct sk_buff *msg,
+				  const struct sroce_srq *srq)
 {
-	return sroce_put_ring(msg, "entries", "taken", &srq->ring) ?:
+	return sroce_restrack_put_ring(msg, "entries", "taken", &srq->ring) ?:
 	       rdma_nl_put_driver_u32(msg, "user", srq->user) ?:
 	       rdma_nl_put_driver_u32(msg, "max_sge", srq->max_sge) ?:
 	       rdma_nl_put_driver_u32(msg, "limit", srq->limit);
@@ -147,7 +154,7 @@ int sroce_ib_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq)
 
 	if (!nest)
 		return -EMSGSIZE;
-	if (sroce_put_srq(msg, to_sroce_srq(ibsrq))) {
+	if (sroce_restrack_put_srq(msg, to_sroce_srq(ibsrq))) {
 		nla_nest_cancel(msg, nest);
 		return -EMSGSIZE;
 	}
@@ -162,7 +169,7 @@ static const char *const sroce_mr_kinds[] = {
 	[SROCE_MR_FAST_REG] = "fast-reg",
 };
 
-static int sroce_put_mr(struct sk_buff *msg, const struct sroce_mr *mr)
+static int sroce_restrack_put_mr(struct sk_buff *msg, const struct sroce_mr *mr)
 {
 	return rdma_nl_put_driver_string(msg, "kind",
 					 sroce_mr_kinds[mr->kind]) ?:
@@ -179,7 +186,7 @@ int sroce_ib_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
 
 	if (!nest)
 		return -EMSGSIZE;
-	if (sroce_put_mr(msg, to_sroce_mr(ibmr))) {
+	if (sroce_restrack_put_mr(msg, to_sroce_mr(ibmr))) {
 		nla_nest_cancel(msg, nest);
 		return -EMSGSIZE;
 	}

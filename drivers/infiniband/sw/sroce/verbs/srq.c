@@ -14,7 +14,7 @@
 #include "verbs/quota.h"
 #include "verbs/verbs.h"
 
-static int sroce_check_srq_attr(struct ib_device *ibdev,
+static int sroce_srq_check_attr(struct ib_device *ibdev,
 				const struct ib_srq_init_attr *init, bool user)
 {
 	const struct ib_srq_attr *attr = &init->attr;
@@ -35,7 +35,7 @@ static int sroce_check_srq_attr(struct ib_device *ibdev,
 	return 0;
 }
 
-static int sroce_check_srq_req(struct ib_udata *udata)
+static int sroce_srq_check_req(struct ib_udata *udata)
 {
 	struct sroce_create_srq_req req;
 	int err;
@@ -73,7 +73,7 @@ static int sroce_srq_init(struct sroce_srq *srq, struct sroce_device *dev,
 	return 0;
 }
 
-static int sroce_user_srq_map(struct sroce_srq_obj *obj, struct ib_udata *udata)
+static int sroce_srq_user_map(struct sroce_srq_obj *obj, struct ib_udata *udata)
 {
 	struct sroce_create_srq_resp resp = { .srqn = obj->srq.srqn };
 	int err;
@@ -126,7 +126,7 @@ static int sroce_srq_make(struct sroce_srq_obj *obj, struct sroce_device *dev,
 		return err;
 	}
 	if (udata)
-		err = sroce_user_srq_map(obj, udata);
+		err = sroce_srq_user_map(obj, udata);
 	if (err)
 		sroce_srq_end(&obj->srq);
 	return err;
@@ -138,9 +138,9 @@ int sroce_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 	struct sroce_device *dev = to_sroce_device(ibsrq->device);
 	int err;
 
-	err = sroce_check_srq_attr(ibsrq->device, init, udata);
+	err = sroce_srq_check_attr(ibsrq->device, init, udata);
 	if (!err)
-		err = sroce_check_srq_req(udata);
+		err = sroce_srq_check_req(udata);
 	if (!err)
 		err = sroce_quota_take(dev, SROCE_OBJECT_SRQ, udata);
 	if (err)
@@ -154,8 +154,8 @@ int sroce_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 /* Work requests that are copied at a time: up to 64 KiB */
 #define SROCE_SRQ_PART 128
 
-static void sroce_srq_copy(const struct sroce_srq *srq, struct sroce_ring *to,
-			   u32 *at, u32 n)
+static void sroce_srq_resize_copy(const struct sroce_srq *srq,
+				  struct sroce_ring *to, u32 *at, u32 n)
 {
 	for (; n; n--, (*at)++)
 		memcpy(sroce_ring_entry(to, *at),
@@ -169,7 +169,8 @@ static void sroce_srq_copy(const struct sroce_srq *srq, struct sroce_ring *to,
  * Context: the lock held.
  * Return: 0, -EINVAL when that does not fit, -EAGAIN when too much is left to copy.
  */
-static int sroce_srq_swap(struct sroce_srq *srq, struct sroce_ring *to, u32 *at)
+static int sroce_srq_resize_swap(struct sroce_srq *srq, struct sroce_ring *to,
+				 u32 *at)
 {
 	struct sroce_ring *ring = &srq->ring;
 	u32 n = sroce_ring_pending(ring);
@@ -182,7 +183,7 @@ static int sroce_srq_swap(struct sroce_srq *srq, struct sroce_ring *to, u32 *at)
 		*at = ring->index;
 	if (end - *at > SROCE_SRQ_PART)
 		return -EAGAIN;
-	sroce_srq_copy(srq, to, at, end - *at);
+	sroce_srq_resize_copy(srq, to, at, end - *at);
 	to->index = ring->index;
 	to->hdr->cons = ring->index;
 	/* Pairs with a producer that maps it: what is there comes first */
@@ -195,8 +196,8 @@ static int sroce_srq_swap(struct sroce_srq *srq, struct sroce_ring *to, u32 *at)
 #define SROCE_SRQ_MOVE_PARTS (4 * SROCE_MAX_SRQ_WR / SROCE_SRQ_PART)
 
 /* Context: @obj->lock held. @next is left with the ring that is not used (any more) */
-static int sroce_srq_move(struct sroce_srq_obj *obj,
-			  struct sroce_successor *next)
+static int sroce_srq_resize_move(struct sroce_srq_obj *obj,
+				 struct sroce_successor *next)
 {
 	struct sroce_srq *srq = &obj->srq;
 	u32 at = READ_ONCE(srq->ring.index);
@@ -206,7 +207,7 @@ static int sroce_srq_move(struct sroce_srq_obj *obj,
 
 	for (part = 0;; part++) {
 		irq = sroce_lock(&srq->lock, srq->user);
-		err = sroce_srq_swap(srq, &next->ring, &at);
+		err = sroce_srq_resize_swap(srq, &next->ring, &at);
 		sroce_unlock(&srq->lock, srq->user, irq);
 		if (err != -EAGAIN)
 			break;
@@ -215,7 +216,7 @@ static int sroce_srq_move(struct sroce_srq_obj *obj,
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		/* What is posted stays as it is, and where it is */
-		sroce_srq_copy(srq, &next->ring, &at, SROCE_SRQ_PART);
+		sroce_srq_resize_copy(srq, &next->ring, &at, SROCE_SRQ_PART);
 		cond_resched();
 	}
 	if (!err)
@@ -233,14 +234,14 @@ static int sroce_srq_resize(struct sroce_srq_obj *obj, u32 max_wr)
 			       sroce_srq_entry_size(obj->srq.max_sge), false);
 	if (err)
 		return err;
-	err = sroce_srq_move(obj, &next);
+	err = sroce_srq_resize_move(obj, &next);
 	sroce_ring_free(&next.ring);
 	return err;
 }
 
 /* This command has no response of the driver's: the request says where to */
-static int sroce_srq_prepare(struct sroce_srq_obj *obj, u32 max_wr,
-			     struct sroce_ucontext *uctx, u64 resp_addr)
+static int sroce_srq_resize_prepare(struct sroce_srq_obj *obj, u32 max_wr,
+				    struct sroce_ucontext *uctx, u64 resp_addr)
 {
 	struct sroce_modify_srq_resp resp = {};
 	struct sroce_successor next;
@@ -279,7 +280,7 @@ static int sroce_srq_set_limit(struct sroce_srq *srq, u32 limit)
 	return err;
 }
 
-static int sroce_check_modify_srq(struct ib_device *ibdev,
+static int sroce_srq_check_modify(struct ib_device *ibdev,
 				  const struct ib_srq_attr *attr,
 				  enum ib_srq_attr_mask mask)
 {
@@ -293,13 +294,14 @@ static int sroce_check_modify_srq(struct ib_device *ibdev,
 	return 0;
 }
 
-static int sroce_srq_finish(struct sroce_srq_obj *obj, bool move)
+static int sroce_srq_resize_finish(struct sroce_srq_obj *obj, bool move)
 {
 	int err = 0;
 
 	mutex_lock(&obj->lock);
 	if (move)
-		err = obj->next.map ? sroce_srq_move(obj, &obj->next) : -EINVAL;
+		err = obj->next.map ? sroce_srq_resize_move(obj, &obj->next) :
+				      -EINVAL;
 	sroce_successor_drop(&obj->next);
 	mutex_unlock(&obj->lock);
 	return err;
@@ -322,9 +324,9 @@ static int sroce_srq_change(struct sroce_srq_obj *obj,
 }
 
 /* A process resizes in steps, and does nothing else with the same command */
-static int sroce_check_modify_req(struct ib_udata *udata,
-				  enum ib_srq_attr_mask mask,
-				  struct sroce_modify_srq_req *req)
+static int sroce_srq_check_modify_req(struct ib_udata *udata,
+				      enum ib_srq_attr_mask mask,
+				      struct sroce_modify_srq_req *req)
 {
 	int err = 0;
 
@@ -348,20 +350,20 @@ int sroce_ib_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 	struct sroce_modify_srq_req req = {};
 	int err;
 
-	err = sroce_check_modify_srq(ibsrq->device, attr, mask);
+	err = sroce_srq_check_modify(ibsrq->device, attr, mask);
 	if (!err)
-		err = sroce_check_modify_req(udata, mask, &req);
+		err = sroce_srq_check_modify_req(udata, mask, &req);
 	if (err)
 		return err;
 	switch (req.step) {
 	case SROCE_RESIZE_PREPARE:
-		return sroce_srq_prepare(obj, attr->max_wr,
-					 sroce_udata_context(udata),
-					 req.resp_addr);
+		return sroce_srq_resize_prepare(obj, attr->max_wr,
+						sroce_udata_context(udata),
+						req.resp_addr);
 	case SROCE_RESIZE_MOVE:
-		return sroce_srq_finish(obj, true);
+		return sroce_srq_resize_finish(obj, true);
 	case SROCE_RESIZE_CANCEL:
-		return sroce_srq_finish(obj, false);
+		return sroce_srq_resize_finish(obj, false);
 	default:
 		return sroce_srq_change(obj, attr, mask);
 	}

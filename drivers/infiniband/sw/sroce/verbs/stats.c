@@ -21,7 +21,7 @@ static const struct rdma_stat_desc sroce_stat_descs[SROCE_CNT_NUM] = {
 #undef X
 };
 
-static struct rdma_hw_stats *sroce_alloc_stats(void)
+static struct rdma_hw_stats *sroce_stats_alloc(void)
 {
 	return rdma_alloc_hw_stats_struct(sroce_stat_descs, SROCE_CNT_NUM,
 					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
@@ -30,10 +30,10 @@ static struct rdma_hw_stats *sroce_alloc_stats(void)
 struct rdma_hw_stats *sroce_ib_alloc_hw_port_stats(struct ib_device *ibdev,
 						   u32 port)
 {
-	return sroce_alloc_stats();
+	return sroce_stats_alloc();
 }
 
-static void sroce_read_stats(struct rdma_hw_stats *stats,
+static void sroce_stats_read(struct rdma_hw_stats *stats,
 			     struct sroce_counters __percpu *counters)
 {
 	int i;
@@ -48,7 +48,7 @@ int sroce_ib_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
 {
 	if (port != SROCE_PORT || !stats)
 		return -EINVAL;
-	sroce_read_stats(stats, to_sroce_device(ibdev)->port.net.counters);
+	sroce_stats_read(stats, to_sroce_device(ibdev)->port.net.counters);
 	return SROCE_CNT_NUM;
 }
 
@@ -127,11 +127,11 @@ u64 sroce_port_count(struct sroce_device *dev, enum sroce_counter id)
 struct rdma_hw_stats *
 sroce_ib_counter_alloc_stats(struct rdma_counter *counter)
 {
-	return sroce_alloc_stats();
+	return sroce_stats_alloc();
 }
 
-static int sroce_qp_bind(struct ib_qp *ibqp,
-			 struct sroce_counters __percpu *counters)
+static int sroce_bound_set_qp(struct ib_qp *ibqp,
+			      struct sroce_counters __percpu *counters)
 {
 	struct sroce_qp_obj *obj = to_sroce_qp_obj(ibqp);
 	int err = -ENODEV;
@@ -163,7 +163,7 @@ int sroce_ib_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp,
 			return err;
 	}
 	b = xa_load(&dev->bound, counter->id);
-	err = sroce_qp_bind(ibqp, b->counters);
+	err = sroce_bound_set_qp(ibqp, b->counters);
 	if (!err) {
 		ibqp->counter = counter;
 	} else if (first) {
@@ -177,7 +177,7 @@ int sroce_ib_counter_unbind_qp(struct ib_qp *ibqp, u32 port)
 {
 	struct sroce_device *dev = to_sroce_device(ibqp->device);
 
-	sroce_qp_bind(ibqp, dev->port.net.counters);
+	sroce_bound_set_qp(ibqp, dev->port.net.counters);
 	ibqp->counter = NULL;
 	return 0;
 }
@@ -195,6 +195,6 @@ int sroce_ib_counter_update_stats(struct rdma_counter *counter)
 
 	if (!b)
 		return -EINVAL;
-	sroce_read_stats(counter->stats, b->counters);
+	sroce_stats_read(counter->stats, b->counters);
 	return 0;
 }

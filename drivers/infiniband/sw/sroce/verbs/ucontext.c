@@ -9,7 +9,7 @@
 #include "verbs/doorbell.h"
 #include "verbs/verbs.h"
 
-static int sroce_check_ucontext_req(struct ib_ucontext *ibuc,
+static int sroce_ucontext_check_req(struct ib_ucontext *ibuc,
 				    struct ib_udata *udata)
 {
 	struct sroce_alloc_ucontext_req req;
@@ -26,8 +26,8 @@ static int sroce_check_ucontext_req(struct ib_ucontext *ibuc,
 }
 
 /* The file becomes visible last, when nothing can fail any more */
-static int sroce_install_doorbell(struct sroce_ucontext *uctx,
-				  struct ib_udata *udata)
+static int sroce_ucontext_install_doorbell(struct sroce_ucontext *uctx,
+					   struct ib_udata *udata)
 {
 	struct sroce_alloc_ucontext_resp resp = {};
 	int fd, err;
@@ -46,15 +46,15 @@ static int sroce_install_doorbell(struct sroce_ucontext *uctx,
 	return 0;
 }
 
-static int sroce_make_doorbell(struct sroce_ucontext *uctx,
-			       struct ib_udata *udata)
+static int sroce_ucontext_make_doorbell(struct sroce_ucontext *uctx,
+					struct ib_udata *udata)
 {
 	int err;
 
 	uctx->file = sroce_doorbell_file(uctx->doorbell);
 	if (IS_ERR(uctx->file))
 		return PTR_ERR(uctx->file);
-	err = sroce_install_doorbell(uctx, udata);
+	err = sroce_ucontext_install_doorbell(uctx, udata);
 	if (err)
 		fput(uctx->file);
 	return err;
@@ -65,7 +65,7 @@ int sroce_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 	struct sroce_ucontext *uctx = to_sroce_ucontext(ibuc);
 	int err;
 
-	err = sroce_check_ucontext_req(ibuc, udata);
+	err = sroce_ucontext_check_req(ibuc, udata);
 	if (err)
 		return err;
 	/*
@@ -81,7 +81,7 @@ int sroce_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 	uctx->doorbell = sroce_doorbell_create();
 	if (!uctx->doorbell)
 		return -ENOMEM;
-	err = sroce_make_doorbell(uctx, udata);
+	err = sroce_ucontext_make_doorbell(uctx, udata);
 	if (err)
 		sroce_doorbell_close(uctx->doorbell);
 	return err;

@@ -175,17 +175,17 @@ int sroce_ib_destroy_ah(struct ib_ah *ibah, u32 flags);
 u32 sroce_ah_number(struct ib_ah *ibah);
 
 /**
- * sroce_check_ah_attr() - check an address vector that ib_core has filled in
+ * sroce_ah_check_attr() - check an address vector that ib_core has filled in
  * @ibdev: device
  * @attr: address vector
  *
  * Return: 0, or -EINVAL when it is not one of RoCE v2 from this device.
  */
-int sroce_check_ah_attr(struct ib_device *ibdev,
+int sroce_ah_check_attr(struct ib_device *ibdev,
 			const struct rdma_ah_attr *attr);
 
 /**
- * sroce_make_path() - make a path from a checked address vector
+ * sroce_ah_make_path() - make a path from a checked address vector
  * @dev: device
  * @attr: address vector
  * @lqpn: local QP number, 0 for an address handle
@@ -197,9 +197,9 @@ int sroce_check_ah_attr(struct ib_device *ibdev,
  * Context: any.
  * Return: the path with one reference, or an ERR_PTR.
  */
-struct sroce_path *sroce_make_path(struct sroce_device *dev,
-				   const struct rdma_ah_attr *attr, u32 lqpn,
-				   u32 rqpn, gfp_t gfp);
+struct sroce_path *sroce_ah_make_path(struct sroce_device *dev,
+				      const struct rdma_ah_attr *attr, u32 lqpn,
+				      u32 rqpn, gfp_t gfp);
 
 /* mr.c */
 struct ib_mr *sroce_ib_get_dma_mr(struct ib_pd *ibpd, int access);
@@ -288,7 +288,7 @@ int sroce_ib_query_pkey(struct ib_device *ibdev, u32 port, u16 index,
 
 /* restrack.c */
 /* May whoever asks know what a packet must have that a QP takes? Context: process. */
-bool sroce_may_see_psns(void);
+bool sroce_restrack_may_see_psns(void);
 int sroce_ib_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp);
 int sroce_ib_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq);
 int sroce_ib_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);

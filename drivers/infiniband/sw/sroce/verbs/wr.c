@@ -10,8 +10,8 @@
 #define SROCE_SEND_FLAGS						\
 	(IB_SEND_FENCE | IB_SEND_SIGNALED | IB_SEND_SOLICITED | IB_SEND_INLINE)
 
-static void sroce_fill_rdma(struct sroce_send_wqe *wqe,
-			    const struct ib_send_wr *wr)
+static void sroce_wr_fill_rdma(struct sroce_send_wqe *wqe,
+			       const struct ib_send_wr *wr)
 {
 	const struct ib_rdma_wr *rdma = rdma_wr(wr);
 
@@ -19,8 +19,8 @@ static void sroce_fill_rdma(struct sroce_send_wqe *wqe,
 	wqe->rdma.rkey = rdma->rkey;
 }
 
-static void sroce_fill_atomic(struct sroce_send_wqe *wqe,
-			      const struct ib_send_wr *wr)
+static void sroce_wr_fill_atomic(struct sroce_send_wqe *wqe,
+				 const struct ib_send_wr *wr)
 {
 	const struct ib_atomic_wr *atomic = atomic_wr(wr);
 
@@ -30,8 +30,8 @@ static void sroce_fill_atomic(struct sroce_send_wqe *wqe,
 	wqe->atomic.rkey = atomic->rkey;
 }
 
-static int sroce_fill_ud(struct sroce_qp *qp, struct sroce_send_wqe *wqe,
-			 const struct ib_send_wr *wr)
+static int sroce_wr_fill_ud(struct sroce_qp *qp, struct sroce_send_wqe *wqe,
+			    const struct ib_send_wr *wr)
 {
 	const struct ib_ud_wr *ud = ud_wr(wr);
 
@@ -47,8 +47,8 @@ static int sroce_fill_ud(struct sroce_qp *qp, struct sroce_send_wqe *wqe,
 	return 0;
 }
 
-static int sroce_fill_reg(struct sroce_send_wqe *wqe,
-			  const struct ib_send_wr *wr)
+static int sroce_wr_fill_reg(struct sroce_send_wqe *wqe,
+			     const struct ib_send_wr *wr)
 {
 	const struct ib_reg_wr *reg = reg_wr(wr);
 
@@ -60,45 +60,46 @@ static int sroce_fill_reg(struct sroce_send_wqe *wqe,
 	return 0;
 }
 
-static bool sroce_is_datagram(const struct sroce_qp *qp)
+static bool sroce_wr_is_datagram(const struct sroce_qp *qp)
 {
 	return qp->type == IB_QPT_UD || qp->type == IB_QPT_GSI;
 }
 
 /* What depends on the operation. Which type may post what: the transport. */
-static int sroce_fill_op(struct sroce_qp *qp, struct sroce_send_wqe *wqe,
-			 const struct ib_send_wr *wr)
+static int sroce_wr_fill_op(struct sroce_qp *qp, struct sroce_send_wqe *wqe,
+			    const struct ib_send_wr *wr)
 {
 	switch (wr->opcode) {
 	case IB_WR_SEND_WITH_IMM:
 		wqe->imm_data = wr->ex.imm_data;
 		fallthrough;
 	case IB_WR_SEND:
-		return sroce_is_datagram(qp) ? sroce_fill_ud(qp, wqe, wr) : 0;
+		return sroce_wr_is_datagram(qp) ?
+		       sroce_wr_fill_ud(qp, wqe, wr) : 0;
 	case IB_WR_RDMA_WRITE_WITH_IMM:
 		wqe->imm_data = wr->ex.imm_data;
 		fallthrough;
 	case IB_WR_RDMA_WRITE:
 	case IB_WR_RDMA_READ:
-		sroce_fill_rdma(wqe, wr);
+		sroce_wr_fill_rdma(wqe, wr);
 		return 0;
 	case IB_WR_ATOMIC_CMP_AND_SWP:
 	case IB_WR_ATOMIC_FETCH_AND_ADD:
-		sroce_fill_atomic(wqe, wr);
+		sroce_wr_fill_atomic(wqe, wr);
 		return 0;
 	case IB_WR_SEND_WITH_INV:
 	case IB_WR_LOCAL_INV:
 		wqe->invalidate_rkey = wr->ex.invalidate_rkey;
 		return 0;
 	case IB_WR_REG_MR:
-		return sroce_fill_reg(wqe, wr);
+		return sroce_wr_fill_reg(wqe, wr);
 	default:
 		return -EINVAL;
 	}
 }
 
-static int sroce_fill_inline(struct sroce_qp *qp, struct sroce_send_wqe *wqe,
-			     const struct ib_send_wr *wr)
+static int sroce_wr_fill_inline(struct sroce_qp *qp, struct sroce_send_wqe *wqe,
+				const struct ib_send_wr *wr)
 {
 	u8 *data = (u8 *)(wqe + 1);
 	u32 len = 0;
@@ -117,8 +118,8 @@ static int sroce_fill_inline(struct sroce_qp *qp, struct sroce_send_wqe *wqe,
 	return 0;
 }
 
-static int sroce_fill_sge(struct sroce_qp *qp, struct sroce_send_wqe *wqe,
-			  const struct ib_send_wr *wr)
+static int sroce_wr_fill_sge(struct sroce_qp *qp, struct sroce_send_wqe *wqe,
+			     const struct ib_send_wr *wr)
 {
 	struct sroce_sge *sge = (struct sroce_sge *)(wqe + 1);
 	int i;
@@ -135,23 +136,23 @@ static int sroce_fill_sge(struct sroce_qp *qp, struct sroce_send_wqe *wqe,
 }
 
 /* These have no data, and consumers leave the fields for it as they are */
-static bool sroce_is_local(const struct ib_send_wr *wr)
+static bool sroce_wr_is_local(const struct ib_send_wr *wr)
 {
 	return wr->opcode == IB_WR_REG_MR || wr->opcode == IB_WR_LOCAL_INV;
 }
 
-static int sroce_fill_data(struct sroce_qp *qp, struct sroce_send_wqe *wqe,
-			   const struct ib_send_wr *wr)
+static int sroce_wr_fill_data(struct sroce_qp *qp, struct sroce_send_wqe *wqe,
+			      const struct ib_send_wr *wr)
 {
-	if (sroce_is_local(wr))
+	if (sroce_wr_is_local(wr))
 		return 0;
 	if (wr->send_flags & IB_SEND_INLINE)
-		return sroce_fill_inline(qp, wqe, wr);
-	return sroce_fill_sge(qp, wqe, wr);
+		return sroce_wr_fill_inline(qp, wqe, wr);
+	return sroce_wr_fill_sge(qp, wqe, wr);
 }
 
-static int sroce_fill_send(struct sroce_qp *qp, struct sroce_send_wqe *wqe,
-			   const struct ib_send_wr *wr)
+static int sroce_wr_fill_send(struct sroce_qp *qp, struct sroce_send_wqe *wqe,
+			      const struct ib_send_wr *wr)
 {
 	int err;
 
@@ -161,12 +162,12 @@ static int sroce_fill_send(struct sroce_qp *qp, struct sroce_send_wqe *wqe,
 	wqe->wr_id = wr->wr_id;
 	wqe->opcode = wr->opcode;
 	wqe->flags = wr->send_flags;
-	if (sroce_is_local(wr))
+	if (sroce_wr_is_local(wr))
 		wqe->flags &= ~(SROCE_SEND_INLINE | SROCE_SEND_SOLICITED);
-	err = sroce_fill_op(qp, wqe, wr);
+	err = sroce_wr_fill_op(qp, wqe, wr);
 	if (err)
 		return err;
-	return sroce_fill_data(qp, wqe, wr);
+	return sroce_wr_fill_data(qp, wqe, wr);
 }
 
 int sroce_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
@@ -178,7 +179,7 @@ int sroce_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		*bad_wr = wr;
 		return -EOPNOTSUPP;
 	}
-	return sroce_qp_post_send(qp, wr, bad_wr, sroce_fill_send);
+	return sroce_qp_post_send(qp, wr, bad_wr, sroce_wr_fill_send);
 }
 
 int sroce_ib_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
