@@ -32,7 +32,10 @@
 #define SROCE_ACK_DELAY_NS NSEC_PER_MSEC
 #define SROCE_ACK_DELAY_SLACK_NS (4 * NSEC_PER_MSEC)
 
-/* Local ACK timeout of 67 ms: of the peer's ours is the best guess there is */
+/*
+ * Only with a local ACK timeout of 67 ms or more. It is the peer's that counts; ours is
+ * the best guess at it.
+ */
 #define SROCE_ACK_DELAY_TIMEOUT 14
 
 /* Messages, and packets, that may wait for one ACK */
@@ -43,7 +46,7 @@
 #define SROCE_ACK_TURNS 32
 #define SROCE_ACK_TURNS_MOST 8192
 
-/* Messages without an answer until it is noticed that turns are taken no more */
+/* So many messages without an answer may pass before ACKs are not held any more */
 #define SROCE_ACK_TURNS_SPARE 64
 
 static bool sroce_ack_is_held(const struct sroce_ack_delay *d)
@@ -107,7 +110,7 @@ bool sroce_ack_hold(struct sroce_qp *qp)
 	return hold;
 }
 
-/* For each message that is answered there is one point, and one for the answer */
+/* @turns grows by one for each message that is answered, and by one for the answer */
 static void sroce_ack_count_turn(struct sroce_ack_delay *d)
 {
 	d->turns = min(d->turns + d->messages + 1,
@@ -115,7 +118,7 @@ static void sroce_ack_count_turn(struct sroce_ack_delay *d)
 	WRITE_ONCE(d->messages, 0);
 }
 
-/* A hold was worth it: in time a failure is forgotten */
+/* The ACK went with a request. After enough of these an earlier failure is forgotten */
 static void sroce_ack_rode(struct sroce_ack_delay *d)
 {
 	d->state = SROCE_ACK_PROMPT;
@@ -130,7 +133,7 @@ void __sroce_ack_ride(struct sroce_qp *qp, struct sroce_tx *tx)
 	struct sroce_responder *resp = &qp->resp;
 	struct sroce_ack_delay *d = &resp->delay;
 
-	/* Busy with the next message, whose ACK goes at once */
+	/* The responder is busy with the next message, whose ACK will cover this one */
 	if (!spin_trylock(&resp->half.lock))
 		return;
 	sroce_ack_count_turn(d);

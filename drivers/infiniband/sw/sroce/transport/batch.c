@@ -21,7 +21,7 @@
 /* Posts between two looks at the completion queues that make a stream */
 #define SROCE_STREAM_POSTS 8
 
-/* ... or bytes, if they are more than one */
+/* ... or so many bytes in two posts or more */
 #define SROCE_STREAM_BYTES (256 * 1024)
 
 /* For larger messages the doorbell is a small part of the cost */
@@ -33,7 +33,7 @@
 /* The longest that a stream is held back, should its process not ring first */
 #define SROCE_BATCH_NS (50 * NSEC_PER_USEC)
 
-/* Fewer than this were not worth the wait */
+/* Work requests that must have gathered for the wait to have been worth it */
 #define SROCE_BATCH_MIN 4
 
 /*
@@ -46,7 +46,10 @@ static u32 sroce_batch_consumed(const struct sroce_qp *qp)
 	return READ_ONCE(qp->scq->seen) + READ_ONCE(qp->rcq->seen);
 }
 
-/* Average number of posts between two looks, and those since the last one */
+/*
+ * Does the process post without looking at its completion queues? The posts since its
+ * last look count, or, if they are more, the average between two looks.
+ */
 static bool sroce_batch_is_stream(struct sroce_qp *qp)
 {
 	struct sroce_batch *b = &qp->req.batch;
@@ -72,7 +75,10 @@ static bool sroce_batch_may_begin(struct sroce_qp *qp)
 	       sroce_batch_is_stream(qp);
 }
 
-/* The next ones will be as long as the last one was */
+/*
+ * The ring index at which the process is to ring, SROCE_BATCH_BYTES from here if the next
+ * messages are as long as the last one.
+ */
 static u32 sroce_batch_until(const struct sroce_requester *req)
 {
 	u32 n = SROCE_BATCH_BYTES / max(req->batch.last_len, 1U);
@@ -95,13 +101,13 @@ static void sroce_batch_end_locked(struct sroce_requester *req)
 	u32 ahead = req->fetched - req->ring.index;
 
 	req->batch.waiting = false;
-	/* What cannot be stopped any more finds that nothing waits */
+	/* Where the timer has just fired, sroce_batch_timer() finds @waiting false */
 	hrtimer_try_to_cancel(&req->batch.timer);
 	if (sroce_ring_pending(&req->ring) - ahead < SROCE_BATCH_MIN)
 		req->batch.average /= 2;
 }
 
-/* Who rings holds the QP, but does not keep it from being destroyed */
+/* The caller holds the QP, which may be destroyed all the same: @dead is asked first */
 bool sroce_batch_end(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;

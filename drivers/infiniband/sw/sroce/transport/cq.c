@@ -35,10 +35,10 @@ void sroce_cq_cleanup(struct sroce_cq *cq)
 	sroce_ring_free(&cq->ring);
 }
 
-/* Consumer's index, as far as it can be believed */
+/* The consumer's index; a process may have written anything there */
 static u32 sroce_cq_cons(const struct sroce_cq *cq)
 {
-	/* What is overwritten depends on this load: see sroce_ring_room() */
+	/* No barrier: stores that follow depend on it, see sroce_ring_room() */
 	return cq->user ? READ_ONCE(cq->ring.hdr->cons) : cq->cons;
 }
 
@@ -51,9 +51,11 @@ static bool sroce_cq_room(struct sroce_cq *cq)
 }
 
 /*
- * Under way to a new ring: what is between the consumer's index and ours is copied to
- * the same indices, a part at a time, because there may be millions. Nobody takes the
- * old ring away meanwhile, and what is overwritten in it has been consumed.
+ * A queue on its way to a new ring. The completions between the consumer's index and
+ * ours are copied to the same indices, a part at a time, because there may be millions.
+ * Nobody takes the old ring away meanwhile, and an entry of it is overwritten only when
+ * it has been consumed. @first is the consumer's index at the beginning, @next what to
+ * copy next.
  */
 struct sroce_cq_move {
 	struct sroce_ring ring;
@@ -73,7 +75,7 @@ static void sroce_cq_copy(const struct sroce_cq *cq, struct sroce_cq_move *m,
 		       sizeof(struct sroce_cqe));
 }
 
-/* The consumer's index; a process that goes back has lost what was there */
+/* The consumer's index; if a process has moved it back, the one that it had at first */
 static u32 sroce_cq_move_cons(const struct sroce_cq *cq,
 			      const struct sroce_cq_move *m)
 {
@@ -148,14 +150,17 @@ static bool sroce_cq_is_armed(struct sroce_cq *cq, bool solicited)
 {
 	u32 armed;
 
-	/* The application arms, then looks at prod; here it is the other way */
+	/* The application arms, then reads prod; we store prod, then read its word */
 	smp_mb();
 	armed = READ_ONCE(*sroce_cq_arm_word(cq));
 	return armed != SROCE_CQ_IDLE &&
 	       (armed != SROCE_CQ_ARM_SOLICITED || solicited);
 }
 
-/* Is the handler to be called, and not about to be? Then the queue is held. */
+/*
+ * Disarm the queue. True when its handler is to be called, and is not going to be
+ * already: then the queue is held until it was.
+ */
 static bool sroce_cq_notify(struct sroce_cq *cq)
 {
 	if (xchg(sroce_cq_arm_word(cq), SROCE_CQ_IDLE) == SROCE_CQ_IDLE ||
@@ -171,7 +176,7 @@ static bool sroce_cq_hold(struct sroce_cq *cq)
 {
 	if (++cq->mod_held >= cq->mod_count) {
 		cq->mod_held = 0;
-		/* What cannot be stopped any more finds that nothing waits */
+		/* Where the timer has just fired, it finds that @mod_held is 0 */
 		hrtimer_try_to_cancel(&cq->mod_timer);
 		return false;
 	}
@@ -222,7 +227,7 @@ void sroce_cq_moderate(struct sroce_cq *cq, u16 count, u16 period)
 
 	cq->mod_count = count > 1 && period ? count : 0;
 	cq->mod_period = period;
-	/* What waits by the old rule does not any longer */
+	/* Completions that wait by the old rule are announced at once */
 	if (cq->mod_held)
 		hrtimer_start(&cq->mod_timer, 0, HRTIMER_MODE_REL_SOFT);
 	sroce_unlock(&cq->lock, cq->user, irq);
@@ -341,7 +346,10 @@ int sroce_cq_arm(struct sroce_cq *cq, enum ib_cq_notify_flags flags)
 	return missed;
 }
 
-/* True: there is more behind @i, which was moved on. Context: the lock held */
+/*
+ * Look at some entries from *@i on, and move that on. Context: the lock held.
+ * Return: true when there are more before @end.
+ */
 static bool sroce_cq_forget_part(struct sroce_cq *cq, const struct ib_qp *ibqp,
 				 u32 *i, u32 end)
 {

@@ -206,7 +206,7 @@ static int sroce_datagram_place(struct sroce_qp *qp, struct sroce_train *t,
 	u32 len = SROCE_GRH_BYTES + t->bi.bi_size;
 	int err;
 
-	/* The one before may have been dropped because pages were missing */
+	/* When the last datagram was dropped for missing pages, one is taken already */
 	if (!resp->have_wqe)
 		err = sroce_recv_look_for(qp, len);
 	else
@@ -240,7 +240,7 @@ void sroce_datagram_receive(struct sroce_qp *qp, struct sroce_train *t,
 	do {
 		status = sroce_datagram_place(qp, t, info);
 	} while (status == -EBUSY && --tries);
-	/* Not before: whoever is told may send, which gathers */
+	/* Not earlier: a handler may post, which needs this CPU's gather buffer */
 	if (unlikely(qp->resp.srq_limit)) {
 		qp->resp.srq_limit = false;
 		sroce_srq_limit_event(qp->srq);
@@ -250,7 +250,7 @@ void sroce_datagram_receive(struct sroce_qp *qp, struct sroce_train *t,
 		return;
 	}
 	sroce_datagram_complete(qp, t, info, len, status);
-	/* What its own consumer has posted is wrong (IBA 10.10.2.2) */
+	/* The error is in what the QP's own consumer has posted (IBA 10.10.2.2) */
 	if (status != IB_WC_SUCCESS)
 		sroce_qp_error(qp);
 }

@@ -92,7 +92,7 @@ static bool sroce_lender_ended(const struct sroce_qp *lender)
 	       state == IB_QPS_RESET;
 }
 
-/* Does somebody wait for one of its regions? */
+/* Does somebody wait to deregister a region that the parcel holds? */
 static bool sroce_parcel_recalled(const struct sroce_parcel *p)
 {
 	u32 i;
@@ -113,14 +113,14 @@ static void sroce_parcel_lend(struct sroce_parcel *p, struct sroce_qp *qp,
 	p->swqe = swqe;
 }
 
-/* Both halves wait until nothing is lent when they have something to flush */
+/* The QP has lent nothing any more: in ERR and SQE both halves wait for that to flush */
 static void sroce_qp_all_given_back(struct sroce_qp *qp)
 {
 	enum ib_qp_state state = sroce_qp_state(qp);
 
 	if (state != IB_QPS_ERR && state != IB_QPS_SQE)
 		return;
-	/* What waits for the count may have been its last holder */
+	/* sroce_qp_destroy(), which waits for this, may have been the last holder */
 	if (!refcount_inc_not_zero(&qp->refs))
 		return;
 	sroce_half_queue(&qp->req.half);
@@ -363,7 +363,7 @@ void sroce_half_purge(struct sroce_half *half)
 	} while (more);
 }
 
-/* Is this the QP that the path's destination address stands for? */
+/* Is the QP one of the device that has the path's destination address? */
 static bool sroce_direct_is_peer(const struct sroce_qp *peer,
 				 const struct sroce_path *path)
 {

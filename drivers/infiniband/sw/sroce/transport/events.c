@@ -21,7 +21,10 @@ struct sroce_ucq_object {
 	struct list_head comp_list;
 };
 
-/* Of several first events none is in the list before the first of them is through here */
+/*
+ * Is ib_core's list where we think it is? Asked before the first event, when it must be
+ * empty; also of several first events at once, as each asks before it is raised.
+ */
 static void sroce_events_find(struct sroce_events *e,
 			      const struct list_head *unread)
 {

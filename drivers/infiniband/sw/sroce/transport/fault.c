@@ -23,7 +23,10 @@ static void sroce_fault_done(struct sroce_want *want, int err)
 	struct sroce_qp *qp = half->qp;
 
 	spin_lock_bh(&half->lock);
-	/* A region that is going: its key tells, or is another one's */
+	/*
+	 * -ESHUTDOWN: the region is going, which is no failure of the page. The next
+	 * look-up of the key fails, or finds another region.
+	 */
 	f->state = err && err != -ESHUTDOWN ? SROCE_FAULT_FAILED :
 					      SROCE_FAULT_NONE;
 	spin_unlock_bh(&half->lock);
@@ -38,7 +41,7 @@ static bool sroce_fault_is_same(const struct sroce_fault *f,
 	       f->write == miss->write;
 }
 
-/* The half runs again, if only to find that the region is gone */
+/* In any case the half runs again: at once where the region is going */
 static void sroce_fault_wait(struct sroce_half *half,
 			     const struct sroce_miss *miss)
 {
@@ -81,7 +84,7 @@ void sroce_fault_reset(struct sroce_half *half)
 	f->waiting = false;
 	f->key = 0;
 	if (f->state == SROCE_FAULT_RUNNING) {
-		/* Too late: sroce_fault_done() will come, and then it is over */
+		/* Too late: sroce_fault_done() is being called, and ends it */
 		if (!sroce_want_cancel(&f->want))
 			return;
 		sroce_qp_put(half->qp);

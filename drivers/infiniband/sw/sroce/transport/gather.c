@@ -46,7 +46,10 @@ void sroce_gather_end(struct sroce_gather *g)
 	local_unlock_nested_bh(&sroce_gathers.lock);
 }
 
-/* Our hold on the region is dropped: who waits for a page is not to be waited for */
+/*
+ * Have missing pages brought in. The region is let go of: whoever deregisters it must not
+ * have to wait for a page.
+ */
 static int sroce_gather_missed(struct sroce_half *half,
 			       const struct sroce_miss *miss)
 {
@@ -162,7 +165,7 @@ int sroce_gather_sges(struct sroce_gather *g, const struct sroce_sgl *l,
 	return 0;
 }
 
-/* Inline data stays in the ring: it is copied before the work request completes */
+/* Inline data is read from the ring, where it stays until the work request completes */
 int sroce_gather_send(struct sroce_gather *g, struct sroce_swqe *slot, u32 off,
 		      u32 len, u32 ahead)
 {

@@ -52,7 +52,7 @@ struct sroce_group_member {
 
 static DEFINE_MUTEX(sroce_groups_mutex);
 
-/* A process chooses the addresses, and shall not choose where they are */
+/* A process chooses addresses; with the secret it cannot choose those of one bucket */
 static struct hlist_head *sroce_group_bucket(struct sroce_port *port,
 					     const union ib_gid *mgid)
 {
@@ -99,7 +99,7 @@ static struct sroce_group *sroce_group_alloc(const union ib_gid *mgid)
 	return group;
 }
 
-/* A process cannot shut out the administrator */
+/* May one more group be made? The last ones are not for just any process */
 static bool sroce_group_may_add(const struct sroce_qp *qp)
 {
 	u32 used = qp->port->ngroups;
@@ -152,7 +152,10 @@ static void sroce_group_leave(struct sroce_group_member *a)
 	kfree_rcu(a, rcu);
 }
 
-/* Takes over @a, and *@fresh where the device does not have the group yet */
+/*
+ * On success @a is used; and, where the device did not have the group yet, *@fresh, which
+ * is NULL then. What is left is the caller's to free.
+ */
 static int sroce_group_attach_locked(struct sroce_qp *qp,
 				     struct sroce_group_member *a,
 				     struct sroce_group **fresh)

@@ -32,7 +32,7 @@ struct sroce_path *sroce_parcel_path(struct sroce_parcel *p);
 u32 sroce_parcel_kept(const struct sroce_parcel *p);
 /* What it counts as in a turn: see turn.h */
 u32 sroce_parcel_cost(const struct sroce_parcel *p);
-/* Has the QP that @qp is connected to sent it? Of a datagram that is no question */
+/* Was it sent by the QP that @qp is connected to? For a datagram QP always true */
 bool sroce_parcel_from_peer(const struct sroce_qp *qp,
 			    const struct sroce_parcel *p);
 void sroce_parcel_free(struct sroce_parcel *p);
@@ -49,7 +49,7 @@ void sroce_parcel_free(struct sroce_parcel *p);
 u32 sroce_inbox_keep(struct sroce_half *half, const struct sroce_train *t,
 		     u32 room);
 
-/* What sroce_inbox_next() gave is next again. Context: @half's lock held. */
+/* Put back what sroce_inbox_next() gave, as the next one. Context: @half's lock held. */
 void sroce_inbox_return(struct sroce_half *half, struct sroce_parcel *p);
 
 /**

@@ -16,7 +16,10 @@
 #include "transport/run.h"
 #include "transport/window.h"
 
-/* What modify leaves behind: the old things to free once the locks are dropped */
+/*
+ * What a modification needs, allocated before the locks are taken; afterwards what it has
+ * replaced, to be freed when they are dropped
+ */
 struct sroce_modify {
 	struct sroce_path *path;
 	struct sroce_rd_res *res;
@@ -83,7 +86,7 @@ static void sroce_modify_move_resources(const struct sroce_responder *resp,
 		m->jobs[i % m->njobs] = resp->jobs[i % resp->njobs];
 }
 
-/* Has the new circle room for all answers that are under way? */
+/* Has the new circle of jobs room for all answers that are still to be sent? */
 static bool sroce_modify_resources_fit(const struct sroce_responder *resp,
 				       const struct sroce_modify *m, int mask)
 {
@@ -117,14 +120,14 @@ static void sroce_modify_set_rights(struct ib_qp_attr *to,
 		to->port_num = attr->port_num;
 	if (mask & IB_QP_QKEY)
 		to->qkey = attr->qkey;
-	/* Read without a lock by whoever sends to it on this host */
+	/* Senders of this host read it without a lock (sroce_direct_listens()) */
 	if (mask & IB_QP_DEST_QPN)
 		WRITE_ONCE(to->dest_qp_num, attr->dest_qp_num & SROCE_QPN_MASK);
 	if (mask & IB_QP_MAX_QP_RD_ATOMIC)
 		to->max_rd_atomic = attr->max_rd_atomic;
 	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
 		to->max_dest_rd_atomic = attr->max_dest_rd_atomic;
-	/* Asked for anew each time */
+	/* Not kept: each modification that wants the event asks for it */
 	to->en_sqd_async_notify = mask & IB_QP_EN_SQD_ASYNC_NOTIFY ?
 				  attr->en_sqd_async_notify : 0;
 	if (mask & IB_QP_RATE_LIMIT)
@@ -249,7 +252,7 @@ static void sroce_modify_apply(struct sroce_qp *qp,
 		sroce_modify_enter_state(qp, attr->qp_state, m);
 }
 
-/* A fault may have moved the QP since the transition was found legal */
+/* Is the transition legal still? An error may have moved the QP since it was checked */
 static bool sroce_modify_still_legal(const struct sroce_qp *qp,
 				     const struct ib_qp_attr *attr, int mask)
 {
@@ -298,7 +301,7 @@ int sroce_qp_modify(struct sroce_qp *qp, const struct ib_qp_attr *attr,
 	spin_unlock(&qp->resp.half.lock);
 	spin_unlock_bh(&qp->req.half.lock);
 
-	/* The caller keeps what it gave when that was not taken */
+	/* On failure the path stays the caller's */
 	if (err)
 		m.path = NULL;
 	sroce_modify_free(&m);

@@ -17,13 +17,13 @@
 #define SROCE_HALF_BITS 12
 #define SROCE_HALF_MASK (BIT(SROCE_HALF_BITS) - 1)
 
-/* By count, not by number */
+/* All QPs but QP 1, by their count (sroce_qpn_to_index()) */
 static DEFINE_XARRAY_ALLOC(sroce_qps);
 static u32 sroce_qps_next;
 
 static u32 sroce_secret[SROCE_ROUNDS] __ro_after_init;
 
-/* The upper bits of a product depend on all of its factors' */
+/* The round function: of a product the upper bits depend on all bits of the factors */
 static u32 sroce_qpn_round(u32 half, int i)
 {
 	return (half + 1) * sroce_secret[i] >> (32 - SROCE_HALF_BITS);
@@ -104,7 +104,7 @@ void sroce_qp_remove_number(struct sroce_qp *qp)
 	xa_erase(&sroce_qps, sroce_qpn_to_index(qp->qpn));
 }
 
-/* SMI, GSI and multicast have numbers of their own */
+/* No other QP gets the numbers of QP 0, QP 1 and multicast */
 static int sroce_numbers_reserve(void)
 {
 	static const u32 special[] = { 0, SROCE_QPN_GSI, SROCE_QPN_MULTICAST };

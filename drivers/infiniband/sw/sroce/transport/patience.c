@@ -39,13 +39,13 @@
 #include "transport/responder_verdict.h"
 #include "transport/run.h"
 
-/* Between two looks, at first and at most */
+/* Time between two looks for a receive work request: the shortest and the longest */
 #define SROCE_PATIENCE_LOOK_NS ((u64)15 * NSEC_PER_USEC)
 #define SROCE_PATIENCE_LOOK_MOST_NS ((u64)NSEC_PER_MSEC)
 
 /*
- * All of the time that a request may wait: so long a process that has been woken up
- * may wait for a processor. And where nothing is known of the peer.
+ * All of the time that a request may wait: as long as a process that has been woken up
+ * may wait for a processor. And where the peer's ACK timeout cannot be guessed.
  */
 #define SROCE_PATIENCE_NS ((u64)16 * NSEC_PER_MSEC)
 #define SROCE_PATIENCE_UNSURE_NS ((u64)2 * NSEC_PER_MSEC)
@@ -53,10 +53,10 @@
 /* What a QP keeps of the network's trains meanwhile: as much as one train has */
 #define SROCE_PATIENCE_BYTES SROCE_TRAIN_BYTES
 
-/* What a train in an inbox takes: some take less */
+/* Memory that a train in an inbox counts as; many take less */
 #define SROCE_PATIENCE_TRAIN SZ_1K
 
-/* All that wait: a part of the memory of the machine */
+/* Memory of all that waits: this part of the machine's, at least and at most so much */
 #define SROCE_PATIENCE_OF_RAM 64
 #define SROCE_PATIENCE_LEAST SZ_16M
 #define SROCE_PATIENCE_MOST SZ_256M
@@ -70,7 +70,10 @@ static void sroce_patience_count(struct sroce_patience *w, u32 bytes)
 	w->counted = bytes;
 }
 
-/* Nobody else writes the numbers of a QP; in between they may be others' */
+/*
+ * Is there memory for what waits for this QP? Its own part is counted anew; what is
+ * counted for other QPs may change at any time, so the limit is not exact.
+ */
 static bool sroce_patience_admit(struct sroce_responder *resp)
 {
 	struct sroce_patience *w = &resp->patience;
@@ -109,7 +112,7 @@ bool sroce_patience_begin(struct sroce_qp *qp, u32 psn)
 	w->psn = psn;
 	if (w->waited >= limit)
 		return false;
-	/* Most have to wait for one look only, and are not worth counting */
+	/* Most requests wait for one look only: these are not counted */
 	if (w->waited && !sroce_patience_admit(resp))
 		return false;
 	delay = clamp(w->waited, SROCE_PATIENCE_LOOK_NS,
@@ -132,7 +135,7 @@ void sroce_patience_allow(struct sroce_responder *resp)
 	resp->patience.waited = 0;
 }
 
-/* After one that was not kept the rest is of no use: the peer goes back to that */
+/* After a train that was not kept none is: the peer will repeat everything from it on */
 void sroce_patience_keep(struct sroce_qp *qp, const struct sroce_train *t)
 {
 	struct sroce_patience *w = &qp->resp.patience;
@@ -145,7 +148,7 @@ void sroce_patience_keep(struct sroce_qp *qp, const struct sroce_train *t)
 	if (bytes)
 		return;
 	sroce_qp_count(qp, SROCE_CNT_RX_DISCARDS, t->npkts);
-	/* A duplicate is not missed */
+	/* A duplicate need not come again */
 	if (sroce_psn_diff(t->psn, qp->resp.epsn) >= 0)
 		w->lost = true;
 }
@@ -159,7 +162,7 @@ void sroce_patience_over(struct sroce_qp *qp)
 	resp->patience.lost = false;
 	if (resp->patience.counted)
 		sroce_patience_count(&resp->patience, 0);
-	/* A peer that has been told something else sends everything again */
+	/* A NAK that was sent already has the peer send everything again */
 	if (lost && !resp->rnr_sent && !resp->nak_sent && !resp->fatal &&
 	    sroce_qp_takes_requests(qp))
 		sroce_responder_ask_again(resp);
@@ -183,7 +186,7 @@ static enum hrtimer_restart sroce_patience_look(struct hrtimer *timer)
 
 void sroce_patience_reset(struct sroce_responder *resp)
 {
-	/* The timer may fire, and then finds that nothing waits */
+	/* The timer may still fire, and does nothing when @wait is READY */
 	resp->wait = SROCE_RESP_READY;
 	resp->patience.waited = 0;
 	resp->patience.lost = false;

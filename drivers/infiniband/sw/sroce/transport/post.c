@@ -41,10 +41,11 @@ static bool sroce_post_full(const struct sroce_ring *r, u32 posted)
 }
 
 /*
- * Does the caller, a kernel user, hold a spinlock that its completion handlers take?
- * Softirqs must not run here then, which turning BHs on may lead to. Everywhere
- * else such a lock is held with interrupts or BHs off; on PREEMPT_RT they stay on,
- * and a task that holds any spinlock is in an RCU read section.
+ * May the caller, a kernel user, hold a spinlock that its completion handlers take? Then
+ * no softirq may run here, and turning BHs on again could run one. Such a lock is held
+ * with interrupts off (or with BHs off, and turning them on once more runs nothing). On
+ * PREEMPT_RT it leaves both on, but a task that holds any spinlock is in an RCU read
+ * section.
  */
 static bool sroce_post_locks_held(void)
 {
@@ -133,7 +134,7 @@ int sroce_qp_post_recv(struct sroce_qp *qp, const struct ib_recv_wr *wr,
 	smp_store_release(&resp->ring.hdr->prod, resp->posted);
 	sroce_unlock(&resp->post_lock, false, irq);
 
-	/* The queue is read when a message comes, or flushed in ERR */
+	/* A message that comes reads the queue; in ERR it has to be flushed from here */
 	smp_mb();
 	if (sroce_qp_state(qp) == IB_QPS_ERR)
 		sroce_post_run_half(&resp->half);

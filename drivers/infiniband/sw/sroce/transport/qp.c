@@ -94,7 +94,7 @@ static int sroce_alloc_txq(struct sroce_qp *qp)
 	qp->txq = sroce_txq_alloc(sroce_send_room, qp);
 	if (!qp->txq)
 		return -ENOMEM;
-	/* All of a host talk through one QP 1, to whoever: it waits for nobody */
+	/* All of a host share one QP 1: it must not wait because of one destination */
 	sroce_txq_set_limit(qp->txq, qp->type == IB_QPT_GSI ? INT_MAX :
 							      SROCE_TXQ_BYTES);
 	sroce_txq_count_in(qp->txq, qp->counters);
@@ -211,7 +211,7 @@ static struct sroce_qp *sroce_qp_alloc(struct sroce_port *port,
 	qp->type = init->qp_type;
 	qp->kind = sroce_qp_kind(init->qp_type);
 	qp->owner = owner;
-	/* Those of kernel users could have nothing to receive into */
+	/* XRC targets are processes' alone: kernel users get no SRQ of that type */
 	qp->user = owner || qp->type == IB_QPT_XRC_TGT;
 	qp->sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
 	qp->state = IB_QPS_RESET;
@@ -224,11 +224,11 @@ static struct sroce_qp *sroce_qp_alloc(struct sroce_port *port,
 		qp->xrcd = init->xrcd;
 	} else {
 		qp->scq = to_sroce_cq(init->send_cq);
-		/* One that does not receive may have been given none */
+		/* A type that does not receive may have been given no receive CQ */
 		qp->rcq = init->recv_cq ? to_sroce_cq(init->recv_cq) : qp->scq;
 	}
 	qp->srq = init->srq ? to_sroce_srq(init->srq) : NULL;
-	/* Two lines, so that lockdep sees two classes */
+	/* One line for each, so that lockdep sees two classes of locks */
 	spin_lock_init(&qp->req.half.lock);
 	spin_lock_init(&qp->resp.half.lock);
 	sroce_half_init(&qp->req.half, qp, sroce_requester_run);
@@ -286,7 +286,7 @@ void sroce_qp_count_in(struct sroce_qp *qp,
 
 /* --- ending ------------------------------------------------------------------------ */
 
-/* An XRC target has none */
+/* An XRC target has no completion queues of its own: scq and rcq are NULL */
 void sroce_qp_forget_completions(struct sroce_qp *qp)
 {
 	if (qp->scq && !qp->scq->user)
@@ -295,7 +295,7 @@ void sroce_qp_forget_completions(struct sroce_qp *qp)
 		sroce_cq_forget(qp->rcq, qp->ibqp);
 }
 
-/* As much as the ring had when it was at @begin */
+/* Has the half flushed as many entries as the ring could hold when it was at @begin? */
 static bool sroce_half_flushed(struct sroce_half *half,
 			       const struct sroce_ring *ring, u32 begin)
 {
@@ -352,7 +352,10 @@ static void sroce_port_for_users(struct sroce_port *port,
 	}
 }
 
-/* The lock: sroce_qp_modify() looks at the state and moves it on with both held */
+/*
+ * One of the locks keeps sroce_qp_modify() away, which holds both from its look at the
+ * state until it has changed that.
+ */
 static void sroce_qp_abandon(struct sroce_qp *qp)
 {
 	spin_lock_bh(&qp->resp.half.lock);
@@ -364,7 +367,9 @@ static void sroce_qp_abandon(struct sroce_qp *qp)
 
 void sroce_port_abandon(struct sroce_port *port)
 {
-	/* What one has to wait for goes on while others are waited for */
+	/*
+	 * First all go to ERR: each flushes what it can while another one is waited for
+	 */
 	sroce_port_for_users(port, sroce_qp_abandon);
 	sroce_port_for_users(port, sroce_qp_flush);
 }

@@ -91,7 +91,10 @@ static void sroce_receive_request(struct sroce_qp *qp, struct sroce_train *t,
 	}
 }
 
-/* Behind one that waits for a receive, unless it is that one */
+/*
+ * Take a request, if none before it waits for a receive. It is kept behind that one
+ * otherwise; and so it is when it begins to wait itself.
+ */
 static void sroce_receive_request_in_turn(struct sroce_qp *qp,
 					  struct sroce_train *t,
 					  const struct sroce_rx_info *info)
@@ -116,7 +119,10 @@ static void sroce_receive_packet(struct sroce_qp *qp, struct sroce_rx *rx)
 		sroce_receive_request_in_turn(qp, t, info);
 }
 
-/* The port counts by the buffer, but not what the QP has counted */
+/*
+ * A QP with counters of its own counts a train there. The port counts when the buffer has
+ * been gone through, and must leave this one out.
+ */
 static void sroce_receive_count_own(struct sroce_qp *qp, struct sroce_rx *rx)
 {
 	sroce_qp_count(qp, SROCE_CNT_RX_PACKETS, rx->t.npkts);
@@ -125,7 +131,10 @@ static void sroce_receive_count_own(struct sroce_qp *qp, struct sroce_rx *rx)
 	rx->bytes -= rx->len;
 }
 
-/* Everything for one half that comes in a row */
+/*
+ * Give a half all trains for it that follow each other. Return: true when @rx is at one
+ * for somebody else, false at the end of the buffer.
+ */
 static bool sroce_receive_half(struct sroce_qp *qp, struct sroce_half *half,
 			       struct sroce_rx *rx, bool responses)
 {
@@ -133,7 +142,7 @@ static bool sroce_receive_half(struct sroce_qp *qp, struct sroce_half *half,
 	bool more, own;
 
 	spin_lock(&half->lock);
-	/* The port of a dead one may be gone */
+	/* The port of a dead QP may be gone */
 	own = !qp->dead && qp->counters != qp->port->net.counters;
 	if (unlikely(own))
 		sroce_qp_count(qp, SROCE_CNT_RX_TRAINS, 1);
@@ -187,7 +196,7 @@ void sroce_receive_parcel(struct sroce_qp *qp, struct sroce_parcel *p)
 	struct sroce_train *t = sroce_parcel_train(p);
 	struct sroce_rx_info info;
 
-	/* Kept when it came from the network, and checked before */
+	/* Without a path: from the network, checked when it came, and kept since */
 	if (!path) {
 		sroce_responder_request(qp, t);
 		return;

@@ -52,7 +52,7 @@ static bool sroce_requester_has_space(struct sroce_qp *qp)
 		sroce_requester_arm(qp);
 		return false;
 	}
-	/* That of a wait that is over */
+	/* With nothing outstanding it was the deadline of a wait that is over */
 	if (!sroce_requester_outstanding(req))
 		req->deadline = 0;
 	return true;
@@ -102,15 +102,17 @@ static bool sroce_requester_may_send(const struct sroce_qp *qp)
 }
 
 /*
- * While ACTIVE is set posters need not ring. It stays set when something is
- * certain to come back here: an ACK, a response, a timer, buffer space.
+ * Nothing is left to send: posters have to ring again, so SROCE_SQ_ACTIVE is cleared. (It
+ * stays set where something is certain to have the requester run: an ACK, a response, a
+ * timer, room in the queues below.)
+ * Return: false when something was posted just before: the caller goes on.
  */
 static bool sroce_requester_rest(struct sroce_requester *req)
 {
 	struct sroce_ring_hdr *hdr = req->ring.hdr;
 
 	WRITE_ONCE(hdr->flags, 0);
-	/* Clear, then look; the poster stores prod, then reads the flag */
+	/* We clear the flag, then read prod; posters store prod, then read the flag */
 	smp_mb();
 	return sroce_ring_pending(&req->ring) <= req->fetched - req->ring.index;
 }
@@ -145,7 +147,7 @@ static bool sroce_requester_send(struct sroce_qp *qp)
 	return over;
 }
 
-/* Everything that was begun is complete, also what is to be sent again */
+/* Is everything complete that was begun, also what has to be sent once more? */
 static bool sroce_requester_drained(const struct sroce_requester *req)
 {
 	return req->ring.index == req->fetched ||
@@ -163,7 +165,10 @@ static void sroce_requester_check_drained(struct sroce_qp *qp)
 		sroce_qp_event(qp, IB_EVENT_SQ_DRAINED);
 }
 
-/* As much as one half may before others run. True: there is more. */
+/*
+ * Take trains from the inbox, as many as one half may before others run.
+ * Return: true when there are more.
+ */
 static bool sroce_requester_inbox(struct sroce_qp *qp)
 {
 	struct sroce_half *half = &qp->req.half;
@@ -198,9 +203,9 @@ bool sroce_requester_run(struct sroce_half *half)
 	sroce_half_unstarve(half);
 	if (unlikely(half->fault.waiting) && !sroce_fault_is_running(half))
 		sroce_requester_read_again(qp);
-	/* What has come is taken before anything is flushed */
+	/* Responses that have come are taken before work requests are flushed */
 	more = sroce_requester_inbox(qp);
-	/* Trains of theirs may have been taken meanwhile */
+	/* Without ACKs it is inboxes that tell what is done: see direct.c */
 	if (!qp->kind->acked)
 		sroce_requester_retire(qp);
 	if (sroce_requester_may_send(qp))

@@ -56,10 +56,10 @@ void sroce_requester_fail(struct sroce_qp *qp, enum ib_wc_status status)
 static bool sroce_swqe_done(const struct sroce_requester *req,
 			    const struct sroce_swqe *slot)
 {
-	/* Behind its beginning; far behind means before it, as PSNs wrap */
+	/* PSNs from its first one to @una_psn; very many mean before it, as PSNs wrap */
 	u32 behind = (req->una_psn - slot->first_psn) & SROCE_PSN_MASK;
 
-	/* Pairs with whoever has read its data (direct.c) */
+	/* Pairs with sroce_parcel_give_back(): who has read its data is done with it */
 	if (atomic_read_acquire(&slot->lent))
 		return false;
 	if (slot->state != SROCE_SWQE_SENT)
@@ -88,8 +88,8 @@ void sroce_requester_retire(struct sroce_qp *qp)
 	struct sroce_swqe *slot;
 
 	/*
-	 * Room first: whoever sees a completion may post another request. The
-	 * slots stay as they are until the next one is fetched.
+	 * First the entries are given back: whoever sees a completion may post
+	 * another request. The copies stay as they are until one is fetched.
 	 */
 	if (n)
 		sroce_ring_consumed(&req->ring, n);
@@ -97,7 +97,7 @@ void sroce_requester_retire(struct sroce_qp *qp)
 		slot = sroce_swqe_at(req, req->ring.index - n);
 		sroce_requester_complete(qp, slot, IB_WC_SUCCESS);
 	}
-	/* Acknowledged faster than resent: go on behind what is complete */
+	/* ACKs have overtaken a repetition: go on sending behind what is complete */
 	if ((s32)(req->send - req->ring.index) < 0)
 		req->send = req->ring.index;
 	if (sroce_psn_diff(req->send_psn, req->una_psn) < 0)
@@ -129,9 +129,11 @@ bool sroce_requester_flush(struct sroce_qp *qp)
 	req->rnr_wait = false;
 	/* From now on every poster rings */
 	WRITE_ONCE(req->ring.hdr->flags, 0);
-	/* Pairs with the poster's, between its index and our flags */
+	/* We clear the flags, then read prod; posters store prod, then read the flags */
 	smp_mb();
-	/* We come back when the last train has been taken, which sees our state */
+	/*
+	 * When the last train has been taken, that finds us in ERR or SQE: we run again
+	 */
 	if (sroce_qp_has_lent(qp))
 		return false;
 	if (unlikely(req->failed))

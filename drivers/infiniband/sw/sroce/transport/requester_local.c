@@ -52,7 +52,7 @@ static bool sroce_local_waits(const struct sroce_requester *req,
 	return slot->wqe.flags & SROCE_SEND_FENCE && req->rd_outstanding;
 }
 
-/* Copies with a key that is going are under way: look again soon */
+/* Somebody is still copying with the key that is to become invalid: look again soon */
 static enum sroce_step sroce_local_later(struct sroce_qp *qp)
 {
 	sroce_half_kick(&qp->req.half);

@@ -77,7 +77,7 @@ static bool sroce_response_ack_until(struct sroce_qp *qp, u32 end)
 	struct sroce_swqe *slot = sroce_response_oldest_read(req, end - 1);
 	u32 limit = end;
 
-	/* As far as a READ has been answered it is in nobody's way */
+	/* Of a READ that is partly answered only the rest is in the way */
 	if (slot)
 		limit = sroce_response_psn(req, slot);
 	if (sroce_psn_diff(limit, end) > 0)
@@ -140,7 +140,9 @@ static void sroce_response_ack(struct sroce_qp *qp, const struct sroce_train *t)
 	u8 kind = t->syndrome & SROCE_AETH_KIND;
 	u32 end = sroce_psn_add(t->psn, kind == SROCE_AETH_ACK);
 
-	/* Reserved kinds, ACKs for what was never sent, and ghosts */
+	/*
+	 * Drop reserved kinds, and PSNs that were never sent or are acknowledged already
+	 */
 	if (kind != SROCE_AETH_ACK && kind != SROCE_AETH_RNR &&
 	    kind != SROCE_AETH_NAK)
 		return;
@@ -279,7 +281,7 @@ static void sroce_response_data(struct sroce_qp *qp, struct sroce_train *t)
 	/* The response acknowledges what was sent before the READ */
 	if (expected != req->una_psn)
 		sroce_response_advance(qp, expected);
-	/* One of those may have failed */
+	/* What was acknowledged just now may have had an error of its own */
 	if (sroce_qp_state(qp) == IB_QPS_ERR)
 		return;
 	status = sroce_response_take(qp, slot, t);
@@ -307,7 +309,7 @@ static bool sroce_qp_takes_responses(const struct sroce_qp *qp)
 
 void sroce_requester_response(struct sroce_qp *qp, struct sroce_train *t)
 {
-	/* What comes while the sink's pages are awaited comes again */
+	/* The READ is sent again when pages of its sink are there: drop responses */
 	if (!sroce_qp_takes_responses(qp) || qp->req.half.fault.waiting) {
 		sroce_qp_count(qp, SROCE_CNT_RX_DISCARDS, t->npkts);
 		return;

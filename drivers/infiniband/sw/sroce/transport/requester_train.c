@@ -32,7 +32,7 @@ static enum sroce_step sroce_requester_begin(struct sroce_qp *qp,
 {
 	struct sroce_requester *req = &qp->req;
 
-	/* There will never be a turn for it */
+	/* The QP may have none of these outstanding: it would wait for ever */
 	if (sroce_swqe_has_response(slot) && !qp->attr.max_rd_atomic)
 		return sroce_requester_fail_in_turn(qp, slot,
 						    IB_WC_LOC_QP_OP_ERR);
@@ -64,7 +64,7 @@ static void sroce_requester_train_init(struct sroce_qp *qp,
 	};
 }
 
-/* Nothing will ever be acknowledged: what was sent is done with */
+/* A type without ACKs: what was sent counts as acknowledged */
 static void sroce_requester_sent_for_good(struct sroce_requester *req, u32 npsn)
 {
 	req->send_psn = sroce_psn_add(req->send_psn, npsn);
@@ -132,7 +132,7 @@ static bool sroce_requester_read_room(struct sroce_qp *qp)
 	return false;
 }
 
-/* Its data cannot be read: not yet, or never */
+/* The data of a work request cannot be read: not yet (-EAGAIN), or not at all */
 static enum sroce_step sroce_step_no_data(struct sroce_qp *qp,
 					  struct sroce_swqe *slot, int err)
 {

@@ -168,7 +168,7 @@ void sroce_responder_reset(struct sroce_responder *resp)
 		memset(resp->res, 0, resp->nres * sizeof(*resp->res));
 }
 
-/* What was taken has been taken, whatever happened to the QP since */
+/* In ERR the peer is still told which of its requests were carried out before */
 static void sroce_responder_last_ack(struct sroce_qp *qp)
 {
 	struct sroce_tx tx = {};
@@ -187,7 +187,7 @@ static bool sroce_responder_flush(struct sroce_qp *qp)
 		sroce_responder_last_ack(qp);
 	resp->job_head = resp->job_tail;
 	resp->ack = SROCE_ACK_NONE;
-	/* Pairs with sroce_parcel_give_back(): it sees our state, or we its count */
+	/* Pairs with sroce_parcel_give_back(): it sees ERR, or we see its count */
 	smp_mb();
 	/*
 	 * Whoever waits for the last receive to be flushed takes the memory back that
@@ -207,7 +207,7 @@ static bool sroce_responder_flush(struct sroce_qp *qp)
 	}
 	/* From now on every poster rings */
 	WRITE_ONCE(resp->ring.hdr->flags, SROCE_RQ_DOORBELL);
-	/* Pairs with the poster's, between its index and our flags */
+	/* We set the flag, then read prod; posters store prod, then read the flag */
 	smp_mb();
 	while (budget-- && sroce_recv_take(qp) != -ENOENT)
 		sroce_recv_fail(qp, IB_WC_WR_FLUSH_ERR);
@@ -220,15 +220,16 @@ static bool sroce_responder_hurries(struct sroce_qp *qp, struct sroce_parcel *p)
 	if (!sroce_inbox_recalled(&qp->resp.half, p))
 		return false;
 	sroce_patience_deny(&qp->resp);
-	/* Once more, and then the sender is told */
+	/* Try the request once more; if there is no receive, its sender is told */
 	sroce_receive_parcel(qp, p);
 	sroce_patience_allow(&qp->resp);
 	return true;
 }
 
 /*
- * Up to a request that waits for a receive, and as much as one half may before others
- * run. True: there is more.
+ * Take trains from the inbox, up to a request that waits for a receive, and as many as
+ * one half may before others run.
+ * Return: true when there are more.
  */
 static bool sroce_responder_inbox(struct sroce_qp *qp)
 {
@@ -236,7 +237,7 @@ static bool sroce_responder_inbox(struct sroce_qp *qp)
 	unsigned long begin = sroce_turn_spent();
 	struct sroce_parcel *p;
 
-	/* In ERR it is dropped as all others are */
+	/* In ERR a request that waits is dropped like all others */
 	if (resp->wait == SROCE_RESP_WAITS && !sroce_qp_takes_requests(qp))
 		resp->wait = SROCE_RESP_LOOKS;
 	while (resp->wait != SROCE_RESP_WAITS &&

@@ -13,8 +13,8 @@
 #include "transport/responder_reply.h"
 
 /*
- * From the newest back: of PSNs that have come round since, an older one tells of
- * another time.
+ * The answer that was kept for a PSN. The newest is looked at first: PSNs come round,
+ * and an older entry with the same one may be from the last time.
  */
 static struct sroce_rd_res *sroce_duplicate_find(struct sroce_responder *resp,
 						 u32 psn)
@@ -32,7 +32,7 @@ static struct sroce_rd_res *sroce_duplicate_find(struct sroce_responder *resp,
 	return NULL;
 }
 
-/* A READ again, as a whole or from some packet on: nothing but what it was */
+/* Does the request ask for the same READ, or for a part of it from some packet on? */
 static bool sroce_duplicate_same_read(const struct sroce_qp *qp,
 				      const struct sroce_rd_res *res,
 				      const struct sroce_train *t)

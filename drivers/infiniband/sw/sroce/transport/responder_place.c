@@ -114,7 +114,7 @@ void sroce_responder_execute_send(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_responder_refuse_request(qp);
 		return;
 	}
-	/* It is taken already when its pages were missing the first time */
+	/* One is taken already when its pages were missing the first time */
 	if ((t->flags & SROCE_START) && !resp->have_wqe) {
 		err = sroce_recv_take(qp);
 		if (err == -ENOENT) {

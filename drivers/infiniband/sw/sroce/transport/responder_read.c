@@ -58,7 +58,7 @@ void sroce_responder_execute_read(struct sroce_qp *qp, struct sroce_train *t)
 		}
 		sroce_mr_put(mr);
 	}
-	/* More than was agreed on: as good as lost, the peer asks again */
+	/* The peer has more outstanding than was agreed on, and will ask again */
 	if (!sroce_responder_answer(resp, &res))
 		return;
 	sroce_qp_count(qp, SROCE_CNT_RX_READ_REQUESTS, 1);
@@ -82,7 +82,7 @@ sroce_responder_atomic_begin(struct sroce_qp *qp, const struct sroce_train *t,
 		sroce_responder_refuse_access(qp);
 		return NULL;
 	}
-	/* More than was agreed on: as good as lost, the peer asks again */
+	/* The peer has more outstanding than was agreed on, and will ask again */
 	if (!sroce_job_room(&qp->resp)) {
 		sroce_gather_word_end(mr);
 		return NULL;
@@ -90,7 +90,7 @@ sroce_responder_atomic_begin(struct sroce_qp *qp, const struct sroce_train *t,
 	return mr;
 }
 
-/* It was carried out: answer, now and if it comes again */
+/* The atomic was carried out: answer it, and keep the answer for duplicates */
 static void sroce_responder_atomic_end(struct sroce_qp *qp,
 				       const struct sroce_train *t,
 				       struct sroce_mr *mr, u64 orig)

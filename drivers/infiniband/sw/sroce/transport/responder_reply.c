@@ -174,7 +174,7 @@ static void sroce_reply_read_broken(struct sroce_qp *qp,
 	resp->syndrome = SROCE_NAK_REM_ACCESS;
 	resp->job_head = resp->job_tail;
 	sroce_qp_count(qp, SROCE_CNT_RESP_REMOTE_ACCESS_ERRORS, 1);
-	/* A later request may have failed already */
+	/* Only once: a later request may have been refused already */
 	if (!resp->fatal)
 		sroce_qp_event(qp, IB_EVENT_QP_ACCESS_ERR);
 	resp->fatal = true;

@@ -64,8 +64,9 @@ static bool sroce_requester_in_flight(const struct sroce_requester *req)
 }
 
 /*
- * One more in a row waits longer, within the T to 4T that IBA 9.7.6.1.3 allows:
- * what is late because a machine is overloaded is not helped by more packets.
+ * How long to wait for the next ACK: the more timeouts came in a row the longer, within
+ * the T to 4T that IBA 9.7.6.1.3 allows. An ACK that is late because a machine is
+ * overloaded does not come sooner for more packets.
  */
 static u64 sroce_requester_next_timeout_ns(const struct sroce_qp *qp)
 {
@@ -94,7 +95,7 @@ void sroce_requester_progress(struct sroce_qp *qp)
 	req->retries = qp->attr.retry_cnt;
 	req->rnr_retries = qp->attr.rnr_retry;
 	req->rnr_naks = 0;
-	/* What the peer was not ready for has been taken after all */
+	/* The peer has taken what it was not ready for: the wait is over */
 	req->rnr_wait = false;
 	if (req->recovering &&
 	    sroce_psn_diff(req->una_psn, req->recover) > 0)
@@ -140,7 +141,7 @@ void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why)
 {
 	struct sroce_requester *req = &qp->req;
 
-	/* Everything is going to be sent again anyhow, when the wait is over */
+	/* Everything is sent again anyhow when the receiver has had its time */
 	if (req->rnr_wait)
 		return;
 	sroce_qp_count(qp, why, 1);
@@ -152,7 +153,7 @@ void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why)
 	sroce_window_lost(qp);
 	req->recovering = true;
 	req->recover = req->una_psn;
-	/* Whatever has a gap before it now belongs to the new stream */
+	/* From here on a gap is one of the repeated stream (gap.h) */
 	sroce_gap_begin(&req->gap, req->next_psn);
 	req->deadline = 0;
 	sroce_requester_rewind(qp);

@@ -89,7 +89,7 @@ void sroce_half_queue(struct sroce_half *half)
 	spin_unlock(&rq->lock);
 }
 
-/* An interrupt may come while the lock is held: it uses a list without */
+/* From any context, so the list has no lock: an interrupt may come while that is held */
 void sroce_half_kick(struct sroce_half *half)
 {
 	struct sroce_runq *rq;
@@ -121,7 +121,7 @@ static void sroce_runq_called(void *info)
 {
 	struct sroce_runq *rq = info;
 
-	/* Whoever comes later calls again */
+	/* Who puts something on the lists from here on has to call again */
 	clear_bit(0, &rq->called);
 	tasklet_schedule(&rq->tasklet);
 }
@@ -146,7 +146,7 @@ static void sroce_runq_call(struct sroce_runq *rq, unsigned int cpu)
 	}
 	if (test_and_set_bit(0, &rq->called))
 		return;
-	/* It went off-line: the work is done here */
+	/* The other CPU has gone off-line: its tasklet runs here */
 	if (smp_call_function_single_async(cpu, &rq->call))
 		sroce_runq_called(rq);
 }

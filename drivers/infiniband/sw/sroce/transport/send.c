@@ -34,7 +34,10 @@ static void sroce_half_check_room(struct sroce_half *half)
 	sroce_half_look_for_room(half);
 }
 
-/* Each says that it is starved before it looks for room a last time */
+/*
+ * The account has room again: have the halves run that wait for it. None is missed: a
+ * half sets @starved before it looks for room a last time.
+ */
 void sroce_send_room(void *owner)
 {
 	struct sroce_qp *qp = owner;
@@ -45,7 +48,7 @@ void sroce_send_room(void *owner)
 		sroce_half_kick(&qp->resp.half);
 }
 
-/* QP 1 is in no table; it can wait for a packet */
+/* QP 1 is in no table of numbers, and gets packets through the stack */
 static bool sroce_send_is_direct(const struct sroce_path *path, u32 dqpn)
 {
 	return path->direct_ifindex && dqpn != SROCE_QPN_GSI &&

@@ -13,7 +13,10 @@
 
 static DEFINE_XARRAY(sroce_srqs);
 
-/* As with QPs: not to be guessed. 0 is left out, as a number nobody has set */
+/*
+ * Numbers must not be guessed, as those of QPs. 0 is given to none: it is what a work
+ * request has whose number nobody has set.
+ */
 static int sroce_srq_add_number(struct sroce_srq *srq)
 {
 	int tries = 64;

@@ -19,7 +19,7 @@
 #define SROCE_WINDOW_MOST (16 * 1024 * 1024)
 #define SROCE_WINDOW_LEAST_PACKETS 16
 
-/* After a round trip that says that there is room for more */
+/* The window after a round trip that has shown that there is room for more */
 static u32 sroce_window_larger(const struct sroce_requester *req)
 {
 	if (!req->rtt.lossy)
@@ -46,7 +46,7 @@ void sroce_window_init(struct sroce_qp *qp)
 
 void sroce_window_sent(struct sroce_requester *req)
 {
-	/* While little is under way the window is not what holds it back */
+	/* With less than half of the window under way its size does not matter */
 	if (req->rtt.at || sroce_requester_outstanding(req) < req->window / 2)
 		return;
 	req->rtt.at = ktime_get_ns();
@@ -73,7 +73,7 @@ void sroce_window_acked(struct sroce_qp *qp)
 
 void sroce_window_lost(struct sroce_qp *qp)
 {
-	/* A repeated packet's ACK says nothing about the time it took */
+	/* An ACK may be for a packet or for its repetition: it measures nothing */
 	qp->req.rtt.at = 0;
 	sroce_window_set(qp, qp->req.window / 2);
 	qp->req.rtt.lossy = true;

@@ -46,7 +46,7 @@ static void sroce_xrc_fail(struct sroce_qp *qp, enum ib_wc_status status)
 		sroce_recv_fail(qp, status);
 		sroce_xrc_return(qp);
 	}
-	/* Of a queue that is gone nobody waits for completions */
+	/* Where the queue is gone nobody waits for a completion */
 	resp->have_wqe = false;
 }
 
@@ -56,7 +56,7 @@ void sroce_xrc_execute(struct sroce_qp *qp, struct sroce_train *t)
 	bool begun = resp->state != SROCE_RESP_IDLE || resp->inv_wait ||
 		     resp->have_wqe;
 
-	/* One queue for a message, and one of this QP's domain */
+	/* A message stays with one queue, which must be of this QP's domain */
 	if ((begun && t->srqn != resp->srqn) ||
 	    !sroce_xrc_borrow(qp, t->srqn)) {
 		sroce_xrc_fail(qp, IB_WC_REM_INV_REQ_ERR);
