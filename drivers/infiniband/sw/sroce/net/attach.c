@@ -57,7 +57,7 @@ struct sroce_netport *sroce_port_of_ifindex(const struct net *net, int ifindex)
 	return NULL;
 }
 
-/* A bond's GIDs are with the device of its active slave only */
+/* Is it a slave, but not the active one, whose device has the bond's GIDs? */
 static bool sroce_netdev_is_idle_slave(struct net_device *dev)
 {
 	struct net_device *master = netdev_master_upper_dev_get_rcu(dev);
@@ -88,8 +88,8 @@ static bool sroce_port_is_idle(struct net *net,
 }
 
 /*
- * When not asked for the only one: the first that was added, as rdma_cm does, so
- * that both think of the same.
+ * The device of a netdev below this one. Of several, if not @unique, it is the first that
+ * was added: rdma_cm takes the same one.
  */
 static struct sroce_netport *sroce_port_below(struct net *net,
 					      struct net_device *dev,
@@ -118,7 +118,7 @@ struct sroce_netport *sroce_port_of_netdev(struct net *net,
 	return port ?: sroce_port_below(net, dev, unique);
 }
 
-/* Only the first one below counts */
+/* For each lower netdev; the first one ends the walk */
 static int sroce_netdev_lower_vlan_id(struct net_device *lower,
 				      struct netdev_nested_priv *priv)
 {
@@ -199,7 +199,10 @@ void sroce_attachment_del_path(struct sroce_path *path)
 	spin_unlock_irqrestore(&sroce_paths_lock, flags);
 }
 
-/* Take a path off the list; held, so that it can be cut without the lock */
+/*
+ * Take a path off the list. It is held, so that it can be cut when the lock is dropped.
+ * Context: sroce_paths_lock held. Return: NULL when the list is empty.
+ */
 static struct sroce_path *
 sroce_attachment_pop_path_locked(struct sroce_attachment *a)
 {
@@ -308,7 +311,7 @@ int sroce_net_attach(struct net *net, struct sroce_netport *port,
 	return err;
 }
 
-/* The namespace may be gone: it is not looked at */
+/* @net may be gone, and is not looked at */
 void sroce_net_detach(struct net *net, struct sroce_netport *port)
 {
 	struct sroce_attachment *a;
@@ -326,7 +329,7 @@ static int __net_init sroce_netns_start(struct net *net)
 	return 0;
 }
 
-/* Netdevs have left already, but a device may still be on its way out */
+/* The namespace's netdevs have left it, but a device may not have been detached yet */
 static void __net_exit sroce_netns_end(struct net *net)
 {
 	struct sroce_netns *ns = sroce_netns(net);

@@ -39,7 +39,9 @@
 #define SROCE_BACKLOG_OF_RAM 32
 #define SROCE_BACKLOG_OF_ALL 4
 
-/* Small ones are many in little memory, and to look through a list takes time, too */
+/*
+ * Most buffers in a list: small ones are many in little memory, and searching takes time
+ */
 #define SROCE_BACKLOG_BUFFERS 4096
 
 /**
@@ -66,10 +68,10 @@ struct sroce_backlog_cb {
 
 static struct sroce_backlog sroce_backlogs[SROCE_BACKLOGS];
 
-/* Who knows it can have others wait behind his own packets */
+/* Of the hash. Whoever knows it could send such that others wait behind his packets */
 static u32 sroce_backlog_seed __read_mostly;
 
-/* Memory that may wait */
+/* Most memory of the buffers in all lists */
 static u32 sroce_backlog_most __read_mostly;
 
 /*
@@ -86,7 +88,9 @@ static struct sroce_backlog_cb *sroce_backlog_cb(struct sk_buff *skb)
 	return (struct sroce_backlog_cb *)skb->cb;
 }
 
-/* Most QPs have a source port of their own */
+/*
+ * The list of a buffer's flow, by its source address and port, which most QPs have alone
+ */
 static struct sroce_backlog *sroce_backlog_of(const struct sk_buff *skb)
 {
 	u32 off = sizeof(struct iphdr);
@@ -106,7 +110,7 @@ static struct sroce_backlog *sroce_backlog_of(const struct sk_buff *skb)
 	return &sroce_backlogs[key >> (32 - SROCE_BACKLOG_BITS)];
 }
 
-/* --- what is taken ----------------------------------------------------------- */
+/* --- buffers that leave their list ------------------------------------------- */
 
 static bool sroce_backlog_claim(struct sroce_backlog *b)
 {
@@ -120,7 +124,7 @@ static bool sroce_backlog_claim(struct sroce_backlog *b)
 	return ours;
 }
 
-/* The next one, unless there is no time; NULL: the list is no longer ours */
+/* The next buffer, or NULL when there is none, or no time: the list is given back then */
 static struct sk_buff *sroce_backlog_next(struct sroce_backlog *b, bool over)
 {
 	struct sk_buff *skb = NULL;
@@ -149,7 +153,7 @@ static void sroce_backlog_receive(struct sk_buff *skb)
 		kfree_skb(skb);
 }
 
-/* Tests look what comes out, and in which order */
+/* Where a buffer goes that has waited. Tests look here what comes out, in which order */
 void (*sroce_backlog_sink)(struct sk_buff *skb) = sroce_backlog_receive;
 
 u32 sroce_backlog_bytes(void)
@@ -157,7 +161,7 @@ u32 sroce_backlog_bytes(void)
 	return atomic_read_acquire(&sroce_backlog_all.bytes);
 }
 
-/* Return: what that has cost, at least */
+/* Receive a buffer that has left its list. Return: bytes that this counts as, at least */
 static u32 sroce_backlog_take(struct sk_buff *skb)
 {
 	u32 size = skb->truesize, cost = skb->len + SROCE_TURN_TRAIN;
@@ -174,8 +178,9 @@ static u32 sroce_backlog_take(struct sk_buff *skb)
 }
 
 /*
- * Within a turn; but on PREEMPT_RT others of the CPU may begin it anew. Who is busy
- * with the list already will see what was pushed, or queue the worker for it.
+ * Take from a list until the turn is over. (On PREEMPT_RT other tasks of the CPU may
+ * begin the turn anew, so @cost ends it, too.) If somebody else is busy with the list
+ * already, that one will see what was pushed, or queue the worker for it.
  */
 static void sroce_backlog_drain(struct sroce_backlog *b)
 {
@@ -199,9 +204,9 @@ static void sroce_backlog_work(struct work_struct *work)
 	local_bh_enable();
 }
 
-/* --- what has to wait -------------------------------------------------------- */
+/* --- buffers that have to wait ----------------------------------------------- */
 
-/* Nobody's socket, route or connection has to wait with it */
+/* A buffer that waits keeps no socket, route or tracked connection */
 static void sroce_backlog_detach(struct net *net, struct sk_buff *skb)
 {
 	skb_orphan(skb);
@@ -211,7 +216,7 @@ static void sroce_backlog_detach(struct net *net, struct sk_buff *skb)
 	sroce_backlog_cb(skb)->net_cookie = net->net_cookie;
 }
 
-/* The reserve of those who free memory is not for those who wait */
+/* Is there room? Memory from the reserve for freeing memory must not wait in a list */
 static bool sroce_backlog_admit(struct sroce_backlog *b,
 				const struct sk_buff *skb)
 {
@@ -241,7 +246,7 @@ static bool sroce_backlog_push(struct sroce_backlog *b, struct sk_buff *skb)
 	return ok;
 }
 
-/* Is something of its flow still before the buffer? */
+/* Has an earlier buffer of this list not been received yet? */
 static bool sroce_backlog_is_behind(struct sroce_backlog *b)
 {
 	bool behind;
@@ -254,7 +259,10 @@ static bool sroce_backlog_is_behind(struct sroce_backlog *b)
 	return behind;
 }
 
-/* It is not our turn, or something has waited before */
+/*
+ * Let a buffer wait if the turn is overdue, or something of its flow waits already.
+ * Return: false when it is to be received now; otherwise it is dealt with.
+ */
 static bool sroce_backlog_keep(struct net *net, struct sroce_netport *port,
 			       struct sk_buff *skb)
 {

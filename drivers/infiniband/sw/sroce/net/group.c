@@ -118,7 +118,7 @@ static void sroce_member_leave(struct sroce_member *m,
 			       const struct in6_addr *group)
 {
 	if (m->in_dev) {
-		/* Of one that is gone the list is empty */
+		/* Harmless when IP has let go of the netdev: its list is empty then */
 		ip_mc_dec_group(m->in_dev, group->s6_addr32[3]);
 		in_dev_put(m->in_dev);
 	}
@@ -130,7 +130,7 @@ static void sroce_member_leave(struct sroce_member *m,
 	*m = (struct sroce_member){};
 }
 
-/* Is it a member there, and of what IP has there now? */
+/* Is the membership on this netdev, and of the state that IP keeps for it now? */
 static bool sroce_member_is_on(const struct sroce_member *m,
 			       const struct net_device *dev)
 {
@@ -140,7 +140,7 @@ static bool sroce_member_is_on(const struct sroce_member *m,
 	       __in6_dev_get(dev) == m->idev;
 }
 
-/* Be a member there, and nowhere else. @dev may be NULL. */
+/* Move the membership to a netdev; NULL: end it */
 static int sroce_member_follow(struct sroce_member *m, struct net_device *dev,
 			       const struct in6_addr *group)
 {
@@ -160,7 +160,10 @@ static void sroce_join_end(struct sroce_join *join)
 		sroce_member_leave(&join->member[i], &join->group);
 }
 
-/* Return: 0, or the first error; the others of them are members then */
+/*
+ * Have a group joined on the netdev and its masters as they are now.
+ * Return: 0, or the first error; the other netdevs are members all the same.
+ */
 static int sroce_join_follow(struct sroce_join *join)
 {
 	int i, e, err = 0;
@@ -206,7 +209,7 @@ static struct sroce_join *sroce_join_make(struct sroce_joins *joins,
 
 /* --- the netdev of a device ------------------------------------------------------ */
 
-/* See who the masters are. Whatever is on its way out is none any more. */
+/* Note the netdev and its masters. One that is being unregistered does not count */
 static void sroce_joins_look(struct sroce_joins *joins)
 {
 	struct net_device *dev = joins->ndev;
@@ -313,7 +316,7 @@ static bool sroce_joins_concern(const struct sroce_joins *joins,
 	return joins->ndev == dev;
 }
 
-/* A netdev that cannot be joined now is joined when it changes again */
+/* Errors are ignored: where a join fails now it is tried again at the next event */
 static void sroce_joins_follow(struct sroce_joins *joins)
 {
 	struct sroce_join *join;
@@ -343,7 +346,7 @@ static int sroce_joins_event(struct notifier_block *nb, unsigned long event,
 	return NOTIFY_DONE;
 }
 
-/* After IP, which has then let go of a netdev, or begun with it */
+/* Called after IP's notifiers: IP has let go of the netdev then, or begun with it */
 static struct notifier_block sroce_joins_notifier = {
 	.notifier_call = sroce_joins_event,
 	.priority = -1,

@@ -25,7 +25,7 @@
 
 #include "net/internal.h"
 
-/* The driver's own packets and those of tunnels have a socket of the kernel */
+/* Is it from a socket of a process? The driver and tunnels send from the kernel's own */
 static bool sroce_guard_is_process(const struct sk_buff *skb)
 {
 	const struct sock *sk = skb->sk;
@@ -34,7 +34,7 @@ static bool sroce_guard_is_process(const struct sk_buff *skb)
 	       sk->sk_type != SOCK_RAW;
 }
 
-/* A packet that leaves later, from a softirq, has nobody to ask */
+/* In a softirq there is nobody whose rights could be asked for: no */
 static bool sroce_guard_may_send_raw(const struct net *net)
 {
 	return in_task() && ns_capable_noaudit(net->user_ns, CAP_NET_RAW);

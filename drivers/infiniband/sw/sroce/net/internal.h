@@ -264,7 +264,7 @@ static inline struct sroce_flow sroce_path_flow(struct sroce_path *path,
 {
 	struct sroce_flow f = { path, txq, path->sport };
 
-	/* Of an address handle, and so t->sqpn is there */
+	/* The path of an address handle has no port; its trains have @sqpn */
 	if (!f.sport)
 		f.sport = htons(rdma_get_udp_sport(0, t->sqpn, t->dqpn));
 	return f;

@@ -180,7 +180,7 @@ static void sroce_pack_limit(struct sk_buff *skb, const struct net_device *dev,
 	if (READ_ONCE(sroce_gso))
 		p->max_segs = clamp_t(u32, READ_ONCE(dev->gso_max_segs), 1,
 				      SROCE_GSO_SEGS);
-	/* The first one goes in any case */
+	/* The first packet always fits */
 	p->room = max(sroce_pack_max_len(skb, dev), size);
 }
 
@@ -283,7 +283,7 @@ static struct page_frag *sroce_chunk_get(u32 size)
 		return NULL;
 	if (likely(pf->size - pf->offset >= size))
 		return pf;
-	/* A single page, as there were no large ones: next time, perhaps */
+	/* No large page, and a single one is too small: try again at the next packet */
 	sroce_chunk_drop(pf);
 	return NULL;
 }
@@ -322,7 +322,7 @@ static void *sroce_pack_chunk(struct sk_buff *skb, u32 size)
 	return p;
 }
 
-/* What has been taken from a chunk is the packet's: it is filled without the lock */
+/* Room for a packet in a fragment. It is the caller's, who fills it without the lock */
 static void *sroce_pack_frag(struct sk_buff *skb, u32 size)
 {
 	void *p;
@@ -341,7 +341,7 @@ static void *sroce_pack_room(struct sk_buff *skb, u32 size)
 	return sroce_pack_frag(skb, size);
 }
 
-/* CRC state after the headers of the next packet, if it was alone */
+/* CRC state after the headers that the next packet will have when it is cut off */
 static u32 sroce_pack_icrc_headers(struct sk_buff *skb, u32 size)
 {
 	const struct sroce_pack *p = sroce_pack(skb);
@@ -357,7 +357,10 @@ static u32 sroce_pack_icrc_headers(struct sk_buff *skb, u32 size)
 	return sroce_icrc_ipv4(ip_hdr(skb), uh);
 }
 
-/* That of a packet as large as the first one follows from the first one's */
+/*
+ * CRC state after the next packet's headers. For one as large as the first it follows
+ * from that one's: only the identification differs.
+ */
 static u32 sroce_pack_icrc_start(struct sk_buff *skb, u32 size)
 {
 	struct sroce_pack *p = sroce_pack(skb);
@@ -407,7 +410,7 @@ bool sroce_pack_add(struct sk_buff *skb, const struct sroce_train *t, u32 k,
 
 /* --- send ----------------------------------------------------------------- */
 
-/* IP sets its own length */
+/* UDP length and checksum; the IP length is set by ip_local_out() */
 static void sroce_pack_finish_udp(struct sk_buff *skb, bool ipv4)
 {
 	u32 len = skb->len - skb_transport_offset(skb);
@@ -504,7 +507,7 @@ void sroce_pack_send(struct sk_buff *skb)
 
 bool sroce_pack_sending(void)
 {
-	/* Somebody else may, who was preempted */
+	/* On PREEMPT_RT it may be a task that was preempted */
 	return __this_cpu_read(sroce_sending.task) == current;
 }
 

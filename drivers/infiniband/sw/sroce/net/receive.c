@@ -97,7 +97,7 @@ static void sroce_rx_count(const struct sroce_skb_rx *r, enum sroce_counter id)
 
 /* --- one packet ----------------------------------------------------------- */
 
-/* CRC state after the headers that the packet has by itself */
+/* CRC state after the headers that the packet had before it was coupled */
 static u32 sroce_rx_icrc_ipv4(struct sroce_skb_rx *r, u32 len)
 {
 	u16 id = r->id + (r->fixed_id ? 0 : r->k - 1);
@@ -248,7 +248,7 @@ static bool sroce_rx_packet(struct sroce_skb_rx *r, u32 pos, u32 len)
 	const u8 *hdr;
 
 	if (sroce_rx_map(r, pos, len) < 0) {
-		/* The walk is lost: so is the rest */
+		/* The position in the buffer is lost, and with it the packets behind */
 		r->left = 0;
 		sroce_rx_count(r, SROCE_CNT_RX_DISCARDS);
 		return false;
@@ -276,7 +276,7 @@ static u32 sroce_rx_step(struct sroce_skb_rx *r)
 	return len;
 }
 
-/* The packet of @len bytes at @pos is one, or has been looked at for nothing */
+/* Is there a good packet at @pos? If not, what looking at it has cost counts here */
 static bool sroce_rx_is_packet(struct sroce_skb_rx *r, u32 pos, u32 len)
 {
 	if (sroce_rx_len_ok(len)) {
@@ -329,7 +329,7 @@ static bool sroce_rx_couple_packet(struct sroce_skb_rx *r, u32 len)
 	return true;
 }
 
-/* False leaves the next packet where it is, to be looked at by itself */
+/* Couple the next packet, or return false: it is looked at by itself then */
 static bool sroce_rx_append(struct sroce_skb_rx *r)
 {
 	struct sroce_walk walk = r->walk;
@@ -443,7 +443,7 @@ static u32 sroce_rx_stride(const struct sroce_skb_rx *r)
 	return r->left;
 }
 
-/* What comes over lo is for an address of another netdev, which has the VLAN */
+/* The netdev whose VLAN counts; over lo that of the destination address */
 static struct net_device *sroce_rx_netdev(const struct sroce_skb_rx *r,
 					  struct net *net)
 {
@@ -510,7 +510,7 @@ static struct sroce_qp *sroce_rx_qp(const struct sroce_skb_rx *r)
 static bool sroce_rx_deliver_group(struct sroce_skb_rx *r)
 {
 	sroce_rx_count(r, SROCE_CNT_RX_MCAST_PACKETS);
-	/* For its ICRC, whoever may want it: members pay for their copies */
+	/* Counts the work for the ICRC; copies count when members take them */
 	sroce_turn_spend(r->rx.len);
 	sroce_receive_group(r->port, &r->rx);
 	return sroce_rx_next(&r->rx);
@@ -555,7 +555,9 @@ static bool sroce_rx_is_group(const struct sk_buff *skb)
 	return ipv6_addr_is_multicast(&ipv6_hdr(skb)->daddr);
 }
 
-/* Nobody broadcasts, and a frame to a group has no host's address in it */
+/*
+ * Is it a broadcast, or a multicast frame with the IP address of a host? Neither is RoCE
+ */
 static bool sroce_rx_wrong_cast(const struct sk_buff *skb)
 {
 	switch (skb->pkt_type) {

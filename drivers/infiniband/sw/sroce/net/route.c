@@ -31,7 +31,9 @@ static int sroce_path_oif(const struct sroce_path *path)
 	return path->ifindex;
 }
 
-/* Where each datagram has another one, the lowest there is stands for all */
+/*
+ * Port for the route's look-up: an address handle has none, so the lowest stands for all
+ */
 static __be16 sroce_path_route_sport(const struct sroce_path *path)
 {
 	return path->sport ?: htons(IB_ROCE_UDP_ENCAP_VALID_PORT_MIN);
@@ -177,7 +179,7 @@ static void sroce_path_set_flow(struct sroce_path *path,
 
 	path->tclass = grh->traffic_class;
 	path->flow_label = grh->flow_label & 0xfffff;
-	/* Of an address handle: as two QPs without a flow label have it */
+	/* An address handle without a flow label has no port: see sroce_path_flow() */
 	if (path->flow_label || lqpn)
 		path->sport = htons(rdma_get_udp_sport(path->flow_label, lqpn,
 						       rqpn));

@@ -92,7 +92,7 @@ static unsigned int sroce_hook_confirm(struct sk_buff *skb)
 	return NF_ACCEPT;
 }
 
-/* Reinjection by nfqueue comes here with bottom halves on */
+/* Takes the packet from the stack. Bottom halves are on when nfqueue has reinjected it */
 static unsigned int sroce_hook_steal(struct sk_buff *skb, struct net *net)
 {
 	struct sroce_netport *port = sroce_port_of_packet(net, skb);
@@ -115,7 +115,7 @@ static unsigned int sroce_hook_ipv4(void *priv, struct sk_buff *skb,
 	if (ip->protocol != IPPROTO_UDP || ip_is_fragment(ip) ||
 	    !sroce_skb_is_roce(skb, ip_hdrlen(skb)))
 		return NF_ACCEPT;
-	/* UDP would ask IPsec only later */
+	/* UDP asks IPsec behind this hook, and will not see the packet */
 	if (!xfrm4_policy_check(NULL, XFRM_POLICY_IN, skb))
 		return NF_DROP;
 	return sroce_hook_steal(skb, state->net);

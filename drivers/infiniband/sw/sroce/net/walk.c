@@ -6,7 +6,10 @@
 #include "compat.h"
 #include "net/internal.h"
 
-/* A list within a list is legal and never seen; device memory has no bytes */
+/*
+ * Has a member of the list a list of its own, which is legal and never seen? Or is it in
+ * device memory, which the CPU cannot read?
+ */
 static bool sroce_walk_odd(const struct sk_buff *skb)
 {
 	const struct sk_buff *p;
@@ -40,7 +43,7 @@ int sroce_walk_start(struct sroce_walk *w, struct sk_buff *skb, u32 off)
 	return 0;
 }
 
-/* The part at the position, whole */
+/* The whole part that the position is in */
 static void sroce_walk_part(const struct sroce_walk *w, struct bio_vec *bv)
 {
 	const skb_frag_t *frag;

@@ -28,14 +28,14 @@ static void sroce_xmit_flush(struct sroce_tx *tx)
 		sroce_pack_send(skb);
 }
 
-/* A train is at most this long from its packet @k on */
+/* Bytes that a train has at most from its packet @k on */
 static u32 sroce_xmit_rest(const struct sroce_train *t, u32 k)
 {
 	return (t->npkts - k) * (SROCE_MAX_HDR_LEN + SROCE_ICRC_LEN + 4) +
 	       t->bi.bi_size;
 }
 
-/* Room behind the headers: for few bytes only, and then for just these */
+/* Room behind the headers: 0 for a long train, just enough for one packet */
 static u32 sroce_xmit_linear_room(const struct sroce_train *t, u32 k, u32 size)
 {
 	if (sroce_xmit_rest(t, k) > SROCE_LINEAR_MAX)
@@ -51,7 +51,7 @@ static bool sroce_xmit_open(struct sroce_tx *tx, const struct sroce_flow *flow,
 	return tx->open;
 }
 
-/* Short of large pages: a buffer of its own */
+/* There are no large pages: send the packet in a linear buffer of its own */
 static bool sroce_xmit_alone(struct sroce_tx *tx, const struct sroce_flow *flow,
 			     const struct sroce_train *t, u32 k,
 			     struct bvec_iter *bi, u32 size)
@@ -79,7 +79,7 @@ static bool sroce_xmit_packet(struct sroce_tx *tx,
 	return true;
 }
 
-/* Without a route or memory for one packet the rest is not tried either */
+/* When a packet finds no route or no memory the rest of the train is dropped with it */
 static void sroce_xmit_send(struct sroce_tx *tx, struct sroce_path *path,
 			    const struct sroce_train *t, struct sroce_txq *txq)
 {
