@@ -30,10 +30,10 @@
  */
 #define SROCE_PREFETCH_PATIENCE (5 * HZ)
 
-/* Nothing goes on for longer */
+/* No advice goes on for longer */
 #define SROCE_PREFETCH_LIMIT (30 * HZ)
 
-/* How often who waits looks whether to give up */
+/* Time after which a caller that waits looks again whether to give up */
 #define SROCE_PREFETCH_LOOK (HZ / 10)
 
 /**
@@ -168,7 +168,7 @@ static int sroce_prefetch_step(struct sroce_prefetch *p)
 
 /* --- nobody waits ------------------------------------------------------------- */
 
-/* What it has counted with is its first range's */
+/* It was counted at the pager of its first range */
 static void sroce_prefetch_end(struct sroce_prefetch *p)
 {
 	sroce_hint_end(p->range[0].odp);
@@ -231,7 +231,7 @@ static int sroce_prefetch_wait(struct sroce_prefetch *p)
 	} while (!left && !sroce_prefetch_late(p, began));
 	if (left > 0)
 		return p->err;
-	/* If it is too late for that, it is ending right now */
+	/* Too late to cancel: sroce_prefetch_done() is being called */
 	if (!sroce_want_cancel(&p->want))
 		wait_for_completion(&p->done);
 	return left ?: -ETIMEDOUT;
@@ -253,7 +253,7 @@ static int sroce_prefetch_flush(struct sroce_prefetch *p)
 	return err == -ENODATA ? 0 : err;
 }
 
-/* What is not found in time is not looked for any more */
+/* Take over the pages that are there, until the time is up */
 static int sroce_prefetch_look(struct sroce_prefetch *p)
 {
 	unsigned long until = p->began + SROCE_PREFETCH_PATIENCE;

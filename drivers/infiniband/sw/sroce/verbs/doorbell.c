@@ -44,7 +44,7 @@ static long sroce_doorbell_ring(struct sroce_doorbell *db, unsigned long qpn)
 		return -ENOENT;
 	qp = sroce_qp_find(qpn);
 	if (!qp) {
-		/* Pairs with sroce_doorbell_shut(): it may have gone since */
+		/* Pairs with sroce_doorbell_shut(): it may have gone with the device */
 		smp_rmb();
 		return READ_ONCE(db->shut) ? -EIO : -ENOENT;
 	}
@@ -103,7 +103,7 @@ struct file *sroce_doorbell_file(struct sroce_doorbell *db)
 void sroce_doorbell_shut(struct sroce_doorbell *db)
 {
 	WRITE_ONCE(db->shut, true);
-	/* Whoever misses a QP that goes after this knows why */
+	/* Pairs with sroce_doorbell_ring(), which may miss a QP that goes later */
 	smp_wmb();
 }
 

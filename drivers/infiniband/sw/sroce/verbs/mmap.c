@@ -119,7 +119,7 @@ void sroce_ib_mmap_free(struct rdma_user_mmap_entry *entry)
 
 /* --- mappings ----------------------------------------------------------------- */
 
-/* A part of it was unmapped from the middle, or it moves to another address */
+/* One more mapping of the same memory: one was split, or moves to another address */
 static void sroce_vma_open(struct vm_area_struct *vma)
 {
 	sroce_ring_mem_get(vma->vm_private_data);

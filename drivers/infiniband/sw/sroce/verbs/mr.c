@@ -133,7 +133,7 @@ static void sroce_reg_describe(const struct sroce_reg *reg,
 static struct sroce_mr *sroce_reg_umem(const struct sroce_reg *reg,
 				       struct ib_umem *umem)
 {
-	/* both have the same offset in a page as the memory */
+	/* either address has the same offset in its page as the memory */
 	u64 virt = reg->access & IB_ZERO_BASED ? reg->start : reg->virt;
 	unsigned long block = sroce_mr_block(umem, virt);
 	struct sroce_mr *mr;
@@ -368,7 +368,7 @@ int sroce_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	struct page **staged = mr->staged;
 	struct ib_umem *umem = mr->umem;
 	struct sroce_odp *odp = mr->odp;
-	/* Then the key is another region's, and counted there */
+	/* After re-registration the key is the new region's, and counts there */
 	bool replaced = mr->replaced;
 
 	sroce_device_going(ibmr->device);

@@ -30,7 +30,7 @@ int sroce_ib_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
 	return 0;
 }
 
-/* QPs find what they use at once; the core has a copy, for its users */
+/* QPs read the table at each packet; the event has ib_core renew its copy */
 static void sroce_pkeys_set(struct sroce_device *dev,
 			    const u16 pkeys[SROCE_PKEYS])
 {

@@ -45,7 +45,7 @@ static void sroce_pma_read(struct sroce_device *dev, struct sroce_pma *p)
 	p->rcv_words = sroce_pma_count(dev, SROCE_CNT_RX_BYTES) / 4;
 	p->xmit_mcast = sroce_pma_count(dev, SROCE_CNT_TX_MCAST_PACKETS);
 	p->rcv_mcast = sroce_pma_count(dev, SROCE_CNT_RX_MCAST_PACKETS);
-	/* after the part, so that the rest is never negative */
+	/* read after the multicast part, so that the difference is never negative */
 	p->xmit_pkts = max(sroce_pma_count(dev, SROCE_CNT_TX_PACKETS),
 			   p->xmit_mcast);
 	p->rcv_pkts = max(sroce_pma_count(dev, SROCE_CNT_RX_PACKETS),
@@ -155,7 +155,7 @@ static u16 sroce_pma_answer(struct sroce_device *dev,
 	return sroce_pma_get(dev, in, out);
 }
 
-/* Answers are nobody's business here, and only requests may be answered */
+/* Only requests are answered: an answer to an answer would go on for ever */
 static bool sroce_pma_is_request(const struct ib_mad_hdr *hdr)
 {
 	return hdr->mgmt_class == IB_MGMT_CLASS_PERF_MGMT &&

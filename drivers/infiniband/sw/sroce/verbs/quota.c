@@ -26,7 +26,7 @@ static const struct sroce_object_limit sroce_limits[SROCE_OBJECTS] = {
 	[SROCE_OBJECT_AH] = { "address handle", SROCE_MAX_AH },
 };
 
-/* Whether one more may be made when there are @used; asked of few only */
+/* May one more be made when there are @used? capable() is asked of the last ones only */
 static bool sroce_quota_allows(int used, int most, bool user)
 {
 	if (used < most - most / SROCE_RESERVED_PART)

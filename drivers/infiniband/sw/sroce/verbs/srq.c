@@ -88,7 +88,7 @@ static int sroce_srq_user_map(struct sroce_srq_obj *obj, struct ib_udata *udata)
 	return err;
 }
 
-/* Nobody names it before its number is known: that it has no mapping yet is fine */
+/* Packets may name it from here on; nobody knows the number before the process */
 static int sroce_srq_init_xrc(struct sroce_srq *srq,
 			      const struct ib_srq_init_attr *init)
 {
@@ -192,7 +192,7 @@ static int sroce_srq_resize_swap(struct sroce_srq *srq, struct sroce_ring *to,
 	return 0;
 }
 
-/* A process that posts while its queue moves: so often the copy is begun anew */
+/* Parts copied before a process that keeps posting meanwhile gets EBUSY */
 #define SROCE_SRQ_MOVE_PARTS (4 * SROCE_MAX_SRQ_WR / SROCE_SRQ_PART)
 
 /* Context: @obj->lock held. @next is left with the ring that is not used (any more) */
@@ -215,7 +215,7 @@ static int sroce_srq_resize_move(struct sroce_srq_obj *obj,
 			return -EBUSY;
 		if (fatal_signal_pending(current))
 			return -EINTR;
-		/* What is posted stays as it is, and where it is */
+		/* Without the lock: entries that are posted do not change place */
 		sroce_srq_resize_copy(srq, &next->ring, &at, SROCE_SRQ_PART);
 		cond_resched();
 	}
@@ -224,7 +224,7 @@ static int sroce_srq_resize_move(struct sroce_srq_obj *obj,
 	return err;
 }
 
-/* A kernel user's: at once. Context: @obj->lock held */
+/* Resize a kernel user's queue, in one step. Context: @obj->lock held. */
 static int sroce_srq_resize(struct sroce_srq_obj *obj, u32 max_wr)
 {
 	struct sroce_successor next = {};
@@ -260,7 +260,7 @@ static int sroce_srq_resize_prepare(struct sroce_srq_obj *obj, u32 max_wr,
 	return 0;
 }
 
-/* Armed with fewer than the limit left, it is reached at once */
+/* Arm the limit. When fewer are left already the event is raised at once */
 static int sroce_srq_set_limit(struct sroce_srq *srq, u32 limit)
 {
 	bool reached = false;
@@ -307,7 +307,7 @@ static int sroce_srq_resize_finish(struct sroce_srq_obj *obj, bool move)
 	return err;
 }
 
-/* What needs no steps: the limit, and the size of a kernel user's queue */
+/* Change what needs no steps: the limit, and the size of a kernel user's queue */
 static int sroce_srq_change(struct sroce_srq_obj *obj,
 			    const struct ib_srq_attr *attr,
 			    enum ib_srq_attr_mask mask)

@@ -70,7 +70,7 @@ static void sroce_bound_free(struct sroce_bound *b)
 	kfree(b);
 }
 
-/* In old kernels a counter can be left over, when it was bound just too late */
+/* Old kernels may leave a counter that was bound while the device was going */
 void sroce_bound_destroy(struct sroce_device *dev)
 {
 	struct sroce_bound *b;

@@ -287,7 +287,7 @@ int sroce_ib_query_pkey(struct ib_device *ibdev, u32 port, u16 index,
 			u16 *pkey);
 
 /* restrack.c */
-/* May whoever asks know what a packet must have that a QP takes? Context: process. */
+/* May the caller see PSNs, with which it could forge packets? Context: process. */
 bool sroce_restrack_may_see_psns(void);
 int sroce_ib_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp);
 int sroce_ib_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq);
@@ -309,7 +309,9 @@ int sroce_ib_counter_unbind_qp(struct ib_qp *ibqp, u32 port);
 int sroce_ib_counter_dealloc(struct rdma_counter *counter);
 int sroce_ib_counter_update_stats(struct rdma_counter *counter);
 
-/* The port's, and those of all QPs that count elsewhere. Context: process. */
+/*
+ * One counter, of the port and of all QPs with counters of their own. Context: process.
+ */
 u64 sroce_port_count(struct sroce_device *dev, enum sroce_counter id);
 
 /* pma.c */

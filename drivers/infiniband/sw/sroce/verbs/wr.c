@@ -65,7 +65,7 @@ static bool sroce_wr_is_datagram(const struct sroce_qp *qp)
 	return qp->type == IB_QPT_UD || qp->type == IB_QPT_GSI;
 }
 
-/* What depends on the operation. Which type may post what: the transport. */
+/* Fill in what the operation needs; whether its type may post it is checked later */
 static int sroce_wr_fill_op(struct sroce_qp *qp, struct sroce_send_wqe *wqe,
 			    const struct ib_send_wr *wr)
 {
