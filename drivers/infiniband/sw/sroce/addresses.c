@@ -17,7 +17,10 @@ static void sroce_gid_work(struct work_struct *work)
 	struct sroce_device *dev = container_of(work, struct sroce_device,
 						gid_work);
 
-	/* One GID alone cannot be deleted: all, and those that remain return */
+	/*
+	 * ib_core can only delete all GIDs of a netdev. Those whose address is
+	 * still there come back with the rescan.
+	 */
 	if (test_and_clear_bit(0, &dev->address_gone))
 		sroce_core_del_gids(&dev->ibdev, SROCE_PORT, dev->ndev);
 	rdma_roce_rescan_device(&dev->ibdev);
@@ -34,7 +37,10 @@ void sroce_addresses_end(struct sroce_device *dev)
 	cancel_work_sync(&dev->gid_work);
 }
 
-/* The work puts the device; one that is pending has its own hold on it */
+/*
+ * The caller's hold on the device passes to the work. Work that is pending already
+ * has a hold of its own, and the caller's is dropped.
+ */
 static void sroce_addresses_changed(struct sroce_device *dev,
 				    unsigned long event)
 {

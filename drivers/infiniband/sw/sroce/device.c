@@ -92,7 +92,7 @@ static u32 sroce_device_mtu(const struct net_device *ndev)
 	return ib_mtu_enum_to_int(max(iboe_get_mtu(ndev->mtu), IB_MTU_256));
 }
 
-/* Where the netdev is. Under RTNL, and not attached */
+/* Note the netdev's namespace and index. Context: RTNL held, not attached. */
 static void sroce_device_locate(struct sroce_device *dev)
 {
 	dev->net = dev_net(dev->ndev);
@@ -177,9 +177,9 @@ static int sroce_device_check_netdev(struct net_device *ndev)
 
 /*
  * Under RTNL: the netdev can neither be unregistered nor leave its namespace.
- * What there is of @made after a failure is freed by ib_dealloc_device(), and
- * without RTNL: that takes a lock under which the core asks for it. From
- * sroce_ibdev_setup() on, it undoes everything.
+ * When this fails and has set @made, the caller frees that by ib_dealloc_device(),
+ * which undoes everything, and without RTNL: it takes a lock under which ib_core
+ * takes RTNL.
  */
 static int sroce_device_make(struct net_device *ndev,
 			     struct sroce_device **made)
@@ -230,7 +230,7 @@ static void sroce_device_follow(struct sroce_device *dev)
 		return;
 	sroce_device_leave(dev);
 	sroce_device_locate(dev);
-	/* there is no room for it: better no device than a deaf one */
+	/* the device cannot listen there: better none than a deaf one */
 	if (sroce_device_attach(dev))
 		ib_unregister_device_queued(&dev->ibdev);
 }
@@ -276,7 +276,7 @@ static int sroce_device_register(struct sroce_device *dev, const char *name,
 		ib_dealloc_device(&dev->ibdev);
 	else
 		sroce_device_catch_up(ndev);
-	/* the core's word for a name in use */
+	/* ib_core says ENFILE when the name is in use */
 	return err == -ENFILE ? -EEXIST : err;
 }
 
@@ -291,7 +291,7 @@ int sroce_device_add(const char *name, struct net_device *ndev)
 
 	mutex_lock(&sroce_add_lock);
 	rtnl_lock();
-	/* held until it is certain that the netdev is followed out of it */
+	/* held until the notifier sees the netdev leave this namespace */
 	net = maybe_get_net(dev_net(ndev));
 	err = net ? sroce_device_make(ndev, &dev) : -ENODEV;
 	rtnl_unlock();

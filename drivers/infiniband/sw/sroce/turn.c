@@ -42,14 +42,15 @@ void sroce_turn_exit(void)
 	destroy_workqueue(sroce_turn_wq);
 }
 
-/* --- the longest one --------------------------------------------------------- */
+/* --- the longest turn -------------------------------------------------------- */
 
 static DEFINE_STATIC_KEY_FALSE(sroce_turn_watched);
 
 /*
- * After each pass over the softirqs the kernel lets run who waits for the CPU: another
- * one is another stretch. A pass has one run of the network's and then one of the
- * tasklets', and the first may follow upon what a process has begun.
+ * Has a new pass over the softirqs begun? Between two passes the kernel lets others have
+ * the CPU, so what is measured ends with a pass. In one pass the network's softirq runs
+ * once, and then that of the tasklets once; the first pass belongs to the stretch that a
+ * process has begun, if one has.
  */
 static bool sroce_turn_watch_passed(struct sroce_turn_watch *w)
 {
@@ -100,7 +101,7 @@ static int sroce_turn_watch_set(const char *val, const struct kernel_param *kp)
 	err = kstrtobool(val, &on);
 	if (err)
 		return err;
-	/* A turn of now may get in between: whoever wants to know looks again */
+	/* A turn that is under way may still write: whoever reads may reset again */
 	for_each_possible_cpu(cpu) {
 		w = &per_cpu_ptr(&sroce_turns, cpu)->watch;
 		WRITE_ONCE(w->began, ktime_get_mono_fast_ns());
@@ -149,20 +150,23 @@ MODULE_PARM_DESC(longest_turn, "us from the start of a process's part, or of a p
 module_param_cb(largest_turn, &sroce_largest_ops, NULL, 0644);
 MODULE_PARM_DESC(largest_turn, "bytes, and what counts as such, that were moved meanwhile; as longest_turn");
 
-/* --- this one ---------------------------------------------------------------- */
+/* --- the turn of this CPU ---------------------------------------------------- */
 
 bool sroce_turn_is_long(void)
 {
 	return sroce_turn_spent() > READ_ONCE(sroce_turn_limits.bytes) / 4;
 }
 
-/* Short turns need no clock: that they were several makes no difference */
+/*
+ * Nobody looks at the clock during the first quarter of a turn's bytes: taking some short
+ * turns for one does no harm.
+ */
 static bool sroce_turn_has_clock(const struct sroce_turn *turn)
 {
 	return turn->began || sroce_turn_is_long();
 }
 
-/* Who is handed packets for longer than this may take some again */
+/* A CPU that is handed packets without a pause gets a new turn after so long */
 static u64 sroce_turn_most_ns(void)
 {
 	return 4 * READ_ONCE(sroce_turn_limits.ns);
@@ -206,7 +210,10 @@ static bool sroce_turn_was_nested(struct sroce_turn *turn)
 	return false;
 }
 
-/* Time is over: that stays so for the rest of the turn, without looking again */
+/*
+ * Has the turn lasted too long? Then it is made to look as if its bytes were used up, and
+ * the clock is not asked again.
+ */
 static bool sroce_turn_late(struct sroce_turn *turn)
 {
 	u64 now = ktime_get_mono_fast_ns();
@@ -243,7 +250,7 @@ void sroce_turn_end(void)
 
 	if (sroce_turn_was_nested(turn))
 		return;
-	/* What reaches no QP asks nobody whether the turn is over */
+	/* Packets for no QP have cost time, and nobody has asked sroce_turn_over() */
 	if (turn->spent - turn->looked >= SROCE_TURN_LOOK)
 		sroce_turn_late(turn);
 	if (sroce_turn_has_clock(turn))
@@ -262,7 +269,10 @@ bool sroce_turn_over(void)
 	       sroce_turn_late(turn);
 }
 
-/* What waits is part of the turn that it waits for */
+/*
+ * Packets are made to wait: that does not end the turn, which is as good as left just
+ * now. Its stretch goes on as well.
+ */
 static void sroce_turn_goes_on(struct sroce_turn *turn, u64 now)
 {
 	struct sroce_turn_watch *w = &turn->watch;

@@ -25,10 +25,10 @@
 #include "compat.h"
 #include "txq.h"
 
-/* The most for any QP, QP 1 included, whose sender waits for nothing */
+/* Bytes that any QP may have there; for QP 1, which waits for no room, the only limit */
 #define SROCE_TXQ_MOST (128 * 1024 * 1024)
 
-/* What all others are like: made as the kernel makes its own */
+/* A socket made as the kernel makes its own; those of the QPs are made like it */
 static struct socket *sroce_txq_model;
 
 static int sroce_txq_woken(wait_queue_entry_t *wait, unsigned int mode,
@@ -93,7 +93,7 @@ void sroce_txq_free(struct sroce_txq *txq)
 	spin_unlock_irqrestore(&txq->wq.wait.lock, flags);
 	RCU_INIT_POINTER(txq->sk->sk_wq, NULL);
 	sock_put(txq->sk);
-	/* Who frees a packet just now may still look at the wait queue */
+	/* Somebody who is freeing a packet may still look at the wait queue */
 	kfree_rcu(txq, rcu);
 }
 
@@ -128,7 +128,7 @@ bool sroce_txq_wait(struct sroce_txq *txq)
 	if (list_empty(&txq->wait.entry))
 		__add_wait_queue(&txq->wq.wait, &txq->wait);
 	spin_unlock_irqrestore(&txq->wq.wait.lock, flags);
-	/* Who frees a packet counts first and then looks at the wait queue */
+	/* Freeing a packet lowers the account, then looks at the queue */
 	smp_mb();
 	return !sock_writeable(txq->sk);
 }

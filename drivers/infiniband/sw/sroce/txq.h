@@ -19,7 +19,7 @@ struct sroce_counters;
  * struct sroce_txq - what a QP has in the stack's queues
  * @sk: what its packets are charged to; they may outlive everything else here
  * @counters: where they are counted
- * @room: called when there is room again, if somebody waits for it
+ * @room: called when the stack has freed enough, if somebody waits for that
  * @owner: its argument
  * @wait: in @wq as long as somebody waits
  * @rcu: freed after a grace period

@@ -7,7 +7,7 @@
 
 #include "memory/copy.h"
 
-/* Bytes from the position to the end of the entry it is in, or of them all */
+/* Bytes from the position to the end of its entry, or to that of the iterator */
 static u32 sroce_bvec_left(const struct bio_vec *bv, const struct bvec_iter *it)
 {
 	return mp_bvec_iter_len(bv, *it);
@@ -108,7 +108,7 @@ void sroce_bvec_unpin(const struct bio_vec *bv, unsigned int n)
 			put_page(bv->bv_page + i);
 }
 
-/* An entry has 32 bits for its length */
+/* In pieces, because an entry has 32 bits for its length */
 static unsigned int sroce_bvec_from_linear(struct bio_vec *bv, unsigned int max,
 					   const void *ptr, size_t len)
 {

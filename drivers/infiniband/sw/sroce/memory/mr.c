@@ -19,7 +19,10 @@
 #include "memory/pd.h"
 #include "memory/pinned.h"
 
-/* So long nobody is told that a region's users are waited for: copies are short */
+/*
+ * Users of a region that is to go are asked to let go of it when they have not after so
+ * long: most are copies, which are shorter.
+ */
 #define RECALL_JIFFIES (msecs_to_jiffies(4) + 1)
 
 /* What a fast-register region may be given */
@@ -49,8 +52,8 @@ static u32 sroce_mr_random_key(void)
 }
 
 /*
- * At most a quarter of the 2^24 indices is in use (verbs/limits.h), so all tries
- * meet others' with a chance of 2^-128.
+ * At most a quarter of the 2^24 indices is in use (verbs/limits.h), so that all tries
+ * find an index in use with a probability of 2^-128.
  */
 int sroce_mr_insert(struct sroce_mr *mr, u32 (*choose)(void))
 {
@@ -148,14 +151,20 @@ void sroce_mr_publish(struct sroce_mr *mr)
 	smp_store_release(&mr->valid, true);
 }
 
-/* The region stays where it is when it has handed its key on already */
+/*
+ * Let the region's key lead to @heir; NULL: to nothing. Nothing happens when the key
+ * leads to another region already.
+ */
 static void sroce_mr_pass_key(struct sroce_mr *mr, struct sroce_mr *heir)
 {
 	xa_cmpxchg(&mr->table->xa, mr->key >> SROCE_KEY_INDEX_SHIFT, mr, heir,
 		   GFP_KERNEL);
 }
 
-/* Copies end by themselves; what waits at a QP of this host is told to */
+/*
+ * Wait for the last users. Copies end by themselves. A train that waits in the inbox of a
+ * QP of this host is given back when that sees the recall (sroce_pd_recalled()).
+ */
 static void sroce_mr_recall(struct sroce_mr *mr)
 {
 	struct sroce_pd *pd = to_sroce_pd(mr->ibmr.pd);
@@ -166,7 +175,10 @@ static void sroce_mr_recall(struct sroce_mr *mr)
 	atomic_dec(&pd->recalls);
 }
 
-/* It is in the table no more. Those who wait for its pages do not count. */
+/*
+ * Context: no key leads to the region any more. A half of a QP that waits for one of its
+ * pages is no user.
+ */
 static void sroce_mr_wait_for_users(struct sroce_mr *mr)
 {
 	if (mr->odp)
@@ -264,7 +276,7 @@ struct sroce_mr *sroce_mr_find(struct sroce_mr_table *table, u32 key)
 	if (mr && !refcount_inc_not_zero(&mr->users))
 		mr = NULL;
 	rcu_read_unlock();
-	/* Counted, then looked at; see sroce_mr_quiet() */
+	/* The user is counted before it looks at the region; see sroce_mr_quiet() */
 	smp_mb__after_atomic();
 	return mr;
 }
@@ -428,7 +440,7 @@ static int sroce_mr_invalidate_locked(struct sroce_mr *mr, u32 key,
 	if (err)
 		return err;
 	WRITE_ONCE(mr->valid, false);
-	/* Invalid, then the users are counted; pairs with sroce_mr_find() */
+	/* Invalid first, then users are counted; pairs with sroce_mr_find() */
 	smp_mb();
 	return 0;
 }
@@ -458,7 +470,7 @@ bool sroce_mr_quiet(struct sroce_mr_table *table, u32 key)
 
 	if (!mr)
 		return true;
-	/* The registration and this look-up */
+	/* Two users are known: the registration and this look-up */
 	quiet = refcount_read(&mr->users) <= 2;
 	/* What the users did comes before what the owner does */
 	smp_mb();

@@ -8,7 +8,7 @@
 #include "memory/internal.h"
 #include "memory/mw.h"
 
-/* Consumers that mean a region's rights give the local one as well: no harm */
+/* Consumers that copy a region's rights give a local one, too: it means nothing here */
 #define MW_ACCESS (IB_ACCESS_LOCAL_WRITE | SROCE_REMOTE_ACCESS | \
 		   IB_ZERO_BASED | IB_ACCESS_FLUSH_GLOBAL | \
 		   IB_ACCESS_OPTIONAL)
@@ -51,7 +51,10 @@ static int sroce_mw_check_parent(const struct sroce_mr *mr,
 	       -EINVAL : 0;
 }
 
-/* The region to bind to, counting the window; it needs no more holding then */
+/*
+ * The region to bind to, NULL for a bind of no length, or an ERR_PTR. The region counts
+ * the window from here on, which keeps it without a hold.
+ */
 static struct sroce_mr *sroce_mw_get_parent(struct sroce_mr_table *table,
 					    const struct sroce_mw_bind *bind)
 {
@@ -108,7 +111,7 @@ static void sroce_mw_leave_owner(struct sroce_mr *mw)
 	WRITE_ONCE(mw->owner, NULL);
 }
 
-/* The region may go as soon as it does not count the window */
+/* From sroce_mw_put_parent() on the region may be freed */
 static void sroce_mw_leave_parent(struct sroce_mr *mw)
 {
 	if (!mw->parent)
@@ -221,7 +224,10 @@ void sroce_mw_unbind(struct sroce_mr *mw)
 
 /* --- the QP's side ----------------------------------------------------------- */
 
-/* Context: RCU; the window may leave the list and go meanwhile, its memory stays */
+/*
+ * Context: RCU, which keeps the memory of the window; the window itself may leave the
+ * list and end as soon as this returns.
+ */
 static struct sroce_mr *sroce_mw_first_owned(struct sroce_mw_list *owned)
 {
 	struct sroce_mr *mw;
@@ -284,7 +290,7 @@ static enum sroce_mw_release sroce_mw_release_locked(struct sroce_mr *mw,
 		return SROCE_MW_RELEASE_LATER;
 	if (mw->valid)
 		return SROCE_MW_RELEASE_BOUND;
-	/* Who frees it waits for this lock, so the registration is counted still */
+	/* Who frees it needs this lock, so the registration is still a user */
 	if (!sroce_mw_end_use(mw, 1))
 		return SROCE_MW_RELEASE_LATER;
 	sroce_mw_unbind_locked(mw);
@@ -307,7 +313,10 @@ static enum sroce_mw_release sroce_mw_release_first(struct sroce_mr *mr)
 	return done;
 }
 
-/* Windows that were invalidated are counted still. Those bound meanwhile stay. */
+/*
+ * Let go of the windows that are not valid any more, which the region still counts. Those
+ * that are bound meanwhile stay.
+ */
 static void sroce_mw_release_invalid(struct sroce_mr *mr)
 {
 	int most = atomic_read(&mr->windows);

@@ -103,7 +103,7 @@ void sroce_mw_disown(struct sroce_mw_list *owned);
  */
 bool sroce_mr_seal(struct sroce_mr *mr);
 
-/* It is not going to be freed after all */
+/* A sealed region is not freed after all: windows may be bound to it again */
 static inline void sroce_mr_unseal(struct sroce_mr *mr)
 {
 	atomic_set(&mr->windows, 0);

@@ -68,7 +68,7 @@ void sroce_odp_enter(void)
 {
 	local_lock_nested_bh(&sroce_odp_readers.lock);
 	sroce_odp_count_reader();
-	/* Seen to read, then it looks; pairs with sroce_odp_await_readers() */
+	/* Seen reading, then it looks; pairs with sroce_odp_await_readers() */
 	smp_mb();
 	/* It stays locked, which sparse has no words for */
 	__release(&sroce_odp_readers.lock);
@@ -77,7 +77,7 @@ void sroce_odp_enter(void)
 void sroce_odp_leave(void)
 {
 	__acquire(&sroce_odp_readers.lock);
-	/* What was copied comes before; pairs with sroce_odp_await_reader() */
+	/* Its copies come before the count; pairs with sroce_odp_await_reader() */
 	smp_mb();
 	sroce_odp_count_reader();
 	local_unlock_nested_bh(&sroce_odp_readers.lock);
@@ -90,7 +90,7 @@ static void sroce_odp_await_reader(const unsigned int *seq)
 
 	if (!(was & 1))
 		return;
-	/* It need not be idle ever: another odd number is another reader */
+	/* The CPU may never be idle, but another odd number means another reader */
 	while (READ_ONCE(*seq) == was) {
 		if (spins++ < ODP_SPINS)
 			cpu_relax();
@@ -99,22 +99,22 @@ static void sroce_odp_await_reader(const unsigned int *seq)
 	}
 }
 
-/* On return nobody uses an entry that was taken away before */
+/* On return no reader uses an entry any more that was hidden before the call */
 static void sroce_odp_await_readers(void)
 {
 	int cpu;
 
-	/* The entry is gone, then we look; pairs with sroce_odp_enter() */
+	/* First the entry is hidden, then we look; pairs with sroce_odp_enter() */
 	smp_mb();
 	for_each_possible_cpu(cpu)
 		sroce_odp_await_reader(per_cpu_ptr(&sroce_odp_readers.seq, cpu));
-	/* What they have copied comes before what the process does */
+	/* What readers have copied comes before what the process does with the page */
 	smp_mb();
 }
 
 /* --- when the process loses pages ------------------------------------------- */
 
-/* Readers find nothing from here on. Return: was there anything? */
+/* Readers find nothing in this range from here on. Return: was there anything? */
 static bool sroce_odp_hide_pages(struct sroce_odp *odp, unsigned long i,
 				 unsigned long end)
 {
@@ -134,8 +134,8 @@ static bool sroce_odp_hide_pages(struct sroce_odp *odp, unsigned long i,
 }
 
 /*
- * What was written must not be lost when the page goes to swap: the processor's
- * own dirty bit knows nothing of it.
+ * Empty the entries. A page that we may have written to is marked dirty, or the data
+ * would be lost when it goes to swap: no dirty bit of a page table knows of our writes.
  */
 static void sroce_odp_drop_pages(struct sroce_odp *odp, unsigned long i,
 				 unsigned long end)
@@ -192,7 +192,10 @@ static const struct mmu_interval_notifier_ops sroce_odp_notifier_ops = {
 
 /* --- making and ending -------------------------------------------------------- */
 
-/* Whoever needs memory may call sroce_odp_invalidate(): nobody allocates under the mutex */
+/*
+ * Reclaim calls sroce_odp_invalidate(), which takes the mutex: so nobody may allocate
+ * with it held. Show lockdep that order.
+ */
 static void sroce_odp_teach_lockdep(struct sroce_odp *odp)
 {
 	if (!IS_ENABLED(CONFIG_LOCKDEP))
@@ -210,7 +213,7 @@ static struct sroce_odp *sroce_odp_alloc(u64 start, u64 length)
 	struct sroce_odp *odp;
 	size_t len = struct_size(odp, entries, nr);
 
-	/* A small one counts, too: each page has to look at all that it is in when it goes */
+	/* A small table counts as a page: each makes munmap() and reclaim slower */
 	if (sroce_pinned_charge(&pinned, max(len, PAGE_SIZE)))
 		return NULL;
 	odp = kvzalloc(len, SROCE_GFP_CHOSEN);
@@ -259,7 +262,7 @@ struct sroce_odp *sroce_odp_create(u64 start, u64 length)
 					   &sroce_odp_notifier_ops);
 	if (err)
 		goto err_pager;
-	/* A page that never comes may keep us longer than the process */
+	/* A fault that does not end may keep this alive for longer than its process */
 	__module_get(THIS_MODULE);
 	return odp;
 
@@ -316,7 +319,7 @@ u64 sroce_odp_offset(const struct sroce_odp *odp)
 
 /* --- copying --------------------------------------------------------------------- */
 
-/* Of an address in bounds */
+/* Index of the entry for an address that is within the bounds */
 static unsigned long sroce_odp_index(const struct sroce_mr *mr, u64 va)
 {
 	unsigned long i = (va - mr->iova + mr->offset) >> PAGE_SHIFT;
@@ -380,7 +383,7 @@ static long sroce_odp_get_pages(struct sroce_odp *odp, unsigned long i,
 	int locked = 1;
 	long got;
 
-	/* Who only looks waits for nobody, and comes again */
+	/* A caller that only looks does not wait for the lock, and comes again */
 	if (flags & FOLL_NOFAULT) {
 		if (!mmap_read_trylock(odp->mm))
 			return -EAGAIN;
@@ -401,7 +404,10 @@ static void sroce_odp_put_pages(struct page **pages, long n)
 		put_page(pages[--n]);
 }
 
-/* False: some may have been lost since @seq. */
+/*
+ * Enter pages into the table. False, with nothing entered, when the process may have lost
+ * some of them since @seq.
+ */
 static bool sroce_odp_take_pages(struct sroce_odp *odp, unsigned long i,
 				 struct page **pages, long n, unsigned long seq,
 				 unsigned long flags)
@@ -412,7 +418,7 @@ static bool sroce_odp_take_pages(struct sroce_odp *odp, unsigned long i,
 	mutex_lock(&odp->mutex);
 	taken = !mmu_interval_read_retry(&odp->notifier, seq) && !odp->gone;
 	for (k = 0; taken && k < n; k++, i++) {
-		/* what is known already may be in use, and is no worse */
+		/* an entry that is there may be in use, and allows as much */
 		if (!odp->entries[i] || flags & ODP_WRITABLE)
 			WRITE_ONCE(odp->entries[i],
 				   (unsigned long)pages[k] | flags);

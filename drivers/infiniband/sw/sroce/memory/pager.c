@@ -38,10 +38,10 @@
 /* How often we look whether there is still a process behind its faults */
 #define PAGER_WATCH HZ
 
-/* Wants that are told under one lock that their region is going */
+/* Wants that are taken off under one hold of the lock when their region is going */
 #define PAGER_BATCH 64
 
-/* Before a fault that was broken off is begun again: others let go as well */
+/* Pause before a fault that was broken off is begun again: time for others to let go */
 #define PAGER_PAUSE_MS 20
 
 /**
@@ -109,7 +109,7 @@ static int sroce_pager_slot_bring(const struct sroce_pager_slot *slot)
 {
 	int err = -EFAULT;
 
-	/* What is only likely to be wanted may not be there */
+	/* First with what will be wanted next, if there is such memory */
 	if (slot->ahead > slot->len)
 		err = sroce_odp_bring(slot->odp, slot->at, slot->ahead,
 				      slot->how);
@@ -120,7 +120,7 @@ static int sroce_pager_slot_bring(const struct sroce_pager_slot *slot)
 }
 
 /*
- * From here on a fatal signal of ours ends a wait.
+ * From here on a fatal signal that sroce_pager_slot_break_off() sends ends a wait.
  * Return: false when nobody waits for these pages, and it is not to begin.
  */
 static bool sroce_pager_slot_open(struct sroce_pager_slot *slot)
@@ -138,7 +138,7 @@ static bool sroce_pager_slot_open(struct sroce_pager_slot *slot)
 	return wanted;
 }
 
-/* ... and no longer; one that came is forgotten */
+/* From here on it does not any more; a signal that has come is forgotten */
 static void sroce_pager_slot_shut(struct sroce_pager_slot *slot)
 {
 	spin_lock_bh(&slot->pager->lock);
@@ -209,7 +209,7 @@ sroce_pager_unused_slot(struct sroce_pager *pager)
 	return NULL;
 }
 
-/* Whose turn it is, or NULL. Context: the pager's lock held. */
+/* The want whose turn it is, or NULL. Context: the pager's lock held. */
 static struct sroce_want *sroce_pager_next(struct sroce_pager *pager)
 {
 	struct sroce_want *want;
@@ -274,7 +274,7 @@ static bool sroce_pager_is_alone(const struct sroce_pager *pager)
 	for (i = 0; i < SROCE_PAGER_SLOTS; i++)
 		if (pager->slots[i].task)
 			n++;
-	/* Each keeps it once, or is about to: this may be wrong, and does no harm */
+	/* Each fault holds mm_users once, or will: a wrong answer does no harm */
 	return n && atomic_read(&pager->mm->mm_users) <= n;
 }
 
@@ -298,7 +298,7 @@ static void sroce_pager_watch(struct work_struct *work)
 	spin_unlock_bh(&pager->lock);
 }
 
-/* Nobody waits for it any more. Context: the pager's lock held. */
+/* Nobody waits for the pages of a want any more. Context: the pager's lock held. */
 static void sroce_want_detach(struct sroce_want *want)
 {
 	want->pending = false;

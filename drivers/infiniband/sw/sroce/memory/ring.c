@@ -192,7 +192,7 @@ int sroce_ring_alloc_pair(struct sroce_ring *a, struct sroce_ring *b,
 
 	if (len > INT_MAX - PAGE_SIZE)
 		return -EINVAL;
-	/* A larger one would leave the rest of a page to nobody */
+	/* Behind a larger pair hardly any other would fit into the page */
 	if (pool && len <= PAGE_SIZE / 2)
 		err = sroce_ring_pool_alloc(pool, a, len);
 	else

@@ -108,7 +108,10 @@ void sroce_worker_leave(struct sroce_workers *workers,
 
 /* --- users ------------------------------------------------------------------------ */
 
-/* Whoever has put them may be one of them, on its way out: nobody waits for it locked */
+/*
+ * Without the mutex: destroy_workqueue() waits for its workers, and one of these may be
+ * what has put them, on its way out. Nobody else has to wait for that.
+ */
 static void sroce_workers_free_all(struct list_head *idle)
 {
 	struct sroce_workers *workers, *next;

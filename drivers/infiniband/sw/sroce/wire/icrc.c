@@ -69,10 +69,10 @@ static void sroce_icrc_fill_id_table(void)
 #define BEHIND_ID (sizeof(struct iphdr) + sizeof(struct udphdr) - \
 		   offsetof(struct iphdr, id))
 
-/* x^-(8 * 2^i) modulo the polynomial: what takes 2^i bytes of zeros back */
+/* x^-(8 * 2^i) modulo the polynomial: multiplying by it undoes 2^i bytes of zeros */
 static u32 sroce_back_table[13] __ro_after_init;
 
-/* Of polynomials modulo that of the CRC; the highest bit is x^0 */
+/* The product of two polynomials modulo that of the CRC; the highest bit is x^0 */
 static u32 sroce_icrc_multiply(u32 a, u32 b)
 {
 	u32 product = 0;
@@ -85,7 +85,7 @@ static u32 sroce_icrc_multiply(u32 a, u32 b)
 	return product;
 }
 
-/* The state that becomes @crc by @len bytes of zeros */
+/* The state from which @len bytes of zeros lead to @crc */
 static u32 sroce_icrc_back_bytes(u32 crc, u32 len)
 {
 	int i;
@@ -97,8 +97,9 @@ static u32 sroce_icrc_back_bytes(u32 crc, u32 len)
 }
 
 /*
- * Two bytes that enter a CRC are added to the lower half of its state, before the
- * zeros that move them on.
+ * A CRC is linear: @diff is what the identification alone would have contributed,
+ * followed by zeros for all bytes behind it. Going back over those zeros leaves the two
+ * bytes themselves, in the lower half of the state, if the rest of the packet is right.
  */
 bool sroce_icrc_find_id(u32 diff, u32 len, u16 *change)
 {
@@ -137,10 +138,10 @@ u32 sroce_icrc_grh(const struct ipv6hdr *grh)
 	return sroce_icrc_crc32(ICRC_SEED, &masked, sizeof(masked));
 }
 
-/* What of the state before a BTH becomes a value in its masked byte */
+/* By value of the BTH's masked byte: what in the state before the BTH has that effect */
 static u32 sroce_mask_table[256] __ro_after_init;
 
-/* The state that becomes @crc by @bits of zeros */
+/* The state from which @bits bits of zeros lead to @crc */
 static u32 sroce_icrc_back_bits(u32 crc, int bits)
 {
 	while (bits--)

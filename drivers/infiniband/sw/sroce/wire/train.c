@@ -31,7 +31,7 @@ static u16 sroce_packet_flags(const struct sroce_train *t, u32 k)
 		flags &= ~SROCE_START;
 	if (k + 1 < t->npkts)
 		flags &= ~TRAIN_TAIL;
-	/* The message ends with them, and this train need not be its end */
+	/* These headers end a message, and the train may end before its message does */
 	if (!(flags & SROCE_END))
 		flags &= ~(SROCE_IMM | SROCE_INV);
 	return flags;
@@ -80,7 +80,7 @@ static void sroce_train_encode_notify(u8 *p, const struct sroce_train *t,
 	memset(p, 0, 4 + SROCE_CNP_LEN);
 }
 
-/* In the order of the wire; @headers are those of the packet's opcode */
+/* Extended headers, in the order of the wire; @headers are those that the opcode has */
 static void sroce_train_encode_extended(u8 *p, const struct sroce_train *t,
 					u16 headers)
 {
@@ -223,7 +223,7 @@ int sroce_packet_decode(struct sroce_train *t, const void *buf, u32 avail,
 	return info->hdr_len;
 }
 
-/* Of one message, which the header of every packet has */
+/* Are both of one message, as far as the headers that every packet has can tell? */
 static bool sroce_train_same_message(const struct sroce_train *t,
 				     const struct sroce_train *next)
 {
@@ -243,7 +243,10 @@ static bool sroce_train_in_order(const struct sroce_train *t,
 	       (next->flags & SROCE_END ? len <= full : len == full);
 }
 
-/* Whoever is not ready for it refuses that packet, and not what is before it */
+/*
+ * Does the packet take a receive work request? A QP that has none refuses it, and must
+ * not refuse with it what comes before it.
+ */
 static bool sroce_train_needs_receive(const struct sroce_train *next)
 {
 	return next->op == SROCE_OP_WRITE && next->flags & SROCE_IMM;

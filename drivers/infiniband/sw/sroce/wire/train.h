@@ -45,7 +45,7 @@
 #define SROCE_FETH_WHOLE_MR BIT(4)
 #define SROCE_FETH_SEL 0x30
 
-/* Have placement types and selectivity bits of their own there? */
+/* Do the bits of both fit into the fields that a FETH has for them? */
 static inline bool sroce_feth_fits(u32 placement, u32 selectivity)
 {
 	return !(placement & ~SROCE_FETH_PLT) &&
