@@ -584,8 +584,8 @@ void sroce_port_abandon(struct sroce_port *port);
  * sroce_qp_destroy() - end a QP and drop the creator's reference
  * @qp: QP
  *
- * On return nothing touches its rings, completion queues, SRQ, PD or @ibqp;
- * packets still in some qdisc keep only the struct. Waits for no packet.
+ * On return nothing touches its rings, completion queues, SRQ, PD or @ibqp. It waits
+ * for no packet: those still in some qdisc hold a socket of the kernel only (txq.c).
  *
  * Context: process, may sleep.
  */
