@@ -392,12 +392,12 @@ int sroce_device_init(void)
 	return err;
 }
 
-/* No device can be added any more; returns when the last one is gone */
+/* Context: no device can be added any more. Returns when the last one has gone. */
 void sroce_device_exit(void)
 {
 	/*
-	 * To a notifier that leaves, every netdev seems to go: kernel users have to be
-	 * told before that, while they can still write back and say goodbye.
+	 * A notifier that is unregistered is told that every netdev goes. Kernel users of
+	 * the devices have to go first, while they can still write back and say goodbye.
 	 */
 	ib_unregister_driver(SROCE_RDMA_DRIVER);
 	unregister_netdevice_notifier(&sroce_netdev_notifier);

@@ -19,7 +19,7 @@
 /* The kernel's list of driver numbers does not have it */
 #define SROCE_RDMA_DRIVER ((__force enum rdma_driver_id)SROCE_DRIVER_ID)
 
-/* What a device has only so many of, see verbs/quota.h */
+/* Kinds of objects whose number per device is limited (verbs/quota.h) */
 enum sroce_object {
 	SROCE_OBJECT_PD,
 	SROCE_OBJECT_XRCD,

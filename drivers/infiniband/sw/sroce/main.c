@@ -56,8 +56,9 @@ err_icrc:
 }
 
 /*
- * No new devices, no devices, no packets that arrive, no QPs: one that was handled
- * a moment ago may have held its QP. Packets in queues below hold nothing of ours.
+ * First no device can be made, then there is none, then no packet arrives. QPs go after
+ * that: a packet that was being handled may have held one. Packets that are still in
+ * queues of the stack hold nothing of this module.
  */
 static void __exit sroce_exit(void)
 {

@@ -137,7 +137,7 @@ static inline const struct in6_addr *sroce_gid_addr(const union ib_gid *gid)
 	return (const struct in6_addr *)gid->raw;
 }
 
-/* Of a v4-mapped address */
+/* The IPv4 address in a v4-mapped GID */
 static inline __be32 sroce_gid_ipv4(const union ib_gid *gid)
 {
 	return sroce_gid_addr(gid)->s6_addr32[3];

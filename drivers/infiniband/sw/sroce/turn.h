@@ -18,7 +18,7 @@ struct workqueue_struct;
 /* Bytes that one half moves, either way, before it lets others run */
 #define SROCE_HALF_BYTES SZ_256K
 
-/* What counts as how many bytes: about as long as these take to be moved */
+/* Work that moves no bytes counts as so many, which take about as long to be moved */
 #define SROCE_TURN_RUN SZ_4K		/* a half that is run */
 #define SROCE_TURN_TRAIN SZ_1K		/* a train sent, or a buffer taken */
 #define SROCE_TURN_PACKET 512		/* each packet that arrives in one */
@@ -101,7 +101,7 @@ static inline void sroce_turn_spend(u32 bytes)
 	__this_cpu_add(sroce_turns.spent, bytes);
 }
 
-/* What this turn has spent so far. Context: bottom halves off. */
+/* Bytes that this CPU's turn has spent so far. Context: bottom halves off. */
 static inline unsigned long sroce_turn_spent(void)
 {
 	return __this_cpu_read(sroce_turns.spent);

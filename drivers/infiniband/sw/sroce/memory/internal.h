@@ -14,7 +14,7 @@
 
 #define SROCE_REMOTE_ACCESS (IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE | \
 			     IB_ACCESS_REMOTE_ATOMIC)
-/* Those which change memory: they need the local write right too (C10-74) */
+/* Remote rights that change memory: they need the local write right, too (C10-74) */
 #define SROCE_REMOTE_CHANGE (IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC)
 
 /**

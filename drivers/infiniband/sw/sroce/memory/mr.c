@@ -25,7 +25,7 @@
  */
 #define RECALL_JIFFIES (msecs_to_jiffies(4) + 1)
 
-/* What a fast-register region may be given */
+/* Rights that REG_MR may give a fast-register region */
 #define REGISTER_ACCESS (IB_ACCESS_LOCAL_WRITE | SROCE_REMOTE_ACCESS | \
 			 IB_ACCESS_MW_BIND | IB_ACCESS_OPTIONAL)
 
@@ -472,7 +472,7 @@ bool sroce_mr_quiet(struct sroce_mr_table *table, u32 key)
 		return true;
 	/* Two users are known: the registration and this look-up */
 	quiet = refcount_read(&mr->users) <= 2;
-	/* What the users did comes before what the owner does */
+	/* Copies of the former users come before what the owner does with the memory */
 	smp_mb();
 	sroce_mr_put(mr);
 	return quiet;

@@ -143,7 +143,7 @@ static bool sroce_mw_end_use(struct sroce_mr *mw, unsigned int known)
 	/* Invalid, then the users are counted; pairs with sroce_mr_find() */
 	smp_mb();
 	quiet = refcount_read(&mw->users) <= known;
-	/* What the users did comes before what the owner does */
+	/* Copies of the former users come before what the owner does with the memory */
 	smp_mb();
 	return quiet;
 }

@@ -70,7 +70,7 @@ void sroce_odp_enter(void)
 	sroce_odp_count_reader();
 	/* Seen reading, then it looks; pairs with sroce_odp_await_readers() */
 	smp_mb();
-	/* It stays locked, which sparse has no words for */
+	/* The lock is kept until the end, for which sparse has no annotation */
 	__release(&sroce_odp_readers.lock);
 }
 

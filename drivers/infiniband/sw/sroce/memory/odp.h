@@ -21,7 +21,7 @@
 
 #include "memory/mr.h"
 
-/* What is to be done about pages */
+/* What a process's pager is to do about pages */
 enum sroce_odp_fault {
 	SROCE_ODP_READ,		/* bring them in */
 	SROCE_ODP_WRITE,	/* likewise, for writing */

@@ -138,7 +138,7 @@ static bool sroce_pager_slot_open(struct sroce_pager_slot *slot)
 	return wanted;
 }
 
-/* From here on it does not any more; a signal that has come is forgotten */
+/* End of what sroce_pager_slot_open() began; a signal that came too late is forgotten */
 static void sroce_pager_slot_shut(struct sroce_pager_slot *slot)
 {
 	spin_lock_bh(&slot->pager->lock);
@@ -472,7 +472,7 @@ void sroce_pager_put(struct sroce_pager *pager)
 	mutex_unlock(&sroce_pagers_mutex);
 	if (!last)
 		return;
-	/* Nobody kicks it from here on */
+	/* From here on nobody queues the kick again */
 	sroce_worker_leave(pager->workers, &pager->turn);
 	cancel_work_sync(&pager->turn.kick);
 	cancel_delayed_work_sync(&pager->watch);

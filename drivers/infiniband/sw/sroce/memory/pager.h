@@ -17,7 +17,7 @@
 /* Faults of one process under way */
 #define SROCE_PAGER_SLOTS 8
 
-/* Those of them that may be advice */
+/* Of these, the most that may be busy with advice */
 #define SROCE_PAGER_HINT_SLOTS 2
 
 /* Advices of one process that nobody waits for */

@@ -75,7 +75,7 @@ static inline void sroce_ring_pool_init(struct sroce_ring_pool *pool)
 	pool->used = 0;
 }
 
-/* No ring will be made of it any more; those that were stay */
+/* No ring will be put into the pool any more; those that are in it stay */
 void sroce_ring_pool_drop(struct sroce_ring_pool *pool);
 
 /**

@@ -213,7 +213,7 @@ sroce_attachment_pop_path_locked(struct sroce_attachment *a)
 		list_del_init(&path->node);
 		if (refcount_inc_not_zero(&path->refs))
 			return path;
-		/* Its last user is just before sroce_attachment_del_path() */
+		/* Its last user is about to call sroce_attachment_del_path() */
 		dst_release(path->dst);
 		path->dst = NULL;
 	}

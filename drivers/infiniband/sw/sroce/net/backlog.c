@@ -153,7 +153,9 @@ static void sroce_backlog_receive(struct sk_buff *skb)
 		kfree_skb(skb);
 }
 
-/* Where a buffer goes that has waited. Tests look here what comes out, in which order */
+/*
+ * Receives a buffer that has waited. Tests see here which ones come out, in which order
+ */
 void (*sroce_backlog_sink)(struct sk_buff *skb) = sroce_backlog_receive;
 
 u32 sroce_backlog_bytes(void)
@@ -172,7 +174,7 @@ static u32 sroce_backlog_take(struct sk_buff *skb)
 	sroce_backlog_sink(skb);
 	rcu_read_unlock();
 	dev_put(dev);
-	/* From here on the flow's next one may be taken by whom it comes to */
+	/* From here on the flow's next buffer may be received where it arrives */
 	atomic_sub_return_release(size, &sroce_backlog_all.bytes);
 	return cost;
 }

@@ -105,7 +105,7 @@ void sroce_attachments_exit(void);
 
 /* Memberships follow their netdevs from here on. Return: 0 or a negative errno. */
 int sroce_joins_init(void);
-/* No membership is left */
+/* Module end: no netdev is member of a group for a device any more */
 void sroce_joins_exit(void);
 
 /* --- socket.c: ways in ---------------------------------------------------- */
@@ -158,7 +158,7 @@ void sroce_net_input(struct net *net, struct sroce_netport *port,
 
 /* Return: 0 or a negative errno */
 int sroce_backlog_init(void);
-/* No socket and no hook is left */
+/* Module end: no socket and no hook is left through which packets come */
 void sroce_backlog_exit(void);
 
 /* Whom a buffer that has waited is given to: RCU, bottom halves off. Tests change it. */
@@ -167,7 +167,7 @@ extern void (*sroce_backlog_sink)(struct sk_buff *skb);
 /* Memory of all that waits or is being taken: what was taken by 0 has been received */
 u32 sroce_backlog_bytes(void);
 
-/* What waits of @dev, or of all netdevs, is lost. Context: process. */
+/* Drop the buffers that wait and have come from @dev; NULL: all. Context: process. */
 void sroce_backlogs_forget(const struct net_device *dev);
 
 /* --- receive.c ------------------------------------------------------------ */

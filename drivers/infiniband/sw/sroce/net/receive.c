@@ -208,7 +208,7 @@ static int sroce_rx_map(struct sroce_skb_rx *r, u32 pos, u32 len)
 	return sroce_walk_map(&r->walk, r->part, SROCE_RX_PARTS, len);
 }
 
-/* What a UD receiver finds before the payload: this packet's own header */
+/* Fill in the header that a UD receiver finds before the payload: that of this packet */
 static void sroce_rx_grh(struct sroce_skb_rx *r)
 {
 	if (!r->ipv4) {
@@ -347,8 +347,8 @@ static bool sroce_rx_append(struct sroce_skb_rx *r)
 }
 
 /*
- * What goes on in a message is one train, as it was for its sender: whoever
- * takes it looks QP, key and memory up once.
+ * Couple the packets behind the current one that go on with its message. The receiver has
+ * one train then, as its sender had, and looks QP, key and memory up once.
  */
 static void sroce_rx_make_train(struct sroce_skb_rx *r)
 {

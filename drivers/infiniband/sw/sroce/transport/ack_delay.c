@@ -137,7 +137,7 @@ void __sroce_ack_ride(struct sroce_qp *qp, struct sroce_tx *tx)
 	if (!spin_trylock(&resp->half.lock))
 		return;
 	sroce_ack_count_turn(d);
-	/* No ACK overtakes the response to a READ that has come since */
+	/* No ACK overtakes the response to a READ that has come since the last one */
 	if (sroce_ack_is_held(d) && sroce_reply_all_sent(resp)) {
 		if (resp->ack == SROCE_ACK_OWED)
 			sroce_reply_ack(qp, &qp->req.half, tx);

@@ -35,7 +35,7 @@ void __sroce_ack_ride(struct sroce_qp *qp, struct sroce_tx *tx);
  */
 static inline void sroce_ack_ride(struct sroce_qp *qp, struct sroce_tx *tx)
 {
-	/* One that is missed leaves with the next request, or when it is late */
+	/* An ACK that is missed here leaves with the next request, or by the timer */
 	if (READ_ONCE(qp->resp.delay.messages))
 		__sroce_ack_ride(qp, tx);
 }

@@ -73,7 +73,7 @@ struct sroce_ah_entry *sroce_ah_add(struct sroce_port *port,
 	err = sroce_ah_insert(port, e, gfp);
 	if (!err)
 		return e;
-	/* Nobody has seen it */
+	/* Nobody has found the entry, so no grace period is needed */
 	kfree(e);
 	return ERR_PTR(err);
 }

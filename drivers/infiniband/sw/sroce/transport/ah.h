@@ -66,7 +66,7 @@ struct sroce_ah_entry *sroce_ah_replace(struct sroce_port *port,
 					struct sroce_ah_entry *old,
 					struct sroce_path *path);
 
-/* Its number may be given to another one. Context: any. */
+/* End an address handle: its number may be given to another one. Context: any. */
 void sroce_ah_remove(struct sroce_port *port, struct sroce_ah_entry *e);
 
 /**

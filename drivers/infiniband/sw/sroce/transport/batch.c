@@ -37,9 +37,9 @@
 #define SROCE_BATCH_MIN 4
 
 /*
- * What the process had consumed when its newest completions came. It may lie; only
- * its own speed depends on it. (Not what the rings say now: a resize takes them
- * away, and their locks are the queues'.)
+ * How many completions the process had consumed when its newest ones came. It may lie:
+ * only its own speed depends on that. (The rings themselves are not read here: a resize
+ * takes them away, under the locks of their queues.)
  */
 static u32 sroce_batch_consumed(const struct sroce_qp *qp)
 {

@@ -28,7 +28,7 @@ int sroce_cq_init(struct sroce_cq *cq, struct sroce_port *port, u32 entries)
 
 void sroce_cq_cleanup(struct sroce_cq *cq)
 {
-	/* Nobody adds completions any more, so nobody starts it again */
+	/* Nobody adds completions any more, so nobody starts the timer again */
 	hrtimer_cancel(&cq->mod_timer);
 	if (!refcount_dec_and_test(&cq->users))
 		wait_for_completion(&cq->idle);

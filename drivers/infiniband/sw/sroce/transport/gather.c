@@ -31,7 +31,7 @@ struct sroce_gather *sroce_gather_begin(struct sroce_half *half)
 	g->inlined = false;
 	g->swqe = NULL;
 	g->on_demand = false;
-	/* It stays locked, which sparse has no words for */
+	/* The lock is kept until the end, for which sparse has no annotation */
 	__release(&sroce_gathers.lock);
 	return g;
 }

@@ -179,8 +179,8 @@ static int sroce_group_attach_locked(struct sroce_qp *qp,
 }
 
 /*
- * Whoever is at the limit of its memory may have to wait for some. Others need the
- * mutex meanwhile, so everything is there before it is taken.
+ * Everything is allocated before the mutex is taken, which all processes need: one that
+ * is at the limit of its memory cgroup may have to wait for memory.
  */
 int sroce_group_attach(struct sroce_qp *qp, const union ib_gid *mgid)
 {
@@ -231,8 +231,8 @@ static bool sroce_group_rx_next(struct sroce_rx *rx)
 }
 
 /*
- * Each gets a packet of its own, with the same bytes. False when the QP has counted
- * it, so that the port does not.
+ * Give one member the packet, as a buffer of its own with the same bytes. False when the
+ * QP has counted it with counters of its own, so that the port must not.
  */
 static bool sroce_group_deliver(struct sroce_qp *qp, const struct sroce_rx *rx)
 {
@@ -253,7 +253,7 @@ static bool sroce_group_deliver(struct sroce_qp *qp, const struct sroce_rx *rx)
 	return one.packets;
 }
 
-/* What the work for a receiver counts as at least, in bytes */
+/* A datagram counts as so many bytes at least for each of its receivers */
 #define SROCE_DELIVERY 2048
 
 u32 sroce_group_most __read_mostly = 2 * SROCE_MAX_GROUP_QPS * SROCE_DELIVERY;
@@ -275,7 +275,7 @@ static bool sroce_group_admit(const struct sroce_group *group,
 	return true;
 }
 
-/* False when a QP has counted the packet */
+/* Give a packet to all members. False when one has counted it with counters of its own */
 static bool sroce_group_deliver_all(const struct sroce_group *group,
 				    const struct sroce_rx *rx)
 {

@@ -28,9 +28,9 @@ static inline struct sroce_parcel *sroce_inbox_next(struct sroce_half *half)
 struct sroce_train *sroce_parcel_train(struct sroce_parcel *p);
 /* NULL: it came from the network */
 struct sroce_path *sroce_parcel_path(struct sroce_parcel *p);
-/* What sroce_inbox_keep() returned for it; 0: it came from a QP of this host */
+/* Bytes, as sroce_inbox_keep() returned them; 0: it came from a QP of this host */
 u32 sroce_parcel_kept(const struct sroce_parcel *p);
-/* What it counts as in a turn: see turn.h */
+/* Bytes that a train counts as in a turn: see turn.h */
 u32 sroce_parcel_cost(const struct sroce_parcel *p);
 /* Was it sent by the QP that @qp is connected to? For a datagram QP always true */
 bool sroce_parcel_from_peer(const struct sroce_qp *qp,
@@ -68,7 +68,7 @@ bool sroce_inbox_recalled(struct sroce_half *half, const struct sroce_parcel *p)
 /* Forget what waits for a half of a QP that is dead. Context: process. */
 void sroce_half_purge(struct sroce_half *half);
 
-/* Likewise, a part of it. Context: bottom halves off. Return: true when there is more. */
+/* Likewise a part of it, with bottom halves off. Return: true when there is more. */
 bool sroce_half_purge_some(struct sroce_half *half);
 
 #endif

@@ -12,7 +12,7 @@
 
 /* Where QPs are allocated; module start. Return: 0 or -ENOMEM. */
 int sroce_qps_start(void);
-/* No QP is left, and none that waits to be freed */
+/* Module end: no QP is left, and none that waits to be freed */
 void sroce_qps_stop(void);
 
 static inline void sroce_qp_hold(struct sroce_qp *qp)
@@ -37,7 +37,7 @@ void sroce_qp_fatal(struct sroce_qp *qp);
 /* The send side of a datagram QP failed: SQE, the receive side goes on */
 void sroce_qp_send_error(struct sroce_qp *qp);
 
-/* Of a kernel user's queues, who must not see the QP there any more */
+/* Drop the QP's completions from a kernel user's queues, who must not see it any more */
 void sroce_qp_forget_completions(struct sroce_qp *qp);
 
 /* Raise an affiliated asynchronous event. Context: a half's lock held. */

@@ -220,7 +220,7 @@ static void sroce_modify_enter_state(struct sroce_qp *qp, enum ib_qp_state to,
 		qp->req.draining = false;
 		break;
 	case IB_QPS_SQD:
-		/* To change attributes it may be entered again */
+		/* SQD to SQD only changes attributes: it does not begin to drain again */
 		if (from == IB_QPS_SQD)
 			break;
 		qp->req.draining = true;
@@ -237,7 +237,7 @@ static void sroce_modify_apply(struct sroce_qp *qp,
 {
 	if (mask & IB_QP_AV) {
 		qp->attr.ah_attr = attr->ah_attr;
-		/* Not held here */
+		/* No reference to the GID is held here */
 		qp->attr.ah_attr.grh.sgid_attr = NULL;
 		swap(qp->path, m->path);
 	}

@@ -50,7 +50,7 @@
 #define SROCE_PATIENCE_NS ((u64)16 * NSEC_PER_MSEC)
 #define SROCE_PATIENCE_UNSURE_NS ((u64)2 * NSEC_PER_MSEC)
 
-/* What a QP keeps of the network's trains meanwhile: as much as one train has */
+/* Bytes of the network's trains that a QP keeps while a request waits: one train's */
 #define SROCE_PATIENCE_BYTES SROCE_TRAIN_BYTES
 
 /* Memory that a train in an inbox counts as; many take less */

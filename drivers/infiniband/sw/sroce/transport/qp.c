@@ -142,7 +142,7 @@ static int sroce_alloc_sq(struct sroce_qp *qp, struct ib_qp_cap *cap)
 	if (err)
 		return err;
 	qp->max_send_sge = cap->max_send_sge;
-	/* Where elements have room, inline data has it as well */
+	/* An entry that has room for elements has that much for inline data */
 	cap->max_inline_data = data;
 	qp->max_inline = data;
 	cap->max_send_wr = sroce_ring_entries(&req->ring);
@@ -310,8 +310,9 @@ static bool sroce_half_flushed(struct sroce_half *half,
 }
 
 /*
- * Each run takes what the inbox has, or a part of that, and then flushes a part.
- * Whoever goes on sending or posting meanwhile is not waited for.
+ * Have a half flush what its ring holds now. Each run takes what the inbox has, or a
+ * part of it, and then flushes a part. What somebody goes on sending or posting
+ * meanwhile is not waited for.
  */
 static void sroce_half_flush(struct sroce_half *half,
 			     const struct sroce_ring *ring)

@@ -32,7 +32,7 @@
 
 /* Multicast groups of a device, and QPs in one of them */
 #define SROCE_MAX_GROUPS 8192
-/* Of these, for the kernel and for processes with CAP_SYS_RESOURCE */
+/* Groups that are kept for the kernel and for processes with CAP_SYS_RESOURCE */
 #define SROCE_RESERVED_GROUPS (SROCE_MAX_GROUPS / 8)
 #define SROCE_MAX_GROUP_QPS 1024
 
@@ -299,7 +299,7 @@ struct sroce_rd_job {
 	bool repeated;
 };
 
-/* What an in-sequence request is part of */
+/* Where in a message the responder is: what the next request in order goes on with */
 enum sroce_resp_state {
 	SROCE_RESP_IDLE,	/* between messages */
 	SROCE_RESP_SEND,	/* in a SEND */

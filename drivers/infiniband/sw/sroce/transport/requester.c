@@ -52,7 +52,7 @@ static bool sroce_requester_has_space(struct sroce_qp *qp)
 		sroce_requester_arm(qp);
 		return false;
 	}
-	/* With nothing outstanding it was the deadline of a wait that is over */
+	/* With nothing outstanding the deadline was that of a wait for room, now over */
 	if (!sroce_requester_outstanding(req))
 		req->deadline = 0;
 	return true;

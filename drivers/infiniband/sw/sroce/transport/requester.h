@@ -22,7 +22,7 @@
 /* PSNs of 2 GiB in the smallest packets: half of all there are */
 #define SROCE_MAX_NPSN BIT(23)
 
-/* What became of a work request that the engine has come to */
+/* What the engine is to do after a step, in which it has looked at one work request */
 enum sroce_step {
 	SROCE_STEP_ON,		/* go on */
 	SROCE_STEP_WAIT,	/* an ACK, response or timer will come */

@@ -11,7 +11,7 @@
 #include "transport/requester.h"
 #include "transport/requester_fetch.h"
 
-/* What a work request may ask for besides */
+/* Flags that a work request may have */
 #define SROCE_WR_FLAGS (SROCE_SEND_FENCE | SROCE_SEND_SIGNALED | \
 			SROCE_SEND_SOLICITED | SROCE_SEND_INLINE)
 
@@ -100,7 +100,7 @@ static u64 sroce_swqe_length(const struct sroce_swqe *slot)
 	return sum;
 }
 
-/* What single operations ask of their data */
+/* Is the data of the work request what its operation needs? */
 static u8 sroce_swqe_check_op(const struct sroce_swqe *slot)
 {
 	bool is_inline = slot->wqe.flags & SROCE_SEND_INLINE;

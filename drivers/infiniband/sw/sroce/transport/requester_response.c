@@ -95,7 +95,7 @@ static void sroce_response_nak(struct sroce_qp *qp, const struct sroce_train *t)
 		return;
 	switch (t->syndrome) {
 	case SROCE_NAK_PSN_SEQ:
-		/* One restart for each PSN; the timer helps when it is lost */
+		/* One restart for each PSN; when its packets are lost the timer helps */
 		if (req->recovering && req->recover == t->psn &&
 		    sroce_psn_diff(req->send_psn, t->psn) <= 0)
 			break;
@@ -173,9 +173,9 @@ static void sroce_response_read_answered(struct sroce_requester *req,
 }
 
 /*
- * What a gathering of the sink means: an ib_wc_status, or -EAGAIN. Then the response
- * has nowhere to go yet, and counts as lost: until the pages are there nothing is
- * sent or taken, and then the request is sent again.
+ * Translate the result of gathering the sink's pages to an ib_wc_status. -EAGAIN stays:
+ * then the response has nowhere to go and counts as lost. Nothing is sent or taken until
+ * the pages are there; then the request is sent again.
  */
 static int sroce_response_sink_status(struct sroce_requester *req, int err)
 {

@@ -21,7 +21,7 @@
  */
 void sroce_responder_execute_send(struct sroce_qp *qp, struct sroce_train *t);
 
-/* Likewise, of an RDMA WRITE; a receive work request is for immediate data only */
+/* Carry out a train of an RDMA WRITE; only immediate data takes a receive work request */
 void sroce_responder_execute_write(struct sroce_qp *qp, struct sroce_train *t);
 
 /* Has every packet of the train the length that its place asks for? */

@@ -19,7 +19,7 @@
  */
 int sroce_recv_take_for(struct sroce_qp *qp, u32 len);
 
-/* Likewise, however short it is */
+/* Take the next receive work request, however short it is */
 static inline int sroce_recv_take(struct sroce_qp *qp)
 {
 	return sroce_recv_take_for(qp, 0);

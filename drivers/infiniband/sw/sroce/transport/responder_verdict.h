@@ -86,7 +86,7 @@ void sroce_responder_await_pages(struct sroce_qp *qp,
 /* The awaited pages are there, or will be an error. Context: responder lock held. */
 void sroce_responder_pages_come(struct sroce_responder *resp);
 
-/* What the QP waits for was lost: NAK, and drop what is still under way */
+/* The expected request was lost: NAK, and drop what is still under way behind it */
 void sroce_responder_ask_again(struct sroce_responder *resp);
 
 #endif

@@ -344,7 +344,7 @@ void sroce_run_soon(void)
 		tasklet_schedule(&rq->tasklet);
 }
 
-/* What a call of a kernel user leads to, but for the completion handlers */
+/* Run what a call of a kernel user has queued, but for completion handlers */
 static void sroce_runq_run_halves(void)
 {
 	struct sroce_runq *rq = this_cpu_ptr(&sroce_runqs);
@@ -360,7 +360,7 @@ static void sroce_runq_run_halves(void)
 		tasklet_schedule(&rq->tasklet);
 }
 
-/* What lies on the list of a CPU that may be off-line is this one's from now on */
+/* Move what is on the lists of a CPU, which may be off-line, to the lists of this one */
 static void sroce_runq_adopt(struct sroce_runq *from)
 {
 	struct sroce_runq *rq = this_cpu_ptr(&sroce_runqs);

@@ -27,7 +27,7 @@ void sroce_send_train(struct sroce_half *half, struct sroce_tx *tx,
 /* A half that waits for room looks for it. Context: @half's lock held. */
 void sroce_half_look_for_room(struct sroce_half *half);
 
-/* Likewise, if it does wait, as a half that is run has to ask each time */
+/* For each run of a half: look for room if it waits for that. Context: its lock held. */
 static inline void sroce_half_unstarve(struct sroce_half *half)
 {
 	if (unlikely(half->starved))

@@ -154,7 +154,7 @@ bool sroce_srq_claim(struct sroce_srq *srq, u32 index, bool *limit);
  */
 int sroce_srq_publish(struct sroce_srq *srq);
 
-/* Nobody finds it any more; waits for packets that did. Context: process. */
+/* End that: waits for packets that have found the queue. Context: process, may sleep. */
 void sroce_srq_unpublish(struct sroce_srq *srq);
 
 /**

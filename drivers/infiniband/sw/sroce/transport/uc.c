@@ -40,7 +40,7 @@ static void sroce_uc_fail(struct sroce_qp *qp, enum ib_wc_status status)
 	sroce_qp_error(qp);
 }
 
-/* False when the message goes no further */
+/* Take a receive work request for the message. False when there is none: it is dropped */
 static bool sroce_uc_take(struct sroce_qp *qp)
 {
 	struct sroce_responder *resp = &qp->resp;

@@ -33,7 +33,7 @@ static void sroce_window_set(struct sroce_qp *qp, u32 packets)
 
 	req->window = clamp_t(u32, packets, SROCE_WINDOW_LEAST_PACKETS,
 			      SROCE_WINDOW_MOST / qp->mtu);
-	/* What is on a long path may all be in the stack: netem, a slow link */
+	/* Behind netem or a slow link all that is on its way may be in a queue here */
 	sroce_txq_set_limit(qp->txq, max_t(u32, SROCE_TXQ_BYTES,
 					   4 * req->window * qp->mtu));
 }

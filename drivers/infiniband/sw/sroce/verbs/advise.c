@@ -25,8 +25,9 @@
 #define SROCE_PREFETCH_STEP SZ_256K
 
 /*
- * Who waits gives up when a piece takes longer, or all of it while somebody may be
- * waiting for the device, which cannot go as long as a call is in here
+ * A caller that waits gives up when one piece takes longer. It does so, too, when all
+ * pieces together take longer and somebody may be waiting to take the device away: the
+ * device cannot go during a call.
  */
 #define SROCE_PREFETCH_PATIENCE (5 * HZ)
 
@@ -168,7 +169,7 @@ static int sroce_prefetch_step(struct sroce_prefetch *p)
 
 /* --- nobody waits ------------------------------------------------------------- */
 
-/* It was counted at the pager of its first range */
+/* End advice that nobody waits for: it was counted at the pager of its first range */
 static void sroce_prefetch_end(struct sroce_prefetch *p)
 {
 	sroce_hint_end(p->range[0].odp);

@@ -78,8 +78,8 @@ static int sroce_cq_make(struct sroce_cq_obj *obj,
 	cq->timestamp = attr->flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
 	cq->ignore_overrun = attr->flags & IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN;
 	/*
-	 * In the kernel, queues are spread over the vectors without being asked,
-	 * and interrupting another CPU costs more than it brings
+	 * ib_core spreads the queues of kernel users over the vectors without being
+	 * asked, and to interrupt another CPU costs more than it brings
 	 */
 	cq->vector = udata ? array_index_nospec(attr->comp_vector,
 						ibcq->device->num_comp_vectors) :

@@ -9,7 +9,7 @@
 struct file;
 struct sroce_doorbell;
 
-/* One reference, dropped with sroce_doorbell_close(); NULL without memory */
+/* Make a doorbell, which sroce_doorbell_close() ends. Return: NULL without memory. */
 struct sroce_doorbell *sroce_doorbell_create(void);
 
 /* A file that holds @db. Return: the file or an ERR_PTR. */

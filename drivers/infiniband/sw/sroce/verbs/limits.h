@@ -22,7 +22,7 @@
  */
 #define SROCE_MAX_MR SZ_2M
 #define SROCE_MAX_MW SZ_2M
-/* One part in so many of each is not for just any process */
+/* Of each kind one in so many is kept for the kernel and CAP_SYS_RESOURCE (quota.h) */
 #define SROCE_RESERVED_PART 8
 /* Multicast groups of one QP */
 #define SROCE_MAX_QP_GROUPS 1024

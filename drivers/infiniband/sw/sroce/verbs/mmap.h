@@ -53,7 +53,7 @@ struct sroce_mmap *sroce_mmap_add_pair(struct sroce_ucontext *uctx,
  */
 void sroce_mmap_remove(struct sroce_mmap *map);
 
-/* What ib_core calls */
+/* Operations of ib_core: map a ring; free an entry of the table of offsets */
 int sroce_ib_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma);
 void sroce_ib_mmap_free(struct rdma_user_mmap_entry *entry);
 

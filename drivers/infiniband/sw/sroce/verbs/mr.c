@@ -222,7 +222,7 @@ struct ib_mr *sroce_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 
 /* --- re-registration ---------------------------------------------------------- */
 
-/* What the process does not change stays as it was */
+/* Take over from the old region what the process does not change */
 static void sroce_rereg_merge(struct sroce_reg *reg, const struct sroce_mr *old,
 			      int flags)
 {

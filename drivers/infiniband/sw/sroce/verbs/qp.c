@@ -215,7 +215,7 @@ int sroce_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	mutex_unlock(&obj->lock);
 	if (sroce_device_going(ibqp->device) && qp->user) {
 		sroce_qp_flush(qp);
-		/* What is posted from now on is refused, not forgotten */
+		/* From now on doorbells fail: nobody shall wait for what is posted */
 		if (qp->owner)
 			sroce_doorbell_shut(qp->owner);
 	}

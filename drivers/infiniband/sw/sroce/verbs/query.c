@@ -12,7 +12,7 @@
 #include "verbs/limits.h"
 #include "verbs/verbs.h"
 
-/* No vendor has it; it is what the device is recognised by, and not 0 */
+/* Not 0, and no vendor's number: programs can recognise the device by it */
 #define SROCE_VENDOR_ID 0x73726f
 
 /* --- device ---------------------------------------------------------------- */

@@ -72,7 +72,7 @@ static int sroce_restrack_put_responder(struct sk_buff *msg,
 	       rdma_nl_put_driver_u32(msg, "rq_rnr_sent", resp->rnr_sent);
 }
 
-/* Of connected QPs, which the network tells apart by the port */
+/* The path of a connected QP; the network tells such QPs apart by their source port */
 static int sroce_restrack_put_path(struct sk_buff *msg,
 				   const struct sroce_path *path)
 {

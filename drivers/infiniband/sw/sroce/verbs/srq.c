@@ -382,7 +382,7 @@ int sroce_ib_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
 	return 0;
 }
 
-/* No QP uses it: ib_core counts them */
+/* No QP uses the queue any more: ib_core counts those that do */
 int sroce_ib_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 {
 	struct sroce_srq_obj *obj = to_sroce_srq_obj(ibsrq);

@@ -135,7 +135,9 @@ static int sroce_wr_fill_sge(struct sroce_qp *qp, struct sroce_send_wqe *wqe,
 	return 0;
 }
 
-/* These have no data, and consumers leave the fields for it as they are */
+/*
+ * Does the operation send nothing? Consumers do not fill in the fields for its data then
+ */
 static bool sroce_wr_is_local(const struct ib_send_wr *wr)
 {
 	return wr->opcode == IB_WR_REG_MR || wr->opcode == IB_WR_LOCAL_INV;

@@ -39,7 +39,7 @@ u32 sroce_icrc_ipv4(const struct iphdr *ip, const struct udphdr *udp)
 	return sroce_icrc_crc32(ICRC_SEED, &masked, sizeof(masked));
 }
 
-/* What a byte of the identification contributes, by its place and value */
+/* What a byte of the identification contributes to the CRC, by its place and value */
 static u32 sroce_id_table[2][256] __ro_after_init;
 
 u32 sroce_icrc_change_id(u32 crc, u16 change)
