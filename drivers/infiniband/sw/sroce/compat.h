@@ -226,6 +226,15 @@ static inline void ib_mark_name_assigned_by_user(struct ib_device *ibdev)
 }
 #endif
 
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
+#include <linux/workqueue.h>
+
+/* What a workqueue is there without WQ_UNBOUND; some have the flag, and ignore it */
+#ifndef WQ_PERCPU
+#define WQ_PERCPU 0
+#endif
+#endif
+
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
 #define ib_alloc_device_with_net(drv_struct, member, net)	\
 	((void)(net), ib_alloc_device(drv_struct, member))

@@ -7,6 +7,7 @@
 #include <linux/timekeeping.h>
 #include <linux/workqueue.h>
 
+#include "compat.h"
 #include "turn.h"
 
 /* About half a millisecond of copies and ICRCs */
@@ -25,20 +26,29 @@ struct sroce_turn_limits sroce_turn_limits = {
 DEFINE_PER_CPU(struct sroce_turn, sroce_turns);
 
 struct workqueue_struct *sroce_turn_wq;
+struct workqueue_struct *sroce_turn_cpu_wq;
 
+/*
+ * Disks may be behind the QPs. If it may, a worker runs on any CPU: on the one that is
+ * busy somebody may be polling for what it does, with real-time priority.
+ */
 int __init sroce_turn_init(void)
 {
-	/*
-	 * Disks may be behind the QPs. The worker may run on any CPU: on the one that is
-	 * busy somebody may be polling for what it does, with real-time priority.
-	 */
 	sroce_turn_wq = alloc_workqueue("sroce_turn",
 					WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	return sroce_turn_wq ? 0 : -ENOMEM;
+	if (!sroce_turn_wq)
+		return -ENOMEM;
+	sroce_turn_cpu_wq = alloc_workqueue("sroce_turn_cpu",
+					    WQ_PERCPU | WQ_MEM_RECLAIM, 0);
+	if (sroce_turn_cpu_wq)
+		return 0;
+	destroy_workqueue(sroce_turn_wq);
+	return -ENOMEM;
 }
 
 void sroce_turn_exit(void)
 {
+	destroy_workqueue(sroce_turn_cpu_wq);
 	destroy_workqueue(sroce_turn_wq);
 }
 

@@ -70,8 +70,9 @@ struct sroce_turn {
 
 DECLARE_PER_CPU(struct sroce_turn, sroce_turns);
 
-/* Workers that go on with what the turns of a CPU have left */
+/* Workers that go on with what the turns of a CPU have left: on any, and on that one */
 extern struct workqueue_struct *sroce_turn_wq;
+extern struct workqueue_struct *sroce_turn_cpu_wq;
 
 /* Module start; module end: nobody queues anything. Return: 0 or -ENOMEM. */
 int sroce_turn_init(void);

@@ -16,7 +16,10 @@
  * else the stack asks for a packet's socket it does not take it for its own, so
  * that a packet there is one without a socket.
  */
+#include <linux/cpumask.h>
 #include <linux/net.h>
+#include <linux/netdevice.h>
+#include <linux/percpu.h>
 #include <linux/security.h>
 #include <linux/slab.h>
 #include <linux/wait.h>
@@ -140,6 +143,21 @@ int sroce_txq_charge(struct sk_buff *skb, struct sroce_txq *txq)
 	skb_set_owner_w(skb, txq->sk);
 	return 0;
 }
+
+/*
+ * The queue's bit is set before anything is put into it and cleared when the last one
+ * has been received. When its CPU has gone, the kernel has emptied the queue.
+ */
+static bool sroce_backlog_passed(unsigned int cpu)
+{
+	const struct napi_struct *backlog = &per_cpu(softnet_data, cpu).backlog;
+
+	/* The stack writes it without marking that, under a lock of its own */
+	return !(data_race(READ_ONCE(backlog->state)) & NAPIF_STATE_SCHED) ||
+	       !cpu_online(cpu);
+}
+
+bool (*sroce_stack_passed)(unsigned int cpu) __read_mostly = sroce_backlog_passed;
 
 int sroce_txq_init(void)
 {

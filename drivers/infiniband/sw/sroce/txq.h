@@ -87,6 +87,22 @@ bool sroce_txq_wait(struct sroce_txq *txq);
  */
 int sroce_txq_charge(struct sk_buff *skb, struct sroce_txq *txq);
 
+/**
+ * sroce_stack_passed() - has the stack's queue of a CPU let go of all that was in it?
+ * @cpu: possible CPU
+ *
+ * What is sent to a netdev of this host (loopback, veth) lies in the queue of the CPU
+ * that sent it, and one by one the receivers get it there. Who has sent something there
+ * and then sends from another CPU is overtaken by himself, unless this says yes: what he
+ * sent before has reached its receivers or a queue that all CPUs share. The same rule as
+ * Receive Flow Steering's (Documentation/networking/scaling.rst of the kernel), which
+ * asks about the flows that it moves.
+ *
+ * A pointer, for unit tests. Context: any; what was sent before is ordered before the
+ * call, for instance by a lock.
+ */
+extern bool (*sroce_stack_passed)(unsigned int cpu);
+
 /* Module start. Return: 0 or a negative errno. */
 int sroce_txq_init(void);
 /* Module end: no account is left, but maybe packets that were charged */

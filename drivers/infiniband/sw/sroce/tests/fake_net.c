@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include <linux/slab.h>
+#include <linux/smp.h>
 #include <net/sock.h>
 
 #include "compat.h"
@@ -83,6 +84,7 @@ static void fake_net_log(struct fake_net *net, const struct fake_packet *p)
 {
 	net->log[net->sent++ % FAKE_NET_LOG] = (struct fake_log){
 		.path = p->path,
+		.cpu = smp_processor_id(),
 		.op = p->t.op,
 		.flags = p->t.flags,
 		.syndrome = p->t.syndrome,

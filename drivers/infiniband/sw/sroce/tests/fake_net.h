@@ -60,6 +60,7 @@ enum fake_verdict {
 /* What was sent, before anything happened to it */
 struct fake_log {
 	const struct fake_path *path;
+	unsigned int cpu;
 	u8 op;
 	u8 syndrome;
 	u16 flags;

@@ -4,6 +4,12 @@
  * left when the QP goes first.
  */
 #include <kunit/test.h>
+#include <linux/delay.h>
+#include <linux/etherdevice.h>
+#include <linux/netdevice.h>
+#include <linux/rtnetlink.h>
+#include <linux/smp.h>
+#include <net/net_namespace.h>
 #include <net/sock.h>
 
 #include "txq.h"
@@ -106,7 +112,47 @@ static void txq_most(struct kunit *test)
 	sroce_txq_free(txq);
 }
 
+/* A packet that nobody wants, on the loopback device, which is up */
+static struct sk_buff *unwanted(struct kunit *test)
+{
+	struct sk_buff *skb = alloc_skb(LEN, GFP_KERNEL);
+	int err;
+
+	KUNIT_ASSERT_TRUE(test, !!skb);
+	rtnl_lock();
+	err = dev_open(init_net.loopback_dev, NULL);
+	rtnl_unlock();
+	KUNIT_EXPECT_EQ(test, 0, err);
+	skb_put_zero(skb, ETH_ZLEN);
+	skb->dev = init_net.loopback_dev;
+	skb->protocol = eth_type_trans(skb, skb->dev);
+	return skb;
+}
+
+/* Something is in the stack's queue of this CPU until its softirq has run */
+static void stack_queue_passes(struct kunit *test)
+{
+	struct sk_buff *skb = unwanted(test);
+	bool before, after;
+	unsigned int cpu;
+	int patience = 1000;
+
+	migrate_disable();
+	cpu = smp_processor_id();
+	local_bh_disable();
+	netif_rx(skb);
+	before = sroce_stack_passed(cpu);
+	local_bh_enable();
+	/* A kernel thread may have to do what the softirq has left */
+	while (!(after = sroce_stack_passed(cpu)) && --patience)
+		usleep_range(1000, 2000);
+	migrate_enable();
+	KUNIT_EXPECT_FALSE(test, before);
+	KUNIT_EXPECT_TRUE(test, after);
+}
+
 static struct kunit_case txq_cases[] = {
+	KUNIT_CASE(stack_queue_passes),
 	KUNIT_CASE(txq_room),
 	KUNIT_CASE(txq_outlives),
 	KUNIT_CASE(txq_most),

@@ -110,6 +110,7 @@ static void sroce_half_init(struct sroce_half *half, struct sroce_qp *qp,
 	INIT_LIST_HEAD(&half->inbox_lent);
 	spin_lock_init(&half->inbox_lock);
 	half->run = run;
+	half->sent_on = nr_cpu_ids;
 	half->qp = qp;
 	sroce_fault_init(half);
 }

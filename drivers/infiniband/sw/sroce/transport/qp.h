@@ -97,6 +97,7 @@ struct sroce_qp_kind {
  *	is more to do
  * @starved: waits until less of the QP is in the stack
  * @stalled: has waited in vain: what it sends meanwhile is lost
+ * @sent_on: CPU that has sent its newest packet; nr_cpu_ids: none has
  * @qp: the QP
  * @fault: pages that it waits for
  */
@@ -112,6 +113,7 @@ struct sroce_half {
 	bool (*run)(struct sroce_half *half);
 	bool starved;
 	bool stalled;
+	unsigned int sent_on;
 	struct sroce_qp *qp;
 	struct sroce_fault fault;
 };

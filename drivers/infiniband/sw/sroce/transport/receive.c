@@ -14,6 +14,7 @@
 #include "transport/requester_response.h"
 #include "transport/responder.h"
 #include "transport/run.h"
+#include "transport/send.h"
 #include "transport/uc.h"
 #include "turn.h"
 
@@ -155,10 +156,10 @@ static bool sroce_receive_half(struct sroce_qp *qp, struct sroce_half *half,
 	} while (more && rx->t.dqpn == qp->qpn &&
 		 sroce_op_is_response(rx->t.op) == responses);
 	/* What was received cannot wait, but the answer can */
-	if (unlikely(sroce_turn_over()))
-		again = true;
-	else if (!qp->dead)
-		again = half->run(half);
+	if (!qp->dead)
+		again = unlikely(sroce_turn_over() ||
+				 !sroce_send_allowed(half)) ||
+			half->run(half);
 	spin_unlock(&half->lock);
 	if (again)
 		sroce_half_queue(half);

@@ -15,10 +15,16 @@
  * its doorbell pays for some of them itself, everything else is for a worker, which
  * the scheduler treats as it does processes.
  *
- * The handler of a completion queue may be wanted on another CPU. It is put on that
- * one's list, and an interrupt starts the tasklet there. A CPU may go off-line with
- * things on its list: its tasklet or its worker runs on another CPU then, and takes
- * them along.
+ * A half that goes on elsewhere must not overtake what it has sent, which may be in the
+ * queue that the stack has for each CPU (send.c). So the tasklet, which runs after the
+ * packets of its CPU have been received, starts the worker: anywhere when that queue is
+ * empty, on this CPU otherwise. A half that is about to run where it may not send is put
+ * on the list of the CPU where it may.
+ *
+ * The handler of a completion queue, too, may be wanted on another CPU. An interrupt
+ * starts the tasklet of a CPU on whose list another one has put something. A CPU may go
+ * off-line with things on its list: its tasklet or its worker runs on another CPU then,
+ * and takes them along.
  */
 #include <linux/cpumask.h>
 #include <linux/delay.h>
@@ -32,7 +38,9 @@
 #include "transport/inbox.h"
 #include "transport/internal.h"
 #include "transport/run.h"
+#include "transport/send.h"
 #include "turn.h"
+#include "txq.h"
 
 /*
  * Turns that a doorbell goes on for in the context of its process: with its own QP's
@@ -57,8 +65,10 @@
  * @tasklet: goes through them when nobody else does
  * @call: from another CPU, to schedule @tasklet
  * @called: bit 0: @call is in use
- * @rest: goes on with what a turn has left behind
+ * @rest: goes on with what a turn has left behind, on any CPU
+ * @stay: likewise, on this one
  * @urgent: @rest is about to run
+ * @late: @tasklet is running: packets of this CPU have had their time
  * @attended: a process is going to go on, @rest is there in case that it cannot
  */
 struct sroce_runq {
@@ -71,22 +81,29 @@ struct sroce_runq {
 	call_single_data_t call;
 	unsigned long called;
 	struct delayed_work rest;
+	struct work_struct stay;
 	bool urgent;
+	bool late;
 	bool attended;
 };
 
 static DEFINE_PER_CPU(struct sroce_runq, sroce_runqs);
 
-void sroce_half_queue(struct sroce_half *half)
+/* False when it is on a list already */
+static bool sroce_half_list(struct sroce_half *half, struct sroce_runq *rq)
 {
-	struct sroce_runq *rq = this_cpu_ptr(&sroce_runqs);
-
 	if (test_and_set_bit(0, &half->queued))
-		return;
+		return false;
 	sroce_qp_hold(half->qp);
 	spin_lock(&rq->lock);
 	list_add_tail(&half->node, &rq->halves);
 	spin_unlock(&rq->lock);
+	return true;
+}
+
+void sroce_half_queue(struct sroce_half *half)
+{
+	sroce_half_list(half, this_cpu_ptr(&sroce_runqs));
 }
 
 /* From any context, so the list has no lock: an interrupt may come while that is held */
@@ -204,19 +221,39 @@ static struct sroce_cq *sroce_runq_next_cq(struct sroce_runq *rq)
 	return cq;
 }
 
+/* It goes on where it has sent before. The caller has BHs off. */
+static void sroce_half_hand_over(struct sroce_half *half, unsigned int cpu)
+{
+	struct sroce_runq *rq = per_cpu_ptr(&sroce_runqs, cpu);
+
+	if (!sroce_half_list(half, rq))
+		return;
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		queue_work_on(cpu, sroce_turn_cpu_wq, &rq->stay);
+	else
+		sroce_runq_call(rq, cpu);
+}
+
 /* The caller has BHs off */
 static void sroce_half_run_now(struct sroce_half *half)
 {
+	unsigned int cpu = smp_processor_id();
 	bool more;
 
 	sroce_turn_spend(SROCE_TURN_RUN);
 	spin_lock(&half->lock);
-	if (half->qp->dead)
+	if (half->qp->dead) {
 		more = sroce_half_purge_some(half);
-	else
+	} else if (likely(sroce_send_allowed(half))) {
 		more = half->run(half);
+	} else {
+		cpu = half->sent_on;
+		more = true;
+	}
 	spin_unlock(&half->lock);
-	if (more)
+	if (unlikely(cpu != smp_processor_id()))
+		sroce_half_hand_over(half, cpu);
+	else if (more)
 		sroce_half_queue(half);
 }
 
@@ -258,11 +295,17 @@ static bool sroce_runq_empty(const struct sroce_runq *rq)
  */
 static void sroce_runq_leave(struct sroce_runq *rq)
 {
+	unsigned int cpu = smp_processor_id();
+
 	if (rq->attended && !READ_ONCE(rq->urgent))
-		mod_delayed_work_on(smp_processor_id(), sroce_turn_wq,
-				    &rq->rest, SROCE_ATTENDED_JIFFIES);
+		mod_delayed_work_on(cpu, sroce_turn_wq, &rq->rest,
+				    SROCE_ATTENDED_JIFFIES);
+	else if (sroce_stack_passed(cpu))
+		sroce_runq_hurry(rq, cpu);
+	else if (!rq->late)
+		tasklet_schedule(&rq->tasklet);
 	else
-		sroce_runq_hurry(rq, smp_processor_id());
+		queue_work_on(cpu, sroce_turn_cpu_wq, &rq->stay);
 }
 
 /*
@@ -382,19 +425,20 @@ static void sroce_runq_adopt(struct sroce_runq *from)
 
 static void sroce_runq_tasklet(struct tasklet_struct *t)
 {
+	struct sroce_runq *rq = this_cpu_ptr(&sroce_runqs);
+
 	sroce_turn_begin(false);
 	sroce_runq_adopt(container_of(t, struct sroce_runq, tasklet));
-	sroce_runq_run(this_cpu_ptr(&sroce_runqs));
+	rq->late = true;
+	sroce_runq_run(rq);
+	rq->late = false;
 	sroce_turn_end();
 }
 
-static void sroce_runq_rest(struct work_struct *work)
+/* Whoever was going to go on with the lists of a CPU has not come to it */
+static void sroce_run_left(struct sroce_runq *rq)
 {
-	struct sroce_runq *rq = container_of(to_delayed_work(work),
-					     struct sroce_runq, rest);
-
 	local_bh_disable();
-	/* Whoever was going to go on has not come to it */
 	WRITE_ONCE(rq->attended, false);
 	WRITE_ONCE(rq->urgent, false);
 	/* Pairs with sroce_runq_leave() */
@@ -404,6 +448,17 @@ static void sroce_runq_rest(struct work_struct *work)
 	sroce_runq_run(this_cpu_ptr(&sroce_runqs));
 	sroce_turn_end();
 	local_bh_enable();
+}
+
+static void sroce_runq_rest(struct work_struct *work)
+{
+	sroce_run_left(container_of(to_delayed_work(work), struct sroce_runq,
+				    rest));
+}
+
+static void sroce_run_stay(struct work_struct *work)
+{
+	sroce_run_left(container_of(work, struct sroce_runq, stay));
 }
 
 static void sroce_half_enter(struct sroce_half *half, bool fresh)
@@ -462,17 +517,22 @@ static void sroce_runq_run_on(struct sroce_runq *rq,
 void sroce_half_run_doorbell(struct sroce_half *half)
 {
 	struct sroce_runq *rq;
+	unsigned int cpu;
 
 	local_bh_disable();
+	cpu = smp_processor_id();
 	rq = this_cpu_ptr(&sroce_runqs);
 	rq->attended = true;
 	sroce_half_enter(half, true);
 	if (unlikely(sroce_turn_is_long()))
 		sroce_runq_run_on(rq, half);
 	WRITE_ONCE(rq->attended, false);
-	/* On another CPU we leave it to what was meant for that case */
-	if (rq == this_cpu_ptr(&sroce_runqs) && !sroce_runq_empty(rq))
+	if (sroce_runq_empty(rq))
+		;
+	else if (cpu == smp_processor_id())
 		sroce_runq_leave(rq);
+	else
+		sroce_runq_hurry(rq, cpu);
 	local_bh_enable();
 }
 
@@ -492,6 +552,7 @@ void __init sroce_runqs_start(void)
 		tasklet_setup(&rq->tasklet, sroce_runq_tasklet);
 		INIT_CSD(&rq->call, sroce_runq_called, rq);
 		INIT_DELAYED_WORK(&rq->rest, sroce_runq_rest);
+		INIT_WORK(&rq->stay, sroce_run_stay);
 	}
 }
 
@@ -510,6 +571,7 @@ void sroce_runqs_stop(void)
 		flush_delayed_work(&per_cpu_ptr(&sroce_runqs, cpu)->rest);
 	/* They may have left something themselves, to any of them */
 	drain_workqueue(sroce_turn_wq);
+	drain_workqueue(sroce_turn_cpu_wq);
 	for_each_possible_cpu(cpu)
 		tasklet_kill(&per_cpu_ptr(&sroce_runqs, cpu)->tasklet);
 }

@@ -8,6 +8,10 @@
  * makes none. When the queues have let go of enough, both halves run. A queue that
  * lets go of nothing is a matter for the timer of retransmit.c: types of QPs without
  * ACKs are stalled then, and what they send is lost here.
+ *
+ * Packets must not overtake each other in the stack: for UC that is a loss, for RC it
+ * looks like one. So a half sends where it has sent before, until these packets have
+ * been passed on; run.c hands it over.
  */
 #include "path.h"
 #include "transport/direct.h"
@@ -70,6 +74,7 @@ void sroce_send_train(struct sroce_half *half, struct sroce_tx *tx,
 		sroce_qp_count(qp, SROCE_CNT_TX_DROPS, t->npkts);
 		return;
 	}
+	half->sent_on = smp_processor_id();
 	qp->port->xmit->send(tx, path, t, qp->txq);
 	sroce_half_check_room(half);
 }

@@ -6,7 +6,11 @@
 #ifndef SROCE_TRANSPORT_SEND_H
 #define SROCE_TRANSPORT_SEND_H
 
+#include <linux/cpumask.h>
+#include <linux/smp.h>
+
 #include "transport/qp.h"
+#include "txq.h"
 
 struct sroce_gather;
 
@@ -23,6 +27,23 @@ struct sroce_gather;
 void sroce_send_train(struct sroce_half *half, struct sroce_tx *tx,
 		      struct sroce_path *path, struct sroce_train *t,
 		      struct sroce_gather *g);
+
+/**
+ * sroce_send_allowed() - may a half send from this CPU?
+ * @half: that is about to be run
+ *
+ * Not while packets that it has sent may be in the stack's queue of another CPU: what it
+ * sends from here would overtake them.
+ *
+ * Context: @half's lock held.
+ */
+static inline bool sroce_send_allowed(const struct sroce_half *half)
+{
+	unsigned int cpu = half->sent_on;
+
+	return likely(cpu == smp_processor_id()) || cpu >= nr_cpu_ids ||
+	       sroce_stack_passed(cpu);
+}
 
 /* A half that waits for room looks for it. Context: @half's lock held. */
 void sroce_half_look_for_room(struct sroce_half *half);

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * No half overtakes itself: as long as the stack may have packets of it in the queue of
+ * a CPU, it sends from there.
+ */
+#include <linux/cpumask.h>
+#include <linux/delay.h>
+#include <linux/smp.h>
+
+#include "tests/transport_pair.h"
+#include "transport/run.h"
+#include "turn.h"
+#include "txq.h"
+
+/* More than the window, so that the requester is run again and again */
+#define LEN SZ_2M
+
+static bool (*order_passed)(unsigned int cpu);
+
+static bool never(unsigned int cpu)
+{
+	return false;
+}
+
+static bool always(unsigned int cpu)
+{
+	return true;
+}
+
+static int order_init(struct kunit *test)
+{
+	order_passed = sroce_stack_passed;
+	return 0;
+}
+
+static void order_exit(struct kunit *test)
+{
+	WRITE_ONCE(sroce_stack_passed, order_passed);
+	pair_exit(test);
+}
+
+/* One that is not this one, which we keep */
+static unsigned int other_cpu(struct kunit *test)
+{
+	unsigned int cpu;
+
+	migrate_disable();
+	cpu = cpumask_any_but(cpu_online_mask, smp_processor_id());
+	if (cpu >= nr_cpu_ids) {
+		migrate_enable();
+		kunit_skip(test, "it takes two CPUs");
+	}
+	return cpu;
+}
+
+static struct pair *order_pair(struct kunit *test)
+{
+	struct pair_config c = { .mtu = IB_MTU_4096 };
+	struct pair *p = pair_create(test, &c);
+
+	side_fill(&p->side[0], 0, LEN, 5);
+	return p;
+}
+
+static void sent_before(struct sroce_half *half, unsigned int cpu)
+{
+	spin_lock_bh(&half->lock);
+	half->sent_on = cpu;
+	spin_unlock_bh(&half->lock);
+}
+
+/* Deliver until the first side has its completion, and whatever runs elsewhere is done */
+static bool carried(struct pair *p)
+{
+	struct sroce_cq *cq = &p->side[0].scq;
+	int patience = 600000;
+
+	while (READ_ONCE(cq->ring.index) == READ_ONCE(cq->cons) && --patience)
+		if (!fake_net_deliver(&p->net))
+			usleep_range(50, 100);
+	return patience;
+}
+
+/* Packets of a side that were not sent from @cpu, among the last ones */
+static u32 strayed(struct side *s, unsigned int cpu)
+{
+	struct fake_net *net = &s->pair->net;
+	u32 i, n = 0;
+
+	for (i = 0; i < min(net->sent, FAKE_NET_LOG); i++)
+		n += net->log[i].path == &s->path && net->log[i].cpu != cpu;
+	return n;
+}
+
+static void write_all(struct side *s)
+{
+	struct work w;
+
+	side_post(s, work_rdma(s, &w, SROCE_WR_RDMA_WRITE, 1, 0, 0, LEN));
+}
+
+/* A doorbell here, when packets are under way there */
+static void requester_goes_back(struct kunit *test)
+{
+	struct pair *p = order_pair(test);
+	struct side *a = &p->side[0];
+	unsigned int cpu = other_cpu(test);
+
+	sent_before(&a->qp->req.half, cpu);
+	WRITE_ONCE(sroce_stack_passed, never);
+	write_all(a);
+	KUNIT_EXPECT_TRUE(test, carried(p));
+	migrate_enable();
+	KUNIT_EXPECT_GT(test, p->net.sent, LEN / 4096);
+	KUNIT_EXPECT_EQ(test, 0, strayed(a, cpu));
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, side_filled(pair_peer(a), 0, LEN, 5));
+}
+
+/* The same when they have arrived: it sends here, and at once */
+static void requester_moves(struct kunit *test)
+{
+	struct pair *p = order_pair(test);
+	struct side *a = &p->side[0];
+	unsigned int cpu = other_cpu(test);
+	u32 sent;
+
+	sent_before(&a->qp->req.half, cpu);
+	WRITE_ONCE(sroce_stack_passed, always);
+	write_all(a);
+	sent = p->net.sent;
+	cpu = smp_processor_id();
+	KUNIT_EXPECT_TRUE(test, carried(p));
+	migrate_enable();
+	KUNIT_EXPECT_GT(test, sent, 0);
+	KUNIT_EXPECT_EQ(test, 0, strayed(a, cpu));
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+}
+
+/* What has arrived is taken where it arrives; the answer goes where answers went before */
+static void responder_goes_back(struct kunit *test)
+{
+	struct pair *p = order_pair(test);
+	struct side *a = &p->side[0], *b = pair_peer(a);
+	unsigned int cpu = other_cpu(test), here = smp_processor_id();
+
+	sent_before(&b->qp->resp.half, cpu);
+	sent_before(&a->qp->req.half, here);
+	WRITE_ONCE(sroce_stack_passed, never);
+	write_all(a);
+	KUNIT_EXPECT_TRUE(test, carried(p));
+	migrate_enable();
+	KUNIT_EXPECT_EQ(test, 0, strayed(a, here));
+	KUNIT_EXPECT_EQ(test, 0, strayed(b, cpu));
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, side_filled(b, 0, LEN, 5));
+}
+
+/* What a turn has left is done on its CPU, by a worker */
+static void left_stays(struct kunit *test)
+{
+	struct pair *p = order_pair(test);
+	struct side *a = &p->side[0];
+	unsigned int here;
+
+	other_cpu(test);
+	here = smp_processor_id();
+	WRITE_ONCE(sroce_stack_passed, never);
+	sroce_turn_limits.bytes = SZ_64K;
+	write_all(a);
+	KUNIT_EXPECT_TRUE(test, carried(p));
+	migrate_enable();
+	KUNIT_EXPECT_EQ(test, 0, strayed(a, here));
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, side_filled(pair_peer(a), 0, LEN, 5));
+}
+
+/* Both ends want it: nobody hands over for ever */
+static void both_at_once(struct kunit *test)
+{
+	struct pair *p = order_pair(test);
+	struct side *a = &p->side[0], *b = pair_peer(a);
+	unsigned int cpu = other_cpu(test);
+	struct work w;
+
+	sent_before(&a->qp->req.half, cpu);
+	sent_before(&b->qp->resp.half, cpu);
+	WRITE_ONCE(sroce_stack_passed, never);
+	sroce_turn_limits.bytes = SZ_64K;
+	side_fill(b, 0, LEN, 6);
+	side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_READ, 1, 0, 0, LEN));
+	KUNIT_EXPECT_TRUE(test, carried(p));
+	migrate_enable();
+	KUNIT_EXPECT_EQ(test, 0, strayed(a, cpu));
+	KUNIT_EXPECT_EQ(test, 0, strayed(b, cpu));
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, side_filled(a, 0, LEN, 6));
+}
+
+static struct kunit_case order_cases[] = {
+	KUNIT_CASE(requester_goes_back),
+	KUNIT_CASE(requester_moves),
+	KUNIT_CASE(responder_goes_back),
+	KUNIT_CASE(left_stays),
+	KUNIT_CASE(both_at_once),
+	{}
+};
+
+static struct kunit_suite order_suite = {
+	.name = "sroce_transport_order",
+	.init = order_init,
+	.exit = order_exit,
+	.test_cases = order_cases,
+};
+
+kunit_test_suite(order_suite);
