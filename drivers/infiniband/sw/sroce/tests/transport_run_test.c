@@ -355,7 +355,7 @@ static int resize(struct side *s, u32 entries)
 	struct sroce_ring ring = {};
 	int err;
 
-	err = sroce_ring_alloc(&ring, entries, sizeof(struct sroce_cqe), false);
+	err = sroce_ring_alloc(&ring, entries, s->scq.ring.stride, false);
 	if (err)
 		return err;
 	err = sroce_cq_resize(&s->scq, &ring);

@@ -562,8 +562,8 @@ static void resize(struct side *s, u32 entries, int expect)
 	struct sroce_ring ring = {};
 
 	KUNIT_ASSERT_EQ(s->pair->test, 0,
-			sroce_ring_alloc(&ring, entries,
-					 sizeof(struct sroce_cqe), false));
+			sroce_ring_alloc(&ring, entries, s->scq.ring.stride,
+					 false));
 	KUNIT_EXPECT_EQ(s->pair->test, expect,
 			sroce_cq_resize(&s->scq, &ring));
 	sroce_ring_free(&ring);

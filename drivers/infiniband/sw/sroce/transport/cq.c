@@ -2,7 +2,7 @@
 /*
  * Completion queues. For a process the ring is the interface: it moves cons and
  * the arm word (ring header flags) itself. For kernel users both are private
- * and the same ring holds the entries.
+ * and the same kind of ring holds the entries, each with its QP.
  */
 #include <linux/ktime.h>
 
@@ -14,6 +14,15 @@
 
 static enum hrtimer_restart sroce_cq_held_enough(struct hrtimer *timer);
 
+/*
+ * What the ring of a kernel user holds. It wants the QP itself, whose address no
+ * process may learn: none can map such a ring.
+ */
+struct sroce_kernel_cqe {
+	struct sroce_cqe cqe;
+	struct ib_qp *ibqp;
+};
+
 int sroce_cq_init(struct sroce_cq *cq, struct sroce_port *port, u32 entries)
 {
 	hrtimer_setup(&cq->mod_timer, sroce_cq_held_enough, CLOCK_MONOTONIC,
@@ -22,7 +31,9 @@ int sroce_cq_init(struct sroce_cq *cq, struct sroce_port *port, u32 entries)
 	sroce_lock_init(&cq->lock, cq->user);
 	refcount_set(&cq->users, 1);
 	init_completion(&cq->idle);
-	return sroce_ring_alloc(&cq->ring, entries, sizeof(struct sroce_cqe),
+	return sroce_ring_alloc(&cq->ring, entries,
+				cq->user ? sizeof(struct sroce_cqe) :
+					   sizeof(struct sroce_kernel_cqe),
 				cq->user);
 }
 
@@ -71,8 +82,7 @@ static void sroce_cq_copy(const struct sroce_cq *cq, struct sroce_cq_move *m,
 {
 	for (; n; n--, m->next++)
 		memcpy(sroce_ring_entry(&m->ring, m->next),
-		       sroce_ring_entry(&cq->ring, m->next),
-		       sizeof(struct sroce_cqe));
+		       sroce_ring_entry(&cq->ring, m->next), cq->ring.stride);
 }
 
 /* The consumer's index; if a process has moved it back, the one that it had at first */
@@ -187,10 +197,14 @@ static bool sroce_cq_hold(struct sroce_cq *cq)
 	return true;
 }
 
-static bool sroce_cq_store(struct sroce_cq *cq, const struct sroce_cqe *cqe,
-			   bool solicited)
+static bool sroce_cq_store(struct sroce_cq *cq, struct ib_qp *ibqp,
+			   const struct sroce_cqe *cqe, bool solicited)
 {
-	memcpy(sroce_ring_entry(&cq->ring, cq->ring.index), cqe, sizeof(*cqe));
+	void *entry = sroce_ring_entry(&cq->ring, cq->ring.index);
+
+	memcpy(entry, cqe, sizeof(*cqe));
+	if (!cq->user)
+		((struct sroce_kernel_cqe *)entry)->ibqp = ibqp;
 	sroce_ring_produced(&cq->ring, 1);
 	if (!sroce_cq_is_armed(cq, solicited))
 		return false;
@@ -256,11 +270,9 @@ bool sroce_cq_add(struct sroce_cq *cq, struct ib_qp *ibqp,
 	sroce_turn_spend(SROCE_TURN_CQE);
 	cqe->qpn = ibqp->qp_num;
 	cqe->timestamp = cq->timestamp ? ktime_get_ns() : 0;
-	/* A kernel user wants the QP itself; a process must not see it */
-	cqe->reserved1 = cq->user ? 0 : (uintptr_t)ibqp;
 	irq = sroce_lock(&cq->lock, cq->user);
 	if (!cq->overrun && sroce_cq_room(cq)) {
-		notify = sroce_cq_store(cq, cqe, solicited);
+		notify = sroce_cq_store(cq, ibqp, cqe, solicited);
 		ok = true;
 	} else if (cq->ignore_overrun) {
 		ok = true;
@@ -290,14 +302,17 @@ static_assert(SROCE_NETWORK_IPV4 == (int)RDMA_NETWORK_IPV4);
 static_assert(SROCE_NETWORK_IPV6 == (int)RDMA_NETWORK_IPV6);
 
 /* Numbers of the ABI's opcodes are those of ib_wc_opcode */
-static void sroce_cq_fill_wc(const struct sroce_cqe *cqe, struct ib_wc *wc)
+static void sroce_cq_fill_wc(const struct sroce_kernel_cqe *entry,
+			     struct ib_wc *wc)
 {
+	const struct sroce_cqe *cqe = &entry->cqe;
+
 	wc->wr_id = cqe->wr_id;
 	wc->status = cqe->status;
 	wc->opcode = cqe->opcode;
 	wc->vendor_err = cqe->vendor_err;
 	wc->byte_len = cqe->byte_len;
-	wc->qp = (struct ib_qp *)(uintptr_t)cqe->reserved1;
+	wc->qp = entry->ibqp;
 	if (cqe->flags & SROCE_CQE_INV)
 		wc->ex.invalidate_rkey = cqe->invalidate_rkey;
 	else
@@ -316,16 +331,16 @@ static void sroce_cq_fill_wc(const struct sroce_cqe *cqe, struct ib_wc *wc)
 
 int sroce_cq_poll(struct sroce_cq *cq, int n, struct ib_wc *wc)
 {
-	const struct sroce_cqe *cqe;
+	const struct sroce_kernel_cqe *entry;
 	unsigned long irq;
 	int got = 0;
 
 	irq = sroce_lock(&cq->lock, cq->user);
 	while (got < n && cq->cons != cq->ring.index) {
-		cqe = sroce_ring_entry(&cq->ring, cq->cons++);
+		entry = sroce_ring_entry(&cq->ring, cq->cons++);
 		/* qpn 0: the QP is gone */
-		if (cqe->qpn)
-			sroce_cq_fill_wc(cqe, &wc[got++]);
+		if (entry->cqe.qpn)
+			sroce_cq_fill_wc(entry, &wc[got++]);
 	}
 	sroce_unlock(&cq->lock, cq->user, irq);
 	return got;

@@ -24,7 +24,7 @@ struct sroce_port;
  * @ibcq: what ib_core knows; its cqe field is the usable size
  * @port: device
  * @lock: protects all below; taken by sroce_lock() with @user, innermost
- * @ring: completions, in the form of the user ABI for kernel users too
+ * @ring: completions in the form of the user ABI; behind each, for kernel users, its QP
  * @user: a process owns the consumer index and the arm word in @ring
  * @timestamp: completions carry the time
  * @ignore_overrun: a completion that does not fit is nobody's error
@@ -100,7 +100,8 @@ void sroce_cq_cleanup(struct sroce_cq *cq);
 /**
  * sroce_cq_resize() - move the outstanding completions into another ring
  * @cq: queue
- * @ring: new ring, which a process may have mapped already; becomes the old one
+ * @ring: new ring with entries of the same size, which a process may have mapped
+ *	already; becomes the old one
  *
  * Nothing is lost under traffic: completions keep their order and the new ring
  * starts with the consumer's index of the old one.
@@ -115,7 +116,8 @@ int sroce_cq_resize(struct sroce_cq *cq, struct sroce_ring *ring);
  * sroce_cq_add() - add one completion
  * @cq: queue
  * @ibqp: QP whose work request completes
- * @cqe: the rest of its contents; QP number and timestamp are filled in here
+ * @cqe: the rest of its contents, zero where there is none; QP number and timestamp
+ *	are filled in here
  * @solicited: the sender asked for an event, or the status is an error
  *
  * When the queue is armed its handler is called after the caller has dropped
