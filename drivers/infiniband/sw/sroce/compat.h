@@ -204,22 +204,6 @@ static inline void sroce_core_del_gids(struct ib_device *ibdev, u32 port,
 #define sroce_core_del_gids roce_del_all_netdev_gids
 #endif
 
-/* The kernel has no such question for modules */
-#include <linux/mutex.h>
-#include <linux/sched.h>
-
-static inline bool sroce_mutex_is_mine(const struct mutex *lock)
-{
-#ifdef CONFIG_PREEMPT_RT
-	unsigned long owner = (unsigned long)READ_ONCE(lock->rtmutex.owner);
-#else
-	unsigned long owner = atomic_long_read(&lock->owner);
-#endif
-
-	/* The low bits are flags */
-	return (owner & ~7UL) == (unsigned long)current;
-}
-
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
 static inline void ib_mark_name_assigned_by_user(struct ib_device *ibdev)
 {

@@ -31,26 +31,6 @@
 
 /* --- end -------------------------------------------------------------------- */
 
-bool sroce_device_going(struct ib_device *ibdev)
-{
-	struct sroce_device *dev = to_sroce_device(ibdev);
-
-	/*
-	 * Held from before the first object goes to the very end, by whoever
-	 * takes them. (The end of any network namespace holds it for a moment.)
-	 */
-	if (!sroce_mutex_is_mine(&ibdev->unregistration_lock))
-		return false;
-	if (!test_and_set_bit(0, &dev->abandoned))
-		sroce_port_abandon(&dev->port);
-	return true;
-}
-
-bool sroce_device_awaited(struct ib_device *ibdev)
-{
-	return mutex_is_locked(&ibdev->unregistration_lock);
-}
-
 /* The netdev goes last, because whoever asks for the port's state looks at it */
 void sroce_device_free(struct ib_device *ibdev)
 {

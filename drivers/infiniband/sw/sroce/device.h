@@ -100,6 +100,8 @@ int sroce_device_add(const char *name, struct net_device *ndev);
  */
 void sroce_device_free(struct ib_device *ibdev);
 
+/* --- going.c: is ib_core taking it away? --------------------------------------- */
+
 /**
  * sroce_device_going() - is ib_core taking the device from its processes?
  * @ibdev: device
