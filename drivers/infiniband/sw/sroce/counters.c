@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The events that are counted per CPU, and their sums and names for verbs/stats.c.
+ * Counting itself is in the header, on the way of every message.
+ */
 #include "counters.h"
 
 const char *const sroce_counter_names[SROCE_CNT_NUM] = {

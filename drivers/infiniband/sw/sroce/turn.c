@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * How long a CPU may be at work for QPs before others get it: turn.h says what a
+ * turn is. On the way of every message: a doorbell and a packet that arrives begin
+ * a turn, and what is done for them is spent from it.
+ */
 #include <linux/interrupt.h>
 #include <linux/jump_label.h>
 #include <linux/kernel_stat.h>

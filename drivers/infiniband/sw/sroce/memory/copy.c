@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Copies between page vectors: the payload of every message that is placed in
+ * memory, or copied from it, goes through here.
+ */
 #include <linux/bug.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>

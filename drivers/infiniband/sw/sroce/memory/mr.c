@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Memory regions: keys, the checks of every access, and the pages behind an
+ * address. On the way of every message that has a payload, wherever it is gathered
+ * or placed.
+ */
 #include <linux/atomic.h>
 #include <linux/err.h>
 #include <linux/limits.h>

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Memory windows: bound and invalidated by requests of the send queue, by their
+ * peers, or with the region or QP that they belong to. A message that uses one
+ * comes through memory/mr.c, as with any key.
+ */
 #include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/list.h>

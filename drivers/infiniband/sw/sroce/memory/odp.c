@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Regions on demand: the table of pages that are mapped, those who read it, and
+ * what happens when a process loses a page (memory/odp.h). On the way of a message
+ * only where its memory is such a region; the pages that it misses are fetched by
+ * memory/pager.c.
+ */
 #include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/jiffies.h>

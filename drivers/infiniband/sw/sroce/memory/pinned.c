@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Counts memory that a process makes the kernel hold, against its limit. Asked
+ * when queues and regions on demand are made, and when a QP is made ready; not on
+ * the way of a message.
+ */
 #include <linux/capability.h>
 #include <linux/mm.h>
 #include <linux/sched.h>

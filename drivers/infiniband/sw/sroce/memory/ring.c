@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The memory of rings: how it is shaped, made, counted and freed. What moves their
+ * indices, on the way of every message, is in the header.
+ */
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/overflow.h>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The workers of each user who bring pages of memory on demand in. They run in
+ * process context, for memory/pager.c, while the message waits.
+ */
 #include <linux/cred.h>
 #include <linux/err.h>
 #include <linux/jiffies.h>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * A network in memory, in the place of net/, that loses, repeats and reorders what
+ * the tests want it to.
+ */
 #include <linux/slab.h>
 #include <linux/smp.h>
 #include <net/sock.h>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * QPs for datagrams among hostile packets, and the checks of what they receive.
+ */
 #include "compat.h"
 #include "tests/fuzz_datagram.h"
 #include "transport/internal.h"

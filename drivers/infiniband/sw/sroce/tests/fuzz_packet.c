@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Makes the packets of a hostile peer, byte by byte and not by the functions of
+ * wire/ that are tested with them.
+ */
 #include <linux/string.h>
 
 #include "compat.h"

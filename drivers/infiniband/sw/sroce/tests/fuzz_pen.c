@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Two QPs that talk to each other while somebody sends hostile packets to both,
+ * and the checks of what they may never do.
+ */
 #include <linux/delay.h>
 
 #include "compat.h"

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Hostile packets that wait for their turn in net/backlog.c, on several CPUs at
+ * once.
+ */
 #include <linux/cpumask.h>
 #include <linux/kthread.h>
 #include <linux/vmalloc.h>

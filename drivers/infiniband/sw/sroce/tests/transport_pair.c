@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Two connected QPs for the transport's tests, and a consumer's part: post, poll,
+ * wait.
+ */
 #include <linux/delay.h>
 #include <linux/slab.h>
 

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Opcodes, headers and ICRC: packets of the standard to trains and back, and what
+ * is refused. Needs neither QP nor network.
+ */
 #include <kunit/test.h>
 #include <linux/if_ether.h>
 #include <linux/ip.h>

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * How many objects of each kind a device may have (verbs/quota.h says why there is
+ * an end). Asked when an object is made, and told when it is gone; not on the way
+ * of a message.
+ */
 #include <linux/capability.h>
 
 #include "transport/ah.h"

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The ring that takes the place of another one when a process resizes a queue,
+ * between the call that makes it and the one that moves to it. Used by verbs/cq.c
+ * and verbs/srq.c; not on the way of a message.
+ */
 #include "verbs/mmap.h"
 #include "verbs/resize.h"
 #include "verbs/verbs.h"

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The invariant CRC of packets. Made by net/ when a train is sent, checked when
+ * one arrives and before a byte of it is placed in memory.
+ */
 #include <linux/array_size.h>
 #include <linux/crc32poly.h>
 #include <linux/in.h>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The table of opcodes: what each says about its packet. On the way of every
+ * packet, both when one is made and when one is read.
+ */
 #include <linux/bits.h>
 #include <linux/errno.h>
 

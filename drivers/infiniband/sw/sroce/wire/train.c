@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Trains to the bytes of their packets and back. The sender's side makes headers
+ * here, the receiver's reads them, before anything else looks at a packet.
+ */
 #include <linux/bug.h>
 #include <linux/errno.h>
 #include <linux/minmax.h>
