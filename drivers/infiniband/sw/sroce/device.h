@@ -77,11 +77,6 @@ static inline struct sroce_device *to_sroce_device(struct ib_device *ibdev)
 	return container_of(ibdev, struct sroce_device, ibdev);
 }
 
-static inline struct sroce_device *sroce_port_device(struct sroce_port *port)
-{
-	return container_of(port, struct sroce_device, port);
-}
-
 /**
  * sroce_device_add() - make a device on top of a netdev and register it
  * @name: its name

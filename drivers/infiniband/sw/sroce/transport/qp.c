@@ -150,36 +150,32 @@ static int sroce_alloc_sq(struct sroce_qp *qp, struct ib_qp_cap *cap)
 	return 0;
 }
 
+/*
+ * A QP that does not receive has a ring all the same, to which nobody posts; and what an
+ * XRC target takes comes from queues that vary. @cap tells what the user can post.
+ */
 static int sroce_alloc_rq(struct sroce_qp *qp, struct ib_qp_cap *cap)
 {
 	struct sroce_responder *resp = &qp->resp;
+	bool own = qp->kind->receives && !qp->srq;
 	u32 size;
 	int err;
 
-	/* A ring that nobody posts to; the queue that is used varies (XRC) */
-	if (!qp->kind->receives) {
-		cap->max_recv_wr = 0;
-		cap->max_recv_sge = SROCE_MAX_SGE;
-	}
 	if (qp->srq) {
-		cap->max_recv_wr = 0;
-		cap->max_recv_sge = 0;
 		qp->max_recv_sge = qp->srq->max_sge;
 		size = qp->srq->ring.stride;
 	} else {
-		qp->max_recv_sge = cap->max_recv_sge;
+		qp->max_recv_sge = own ? cap->max_recv_sge : SROCE_MAX_SGE;
 		size = sizeof(struct sroce_recv_wqe) +
-		       cap->max_recv_sge * sizeof(struct sroce_sge);
-		err = sroce_ring_shape(&resp->ring, max(cap->max_recv_wr, 1U),
+		       qp->max_recv_sge * sizeof(struct sroce_sge);
+		err = sroce_ring_shape(&resp->ring,
+				       own ? max(cap->max_recv_wr, 1U) : 1,
 				       size);
 		if (err)
 			return err;
-		cap->max_recv_wr = sroce_ring_entries(&resp->ring);
 	}
-	if (!qp->kind->receives) {
-		cap->max_recv_wr = 0;
-		cap->max_recv_sge = 0;
-	}
+	cap->max_recv_wr = own ? sroce_ring_entries(&resp->ring) : 0;
+	cap->max_recv_sge = own ? qp->max_recv_sge : 0;
 	resp->wqe = kmalloc(size, GFP_KERNEL_ACCOUNT);
 	return resp->wqe ? 0 : -ENOMEM;
 }

@@ -168,10 +168,12 @@ static void sroce_runq_call(struct sroce_runq *rq, unsigned int cpu)
 		sroce_runq_called(rq);
 }
 
+#if IS_ENABLED(CONFIG_KUNIT)
 void sroce_run_for_cpu(unsigned int cpu)
 {
 	tasklet_schedule(&per_cpu_ptr(&sroce_runqs, cpu)->tasklet);
 }
+#endif
 
 /* A completion vector is a CPU, as where a device would raise its interrupt */
 static unsigned int sroce_cq_cpu(const struct sroce_cq *cq)
