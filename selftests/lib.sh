@@ -204,10 +204,10 @@ finish() {
 }
 trap finish EXIT
 
-# A sender that moves to another processor has packets in the queues that the stack has for each, where they may
-# overtake each other; so it is when its turn has become too long and it goes on in a worker, and that moves. Where the
-# order counts, a sender runs with $ONE_CPU, and workers are kept there, too, until workers_anywhere. Timeouts are to
-# be long then: a slow kernel has to share one processor among all.
+# What the stack takes out of a queue on several processors in turn, a queue discipline's or that of a bond's or a
+# team's port, can be overtaken in the queues that it has for each of them. Where the order is looked at there, a
+# sender runs with $ONE_CPU, and workers are kept there, too, until workers_anywhere. Timeouts are to be long then: a
+# slow kernel has to share one processor among all.
 # shellcheck disable=SC2034 # for tests
 ONE_CPU="taskset -c 0"
 WORKERS=/sys/devices/virtual/workqueue/cpumask

@@ -5,10 +5,12 @@
  */
 #include <linux/cpumask.h>
 #include <linux/delay.h>
+#include <linux/kthread.h>
 #include <linux/smp.h>
 
 #include "tests/transport_pair.h"
 #include "transport/run.h"
+#include "transport/send.h"
 #include "turn.h"
 #include "txq.h"
 
@@ -16,6 +18,7 @@
 #define LEN SZ_2M
 
 static bool (*order_passed)(unsigned int cpu);
+static unsigned long order_patience;
 
 static bool never(unsigned int cpu)
 {
@@ -30,12 +33,16 @@ static bool always(unsigned int cpu)
 static int order_init(struct kunit *test)
 {
 	order_passed = sroce_stack_passed;
+	order_patience = sroce_send_patience;
+	/* However slow the machine is */
+	WRITE_ONCE(sroce_send_patience, 60 * HZ);
 	return 0;
 }
 
 static void order_exit(struct kunit *test)
 {
 	WRITE_ONCE(sroce_stack_passed, order_passed);
+	WRITE_ONCE(sroce_send_patience, order_patience);
 	pair_exit(test);
 }
 
@@ -66,6 +73,7 @@ static void sent_before(struct sroce_half *half, unsigned int cpu)
 {
 	spin_lock_bh(&half->lock);
 	half->sent_on = cpu;
+	half->sent_at = jiffies;
 	spin_unlock_bh(&half->lock);
 }
 
@@ -137,6 +145,24 @@ static void requester_moves(struct kunit *test)
 	side_expect_send(a, 1, IB_WC_SUCCESS);
 }
 
+/* Packets that lie there for ever do not keep it */
+static void requester_loses_patience(struct kunit *test)
+{
+	struct pair *p = order_pair(test);
+	struct side *a = &p->side[0];
+	unsigned int cpu = other_cpu(test);
+
+	sent_before(&a->qp->req.half, cpu);
+	WRITE_ONCE(sroce_stack_passed, never);
+	WRITE_ONCE(sroce_send_patience, 0);
+	a->qp->req.half.sent_at = jiffies - 1;
+	write_all(a);
+	KUNIT_EXPECT_EQ(test, smp_processor_id(), a->qp->req.half.sent_on);
+	KUNIT_EXPECT_TRUE(test, carried(p));
+	migrate_enable();
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+}
+
 /* What has arrived is taken where it arrives; the answer goes where answers went before */
 static void responder_goes_back(struct kunit *test)
 {
@@ -197,12 +223,121 @@ static void both_at_once(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, side_filled(a, 0, LEN, 6));
 }
 
+/* --- what cannot wait for another CPU ------------------------------------- */
+
+/* A task that keeps a CPU from its softirqs, for some seconds at most */
+struct hog {
+	struct task_struct *task;
+	bool begun;
+};
+
+static int hog_run(void *arg)
+{
+	unsigned long end = jiffies + 20 * HZ;
+	struct hog *hog = arg;
+
+	local_bh_disable();
+	WRITE_ONCE(hog->begun, true);
+	while (!kthread_should_stop() && time_before(jiffies, end))
+		cpu_relax();
+	local_bh_enable();
+	while (!kthread_should_stop())
+		usleep_range(1000, 2000);
+	return 0;
+}
+
+static void hog_start(struct kunit *test, struct hog *hog, unsigned int cpu)
+{
+	hog->task = kthread_run_on_cpu(hog_run, hog, cpu, "sroce_hog");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(hog->task));
+	while (!READ_ONCE(hog->begun))
+		usleep_range(50, 100);
+}
+
+/*
+ * The second side has taken a SEND, and its ACK waits for a CPU that does not come to
+ * it. Then @end happens to its QP, which sends the ACK first.
+ */
+static void ack_is_settled(struct kunit *test, void (*end)(struct side *s))
+{
+	struct pair *p = order_pair(test);
+	struct side *a = &p->side[0], *b = pair_peer(a);
+	unsigned int cpu = other_cpu(test);
+	struct hog hog = {};
+	struct work w;
+
+	side_recv(b, 1, 0, 64);
+	side_post(a, work_send(a, &w, 1, 0, 64));
+	sent_before(&b->qp->resp.half, cpu);
+	WRITE_ONCE(sroce_stack_passed, never);
+	hog_start(test, &hog, cpu);
+	fake_net_deliver(&p->net);
+	KUNIT_EXPECT_TRUE(test, test_bit(0, &b->qp->resp.half.queued));
+	end(b);
+	KUNIT_EXPECT_TRUE(test, carried(p));
+	kthread_stop(hog.task);
+	migrate_enable();
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+}
+
+static void side_destroy_now(struct side *s)
+{
+	struct sroce_qp *qp = s->qp;
+
+	s->qp = NULL;
+	sroce_qp_destroy(qp);
+}
+
+static void destroy_settles(struct kunit *test)
+{
+	ack_is_settled(test, side_destroy_now);
+}
+
+static void reset_settles(struct kunit *test)
+{
+	ack_is_settled(test, side_to_reset);
+}
+
+static void side_flush(struct side *s)
+{
+	sroce_qp_flush(s->qp);
+}
+
+static void flush_settles(struct kunit *test)
+{
+	ack_is_settled(test, side_flush);
+}
+
+/* All that is posted has been flushed when that returns, wherever the half has sent */
+static void flush_is_complete(struct kunit *test)
+{
+	struct pair *p = order_pair(test);
+	struct side *a = &p->side[0];
+	unsigned int cpu = other_cpu(test);
+	struct hog hog = {};
+
+	write_all(a);
+	sent_before(&a->qp->req.half, cpu);
+	WRITE_ONCE(sroce_stack_passed, never);
+	hog_start(test, &hog, cpu);
+	sroce_qp_flush(a->qp);
+	KUNIT_EXPECT_EQ(test, 1, a->scq.ring.index - a->scq.cons);
+	kthread_stop(hog.task);
+	migrate_enable();
+	side_expect_send(a, 1, IB_WC_WR_FLUSH_ERR);
+}
+
 static struct kunit_case order_cases[] = {
 	KUNIT_CASE(requester_goes_back),
 	KUNIT_CASE(requester_moves),
+	KUNIT_CASE(requester_loses_patience),
 	KUNIT_CASE(responder_goes_back),
 	KUNIT_CASE(left_stays),
 	KUNIT_CASE(both_at_once),
+	KUNIT_CASE(destroy_settles),
+	KUNIT_CASE(reset_settles),
+	KUNIT_CASE(flush_settles),
+	KUNIT_CASE(flush_is_complete),
 	{}
 };
 

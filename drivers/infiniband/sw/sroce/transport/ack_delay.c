@@ -27,6 +27,7 @@
 #include "transport/internal.h"
 #include "transport/responder_reply.h"
 #include "transport/run.h"
+#include "transport/send.h"
 
 /* An ACK is held for one to two periods */
 #define SROCE_ACK_DELAY_NS NSEC_PER_MSEC
@@ -138,7 +139,8 @@ void __sroce_ack_ride(struct sroce_qp *qp, struct sroce_tx *tx)
 		return;
 	sroce_ack_count_turn(d);
 	/* No ACK overtakes the response to a READ that has come since the last one */
-	if (sroce_ack_is_held(d) && sroce_reply_all_sent(resp)) {
+	if (sroce_ack_is_held(d) && sroce_reply_all_sent(resp) &&
+	    sroce_send_allowed(&resp->half)) {
 		if (resp->ack == SROCE_ACK_OWED)
 			sroce_reply_ack(qp, &qp->req.half, tx);
 		sroce_ack_rode(d);
@@ -183,13 +185,15 @@ static enum hrtimer_restart sroce_ack_timer(struct hrtimer *timer)
 void sroce_ack_settle(struct sroce_qp *qp)
 {
 	struct sroce_responder *resp = &qp->resp;
+	bool owed;
 
 	if (!qp->kind->acked)
 		return;
 	spin_lock_bh(&resp->half.lock);
 	resp->delay.state = SROCE_ACK_OFF;
+	owed = resp->ack != SROCE_ACK_NONE;
 	spin_unlock_bh(&resp->half.lock);
-	sroce_half_run(&resp->half);
+	sroce_half_run_here(&resp->half, owed);
 }
 
 void sroce_ack_reset(struct sroce_ack_delay *d)

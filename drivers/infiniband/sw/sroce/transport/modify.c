@@ -271,10 +271,13 @@ static void sroce_modify_state_entered(struct sroce_qp *qp, enum ib_qp_state to)
 	 * what waited in its inboxes, which is what somebody may be waiting for who is
 	 * reset, too: itself, when it is connected to itself, or its peer.
 	 */
-	sroce_half_run(&qp->req.half);
-	sroce_half_run(&qp->resp.half);
-	if (to != IB_QPS_RESET)
+	if (to != IB_QPS_RESET) {
+		sroce_half_run(&qp->req.half);
+		sroce_half_run(&qp->resp.half);
 		return;
+	}
+	sroce_half_run_here(&qp->req.half, false);
+	sroce_half_run_here(&qp->resp.half, false);
 	sroce_qp_wait_lent(qp);
 	sroce_qp_forget_completions(qp);
 }

@@ -319,7 +319,7 @@ static void sroce_half_flush(struct sroce_half *half,
 	u32 begin = READ_ONCE(ring->index);
 
 	do {
-		sroce_half_run(half);
+		sroce_half_run_here(half, false);
 		cond_resched();
 	} while (--runs && !sroce_half_flushed(half, ring, begin));
 }
@@ -331,6 +331,8 @@ void sroce_qp_flush(struct sroce_qp *qp)
 	if (sroce_qp_modify(qp, &attr, IB_QP_STATE, NULL))
 		return;
 	sroce_qp_wait_lent(qp);
+	/* The last ACK of what was received is part of it */
+	sroce_ack_settle(qp);
 	sroce_half_flush(&qp->req.half, &qp->req.ring);
 	if (!qp->srq)
 		sroce_half_flush(&qp->resp.half, &qp->resp.ring);

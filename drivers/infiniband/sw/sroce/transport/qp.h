@@ -97,7 +97,8 @@ struct sroce_qp_kind {
  *	is more to do
  * @starved: waits until less of the QP is in the stack
  * @stalled: has waited in vain: what it sends meanwhile is lost
- * @sent_on: CPU that has sent its newest packet; nr_cpu_ids: none has
+ * @sent_on: CPU in whose queue of the stack its newest packets may be; nr_cpu_ids: none
+ * @sent_at: when that was, in jiffies
  * @qp: the QP
  * @fault: pages that it waits for
  */
@@ -114,6 +115,7 @@ struct sroce_half {
 	bool starved;
 	bool stalled;
 	unsigned int sent_on;
+	unsigned long sent_at;
 	struct sroce_qp *qp;
 	struct sroce_fault fault;
 };

@@ -141,7 +141,7 @@ static bool sroce_requester_send(struct sroce_qp *qp)
 	}
 	if (req->next_psn != next_psn)
 		sroce_ack_ride(qp, &tx);
-	qp->port->xmit->flush(&tx);
+	sroce_send_flush(&qp->req.half, &tx);
 	if (!sroce_requester_may_send(qp))
 		WRITE_ONCE(req->ring.hdr->flags, 0);
 	return over;

@@ -174,7 +174,7 @@ static void sroce_responder_last_ack(struct sroce_qp *qp)
 	struct sroce_tx tx = {};
 
 	sroce_reply_ack(qp, &qp->resp.half, &tx);
-	qp->port->xmit->flush(&tx);
+	sroce_send_flush(&qp->resp.half, &tx);
 }
 
 /* In ERR: every receive work request completes; those of an SRQ stay there */

@@ -248,7 +248,7 @@ bool sroce_responder_reply(struct sroce_qp *qp)
 	idle = sroce_reply_all_sent(resp);
 	if (idle && sroce_reply_ack_due(qp))
 		sroce_reply_ack(qp, &resp->half, &tx);
-	qp->port->xmit->flush(&tx);
+	sroce_send_flush(&qp->resp.half, &tx);
 	if (idle && resp->fatal)
 		sroce_qp_error(qp);
 	return !idle && !resp->half.starved && paged;

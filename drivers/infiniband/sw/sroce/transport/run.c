@@ -52,6 +52,12 @@
 /* So long a process that goes on may be kept from that by others */
 #define SROCE_ATTENDED_JIFFIES (msecs_to_jiffies(4) + 1)
 
+/*
+ * So often, with 100 us between, one who needs a half to be run in his own context looks
+ * whether what it has sent elsewhere has been passed on
+ */
+#define SROCE_HERE_LOOKS 40
+
 /* Completion handlers called in a row, also when the turn is over: somebody waits */
 #define SROCE_RUN_CQS 64
 
@@ -223,17 +229,26 @@ static struct sroce_cq *sroce_runq_next_cq(struct sroce_runq *rq)
 	return cq;
 }
 
-/* It goes on where it has sent before. The caller has BHs off. */
+/* Somebody may keep the CPU from its workers and tasklets: then another one goes on */
+static void sroce_runq_stay(struct sroce_runq *rq, unsigned int cpu)
+{
+	queue_work_on(cpu, sroce_turn_cpu_wq, &rq->stay);
+	queue_delayed_work(sroce_turn_wq, &rq->rest, sroce_send_patience + 1);
+}
+
+/* The half goes on where it has sent before. Context: bottom halves off. */
 static void sroce_half_hand_over(struct sroce_half *half, unsigned int cpu)
 {
 	struct sroce_runq *rq = per_cpu_ptr(&sroce_runqs, cpu);
 
 	if (!sroce_half_list(half, rq))
 		return;
-	if (IS_ENABLED(CONFIG_PREEMPT_RT))
-		queue_work_on(cpu, sroce_turn_cpu_wq, &rq->stay);
-	else
-		sroce_runq_call(rq, cpu);
+	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
+		sroce_runq_stay(rq, cpu);
+		return;
+	}
+	queue_delayed_work(sroce_turn_wq, &rq->rest, sroce_send_patience + 1);
+	sroce_runq_call(rq, cpu);
 }
 
 /* The caller has BHs off */
@@ -307,7 +322,7 @@ static void sroce_runq_leave(struct sroce_runq *rq)
 	else if (!rq->late)
 		tasklet_schedule(&rq->tasklet);
 	else
-		queue_work_on(cpu, sroce_turn_cpu_wq, &rq->stay);
+		sroce_runq_stay(rq, cpu);
 }
 
 /*
@@ -442,9 +457,6 @@ static void sroce_run_left(struct sroce_runq *rq)
 {
 	local_bh_disable();
 	WRITE_ONCE(rq->attended, false);
-	WRITE_ONCE(rq->urgent, false);
-	/* Pairs with sroce_runq_leave() */
-	smp_mb();
 	sroce_turn_begin(true);
 	sroce_runq_adopt(rq);
 	sroce_runq_run(this_cpu_ptr(&sroce_runqs));
@@ -454,8 +466,13 @@ static void sroce_run_left(struct sroce_runq *rq)
 
 static void sroce_runq_rest(struct work_struct *work)
 {
-	sroce_run_left(container_of(to_delayed_work(work), struct sroce_runq,
-				    rest));
+	struct sroce_runq *rq = container_of(to_delayed_work(work),
+					     struct sroce_runq, rest);
+
+	WRITE_ONCE(rq->urgent, false);
+	/* Pairs with sroce_runq_hurry() */
+	smp_mb();
+	sroce_run_left(rq);
 }
 
 static void sroce_run_stay(struct work_struct *work)
@@ -486,6 +503,37 @@ void sroce_half_run(struct sroce_half *half)
 	local_bh_enable();
 }
 
+/* Its packets have left the queue of the CPU that has sent them, or it sends there */
+static bool sroce_half_is_free(struct sroce_half *half)
+{
+	bool is_free;
+
+	spin_lock_bh(&half->lock);
+	is_free = half->qp->dead || sroce_send_allowed(half);
+	spin_unlock_bh(&half->lock);
+	return is_free;
+}
+
+static void sroce_half_forget_cpu(struct sroce_half *half)
+{
+	spin_lock_bh(&half->lock);
+	if (half->sent_on != smp_processor_id())
+		half->sent_on = nr_cpu_ids;
+	spin_unlock_bh(&half->lock);
+}
+
+void sroce_half_run_here(struct sroce_half *half, bool sends)
+{
+	int patience = sends ? SROCE_HERE_LOOKS : 0;
+
+	migrate_disable();
+	while (patience-- && !sroce_half_is_free(half))
+		usleep_range(100, 200);
+	sroce_half_forget_cpu(half);
+	sroce_half_run(half);
+	migrate_enable();
+}
+
 /* Others may run now. False when we have been taken to another CPU meanwhile. */
 static bool sroce_runq_breathe(struct sroce_runq *rq)
 {
@@ -493,6 +541,12 @@ static bool sroce_runq_breathe(struct sroce_runq *rq)
 	cond_resched();
 	local_bh_disable();
 	return rq == this_cpu_ptr(&sroce_runqs);
+}
+
+/* Is it on this CPU's list, and not on that of one where it has sent before? */
+static bool sroce_half_waits_here(const struct sroce_half *half)
+{
+	return test_bit(0, &half->queued) && sroce_send_allowed(half);
 }
 
 /*
@@ -508,7 +562,7 @@ static void sroce_runq_run_on(struct sroce_runq *rq,
 		if (!sroce_runq_breathe(rq) || sroce_runq_empty(rq) ||
 		    signal_pending(current))
 			break;
-		if (turn >= SROCE_OTHERS_TURNS && !test_bit(0, &half->queued))
+		if (turn >= SROCE_OTHERS_TURNS && !sroce_half_waits_here(half))
 			break;
 		sroce_turn_begin(true);
 		sroce_runq_run(rq);
@@ -558,8 +612,20 @@ void __init sroce_runqs_start(void)
 	}
 }
 
+/* Return: whether something was on its lists */
+static bool sroce_runq_flush(struct sroce_runq *rq)
+{
+	bool left = !sroce_runq_empty(rq) || !llist_empty(&rq->kicked);
+
+	tasklet_kill(&rq->tasklet);
+	flush_delayed_work(&rq->rest);
+	flush_work(&rq->stay);
+	return left || !sroce_runq_empty(rq);
+}
+
 void sroce_runqs_stop(void)
 {
+	bool left;
 	int cpu;
 
 	for_each_possible_cpu(cpu)
@@ -567,13 +633,12 @@ void sroce_runqs_stop(void)
 			usleep_range(1000, 2000);
 	/* Interrupts that were taking a call have ended */
 	synchronize_rcu();
+	/* What is left of dead QPs goes on in tasklets and workers of any of them */
+	do {
+		left = false;
+		for_each_possible_cpu(cpu)
+			left |= sroce_runq_flush(per_cpu_ptr(&sroce_runqs, cpu));
+	} while (left);
 	for_each_possible_cpu(cpu)
-		tasklet_kill(&per_cpu_ptr(&sroce_runqs, cpu)->tasklet);
-	for_each_possible_cpu(cpu)
-		flush_delayed_work(&per_cpu_ptr(&sroce_runqs, cpu)->rest);
-	/* They may have left something themselves, to any of them */
-	drain_workqueue(sroce_turn_wq);
-	drain_workqueue(sroce_turn_cpu_wq);
-	for_each_possible_cpu(cpu)
-		tasklet_kill(&per_cpu_ptr(&sroce_runqs, cpu)->tasklet);
+		cancel_delayed_work_sync(&per_cpu_ptr(&sroce_runqs, cpu)->rest);
 }

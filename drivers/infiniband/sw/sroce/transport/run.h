@@ -46,6 +46,18 @@ void sroce_run_soon(void);
  */
 void sroce_half_run(struct sroce_half *half);
 
+/**
+ * sroce_half_run_here() - run a half, and not where it has sent before
+ * @half: requester or responder of a QP the caller holds
+ * @sends: it may have something to send: wait some milliseconds, until what it has sent
+ *	elsewhere has been passed on
+ *
+ * For those who need what it does by the time that they go on.
+ *
+ * Context: process, no locks held.
+ */
+void sroce_half_run_here(struct sroce_half *half, bool sends);
+
 /*
  * The same for the doorbell of a process, which goes on for some turns with what the
  * first one leaves. Context: process, no locks held.

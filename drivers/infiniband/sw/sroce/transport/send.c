@@ -11,8 +11,11 @@
  *
  * Packets must not overtake each other in the stack: for UC that is a loss, for RC it
  * looks like one. So a half sends where it has sent before, until these packets have
- * been passed on; run.c hands it over.
+ * been passed on; run.c hands it over. But not for ever: a task with real-time priority
+ * can keep a CPU from its packets, and what a stranger sends can keep it busy with them.
  */
+#include <linux/jiffies.h>
+
 #include "path.h"
 #include "transport/direct.h"
 #include "transport/internal.h"
@@ -20,6 +23,8 @@
 #include "transport/send.h"
 #include "turn.h"
 #include "txq.h"
+
+unsigned long sroce_send_patience __read_mostly = HZ / 4;
 
 void sroce_half_look_for_room(struct sroce_half *half)
 {
@@ -74,7 +79,18 @@ void sroce_send_train(struct sroce_half *half, struct sroce_tx *tx,
 		sroce_qp_count(qp, SROCE_CNT_TX_DROPS, t->npkts);
 		return;
 	}
-	half->sent_on = smp_processor_id();
+	WRITE_ONCE(half->sent_on, smp_processor_id());
+	WRITE_ONCE(half->sent_at, jiffies);
 	qp->port->xmit->send(tx, path, t, qp->txq);
 	sroce_half_check_room(half);
+}
+
+void sroce_send_flush(struct sroce_half *half, struct sroce_tx *tx)
+{
+	unsigned int cpu = smp_processor_id();
+
+	half->qp->port->xmit->flush(tx);
+	/* What has gone to a NIC is in no queue of this CPU, unless others' packets are */
+	if (half->sent_on == cpu && sroce_stack_passed(cpu))
+		WRITE_ONCE(half->sent_on, nr_cpu_ids);
 }

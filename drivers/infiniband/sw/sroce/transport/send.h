@@ -7,6 +7,7 @@
 #define SROCE_TRANSPORT_SEND_H
 
 #include <linux/cpumask.h>
+#include <linux/jiffies.h>
 #include <linux/smp.h>
 
 #include "transport/qp.h"
@@ -28,21 +29,30 @@ void sroce_send_train(struct sroce_half *half, struct sroce_tx *tx,
 		      struct sroce_path *path, struct sroce_train *t,
 		      struct sroce_gather *g);
 
+/* After the last train of a run: send what @tx still holds. Context: @half's lock held. */
+void sroce_send_flush(struct sroce_half *half, struct sroce_tx *tx);
+
+/* So long, in jiffies, a half keeps to the CPU where it has sent. Tests change it. */
+extern unsigned long sroce_send_patience;
+
 /**
  * sroce_send_allowed() - may a half send from this CPU?
  * @half: that is about to be run
  *
  * Not while packets that it has sent may be in the stack's queue of another CPU: what it
- * sends from here would overtake them.
+ * sends from here would overtake them. When they have been there for
+ * sroce_send_patience, they may as well be lost.
  *
- * Context: @half's lock held.
+ * Context: bottom halves off, @half's lock held; without it the answer is a hint.
  */
 static inline bool sroce_send_allowed(const struct sroce_half *half)
 {
-	unsigned int cpu = half->sent_on;
+	unsigned int cpu = READ_ONCE(half->sent_on);
 
 	return likely(cpu == smp_processor_id()) || cpu >= nr_cpu_ids ||
-	       sroce_stack_passed(cpu);
+	       sroce_stack_passed(cpu) ||
+	       time_after(jiffies,
+			  READ_ONCE(half->sent_at) + sroce_send_patience);
 }
 
 /* A half that waits for room looks for it. Context: @half's lock held. */
