@@ -104,6 +104,17 @@ static bool sroce_place_invalidated(struct sroce_qp *qp,
 	return false;
 }
 
+/* What becomes of a train that needs a receive work request when sroce_recv_take() failed */
+static void sroce_place_no_receive(struct sroce_qp *qp, struct sroce_train *t,
+				   int err)
+{
+	if (err == -ENOENT)
+		sroce_responder_not_ready(qp, t);
+	else
+		sroce_responder_refuse(qp, SROCE_NAK_REM_OP,
+				       IB_WC_LOC_QP_OP_ERR);
+}
+
 void sroce_responder_execute_send(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
@@ -117,13 +128,8 @@ void sroce_responder_execute_send(struct sroce_qp *qp, struct sroce_train *t)
 	/* One is taken already when its pages were missing the first time */
 	if ((t->flags & SROCE_START) && !resp->have_wqe) {
 		err = sroce_recv_take(qp);
-		if (err == -ENOENT) {
-			sroce_responder_not_ready(qp, t);
-			return;
-		}
 		if (err) {
-			sroce_responder_refuse(qp, SROCE_NAK_REM_OP,
-					       IB_WC_LOC_QP_OP_ERR);
+			sroce_place_no_receive(qp, t, err);
 			return;
 		}
 	}
@@ -208,13 +214,8 @@ void sroce_responder_execute_write(struct sroce_qp *qp, struct sroce_train *t)
 	/* Nothing is placed before the receive work request is there */
 	if (t->flags & SROCE_IMM && !resp->have_wqe)
 		err = sroce_recv_take(qp);
-	if (err == -ENOENT) {
-		sroce_responder_not_ready(qp, t);
-		return;
-	}
 	if (err) {
-		sroce_responder_refuse(qp, SROCE_NAK_REM_OP,
-				       IB_WC_LOC_QP_OP_ERR);
+		sroce_place_no_receive(qp, t, err);
 		return;
 	}
 	/* The whole range is checked before the first byte is placed */
