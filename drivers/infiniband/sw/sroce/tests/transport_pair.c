@@ -547,9 +547,8 @@ void side_post(struct side *s, struct work *w)
 	KUNIT_ASSERT_EQ(s->pair->test, side_try_post(s, w), 0);
 }
 
-static int side_srq_recv(struct side *s, const struct ib_recv_wr *wr)
+int srq_try_recv(struct sroce_srq *srq, const struct ib_recv_wr *wr)
 {
-	struct sroce_srq *srq = &s->srq;
 	int err;
 
 	err = sroce_recv_ring_write(&srq->ring, srq->prod, srq->max_sge, wr);
@@ -564,24 +563,32 @@ int side_try_recv(struct side *s, const struct ib_recv_wr *wr)
 	const struct ib_recv_wr *bad;
 
 	if (s->pair->config.srq)
-		return side_srq_recv(s, wr);
+		return srq_try_recv(&s->srq, wr);
 	return sroce_qp_post_recv(s->qp, wr, &bad);
 }
 
-void side_recv(struct side *s, u64 wr_id, u32 off, u32 len)
+const struct ib_recv_wr *recv_init(struct recv *r, struct side *s, u64 wr_id,
+				   u32 off, u32 len)
 {
-	struct ib_sge sge = {
+	r->sge = (struct ib_sge){
 		.addr = (uintptr_t)s->mem + off,
 		.length = len,
 		.lkey = s->mr->key,
 	};
-	struct ib_recv_wr wr = {
+	r->wr = (struct ib_recv_wr){
 		.wr_id = wr_id,
-		.sg_list = &sge,
+		.sg_list = &r->sge,
 		.num_sge = 1,
 	};
+	return &r->wr;
+}
 
-	KUNIT_ASSERT_EQ(s->pair->test, side_try_recv(s, &wr), 0);
+void side_recv(struct side *s, u64 wr_id, u32 off, u32 len)
+{
+	struct recv r;
+
+	KUNIT_ASSERT_EQ(s->pair->test,
+			side_try_recv(s, recv_init(&r, s, wr_id, off, len)), 0);
 }
 
 /* --- time ---------------------------------------------------------------- */

@@ -184,6 +184,17 @@ struct work *work_send(struct side *s, struct work *w, u64 wr_id, u32 local,
 
 int side_try_post(struct side *s, struct work *w);
 void side_post(struct side *s, struct work *w);
+
+/* A receive work request of one element, given by its offset in the side's memory */
+struct recv {
+	struct ib_recv_wr wr;
+	struct ib_sge sge;
+};
+
+const struct ib_recv_wr *recv_init(struct recv *r, struct side *s, u64 wr_id,
+				   u32 off, u32 len);
+
+int srq_try_recv(struct sroce_srq *srq, const struct ib_recv_wr *wr);
 int side_try_recv(struct side *s, const struct ib_recv_wr *wr);
 void side_recv(struct side *s, u64 wr_id, u32 off, u32 len);
 

@@ -57,22 +57,10 @@ static void xrc_srq_end(struct sroce_srq *srq)
 static void xrc_srq_recv(struct side *s, struct sroce_srq *srq, u64 wr_id,
 			 u32 off, u32 len)
 {
-	struct ib_sge sge = {
-		.addr = (uintptr_t)s->mem + off,
-		.length = len,
-		.lkey = s->mr->key,
-	};
-	struct ib_recv_wr wr = {
-		.wr_id = wr_id,
-		.sg_list = &sge,
-		.num_sge = 1,
-	};
+	struct recv r;
 
 	KUNIT_ASSERT_EQ(s->pair->test, 0,
-			sroce_recv_ring_write(&srq->ring, srq->prod, srq->max_sge,
-					      &wr));
-	/* As any poster: the entry is there before the index */
-	smp_store_release(&srq->ring.hdr->prod, ++srq->prod);
+			srq_try_recv(srq, recv_init(&r, s, wr_id, off, len)));
 }
 
 /* --- what arrives ---------------------------------------------------------- */
