@@ -8,9 +8,8 @@
 #include <kunit/test.h>
 #include <linux/jiffies.h>
 #include <linux/mm.h>
-#include <linux/mman.h>
 
-#include "memory/odp.h"
+#include "tests/side_demand.h"
 #include "tests/transport_pair.h"
 #include "transport/fault.h"
 
@@ -80,34 +79,6 @@ static bool counts_repetition(enum sroce_counter id)
 }
 
 /* --- memory on demand ------------------------------------------------------------ */
-
-static struct sroce_mr *demand_create(struct kunit *test, struct side *s)
-{
-	struct sroce_mr *mr;
-	unsigned long start;
-
-	start = kunit_vm_mmap(test, NULL, 0, DEMAND_BYTES, PROT_READ | PROT_WRITE,
-			      MAP_ANONYMOUS | MAP_PRIVATE, 0);
-	KUNIT_ASSERT_NE(test, start, 0);
-	mr = sroce_mr_alloc(&s->port.mrs, &s->pd, SROCE_MR_ON_DEMAND, 0);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
-	mr->odp = sroce_odp_create(start + DEMAND_SKEW, DEMAND_BYTES - DEMAND_SKEW);
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, mr->odp);
-	mr->offset = sroce_odp_offset(mr->odp);
-	mr->iova = start + DEMAND_SKEW;
-	mr->length = DEMAND_BYTES - DEMAND_SKEW;
-	mr->access = PAIR_MR_ACCESS;
-	sroce_mr_publish(mr);
-	return mr;
-}
-
-static void demand_free(struct sroce_mr *mr)
-{
-	struct sroce_odp *odp = mr->odp;
-
-	sroce_mr_free(mr);
-	sroce_odp_destroy(odp);
-}
 
 /* Bytes of the process, as it sees them */
 static u64 demand_word(struct kunit *test, const struct sroce_mr *mr)
@@ -270,7 +241,7 @@ static void goes_twice(struct kunit *test, const struct missing *k, bool direct)
 	struct pair_config c = { .direct = direct };
 	struct pair *p = pair_create(test, &c);
 	u64 before[SROCE_CNT_NUM], between[SROCE_CNT_NUM], after[SROCE_CNT_NUM];
-	struct sroce_mr *mr = demand_create(test, &p->side[!k->own]);
+	struct sroce_mr *mr = side_demand_create(&p->side[!k->own], DEMAND_BYTES, DEMAND_SKEW);
 
 	if (k->recv)
 		post_recvs(p, k, mr);
@@ -293,7 +264,7 @@ static void goes_twice(struct kunit *test, const struct missing *k, bool direct)
 	expect_no_events(p, k);
 	if (k->opcode == SROCE_WR_FETCH_ADD && !k->own)
 		KUNIT_EXPECT_EQ(test, demand_word(test, mr), 10);
-	demand_free(mr);
+	side_demand_free(mr);
 	pair_exit(test);
 }
 
@@ -323,7 +294,7 @@ static void missing_pages_unreliable(struct kunit *test)
 		kunit_skip(test, "no memory on demand in this kernel");
 	p = pair_create(test, &c);
 	b = &p->side[1];
-	mr = demand_create(test, b);
+	mr = side_demand_create(b, DEMAND_BYTES, DEMAND_SKEW);
 	post_recvs(p, &write, mr);
 	mmap_write_lock(current->mm);
 	post(p, &write, mr, 1);
@@ -338,7 +309,7 @@ static void missing_pages_unreliable(struct kunit *test)
 	expect(p, &b->rcq, 1, write.name);
 	KUNIT_EXPECT_EQ(test, 1, side_count(b, SROCE_CNT_RX_WRITE_REQUESTS));
 	KUNIT_EXPECT_EQ(test, 1, side_count(b, SROCE_CNT_OUT_OF_BUFFER));
-	demand_free(mr);
+	side_demand_free(mr);
 }
 
 static struct kunit_case transport_odp_cases[] = {

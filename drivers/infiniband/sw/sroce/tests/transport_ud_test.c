@@ -5,10 +5,9 @@
  */
 #include <linux/jiffies.h>
 #include <linux/mm.h>
-#include <linux/mman.h>
 #include <linux/uaccess.h>
 
-#include "memory/odp.h"
+#include "tests/side_demand.h"
 #include "tests/transport_pair.h"
 #include "transport/ah.h"
 
@@ -166,35 +165,6 @@ static void each_wait_by_itself(struct kunit *test)
 /* Nothing takes so long, on a machine that may be slow */
 #define SOON (20 * HZ)
 
-static struct sroce_mr *demand_create(struct side *s)
-{
-	struct kunit *test = s->pair->test;
-	struct sroce_mr *mr;
-	unsigned long start;
-
-	start = kunit_vm_mmap(test, NULL, 0, DEMAND_BYTES, PROT_READ | PROT_WRITE,
-			      MAP_ANONYMOUS | MAP_PRIVATE, 0);
-	KUNIT_ASSERT_NE(test, 0, start);
-	mr = sroce_mr_alloc(&s->port.mrs, &s->pd, SROCE_MR_ON_DEMAND, 0);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
-	mr->odp = sroce_odp_create(start, DEMAND_BYTES);
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, mr->odp);
-	mr->offset = sroce_odp_offset(mr->odp);
-	mr->iova = start;
-	mr->length = DEMAND_BYTES;
-	mr->access = PAIR_MR_ACCESS;
-	sroce_mr_publish(mr);
-	return mr;
-}
-
-static void demand_free(struct sroce_mr *mr)
-{
-	struct sroce_odp *odp = mr->odp;
-
-	sroce_mr_free(mr);
-	sroce_odp_destroy(odp);
-}
-
 static void demand_recv(struct side *s, u64 wr_id, const struct sroce_mr *mr)
 {
 	struct ib_sge sge = {
@@ -275,7 +245,7 @@ static void receive_stays_shared(struct kunit *test)
 	p = pair_create(test, &c);
 	a = &p->side[0];
 	b = &p->side[1];
-	mr = demand_create(b);
+	mr = side_demand_create(b, DEMAND_BYTES, 0);
 	sibling = sibling_create(b, &ibqp);
 	demand_recv(b, 77, mr);
 	b->srq.limit = 1;
@@ -296,7 +266,7 @@ static void receive_stays_shared(struct kunit *test)
 	sroce_qp_destroy(sibling);
 	sroce_qp_destroy(b->qp);
 	b->qp = NULL;
-	demand_free(mr);
+	side_demand_free(mr);
 }
 
 /* Two have looked at the same receive: it is for one of them */
