@@ -23,11 +23,13 @@
  * @p: the pair whose side 0 lends device, queues and memory
  * @ibqp: what ib_core would know of each
  * @qp: each
+ * @bv: payload of club_train()
  */
 struct club {
 	struct pair *p;
 	struct ib_qp ibqp[MEMBERS];
 	struct sroce_qp *qp[MEMBERS];
+	struct bio_vec bv;
 };
 
 static const union ib_gid group_a = { .raw = { 0xff, 0x0e, [15] = 1 } };
@@ -87,23 +89,20 @@ static void club_close(struct club *c)
 static void club_recv(struct club *c, int i, u32 len)
 {
 	struct side *s = &c->p->side[0];
-	struct ib_sge sge = {
-		.addr = (uintptr_t)s->mem + PLACE(i),
-		.length = len,
-		.lkey = s->mr->key,
-	};
-	struct ib_recv_wr wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1 };
 	const struct ib_recv_wr *bad;
+	struct recv r;
 
-	KUNIT_ASSERT_EQ(c->p->test, 0, sroce_qp_post_recv(c->qp[i], &wr, &bad));
+	recv_init(&r, s, i, PLACE(i), len);
+	KUNIT_ASSERT_EQ(c->p->test, 0, sroce_qp_post_recv(c->qp[i], &r.wr, &bad));
 }
 
-static struct sroce_train club_train(struct club *c, struct bio_vec *bv)
+/* A message of LEN bytes, as each member may get it */
+static struct sroce_train club_train(struct club *c)
 {
 	struct side *s = &c->p->side[0];
 
 	side_fill(s, 0, LEN, 7);
-	bvec_set_virt(bv, s->mem, LEN);
+	bvec_set_virt(&c->bv, s->mem, LEN);
 	return (struct sroce_train){
 		.op = SROCE_OP_SEND,
 		.service = SROCE_UD,
@@ -113,7 +112,7 @@ static struct sroce_train club_train(struct club *c, struct bio_vec *bv)
 		.npkts = 1,
 		.qkey = QKEY,
 		.sqpn = 0x4711,
-		.bv = bv,
+		.bv = &c->bv,
 		.bi = { .bi_size = LEN },
 	};
 }
@@ -177,32 +176,42 @@ static void club_recv_all(struct club *c)
 			club_recv(c, i, GRH + LEN);
 }
 
+/* The first @n become members */
+static void club_attach(struct club *c, const union ib_gid *group, int n)
+{
+	int i;
+
+	for (i = 0; i < n; i++)
+		KUNIT_ASSERT_EQ(c->p->test, 0, sroce_group_attach(c->qp[i], group));
+}
+
+/* Each has a receive, and exactly the members of @who get this message */
+static void club_hear(struct club *c, const struct sroce_train *t,
+		      const union ib_gid *group, bool looped, u32 who)
+{
+	club_recv_all(c);
+	club_receive_from(c, t, group, looped);
+	club_expect(c, who);
+}
+
 /* --- members --------------------------------------------------------------- */
 
 static void group_members(struct kunit *test)
 {
 	struct club *c = club_open(test);
-	struct sroce_train t;
-	struct bio_vec bv;
+	struct sroce_train t = club_train(c);
 
-	t = club_train(c, &bv);
 	KUNIT_EXPECT_EQ(test, 0, sroce_group_attach(c->qp[0], &group_a));
 	KUNIT_EXPECT_EQ(test, 0, sroce_group_attach(c->qp[1], &group_a));
 	KUNIT_EXPECT_EQ(test, 0, sroce_group_attach(c->qp[1], &group_b));
 	KUNIT_EXPECT_EQ(test, 0, sroce_group_attach(c->qp[2], &group_b));
 	KUNIT_EXPECT_EQ(test, -EEXIST, sroce_group_attach(c->qp[2], &group_b));
 	KUNIT_EXPECT_EQ(test, 2, c->p->side[0].port.ngroups);
-	club_recv_all(c);
-	club_receive(c, &t, &group_a);
-	club_expect(c, BIT(0) | BIT(1));
-	club_recv_all(c);
-	club_receive(c, &t, &group_b);
-	club_expect(c, BIT(1) | BIT(2));
+	club_hear(c, &t, &group_a, false, BIT(0) | BIT(1));
+	club_hear(c, &t, &group_b, false, BIT(1) | BIT(2));
 	KUNIT_EXPECT_EQ(test, 0, sroce_group_detach(c->qp[1], &group_a));
 	KUNIT_EXPECT_EQ(test, -EINVAL, sroce_group_detach(c->qp[1], &group_a));
-	club_recv_all(c);
-	club_receive(c, &t, &group_a);
-	club_expect(c, BIT(0));
+	club_hear(c, &t, &group_a, false, BIT(0));
 	KUNIT_EXPECT_EQ(test, 0, sroce_group_detach(c->qp[0], &group_a));
 	club_receive(c, &t, &group_a);
 	club_expect(c, 0);
@@ -214,10 +223,8 @@ static void group_members(struct kunit *test)
 static void group_of_destroyed(struct kunit *test)
 {
 	struct club *c = club_open(test);
-	struct sroce_train t;
-	struct bio_vec bv;
+	struct sroce_train t = club_train(c);
 
-	t = club_train(c, &bv);
 	sroce_group_attach(c->qp[0], &group_a);
 	sroce_group_attach(c->qp[0], &group_b);
 	sroce_group_attach(c->qp[1], &group_a);
@@ -237,15 +244,10 @@ static void group_unequal(struct kunit *test)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_RTS, .qkey = QKEY + 1 };
 	struct club *c = club_open(test);
-	struct sroce_train t;
-	struct bio_vec bv;
-	struct side *s;
-	int i;
+	struct sroce_train t = club_train(c);
+	struct side *s = &c->p->side[0];
 
-	s = &c->p->side[0];
-	t = club_train(c, &bv);
-	for (i = 0; i < MEMBERS; i++)
-		sroce_group_attach(c->qp[i], &group_a);
+	club_attach(c, &group_a, MEMBERS);
 	/* No receive, another Q_Key, in error */
 	club_recv(c, 1, GRH + LEN);
 	sroce_qp_modify(c->qp[1], &attr, IB_QP_STATE | IB_QP_QKEY, NULL);
@@ -264,14 +266,10 @@ static void group_unequal(struct kunit *test)
 static void group_too_short(struct kunit *test)
 {
 	struct club *c = club_open(test);
-	struct sroce_train t;
-	struct bio_vec bv;
-	struct side *s;
+	struct sroce_train t = club_train(c);
+	struct side *s = &c->p->side[0];
 
-	s = &c->p->side[0];
-	t = club_train(c, &bv);
-	sroce_group_attach(c->qp[0], &group_a);
-	sroce_group_attach(c->qp[1], &group_a);
+	club_attach(c, &group_a, 2);
 	club_recv(c, 0, GRH + LEN - 1);
 	club_recv(c, 1, GRH + LEN);
 	club_receive(c, &t, &group_a);
@@ -289,27 +287,18 @@ static void group_too_short(struct kunit *test)
 static void group_block_self(struct kunit *test)
 {
 	struct club *c = club_open(test);
-	struct sroce_train t;
-	struct bio_vec bv;
+	struct sroce_train t = club_train(c);
 
-	t = club_train(c, &bv);
-	sroce_group_attach(c->qp[0], &group_a);
-	sroce_group_attach(c->qp[1], &group_a);
+	club_attach(c, &group_a, 2);
 	t.sqpn = c->qp[0]->qpn;
-	club_recv_all(c);
-	club_receive_from(c, &t, &group_a, true);
-	club_expect(c, BIT(0) | BIT(1));
+	club_hear(c, &t, &group_a, true, BIT(0) | BIT(1));
 	c->qp[0]->block_self = true;
-	club_recv_all(c);
-	club_receive_from(c, &t, &group_a, true);
-	club_expect(c, BIT(1));
+	club_hear(c, &t, &group_a, true, BIT(1));
 	club_recv(c, 1, GRH + LEN);
 	club_receive_from(c, &t, &group_a, false);
 	club_expect(c, BIT(0) | BIT(1));
 	t.sqpn = c->qp[1]->qpn;
-	club_recv_all(c);
-	club_receive_from(c, &t, &group_a, true);
-	club_expect(c, BIT(0) | BIT(1));
+	club_hear(c, &t, &group_a, true, BIT(0) | BIT(1));
 	club_close(c);
 }
 
@@ -318,12 +307,9 @@ static void group_block_self(struct kunit *test)
 static void group_odd_packets(struct kunit *test)
 {
 	struct club *c = club_open(test);
-	struct sroce_train t;
-	struct bio_vec bv;
-	struct side *s;
+	struct sroce_train t = club_train(c);
+	struct side *s = &c->p->side[0];
 
-	s = &c->p->side[0];
-	t = club_train(c, &bv);
 	sroce_group_attach(c->qp[0], &group_a);
 	club_recv(c, 0, GRH + LEN);
 	t.dqpn = c->qp[0]->qpn;
