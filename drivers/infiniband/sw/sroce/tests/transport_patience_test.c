@@ -89,6 +89,27 @@ static void expect_message(struct side *a, u64 id)
 			  side_filled(b, DST + id * SLOT, LEN, id));
 }
 
+/* So many SENDs come before their receives: the first one waits, the others behind it */
+static void send_too_early(struct side *a, u64 n)
+{
+	u64 i;
+
+	for (i = 0; i < n; i++)
+		post_send(a, i);
+	pair_deliver(a->pair);
+	KUNIT_ASSERT_TRUE(a->pair->test, waits(pair_peer(a)));
+}
+
+/* Nothing waits any more, and nothing is kept for later */
+static void expect_forgotten(struct side *b)
+{
+	struct kunit *test = b->pair->test;
+
+	KUNIT_EXPECT_FALSE(test, waits(b));
+	KUNIT_EXPECT_TRUE(test, list_empty(&b->qp->resp.half.inbox));
+	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.patience.kept);
+}
+
 /* Until it has been told that there is no receive. Returns how often it looked. */
 static u32 look_in_vain(struct side *s)
 {
@@ -118,9 +139,7 @@ static void receive_comes(struct kunit *test)
 	struct pair *p = way_pair(test);
 	struct side *a = &p->side[0], *b = &p->side[1];
 
-	post_send(a, 0);
-	pair_deliver(p);
-	KUNIT_ASSERT_TRUE(test, waits(b));
+	send_too_early(a, 1);
 	side_look(b);
 	KUNIT_EXPECT_TRUE(test, waits(b));
 	post_recv(b, 0);
@@ -157,10 +176,7 @@ static void receive_never_comes(struct kunit *test)
 	struct side *a = &p->side[0], *b = &p->side[1];
 	u64 i;
 
-	for (i = 0; i < 4; i++)
-		post_send(a, i);
-	pair_deliver(p);
-	KUNIT_ASSERT_TRUE(test, waits(b));
+	send_too_early(a, 4);
 	KUNIT_EXPECT_GT(test, look_in_vain(b), 1);
 	KUNIT_EXPECT_FALSE(test, waits(b));
 	KUNIT_EXPECT_LE(test, b->qp->resp.patience.waited, 16 * NSEC_PER_MSEC);
@@ -234,10 +250,7 @@ static void repeated_meanwhile(struct kunit *test)
 	struct side *a = &p->side[0], *b = &p->side[1];
 	u64 i;
 
-	for (i = 0; i < 3; i++)
-		post_send(a, i);
-	pair_deliver(p);
-	KUNIT_ASSERT_TRUE(test, waits(b));
+	send_too_early(a, 3);
 	KUNIT_EXPECT_TRUE(test, side_expire(a));
 	pair_deliver(p);
 	for (i = 0; i < 3; i++)
@@ -254,16 +267,10 @@ static void error_meanwhile(struct kunit *test)
 {
 	struct pair *p = way_pair(test);
 	struct side *a = &p->side[0], *b = &p->side[1];
-	u64 i;
 
-	for (i = 0; i < 3; i++)
-		post_send(a, i);
-	pair_deliver(p);
-	KUNIT_ASSERT_TRUE(test, waits(b));
+	send_too_early(a, 3);
 	side_to_error(b);
-	KUNIT_EXPECT_FALSE(test, waits(b));
-	KUNIT_EXPECT_TRUE(test, list_empty(&b->qp->resp.half.inbox));
-	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.patience.kept);
+	expect_forgotten(b);
 	side_expect_none(b);
 	KUNIT_EXPECT_EQ(test, 0, side_count(b, SROCE_CNT_OUT_OF_BUFFER));
 }
@@ -276,14 +283,9 @@ static void reset_meanwhile(struct kunit *test)
 	struct side *a = &p->side[0], *b = &p->side[1];
 	u64 i;
 
-	for (i = 0; i < 3; i++)
-		post_send(a, i);
-	pair_deliver(p);
-	KUNIT_ASSERT_TRUE(test, waits(b));
+	send_too_early(a, 3);
 	side_to_reset(b);
-	KUNIT_EXPECT_FALSE(test, waits(b));
-	KUNIT_EXPECT_TRUE(test, list_empty(&b->qp->resp.half.inbox));
-	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.patience.kept);
+	expect_forgotten(b);
 	KUNIT_EXPECT_FALSE(test, side_look(b));
 	side_to_reset(a);
 	/* An XRC queue lives on; what was sent and not taken is not there */
@@ -396,9 +398,7 @@ static void too_many(struct kunit *test)
 	struct pair *p = way_pair(test);
 	struct side *a = &p->side[0], *b = &p->side[1];
 
-	post_send(a, 0);
-	pair_deliver(p);
-	KUNIT_EXPECT_TRUE(test, waits(b));
+	send_too_early(a, 1);
 	sroce_patience_all.most = SZ_1K - 1;
 	KUNIT_EXPECT_EQ(test, 1, look_in_vain(b));
 	sroce_patience_all.most = most;
@@ -438,12 +438,8 @@ static void destroyed_meanwhile(struct kunit *test)
 {
 	struct pair *p = way_pair(test);
 	struct side *a = &p->side[0], *b = &p->side[1];
-	u64 i;
 
-	for (i = 0; i < 3; i++)
-		post_send(a, i);
-	pair_deliver(p);
-	KUNIT_ASSERT_TRUE(test, waits(b));
+	send_too_early(a, 3);
 	sroce_qp_destroy(b->qp);
 	b->qp = NULL;
 	pair_deliver(p);
