@@ -125,11 +125,25 @@ static void type_name(const enum ib_qp_type *type, char *desc)
 
 KUNIT_ARRAY_PARAM(unacked, unacked, type_name);
 
+static struct pair *unacked_pair(struct kunit *test)
+{
+	const enum ib_qp_type *type = test->param_value;
+
+	return direct_pair(test, *type);
+}
+
+/* A message of 1024 bytes that the peer does not take, which is as busy as hold() makes it */
+static void post_untaken(struct side *a)
+{
+	hold(taker(pair_peer(a)));
+	post(a, 1, SRC, 1024);
+	expect_lent(a);
+}
+
 /* The sender may change its buffer when it is told that the message was sent */
 static void sent_when_taken(struct kunit *test)
 {
-	const enum ib_qp_type *type = test->param_value;
-	struct pair *p = direct_pair(test, *type);
+	struct pair *p = unacked_pair(test);
 	struct side *a = &p->side[0], *b = &p->side[1];
 
 	hold(taker(b));
@@ -146,8 +160,7 @@ static void sent_when_taken(struct kunit *test)
 /* What needs nobody's memory is done at once, but not before what went before it */
 static void sent_in_order(struct kunit *test)
 {
-	const enum ib_qp_type *type = test->param_value;
-	struct pair *p = direct_pair(test, *type);
+	struct pair *p = unacked_pair(test);
 	struct side *a = &p->side[0], *b = &p->side[1];
 	u32 i;
 
@@ -172,13 +185,10 @@ static void sent_in_order(struct kunit *test)
 /* A receiver that will never take it keeps nobody waiting */
 static void receiver_dies(struct kunit *test)
 {
-	const enum ib_qp_type *type = test->param_value;
-	struct pair *p = direct_pair(test, *type);
+	struct pair *p = unacked_pair(test);
 	struct side *a = &p->side[0], *b = &p->side[1];
 
-	hold(taker(b));
-	post(a, 1, SRC, 1024);
-	expect_lent(a);
+	post_untaken(a);
 	sroce_qp_destroy(b->qp);
 	b->qp = NULL;
 	expect_sent(a, 1, IB_WC_SUCCESS);
@@ -186,13 +196,10 @@ static void receiver_dies(struct kunit *test)
 
 static void receiver_fails(struct kunit *test)
 {
-	const enum ib_qp_type *type = test->param_value;
-	struct pair *p = direct_pair(test, *type);
+	struct pair *p = unacked_pair(test);
 	struct side *a = &p->side[0], *b = &p->side[1];
 
-	hold(taker(b));
-	post(a, 1, SRC, 1024);
-	expect_lent(a);
+	post_untaken(a);
 	side_to_error(b);
 	expect_sent(a, 1, IB_WC_SUCCESS);
 	let_go(taker(b));
@@ -201,8 +208,7 @@ static void receiver_fails(struct kunit *test)
 /* What was sent is sent, also in ERR; what was not is flushed behind it */
 static void sender_fails(struct kunit *test)
 {
-	const enum ib_qp_type *type = test->param_value;
-	struct pair *p = direct_pair(test, *type);
+	struct pair *p = unacked_pair(test);
 	struct side *a = &p->side[0], *b = &p->side[1];
 
 	hold(taker(b));
@@ -220,8 +226,7 @@ static void sender_fails(struct kunit *test)
 /* SQD: what waits to be taken is not drained */
 static void not_drained(struct kunit *test)
 {
-	const enum ib_qp_type *type = test->param_value;
-	struct pair *p = direct_pair(test, *type);
+	struct pair *p = unacked_pair(test);
 	struct side *a = &p->side[0], *b = &p->side[1];
 
 	hold(taker(b));
