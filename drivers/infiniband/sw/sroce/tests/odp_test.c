@@ -409,6 +409,52 @@ static void slow_exit(struct kunit *test, struct slow *s, unsigned long start)
 	put_page(s->page);
 }
 
+/* A region of pages that come when it is said. Return: where the process has them. */
+static unsigned long slow_region(struct kunit *test, struct slow *s,
+				 struct demand *d, bool stubborn)
+{
+	unsigned long start;
+
+	slow_init(test, s, stubborn);
+	start = slow_map(test, s);
+	demand_register(test, d, start);
+	return start;
+}
+
+/* So many faults wait for a page, and there will not be more of them */
+static void slow_expect_most(struct kunit *test, const struct slow *s, int n)
+{
+	KUNIT_EXPECT_EQ(test, slow_inside(s, n), n);
+	msleep(50);
+	KUNIT_EXPECT_EQ(test, atomic_read(&s->inside), n);
+}
+
+/* Page @page of the region is asked for */
+static void ask_page(struct kunit *test, struct waiter *w, struct demand *d, u64 page)
+{
+	KUNIT_ASSERT_EQ(test, waiter_begin(w, d, page_va(page), 1, 0, SROCE_ODP_READ), 0);
+}
+
+/* Each page from @first on is asked for, by the waiter of its number */
+static void ask_pages(struct kunit *test, struct waiter *w, struct demand *d, u64 first)
+{
+	u64 i;
+
+	for (i = first; i < DEMAND_PAGES; i++)
+		ask_page(test, &w[i], d, i);
+}
+
+/* The first @n that asked have their pages */
+static void expect_answered(struct kunit *test, struct waiter *w, int n)
+{
+	int i;
+
+	for (i = 0; i < n; i++) {
+		KUNIT_EXPECT_TRUE(test, waited(test, &w[i]));
+		KUNIT_EXPECT_EQ(test, w[i].err, 0);
+	}
+}
+
 /* The module is held by memory on demand as often as that */
 static bool module_held(unsigned long wanted)
 {
@@ -469,13 +515,9 @@ static void stuck_and_cancelled(struct kunit *test)
 	struct demand d;
 	struct slow s;
 
-	slow_init(test, &s, false);
-	start = slow_map(test, &s);
-	demand_register(test, &d, start);
-	KUNIT_ASSERT_EQ(test, waiter_begin(&w[0], &d, page_va(3), 1, 0,
-					   SROCE_ODP_READ), 0);
-	KUNIT_ASSERT_EQ(test, waiter_begin(&w[1], &d, page_va(5), 1, 0,
-					   SROCE_ODP_READ), 0);
+	start = slow_region(test, &s, &d, false);
+	ask_page(test, &w[0], &d, 3);
+	ask_page(test, &w[1], &d, 5);
 	KUNIT_EXPECT_EQ(test, slow_inside(&s, 2), 2);
 	KUNIT_EXPECT_TRUE(test, sroce_want_cancel(&w[0].want));
 	KUNIT_EXPECT_FALSE(test, sroce_want_cancel(&w[0].want));
@@ -496,25 +538,14 @@ static void stuck_queue(struct kunit *test)
 	unsigned long start;
 	struct demand d;
 	struct slow s;
-	int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, w);
-	slow_init(test, &s, true);
-	start = slow_map(test, &s);
-	demand_register(test, &d, start);
-	for (i = 0; i < DEMAND_PAGES; i++)
-		KUNIT_ASSERT_EQ(test, waiter_begin(&w[i], &d, page_va(i), 1, 0,
-						   SROCE_ODP_READ), 0);
-	KUNIT_EXPECT_EQ(test, slow_inside(&s, SROCE_PAGER_SLOTS),
-			SROCE_PAGER_SLOTS);
-	msleep(50);
-	KUNIT_EXPECT_EQ(test, atomic_read(&s.inside), SROCE_PAGER_SLOTS);
+	start = slow_region(test, &s, &d, true);
+	ask_pages(test, w, &d, 0);
+	slow_expect_most(test, &s, SROCE_PAGER_SLOTS);
 	KUNIT_EXPECT_TRUE(test, sroce_want_cancel(&w[DEMAND_PAGES - 1].want));
 	complete_all(&s.answer);
-	for (i = 0; i < DEMAND_PAGES - 1; i++) {
-		KUNIT_EXPECT_TRUE(test, waited(test, &w[i]));
-		KUNIT_EXPECT_EQ(test, w[i].err, 0);
-	}
+	expect_answered(test, w, DEMAND_PAGES - 1);
 	KUNIT_EXPECT_TRUE(test, there(&d, 0, DEMAND_PAGES - 1, false));
 	KUNIT_EXPECT_FALSE(test, there(&d, DEMAND_PAGES - 1, 1, false));
 	demand_exit(&d);
@@ -547,25 +578,15 @@ static void stuck_advice(struct kunit *test)
 	int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, w);
-	slow_init(test, &s, true);
-	start = slow_map(test, &s);
-	demand_register(test, &d, start);
+	start = slow_region(test, &s, &d, true);
 	for (i = 0; i < n; i++)
 		KUNIT_ASSERT_EQ(test, waiter_advise(&w[i], &d, i), 0);
-	KUNIT_EXPECT_EQ(test, slow_inside(&s, SROCE_PAGER_HINT_SLOTS),
-			SROCE_PAGER_HINT_SLOTS);
-	msleep(50);
-	KUNIT_EXPECT_EQ(test, atomic_read(&s.inside), SROCE_PAGER_HINT_SLOTS);
+	slow_expect_most(test, &s, SROCE_PAGER_HINT_SLOTS);
 	/* those that are asked for take all the others */
-	for (; i < DEMAND_PAGES; i++)
-		KUNIT_ASSERT_EQ(test, waiter_begin(&w[i], &d, page_va(i), 1, 0,
-						   SROCE_ODP_READ), 0);
+	ask_pages(test, w, &d, n);
 	KUNIT_EXPECT_EQ(test, slow_inside(&s, n), n);
 	complete_all(&s.answer);
-	for (i = 0; i < DEMAND_PAGES; i++) {
-		KUNIT_EXPECT_TRUE(test, waited(test, &w[i]));
-		KUNIT_EXPECT_EQ(test, w[i].err, 0);
-	}
+	expect_answered(test, w, DEMAND_PAGES);
 	demand_exit(&d);
 	slow_exit(test, &s, start);
 }
@@ -598,9 +619,7 @@ static void stuck_crowd(struct kunit *test)
 	int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, w);
-	slow_init(test, &s, false);
-	start = slow_map(test, &s);
-	demand_register(test, &d, start);
+	start = slow_region(test, &s, &d, false);
 	demand_register(test, &other, start);
 	for (i = 0; i < n; i++)
 		KUNIT_ASSERT_EQ(test, waiter_begin(&w[i], i % 2 ? &d : &other,
