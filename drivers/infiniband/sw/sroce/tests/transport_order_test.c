@@ -89,6 +89,13 @@ static bool carried(struct pair *p)
 	return patience;
 }
 
+/* Wait for the completion, then end what other_cpu() began: the test may leave its CPU again */
+static void carry(struct pair *p)
+{
+	KUNIT_EXPECT_TRUE(p->test, carried(p));
+	migrate_enable();
+}
+
 /* Packets of a side that were not sent from @cpu, among the last ones */
 static u32 strayed(struct side *s, unsigned int cpu)
 {
@@ -107,6 +114,13 @@ static void write_all(struct side *s)
 	side_post(s, work_rdma(s, &w, SROCE_WR_RDMA_WRITE, 1, 0, 0, LEN));
 }
 
+/* What write_all() posted is complete, and at the peer */
+static void expect_written(struct side *s)
+{
+	side_expect_send(s, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(s->pair->test, side_filled(pair_peer(s), 0, LEN, 5));
+}
+
 /* A doorbell here, when packets are under way there */
 static void requester_goes_back(struct kunit *test)
 {
@@ -117,12 +131,10 @@ static void requester_goes_back(struct kunit *test)
 	sent_before(&a->qp->req.half, cpu);
 	WRITE_ONCE(sroce_stack_passed, never);
 	write_all(a);
-	KUNIT_EXPECT_TRUE(test, carried(p));
-	migrate_enable();
+	carry(p);
 	KUNIT_EXPECT_GT(test, p->net.sent, LEN / 4096);
 	KUNIT_EXPECT_EQ(test, 0, strayed(a, cpu));
-	side_expect_send(a, 1, IB_WC_SUCCESS);
-	KUNIT_EXPECT_TRUE(test, side_filled(pair_peer(a), 0, LEN, 5));
+	expect_written(a);
 }
 
 /* The same when they have arrived: it sends here, and at once */
@@ -138,8 +150,7 @@ static void requester_moves(struct kunit *test)
 	write_all(a);
 	sent = p->net.sent;
 	cpu = smp_processor_id();
-	KUNIT_EXPECT_TRUE(test, carried(p));
-	migrate_enable();
+	carry(p);
 	KUNIT_EXPECT_GT(test, sent, 0);
 	KUNIT_EXPECT_EQ(test, 0, strayed(a, cpu));
 	side_expect_send(a, 1, IB_WC_SUCCESS);
@@ -174,12 +185,10 @@ static void responder_goes_back(struct kunit *test)
 	sent_before(&a->qp->req.half, here);
 	WRITE_ONCE(sroce_stack_passed, never);
 	write_all(a);
-	KUNIT_EXPECT_TRUE(test, carried(p));
-	migrate_enable();
+	carry(p);
 	KUNIT_EXPECT_EQ(test, 0, strayed(a, here));
 	KUNIT_EXPECT_EQ(test, 0, strayed(b, cpu));
-	side_expect_send(a, 1, IB_WC_SUCCESS);
-	KUNIT_EXPECT_TRUE(test, side_filled(b, 0, LEN, 5));
+	expect_written(a);
 }
 
 /* What a turn has left is done on its CPU, by a worker */
@@ -194,11 +203,9 @@ static void left_stays(struct kunit *test)
 	WRITE_ONCE(sroce_stack_passed, never);
 	sroce_turn_limits.bytes = SZ_64K;
 	write_all(a);
-	KUNIT_EXPECT_TRUE(test, carried(p));
-	migrate_enable();
+	carry(p);
 	KUNIT_EXPECT_EQ(test, 0, strayed(a, here));
-	side_expect_send(a, 1, IB_WC_SUCCESS);
-	KUNIT_EXPECT_TRUE(test, side_filled(pair_peer(a), 0, LEN, 5));
+	expect_written(a);
 }
 
 /* Both ends want it: nobody hands over for ever */
@@ -215,8 +222,7 @@ static void both_at_once(struct kunit *test)
 	sroce_turn_limits.bytes = SZ_64K;
 	side_fill(b, 0, LEN, 6);
 	side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_READ, 1, 0, 0, LEN));
-	KUNIT_EXPECT_TRUE(test, carried(p));
-	migrate_enable();
+	carry(p);
 	KUNIT_EXPECT_EQ(test, 0, strayed(a, cpu));
 	KUNIT_EXPECT_EQ(test, 0, strayed(b, cpu));
 	side_expect_send(a, 1, IB_WC_SUCCESS);
