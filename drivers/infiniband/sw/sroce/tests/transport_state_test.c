@@ -300,15 +300,23 @@ static void rest_arrives(struct pair *p, u32 n)
 	KUNIT_EXPECT_EQ(p->test, 0, side_count(a, SROCE_CNT_RETRANS_PACKETS));
 }
 
-static void change_and_go_on(struct kunit *test)
+/* half_answered() with a responder in SQD, whose number of READs may be changed */
+static struct pair *changeable_pair(struct kunit *test, struct rule *rules, u32 n)
 {
 	struct pair_config c = { .window = 1024 };
 	struct pair *p = pair_create(test, &c);
-	struct side *b = &p->side[1];
-	struct rule rules[2] = {};
 
-	side_to_sqd(b, false);
-	half_answered(p, rules, 5);
+	side_to_sqd(&p->side[1], false);
+	half_answered(p, rules, n);
+	return p;
+}
+
+static void change_and_go_on(struct kunit *test)
+{
+	struct rule rules[2] = {};
+	struct pair *p = changeable_pair(test, rules, 5);
+	struct side *b = &p->side[1];
+
 	KUNIT_EXPECT_EQ(test, 0, change_reads(b, 12));
 	KUNIT_EXPECT_EQ(test, 0, change_reads(b, 5));
 	rest_arrives(p, 5);
@@ -317,13 +325,10 @@ static void change_and_go_on(struct kunit *test)
 /* Not while more answers are under way than there would be room for */
 static void change_too_early(struct kunit *test)
 {
-	struct pair_config c = { .window = 1024 };
-	struct pair *p = pair_create(test, &c);
-	struct side *b = &p->side[1];
 	struct rule rules[2] = {};
+	struct pair *p = changeable_pair(test, rules, 5);
+	struct side *b = &p->side[1];
 
-	side_to_sqd(b, false);
-	half_answered(p, rules, 5);
 	KUNIT_EXPECT_EQ(test, -EINVAL, change_reads(b, 1));
 	rest_arrives(p, 5);
 	KUNIT_EXPECT_EQ(test, 0, change_reads(b, 1));
@@ -383,6 +388,18 @@ static void flush_many(struct kunit *test)
 	side_expect_none(a);
 }
 
+/* A message of more than one packet has begun to fill the first of two receives */
+static void receive_first_packet(struct pair *p)
+{
+	struct side *b = &p->side[1];
+
+	p->net.batch = 1;
+	side_recv(b, 1, DST, 1000);
+	side_recv(b, 2, DST, 1000);
+	post_send(&p->side[0], 3, 1000);
+	fake_net_deliver(&p->net);
+}
+
 /* A receive that a message has begun to fill is flushed too, once */
 static void flush_partly_filled(struct kunit *test)
 {
@@ -390,11 +407,7 @@ static void flush_partly_filled(struct kunit *test)
 	struct pair *p = pair_create(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
 
-	p->net.batch = 1;
-	side_recv(b, 1, DST, 1000);
-	side_recv(b, 2, DST, 1000);
-	post_send(a, 3, 1000);
-	fake_net_deliver(&p->net);
+	receive_first_packet(p);
 	fake_net_deliver(&p->net);
 	side_to_error(b);
 	side_expect_recv(b, 1, IB_WC_WR_FLUSH_ERR);
@@ -821,13 +834,9 @@ static void srq_last_one(struct kunit *test)
 {
 	struct pair_config c = { .srq = true, .mtu = IB_MTU_256 };
 	struct pair *p = pair_create(test, &c);
-	struct side *a = &p->side[0], *b = &p->side[1];
+	struct side *b = &p->side[1];
 
-	p->net.batch = 1;
-	side_recv(b, 1, DST, 1000);
-	side_recv(b, 2, DST, 1000);
-	post_send(a, 3, 1000);
-	fake_net_deliver(&p->net);
+	receive_first_packet(p);
 	side_to_error(b);
 	side_expect_recv(b, 1, IB_WC_WR_FLUSH_ERR);
 	KUNIT_EXPECT_EQ(test, 1, side_events(b, IB_EVENT_QP_LAST_WQE_REACHED));
