@@ -398,16 +398,6 @@ static void late_duplicate_of_read(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
 }
 
-static void post_read_of(struct side *a, u64 id, u32 key, u64 va, u32 len)
-{
-	struct work w;
-
-	work_rdma(a, &w, SROCE_WR_RDMA_READ, id, DST, 0, len);
-	w.wqe.rdma.rkey = key;
-	w.wqe.rdma.remote_addr = va;
-	side_post(a, &w);
-}
-
 /* PSNs come round: an older READ, still remembered, had the one that is repeated */
 static void repeated_read_after_wrap(struct kunit *test)
 {
@@ -418,6 +408,7 @@ static void repeated_read_after_wrap(struct kunit *test)
 		treat(b, SROCE_OP_READ_RESP, 0, 1, FAKE_DROP), {}
 	};
 	u32 psn = side_first_psn(a);
+	struct work w;
 
 	post_read(a, 1, 100);
 	side_expect_send(a, 1, IB_WC_SUCCESS);
@@ -428,7 +419,8 @@ static void repeated_read_after_wrap(struct kunit *test)
 	b->qp->resp.epsn = psn;
 	pair_rules(p, rules);
 	side_fill(b, SRC + 4096, 200, 9);
-	post_read_of(a, 2, b->mr->key, (uintptr_t)b->mem + SRC + 4096, 200);
+	work_rdma(a, &w, SROCE_WR_RDMA_READ, 2, DST, SRC + 4096, 200);
+	side_post(a, &w);
 	side_expect_send(a, 2, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, 1, p->expired);
 	KUNIT_EXPECT_TRUE(test, side_filled(a, DST, 200, 9));
@@ -465,11 +457,13 @@ static void region_lost_while_read(struct kunit *test)
 	struct pair_config c = {};
 	struct pair *p = loss_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
+	struct work w;
 
 	sroce_txq_set_limit(b->qp->txq, 3000);
 	post_write(a, 1, 10);
 	/* More than one train of answers */
-	post_read_of(a, 2, b->mr->key, (uintptr_t)b->mem + SRC, 100 * 256);
+	work_rdma(a, &w, SROCE_WR_RDMA_READ, 2, DST, SRC, 100 * 256);
+	side_post(a, &w);
 	post_write(a, 3, 10);
 	while (!side_sent(b, SROCE_OP_READ_RESP, -1))
 		KUNIT_ASSERT_TRUE(test, fake_net_deliver(&p->net));
