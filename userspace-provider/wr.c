@@ -44,6 +44,17 @@ static struct sroce_send_wqe *begin(struct ibv_qp_ex *qp_ex, uint8_t opcode)
 	return sq->wqe;
 }
 
+/* the same, for an operation that names memory of the peer */
+static struct sroce_send_wqe *begin_rdma(struct ibv_qp_ex *qp_ex, uint8_t opcode,
+					 uint32_t rkey, uint64_t remote_addr)
+{
+	struct sroce_send_wqe *wqe = begin(qp_ex, opcode);
+
+	if (wqe)
+		wqe_rdma(wqe, rkey, remote_addr);
+	return wqe;
+}
+
 /* --- the batch --- */
 
 static void sroce_wr_start(struct ibv_qp_ex *qp_ex)
@@ -108,30 +119,23 @@ static void sroce_wr_send_inv(struct ibv_qp_ex *qp_ex, uint32_t rkey)
 static void sroce_wr_rdma_write(struct ibv_qp_ex *qp_ex, uint32_t rkey,
 				uint64_t remote_addr)
 {
-	struct sroce_send_wqe *wqe = begin(qp_ex, SROCE_WR_RDMA_WRITE);
-
-	if (wqe)
-		wqe_rdma(wqe, rkey, remote_addr);
+	begin_rdma(qp_ex, SROCE_WR_RDMA_WRITE, rkey, remote_addr);
 }
 
 static void sroce_wr_rdma_write_imm(struct ibv_qp_ex *qp_ex, uint32_t rkey,
 				    uint64_t remote_addr, __be32 imm_data)
 {
-	struct sroce_send_wqe *wqe = begin(qp_ex, SROCE_WR_RDMA_WRITE_IMM);
+	struct sroce_send_wqe *wqe = begin_rdma(qp_ex, SROCE_WR_RDMA_WRITE_IMM,
+						rkey, remote_addr);
 
-	if (!wqe)
-		return;
-	wqe_rdma(wqe, rkey, remote_addr);
-	wqe->imm_data = imm_data;
+	if (wqe)
+		wqe->imm_data = imm_data;
 }
 
 static void sroce_wr_rdma_read(struct ibv_qp_ex *qp_ex, uint32_t rkey,
 			       uint64_t remote_addr)
 {
-	struct sroce_send_wqe *wqe = begin(qp_ex, SROCE_WR_RDMA_READ);
-
-	if (wqe)
-		wqe_rdma(wqe, rkey, remote_addr);
+	begin_rdma(qp_ex, SROCE_WR_RDMA_READ, rkey, remote_addr);
 }
 
 static void sroce_wr_atomic_cmp_swp(struct ibv_qp_ex *qp_ex, uint32_t rkey,
@@ -156,13 +160,13 @@ static void sroce_wr_atomic_fetch_add(struct ibv_qp_ex *qp_ex, uint32_t rkey,
 static void sroce_wr_atomic_write(struct ibv_qp_ex *qp_ex, uint32_t rkey,
 				  uint64_t remote_addr, const void *value)
 {
-	struct sroce_send_wqe *wqe = begin(qp_ex, SROCE_WR_ATOMIC_WRITE);
+	struct sroce_send_wqe *wqe = begin_rdma(qp_ex, SROCE_WR_ATOMIC_WRITE,
+						rkey, remote_addr);
 	struct sroce_sq *sq = &to_sqp_ex(qp_ex)->sq;
 	int err;
 
 	if (!wqe)
 		return;
-	wqe_rdma(wqe, rkey, remote_addr);
 	wqe->flags |= SROCE_SEND_INLINE;
 	err = wqe_append_inline(sq, wqe, value, sizeof(uint64_t));
 	if (err)
