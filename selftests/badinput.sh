@@ -60,11 +60,7 @@ done
 wait_for 10 eval "! rdma resource show qp | grep 'link $DEV_A/' | grep -q 'comm hostile'"
 result $? "no queue pair of it is left"
 
-wait $peer && wait $bystander
-status=$?
-note "$(tail -n 1 "$TMP/bystander")"
-note "$(tail -n 1 "$TMP/peer")"
-result $status "another process did not notice"
+undisturbed "another process did not notice" $bystander $peer
 
 pair "new connections work" 60 "$VERIFY -d $DEV_A -i $IP_A" "$VERIFY -d $DEV_B -i $IP_B -n 3 $IP_A"
 unharmed "$before"

@@ -46,11 +46,7 @@ shoot() {
 	note "counters: $(changed_counters "$TMP/before" "$TMP/after")"
 	icrc_counted "$name"
 
-	wait $peer && wait $bystander
-	status=$?
-	note "$(tail -n 1 "$TMP/bystander")"
-	note "$(tail -n 1 "$TMP/peer")"
-	result $status "$name: a connection was not disturbed by packets from other addresses"
+	undisturbed "$name: a connection was not disturbed by packets from other addresses" $bystander $peer
 	# which needs the queue pair that datagrams were sent to, too
 	pair "$name: the connection manager works" 30 "rping -s -a $ip -C 3" "rping -c -a $ip -C 3"
 	pair "$name: new connections work" 60 "$VERIFY -d $DEV_A -i $ip" "$VERIFY -d $DEV_B -i $our -n 3 $VERIFY_OPTIONS $ip"

@@ -427,6 +427,17 @@ program_verdicts() {
 	tail -n 1 "$TMP/verdicts" | notes
 }
 
+# undisturbed NAME BYSTANDER PEER : the two ends of a connection beside what is tested, process numbers of children
+# of this shell whose output is in $TMP/bystander and $TMP/peer, came to a good end
+undisturbed() {
+	local status
+	wait "$3" && wait "$2"
+	status=$?
+	note "$(tail -n 1 "$TMP/bystander")"
+	note "$(tail -n 1 "$TMP/peer")"
+	result $status "$1"
+}
+
 # listening NAMESPACE : is any program there waiting for a TCP or an rdma_cm connection?
 listening() {
 	in_ns "$1" grep -qs '^ *[0-9]*: [0-9A-F]*:[0-9A-F]* 0*:0000 0A' /proc/net/tcp /proc/net/tcp6 ||
