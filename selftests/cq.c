@@ -6,7 +6,6 @@
  *	cq -d DEVICE -i IP [-D DEVICE_OF_PEER -I IP_OF_PEER]
  */
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -80,17 +79,6 @@ static int post_recv(struct ibv_qp *qp, uint64_t id)
 	return ibv_post_recv(qp, &wr, &bad);
 }
 
-static bool poll_one(struct ibv_cq *cq, struct ibv_wc *wc, double seconds)
-{
-	double end = vt_now() + seconds;
-
-	do
-		if (ibv_poll_cq(cq, 1, wc) == 1)
-			return true;
-	while (vt_now() < end);
-	return false;
-}
-
 static void drain(struct ibv_cq *cq)
 {
 	struct ibv_wc wc;
@@ -101,14 +89,7 @@ static void drain(struct ibv_cq *cq)
 
 static bool event_comes(struct ibv_comp_channel *channel, struct ibv_cq *wanted, double seconds)
 {
-	struct pollfd p = { .fd = channel->fd, .events = POLLIN };
-	struct ibv_cq *cq;
-	void *context;
-
-	if (poll(&p, 1, seconds * 1000) != 1 || ibv_get_cq_event(channel, &cq, &context))
-		return false;
-	ibv_ack_cq_events(cq, 1);
-	return cq == wanted;
+	return vt_cq_event(channel, seconds) == wanted;
 }
 
 /* --- events ------------------------------------------------------------------------------ */

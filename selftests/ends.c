@@ -145,17 +145,6 @@ int post_recv(struct end *e, uint64_t id, struct place to, uint32_t len)
 	return ibv_post_recv(e->qp, &wr, &bad);
 }
 
-bool poll_one(struct ibv_cq *cq, struct ibv_wc *wc, double seconds)
-{
-	double end = vt_now() + seconds;
-
-	do
-		if (ibv_poll_cq(cq, 1, wc) == 1)
-			return true;
-	while (vt_now() < end);
-	return false;
-}
-
 bool expect_wc(const char *what, struct ibv_cq *cq, uint64_t id, enum ibv_wc_status status)
 {
 	struct ibv_wc wc;

@@ -55,7 +55,6 @@ int post_op(struct end *e, uint64_t id, enum ibv_wr_opcode opcode, struct place 
 int post_wr(struct end *e, struct ibv_send_wr *wr);
 int post_recv(struct end *e, uint64_t id, struct place to, uint32_t len);
 
-bool poll_one(struct ibv_cq *cq, struct ibv_wc *wc, double seconds);
 /* the next completion is of @id with @status; counted by vt_check() under the name @what */
 bool expect_wc(const char *what, struct ibv_cq *cq, uint64_t id, enum ibv_wc_status status);
 /* post_op() and expect_wc() */

@@ -54,55 +54,28 @@ static struct ibv_qp *make_qp(struct end *e, enum ibv_qp_type type)
 		.cap = { .max_send_wr = DEPTH, .max_recv_wr = DEPTH, .max_send_sge = 4,
 			 .max_recv_sge = 4, .max_inline_data = 64 },
 	};
-	struct ibv_qp *qp = ibv_create_qp(e->dev->pd, &init);
 
-	if (!qp)
-		vt_die(VT_SETUP, "create qp: %s", strerror(errno));
-	return qp;
+	return vt_create_qp(e->dev, &init);
 }
 
 static void make_end(struct end *e, struct vt_dev *dev)
 {
 	e->dev = dev;
-	e->send_cq = ibv_create_cq(dev->ctx, 4 * DEPTH, NULL, NULL, 0);
-	e->recv_cq = ibv_create_cq(dev->ctx, 4 * DEPTH, NULL, NULL, 0);
+	e->send_cq = vt_create_cq(dev, 4 * DEPTH);
+	e->recv_cq = vt_create_cq(dev, 4 * DEPTH);
 	e->mr = vt_mr(dev, ROOM, IBV_ACCESS_LOCAL_WRITE | VT_REMOTE_ACCESS);
 	e->read_only = vt_mr(dev, ROOM, IBV_ACCESS_REMOTE_READ);
 	e->local = vt_mr(dev, ROOM, IBV_ACCESS_LOCAL_WRITE);
-	if (!e->send_cq || !e->recv_cq)
-		vt_die(VT_SETUP, "create cq: %s", strerror(errno));
-}
-
-static void drain_cq(struct ibv_cq *cq)
-{
-	struct ibv_wc wc;
-
-	while (ibv_poll_cq(cq, 1, &wc) > 0)
-		;
-}
-
-static bool next_event(struct vt_dev *dev, struct ibv_async_event *event, double seconds)
-{
-	double end = vt_now() + seconds;
-
-	do {
-		if (!ibv_get_async_event(dev->ctx, event)) {
-			ibv_ack_async_event(event);
-			return true;
-		}
-		usleep(1000);
-	} while (vt_now() < end);
-	return false;
 }
 
 static void drain_events(void)
 {
 	struct ibv_async_event event;
 
-	while (next_event(&devs[0], &event, 0))
+	while (vt_async_event(&devs[0], &event, 0))
 		;
 	if (b.dev != a.dev)
-		while (next_event(b.dev, &event, 0))
+		while (vt_async_event(b.dev, &event, 0))
 			;
 }
 
@@ -112,7 +85,7 @@ static bool event_comes(struct end *e, enum ibv_event_type type, double seconds)
 	struct ibv_async_event event;
 	double end = vt_now() + seconds;
 
-	while (next_event(e->dev, &event, max(0.0, end - vt_now())))
+	while (vt_async_event(e->dev, &event, max(0.0, end - vt_now())))
 		if (event.event_type == type && event.element.qp == e->qp)
 			return true;
 	return false;
@@ -125,10 +98,10 @@ static void fresh(enum ibv_qp_type type)
 		ibv_destroy_qp(a.qp);
 	if (b.qp)
 		ibv_destroy_qp(b.qp);
-	drain_cq(a.send_cq);
-	drain_cq(a.recv_cq);
-	drain_cq(b.send_cq);
-	drain_cq(b.recv_cq);
+	vt_drain_cq(a.send_cq);
+	vt_drain_cq(a.recv_cq);
+	vt_drain_cq(b.send_cq);
+	vt_drain_cq(b.recv_cq);
 	drain_events();
 	a.qp = make_qp(&a, type);
 	b.qp = make_qp(&b, type);
@@ -211,17 +184,6 @@ static int post_simple(struct end *e, struct end *peer, uint64_t id, enum ibv_wr
 	struct ibv_send_wr wr = request(e, peer, &sge, id, opcode, len);
 
 	return post(e, &wr);
-}
-
-static bool poll_one(struct ibv_cq *cq, struct ibv_wc *wc, double seconds)
-{
-	double end = vt_now() + seconds;
-
-	do
-		if (ibv_poll_cq(cq, 1, wc) == 1)
-			return true;
-	while (vt_now() < end);
-	return false;
 }
 
 /* the next completion is of @id with @status */
@@ -634,7 +596,7 @@ static void draining(void)
 	ibv_query_qp(a.qp, &attr, IBV_QP_STATE, &init);
 	vt_check(!attr.sq_draining, "SQD: drained, says a query");
 	/* those not begun are held back, and so is what is posted now */
-	drain_cq(a.send_cq);
+	vt_drain_cq(a.send_cq);
 	post_simple(&a, &b, 50, IBV_WR_RDMA_WRITE, 8);
 	vt_check(silent(a.send_cq), "SQD: a new request waits");
 	post_recv(&a, 60, a.mr, 100, a.mr->lkey);

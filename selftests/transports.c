@@ -56,43 +56,16 @@ static struct ibv_qp *make_qp(struct end *e, enum ibv_qp_type type)
 		.cap = { .max_send_wr = DEPTH, .max_recv_wr = DEPTH, .max_send_sge = 4,
 			 .max_recv_sge = 4 },
 	};
-	struct ibv_qp *qp = ibv_create_qp(e->dev->pd, &init);
 
-	if (!qp)
-		vt_die(VT_SETUP, "create qp: %s", strerror(errno));
-	return qp;
+	return vt_create_qp(e->dev, &init);
 }
 
 static void make_end(struct end *e, struct vt_dev *dev)
 {
 	e->dev = dev;
-	e->send_cq = ibv_create_cq(dev->ctx, 4 * DEPTH, NULL, NULL, 0);
-	e->recv_cq = ibv_create_cq(dev->ctx, 16 * DEPTH, NULL, NULL, 0);
+	e->send_cq = vt_create_cq(dev, 4 * DEPTH);
+	e->recv_cq = vt_create_cq(dev, 16 * DEPTH);
 	e->mr = vt_mr(dev, ROOM, IBV_ACCESS_LOCAL_WRITE | VT_REMOTE_ACCESS);
-	if (!e->send_cq || !e->recv_cq)
-		vt_die(VT_SETUP, "create cq: %s", strerror(errno));
-}
-
-static void drain_cq(struct ibv_cq *cq)
-{
-	struct ibv_wc wc;
-
-	while (ibv_poll_cq(cq, 1, &wc) > 0)
-		;
-}
-
-static bool next_event(struct end *e, struct ibv_async_event *event, double seconds)
-{
-	double end = vt_now() + seconds;
-
-	do {
-		if (!ibv_get_async_event(e->dev->ctx, event)) {
-			ibv_ack_async_event(event);
-			return true;
-		}
-		usleep(1000);
-	} while (vt_now() < end);
-	return false;
 }
 
 static bool event_comes(struct end *e, enum ibv_event_type type, double seconds)
@@ -100,7 +73,7 @@ static bool event_comes(struct end *e, enum ibv_event_type type, double seconds)
 	struct ibv_async_event event;
 	double end = vt_now() + seconds;
 
-	while (next_event(e, &event, max(0.0, end - vt_now())))
+	while (vt_async_event(e->dev, &event, max(0.0, end - vt_now())))
 		if (event.event_type == type)
 			return true;
 	return false;
@@ -121,9 +94,9 @@ static void unmake_qp(struct end *e)
 			vt_die(VT_WRONG, "close xrcd: %s", strerror(errno));
 		xrcd = NULL;
 	}
-	drain_cq(e->send_cq);
-	drain_cq(e->recv_cq);
-	while (next_event(e, &event, 0))
+	vt_drain_cq(e->send_cq);
+	vt_drain_cq(e->recv_cq);
+	while (vt_async_event(e->dev, &event, 0))
 		;
 }
 
@@ -193,17 +166,6 @@ static int post(uint64_t id, enum ibv_wr_opcode opcode, uint32_t len)
 	struct ibv_send_wr *bad, wr = request(&sge, id, opcode, len);
 
 	return ibv_post_send(a.qp, &wr, &bad);
-}
-
-static bool poll_one(struct ibv_cq *cq, struct ibv_wc *wc, double seconds)
-{
-	double end = vt_now() + seconds;
-
-	do
-		if (ibv_poll_cq(cq, 1, wc) == 1)
-			return true;
-	while (vt_now() < end);
-	return false;
 }
 
 static bool completes(struct ibv_cq *cq, uint64_t id, enum ibv_wc_status status, struct ibv_wc *wc)
@@ -471,7 +433,7 @@ static void srq_resize_under_traffic(void)
 		if (received % 100 == 0)
 			ok = !resize(received % 200 ? 64 : 256, &size);
 		ok = ok && completes(b.recv_cq, received++, IBV_WC_SUCCESS, &wc);
-		drain_cq(a.send_cq);
+		vt_drain_cq(a.send_cq);
 	}
 	vt_check(ok, "SRQ: 2000 messages while it is resized 20 times (%lu posted, %lu sent, %lu passed, last %lu: %s)",
 		 (unsigned long)posted, (unsigned long)sent, (unsigned long)received,

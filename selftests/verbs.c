@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <time.h>
 #include <unistd.h>
@@ -459,14 +458,7 @@ static struct ibv_comp_channel *channel;
 
 static bool event_comes(double seconds)
 {
-	struct pollfd p = { .fd = channel->fd, .events = POLLIN };
-	struct ibv_cq *cq;
-	void *context;
-
-	if (poll(&p, 1, seconds * 1000) != 1 || ibv_get_cq_event(channel, &cq, &context))
-		return false;
-	ibv_ack_cq_events(cq, 1);
-	return true;
+	return vt_cq_event(channel, seconds);
 }
 
 static int moderate(uint16_t count, uint16_t us)

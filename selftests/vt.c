@@ -5,6 +5,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -373,6 +374,69 @@ struct ibv_ah *vt_ah(struct vt_dev *dev, const union ibv_gid *dgid)
 	};
 
 	return ibv_create_ah(dev->pd, &attr);
+}
+
+struct ibv_cq *vt_create_cq(struct vt_dev *dev, int entries)
+{
+	struct ibv_cq *cq = ibv_create_cq(dev->ctx, entries, NULL, NULL, 0);
+
+	if (!cq)
+		vt_die(VT_SETUP, "create cq: %s", strerror(errno));
+	return cq;
+}
+
+struct ibv_qp *vt_create_qp(struct vt_dev *dev, struct ibv_qp_init_attr *init)
+{
+	struct ibv_qp *qp = ibv_create_qp(dev->pd, init);
+
+	if (!qp)
+		vt_die(VT_SETUP, "create qp: %s", strerror(errno));
+	return qp;
+}
+
+bool poll_one(struct ibv_cq *cq, struct ibv_wc *wc, double seconds)
+{
+	double end = vt_now() + seconds;
+
+	do
+		if (ibv_poll_cq(cq, 1, wc) == 1)
+			return true;
+	while (vt_now() < end);
+	return false;
+}
+
+void vt_drain_cq(struct ibv_cq *cq)
+{
+	struct ibv_wc wc;
+
+	while (ibv_poll_cq(cq, 1, &wc) > 0)
+		;
+}
+
+struct ibv_cq *vt_cq_event(struct ibv_comp_channel *channel, double seconds)
+{
+	struct pollfd p = { .fd = channel->fd, .events = POLLIN };
+	struct ibv_cq *cq;
+	void *context;
+
+	if (poll(&p, 1, seconds * 1000) != 1 || ibv_get_cq_event(channel, &cq, &context))
+		return NULL;
+	ibv_ack_cq_events(cq, 1);
+	return cq;
+}
+
+bool vt_async_event(struct vt_dev *dev, struct ibv_async_event *event, double seconds)
+{
+	double end = vt_now() + seconds;
+
+	do {
+		if (!ibv_get_async_event(dev->ctx, event)) {
+			ibv_ack_async_event(event);
+			return true;
+		}
+		usleep(1000);
+	} while (vt_now() < end);
+	return false;
 }
 
 /* --- control connection ----------------------------------------------------- */

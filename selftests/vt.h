@@ -131,6 +131,21 @@ const char *vt_state_name(enum ibv_qp_state state);
 
 struct ibv_ah *vt_ah(struct vt_dev *dev, const union ibv_gid *dgid);
 
+/* each ends the program when the device refuses */
+struct ibv_cq *vt_create_cq(struct vt_dev *dev, int entries);
+struct ibv_qp *vt_create_qp(struct vt_dev *dev, struct ibv_qp_init_attr *init);
+
+/* --- completions and events ------------------------------------------------- */
+
+/* the next completion of @cq, when one comes within that time */
+bool poll_one(struct ibv_cq *cq, struct ibv_wc *wc, double seconds);
+/* throw away what is in @cq by now */
+void vt_drain_cq(struct ibv_cq *cq);
+/* the queue that the next event of @channel is about; NULL when none comes within that time */
+struct ibv_cq *vt_cq_event(struct ibv_comp_channel *channel, double seconds);
+/* the next asynchronous event, acknowledged, when one comes within that time; for events that do not block */
+bool vt_async_event(struct vt_dev *dev, struct ibv_async_event *event, double seconds);
+
 /* --- control connection ----------------------------------------------------- */
 
 /* -1 on the first call's failure is fatal inside; the result is a connected socket */
