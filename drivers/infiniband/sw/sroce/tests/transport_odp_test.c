@@ -312,9 +312,46 @@ static void missing_pages_unreliable(struct kunit *test)
 	side_demand_free(mr);
 }
 
+/*
+ * READs wait for pages, more of them than the responder can note answers for. What is
+ * asked for beyond that is dropped before anybody looks for its page.
+ */
+static void missing_pages_beyond_depth(struct kunit *test)
+{
+	struct pair_config c = { .rd_atomic = 1 };
+	const struct missing read = { "READ", SROCE_WR_RDMA_READ, 10000 };
+	const struct missing add = { "FETCH ADD", SROCE_WR_FETCH_ADD, 8 };
+	struct sroce_mr *mr;
+	struct pair *p;
+	struct side *b;
+	u32 i, n;
+
+	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
+		kunit_skip(test, "no memory on demand in this kernel");
+	p = pair_create(test, &c);
+	b = &p->side[1];
+	mr = side_demand_create(b, DEMAND_BYTES, DEMAND_SKEW);
+	n = b->qp->resp.njobs;
+	p->side[0].qp->attr.max_rd_atomic = n + 1;
+	mmap_write_lock(current->mm);
+	for (i = 1; i <= n; i++)
+		post(p, &read, mr, i);
+	post(p, &add, mr, n + 1);
+	pair_deliver(p);
+	KUNIT_EXPECT_EQ(test, n, b->qp->resp.job_tail - b->qp->resp.job_head);
+	KUNIT_EXPECT_FALSE(test, b->qp->resp.rnr_sent);
+	mmap_write_unlock(current->mm);
+	for (i = 1; i <= n; i++)
+		expect(p, &p->side[0].scq, i, read.name);
+	expect(p, &p->side[0].scq, n + 1, add.name);
+	KUNIT_EXPECT_EQ(test, demand_word(test, mr), 5);
+	side_demand_free(mr);
+}
+
 static struct kunit_case transport_odp_cases[] = {
 	KUNIT_CASE_SLOW(missing_pages),
 	KUNIT_CASE(missing_pages_unreliable),
+	KUNIT_CASE(missing_pages_beyond_depth),
 	{}
 };
 

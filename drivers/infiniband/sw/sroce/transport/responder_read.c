@@ -71,20 +71,18 @@ static struct sroce_mr *
 sroce_responder_atomic_begin(struct sroce_qp *qp, const struct sroce_train *t,
 			     int access)
 {
-	struct sroce_mr *mr = sroce_gather_word(&qp->resp.half, t->rkey, access,
-						t->va);
+	struct sroce_mr *mr;
 
+	/* The peer has more outstanding than was agreed on, and will ask again */
+	if (!sroce_job_room(&qp->resp))
+		return NULL;
+	mr = sroce_gather_word(&qp->resp.half, t->rkey, access, t->va);
 	if (mr == ERR_PTR(-EAGAIN)) {
 		sroce_responder_await_pages(qp, t);
 		return NULL;
 	}
 	if (IS_ERR(mr)) {
 		sroce_responder_refuse_access(qp);
-		return NULL;
-	}
-	/* The peer has more outstanding than was agreed on, and will ask again */
-	if (!sroce_job_room(&qp->resp)) {
-		sroce_gather_word_end(mr);
 		return NULL;
 	}
 	return mr;

@@ -79,7 +79,7 @@ static void sroce_ah_remember(struct sroce_ah *ah,
 
 static int sroce_ah_respond(struct sroce_ah *ah, struct ib_udata *udata)
 {
-	struct sroce_create_ah_resp resp = { .ahn = ah->entry->ahn };
+	struct sroce_create_ah_resp resp = { .ahn = ah->ahn };
 
 	return udata ? ib_respond_udata(udata, resp) : 0;
 }
@@ -103,6 +103,7 @@ static int sroce_ah_make(struct sroce_ah *ah, struct rdma_ah_init_attr *init,
 		return PTR_ERR(e);
 	}
 	ah->entry = e;
+	ah->ahn = e->ahn;
 	sroce_ah_remember(ah, init->ah_attr);
 	err = sroce_ah_respond(ah, udata);
 	if (err)
@@ -171,5 +172,5 @@ int sroce_ib_destroy_ah(struct ib_ah *ibah, u32 flags)
 
 u32 sroce_ah_number(struct ib_ah *ibah)
 {
-	return to_sroce_ah(ibah)->entry->ahn;
+	return to_sroce_ah(ibah)->ahn;
 }

@@ -49,12 +49,14 @@ struct sroce_xrcd {
  * struct sroce_ah - address handle
  * @ibah: what ib_core knows
  * @entry: what the transport finds by number; outlives this struct by a grace
- *	period
+ *	period, and is replaced when the handle is changed
+ * @ahn: its number, for senders, who may not look at an entry that is replaced
  * @attr: address vector, for query; without a reference to the GID
  */
 struct sroce_ah {
 	struct ib_ah ibah;
 	struct sroce_ah_entry *entry;
+	u32 ahn;
 	struct rdma_ah_attr attr;
 };
 
