@@ -39,13 +39,7 @@ while read -r q; do others+=(-q "$q"); done < <(awk '/^qp / { print $2 }' "$TMP/
 # an array and not a function, so that it can be killed
 hostile=(ip netns exec "$A" "$HOSTILE" -u "/dev/infiniband/$(uverbs_of "$A" "$DEV_A")"
 	-g "$(gid_index "$A" "$DEV_A" "$IP_A")" -G "::ffff:$IP_A" "${others[@]}")
-"${hostile[@]}" -t 5 -s "$SEED" >"$TMP/hostile" 2>&1
-status=$?
-grep '^# ' "$TMP/hostile"
-verdicts "hostile" "$TMP/hostile"
-tail -n 1 "$TMP/hostile" | grep -q ' wrong$'
-result $? "hostile: came to its end (status $status)"
-tail -n 1 "$TMP/hostile" | notes
+program_verdicts "hostile" 120 "${hostile[@]}" -t 5 -s "$SEED"
 
 for ((i = 1; i <= ROUNDS; i++)); do
 	"${hostile[@]}" -t 30 -s $RANDOM >"$TMP/hostile" 2>&1 &

@@ -87,6 +87,18 @@ struct sroce_reg {
 	const struct sroce_mr *old;
 };
 
+static struct sroce_reg sroce_reg_of(struct ib_pd *ibpd, u64 start, u64 length,
+				     u64 virt, int access)
+{
+	return (struct sroce_reg){
+		.ibpd = ibpd,
+		.start = start,
+		.length = length,
+		.virt = virt,
+		.access = access,
+	};
+}
+
 static u64 sroce_reg_iova(const struct sroce_reg *reg)
 {
 	return reg->access & IB_ZERO_BASED ? 0 : reg->virt;
@@ -198,13 +210,8 @@ struct ib_mr *sroce_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 				   u64 virt_addr, int access,
 				   struct ib_dmah *dmah, struct ib_udata *udata)
 {
-	struct sroce_reg reg = {
-		.ibpd = ibpd,
-		.start = start,
-		.length = length,
-		.virt = virt_addr,
-		.access = access,
-	};
+	struct sroce_reg reg = sroce_reg_of(ibpd, start, length, virt_addr,
+					    access);
 	struct sroce_mr *mr;
 	int err;
 
@@ -266,13 +273,8 @@ struct ib_mr *sroce_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 				     struct ib_pd *ibpd, struct ib_udata *udata)
 {
 	struct sroce_mr *old = to_sroce_mr(ibmr);
-	struct sroce_reg reg = {
-		.ibpd = ibpd,
-		.start = start,
-		.length = length,
-		.virt = virt_addr,
-		.access = access,
-	};
+	struct sroce_reg reg = sroce_reg_of(ibpd, start, length, virt_addr,
+					    access);
 	struct sroce_mr *mr;
 	bool same;
 	int err;
