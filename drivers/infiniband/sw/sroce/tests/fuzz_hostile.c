@@ -190,13 +190,13 @@ struct pen_shape pen_shape_of(const struct pen_side *ps)
 
 	return (struct pen_shape){
 		.word = {
-			resp->epsn, resp->msn, resp->recv_off, resp->job_tail,
-			resp->res_next, resp->ring.index, req->una_psn,
+			resp->epsn, resp->msn, resp->msg.recv_off, resp->answers.job_tail,
+			resp->answers.res_next, resp->ring.index, req->una_psn,
 			req->next_psn, req->ring.index, req->rd_outstanding,
 			req->retries,
 		},
-		.state = { qp->state, resp->state, resp->ack, resp->fatal,
-			   resp->have_wqe },
+		.state = { qp->state, resp->msg.state, resp->ack.state, resp->ack.fatal,
+			   resp->msg.have_wqe },
 	};
 }
 

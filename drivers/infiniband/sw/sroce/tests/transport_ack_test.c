@@ -16,7 +16,7 @@
 
 static const struct sroce_ack_delay *delay_of(const struct side *s)
 {
-	return &s->qp->resp.delay;
+	return &s->qp->resp.ack.delay;
 }
 
 /* A message, whose receive work request completes */

@@ -331,15 +331,15 @@ static void missing_pages_beyond_depth(struct kunit *test)
 	p = pair_create(test, &c);
 	b = &p->side[1];
 	mr = side_demand_create(b, DEMAND_BYTES, DEMAND_SKEW);
-	n = b->qp->resp.njobs;
+	n = b->qp->resp.answers.njobs;
 	p->side[0].qp->attr.max_rd_atomic = n + 1;
 	mmap_write_lock(current->mm);
 	for (i = 1; i <= n; i++)
 		post(p, &read, mr, i);
 	post(p, &add, mr, n + 1);
 	pair_deliver(p);
-	KUNIT_EXPECT_EQ(test, n, b->qp->resp.job_tail - b->qp->resp.job_head);
-	KUNIT_EXPECT_FALSE(test, b->qp->resp.rnr_sent);
+	KUNIT_EXPECT_EQ(test, n, b->qp->resp.answers.job_tail - b->qp->resp.answers.job_head);
+	KUNIT_EXPECT_FALSE(test, b->qp->resp.ack.rnr_sent);
 	mmap_write_unlock(current->mm);
 	for (i = 1; i <= n; i++)
 		expect(p, &p->side[0].scq, i, read.name);

@@ -277,7 +277,7 @@ static void side_make_qp(struct side *s)
 /* Only the test's loop lets an ACK be late that waits for a request */
 static void side_stop_ack_timer(struct side *s)
 {
-	struct sroce_ack_delay *d = &s->qp->resp.delay;
+	struct sroce_ack_delay *d = &s->qp->resp.ack.delay;
 
 	d->armed = true;
 	hrtimer_cancel(&d->timer);
@@ -302,7 +302,7 @@ static void side_stop_looks(struct side *s)
 
 bool side_look(struct side *s)
 {
-	if (!s->qp || s->qp->resp.wait != SROCE_RESP_WAITS)
+	if (!s->qp || s->qp->resp.patience.state != SROCE_RESP_WAITS)
 		return false;
 	local_bh_disable();
 	look(&s->qp->resp.patience.timer);
@@ -616,14 +616,14 @@ bool side_expire(struct side *s)
 
 bool side_holds_ack(const struct side *s)
 {
-	const struct sroce_ack_delay *d = &s->qp->resp.delay;
+	const struct sroce_ack_delay *d = &s->qp->resp.ack.delay;
 
 	return d->state == SROCE_ACK_HELD || d->state == SROCE_ACK_AGED;
 }
 
 static bool side_expire_ack(struct side *s)
 {
-	struct sroce_ack_delay *d = &s->qp->resp.delay;
+	struct sroce_ack_delay *d = &s->qp->resp.ack.delay;
 
 	if (!side_holds_ack(s))
 		return false;

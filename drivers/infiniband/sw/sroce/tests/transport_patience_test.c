@@ -63,7 +63,7 @@ static struct pair *way_pair(struct kunit *test)
 
 static bool waits(const struct side *s)
 {
-	return s->qp->resp.wait == SROCE_RESP_WAITS;
+	return s->qp->resp.patience.state == SROCE_RESP_WAITS;
 }
 
 static void post_send(struct side *a, u64 id)

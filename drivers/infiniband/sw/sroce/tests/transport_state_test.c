@@ -282,7 +282,7 @@ static void half_answered(struct pair *p, struct rule *rules, u32 n)
 		post_read(a, i, READ_LEN);
 	pair_deliver(p);
 	KUNIT_EXPECT_TRUE(p->test, b->qp->resp.half.starved);
-	KUNIT_EXPECT_EQ(p->test, n, b->qp->resp.job_tail - b->qp->resp.job_head);
+	KUNIT_EXPECT_EQ(p->test, n, b->qp->resp.answers.job_tail - b->qp->resp.answers.job_head);
 }
 
 static void rest_arrives(struct pair *p, u32 n)

@@ -598,7 +598,7 @@ static void invalidate_busy(struct kunit *test)
 	}
 	side_expect_none(a);
 	side_expect_none(b);
-	KUNIT_EXPECT_EQ(test, b->qp->resp.inv_wait, key);
+	KUNIT_EXPECT_EQ(test, b->qp->resp.msg.inv_wait, key);
 	KUNIT_EXPECT_FALSE(test, mr->valid);
 
 	sroce_mr_put(user);
@@ -606,7 +606,7 @@ static void invalidate_busy(struct kunit *test)
 	side_expect(b, &b->rcq, 2, IB_WC_SUCCESS, &wc);
 	KUNIT_EXPECT_EQ(test, wc.ex.invalidate_rkey, key);
 	KUNIT_EXPECT_EQ(test, wc.byte_len, len);
-	KUNIT_EXPECT_EQ(test, b->qp->resp.inv_wait, 0);
+	KUNIT_EXPECT_EQ(test, b->qp->resp.msg.inv_wait, 0);
 	KUNIT_EXPECT_TRUE(test, side_filled(b, DST, len, 5));
 	sroce_mr_free(mr);
 }

@@ -275,7 +275,7 @@ static void xrc_queue_gone(struct kunit *test)
 	side_post(a, &w);
 	fake_net_deliver(&p->net);
 	fake_net_deliver(&p->net);
-	KUNIT_EXPECT_TRUE(test, b->qp->resp.have_wqe);
+	KUNIT_EXPECT_TRUE(test, b->qp->resp.msg.have_wqe);
 	xrc_srq_end(other);
 	xrc_refused(p, 1, IB_WC_REM_INV_REQ_ERR, IB_EVENT_QP_REQ_ERR);
 }

@@ -24,6 +24,7 @@
  */
 #include "compat.h"
 #include "transport/ack_delay.h"
+#include "transport/answers.h"
 #include "transport/internal.h"
 #include "transport/responder_reply.h"
 #include "transport/run.h"
@@ -58,7 +59,7 @@ static bool sroce_ack_is_held(const struct sroce_ack_delay *d)
 /* Is the peer likely to take turns with us, and to have patience? */
 static bool sroce_ack_expects_turn(const struct sroce_qp *qp)
 {
-	const struct sroce_ack_delay *d = &qp->resp.delay;
+	const struct sroce_ack_delay *d = &qp->resp.ack.delay;
 	u8 timeout = qp->attr.timeout & 0x1f;
 
 	return d->turns >= d->wanted && sroce_qp_state(qp) == IB_QPS_RTS &&
@@ -68,11 +69,11 @@ static bool sroce_ack_expects_turn(const struct sroce_qp *qp)
 static bool sroce_ack_may_hold(const struct sroce_qp *qp)
 {
 	const struct sroce_responder *resp = &qp->resp;
-	const struct sroce_ack_delay *d = &resp->delay;
+	const struct sroce_ack_delay *d = &resp->ack.delay;
 	u32 packets = (resp->epsn - d->acked) & SROCE_PSN_MASK;
 
 	return (d->state == SROCE_ACK_PROMPT || sroce_ack_is_held(d)) &&
-	       resp->state == SROCE_RESP_IDLE &&
+	       resp->msg.state == SROCE_RESP_IDLE &&
 	       d->messages <= SROCE_ACK_MESSAGES &&
 	       packets <= SROCE_ACK_PACKETS && sroce_ack_expects_turn(qp);
 }
@@ -95,7 +96,7 @@ static void sroce_ack_begin_hold(struct sroce_ack_delay *d)
 
 bool sroce_ack_hold(struct sroce_qp *qp)
 {
-	struct sroce_ack_delay *d = &qp->resp.delay;
+	struct sroce_ack_delay *d = &qp->resp.ack.delay;
 	bool hold;
 
 	if (qp->user)
@@ -132,16 +133,16 @@ static void sroce_ack_rode(struct sroce_ack_delay *d)
 void __sroce_ack_ride(struct sroce_qp *qp, struct sroce_tx *tx)
 {
 	struct sroce_responder *resp = &qp->resp;
-	struct sroce_ack_delay *d = &resp->delay;
+	struct sroce_ack_delay *d = &resp->ack.delay;
 
 	/* The responder is busy with the next message, whose ACK will cover this one */
 	if (!spin_trylock(&resp->half.lock))
 		return;
 	sroce_ack_count_turn(d);
 	/* No ACK overtakes the response to a READ that has come since the last one */
-	if (sroce_ack_is_held(d) && sroce_reply_all_sent(resp) &&
+	if (sroce_ack_is_held(d) && sroce_answers_all_sent(&resp->answers) &&
 	    sroce_send_allowed(&resp->half)) {
-		if (resp->ack == SROCE_ACK_OWED)
+		if (resp->ack.state == SROCE_ACK_OWED)
 			sroce_reply_ack(qp, &qp->req.half, tx);
 		sroce_ack_rode(d);
 	}
@@ -171,11 +172,11 @@ static bool sroce_ack_age(struct sroce_ack_delay *d)
 static enum hrtimer_restart sroce_ack_timer(struct hrtimer *timer)
 {
 	struct sroce_responder *resp =
-		container_of(timer, struct sroce_responder, delay.timer);
+		container_of(timer, struct sroce_responder, ack.delay.timer);
 	bool late;
 
 	spin_lock_bh(&resp->half.lock);
-	late = sroce_ack_age(&resp->delay);
+	late = sroce_ack_age(&resp->ack.delay);
 	spin_unlock_bh(&resp->half.lock);
 	if (late)
 		sroce_half_run(&resp->half);
@@ -190,8 +191,8 @@ void sroce_ack_settle(struct sroce_qp *qp)
 	if (!qp->kind->acked)
 		return;
 	spin_lock_bh(&resp->half.lock);
-	resp->delay.state = SROCE_ACK_OFF;
-	owed = resp->ack != SROCE_ACK_NONE;
+	resp->ack.delay.state = SROCE_ACK_OFF;
+	owed = resp->ack.state != SROCE_ACK_NONE;
 	spin_unlock_bh(&resp->half.lock);
 	sroce_half_run_here(&resp->half, owed);
 }

@@ -21,7 +21,7 @@ bool sroce_ack_hold(struct sroce_qp *qp);
 /* The peer repeats a request: it is not to wait for its ACK */
 static inline void sroce_ack_hurry(struct sroce_responder *resp)
 {
-	resp->delay.turns = 0;
+	resp->ack.delay.turns = 0;
 }
 
 void __sroce_ack_ride(struct sroce_qp *qp, struct sroce_tx *tx);
@@ -36,7 +36,7 @@ void __sroce_ack_ride(struct sroce_qp *qp, struct sroce_tx *tx);
 static inline void sroce_ack_ride(struct sroce_qp *qp, struct sroce_tx *tx)
 {
 	/* An ACK that is missed here leaves with the next request, or by the timer */
-	if (READ_ONCE(qp->resp.delay.messages))
+	if (READ_ONCE(qp->resp.ack.delay.messages))
 		__sroce_ack_ride(qp, tx);
 }
 

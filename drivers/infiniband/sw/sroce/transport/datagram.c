@@ -207,10 +207,10 @@ static int sroce_datagram_place(struct sroce_qp *qp, struct sroce_train *t,
 	int err;
 
 	/* When the last datagram was dropped for missing pages, one is taken already */
-	if (!resp->have_wqe)
+	if (!resp->msg.have_wqe)
 		err = sroce_recv_look_for(qp, len);
 	else
-		err = len > resp->recv_len ? -EMSGSIZE : 0;
+		err = len > resp->msg.recv_len ? -EMSGSIZE : 0;
 	if (err == -EINVAL)
 		return sroce_recv_claim(qp) ? IB_WC_LOC_QP_OP_ERR : -EBUSY;
 	if (err)
@@ -241,8 +241,8 @@ void sroce_datagram_receive(struct sroce_qp *qp, struct sroce_train *t,
 		status = sroce_datagram_place(qp, t, info);
 	} while (status == -EBUSY && --tries);
 	/* Not earlier: a handler may post, which needs this CPU's gather buffer */
-	if (unlikely(qp->resp.srq_limit)) {
-		qp->resp.srq_limit = false;
+	if (unlikely(qp->resp.msg.srq_limit)) {
+		qp->resp.msg.srq_limit = false;
 		sroce_srq_limit_event(qp->srq);
 	}
 	if (status < 0) {

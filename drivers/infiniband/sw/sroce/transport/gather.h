@@ -113,9 +113,9 @@ static inline struct sroce_sgl sroce_sgl_of_recv(const struct sroce_qp *qp)
 	const struct sroce_responder *resp = &qp->resp;
 
 	return (struct sroce_sgl){
-		.sge = (const struct sroce_sge *)(resp->wqe + 1),
-		.n = resp->wqe->num_sge,
-		.user = resp->wqe_user,
+		.sge = (const struct sroce_sge *)(resp->msg.wqe + 1),
+		.n = resp->msg.wqe->num_sge,
+		.user = resp->msg.wqe_user,
 		.pd = qp->srq ? qp->srq->ibsrq.pd : qp->pd,
 	};
 }

@@ -3,12 +3,11 @@
  * State changes that the consumer asks for. Which are legal was checked before
  * (ib_modify_qp_is_ok()); here they take effect, under both locks.
  */
-#include <linux/log2.h>
 #include <linux/nospec.h>
-#include <linux/slab.h>
 
 #include "path.h"
 #include "transport/ack_delay.h"
+#include "transport/answers.h"
 #include "transport/direct.h"
 #include "transport/fault.h"
 #include "transport/internal.h"
@@ -22,18 +21,8 @@
  */
 struct sroce_modify {
 	struct sroce_path *path;
-	struct sroce_rd_res *res;
-	struct sroce_rd_job *jobs;
-	u32 nres;
-	u32 njobs;
-	struct sroce_pinned pinned;
+	struct sroce_resp_answers answers;
 };
-
-static int sroce_modify_pin(struct sroce_modify *m)
-{
-	return sroce_pinned_charge(&m->pinned, m->nres * sizeof(*m->res) +
-					       m->njobs * sizeof(*m->jobs));
-}
 
 static int sroce_modify_alloc(struct sroce_modify *m,
 			      const struct ib_qp_attr *attr, int mask,
@@ -41,74 +30,16 @@ static int sroce_modify_alloc(struct sroce_modify *m,
 {
 	if (!(mask & IB_QP_MAX_DEST_RD_ATOMIC))
 		return 0;
-	/* One more than the peer may have outstanding: the newest duplicate */
-	m->nres = attr->max_dest_rd_atomic + 1;
-	/*
-	 * Answers to duplicates may wait beside answers to new requests. The
-	 * indices of this circle run through all 32 bits.
-	 */
-	m->njobs = roundup_pow_of_two(2 * m->nres);
-	if (user && sroce_modify_pin(m))
-		return -ENOMEM;
-	m->res = kcalloc(m->nres, sizeof(*m->res), GFP_KERNEL_ACCOUNT);
-	m->jobs = kcalloc(m->njobs, sizeof(*m->jobs), GFP_KERNEL_ACCOUNT);
-	if (m->res && m->jobs)
-		return 0;
-	kfree(m->res);
-	kfree(m->jobs);
-	sroce_pinned_uncharge(&m->pinned);
-	return -ENOMEM;
+	return sroce_answers_alloc(&m->answers, attr->max_dest_rd_atomic, user);
 }
 
 static void sroce_modify_free(struct sroce_modify *m)
 {
 	sroce_path_put(m->path);
-	kfree(m->res);
-	kfree(m->jobs);
-	sroce_pinned_uncharge(&m->pinned);
+	sroce_answers_free(&m->answers);
 }
 
-/*
- * The responder goes on while the number of READs and atomics is changed (SQD): what
- * it still has to answer, and what the peer may ask for once more, moves along.
- */
-static void sroce_modify_move_resources(const struct sroce_responder *resp,
-					struct sroce_modify *m)
-{
-	u32 n = min(resp->nres, m->nres);
-	u32 i;
-
-	/* The newest ones, oldest first */
-	for (i = 0; i < n; i++)
-		m->res[i] = resp->res[(resp->res_next + resp->nres - n + i) %
-				      resp->nres];
-	for (i = resp->job_head; i != resp->job_tail; i++)
-		m->jobs[i % m->njobs] = resp->jobs[i % resp->njobs];
-}
-
-/* Has the new circle of jobs room for all answers that are still to be sent? */
-static bool sroce_modify_resources_fit(const struct sroce_responder *resp,
-				       const struct sroce_modify *m, int mask)
-{
-	return !(mask & IB_QP_MAX_DEST_RD_ATOMIC) ||
-	       resp->job_tail - resp->job_head <= m->njobs;
-}
-
-static void sroce_modify_swap_resources(struct sroce_responder *resp,
-					struct sroce_modify *m)
-{
-	u32 n = min(resp->nres, m->nres);
-
-	sroce_modify_move_resources(resp, m);
-	swap(resp->res, m->res);
-	swap(resp->jobs, m->jobs);
-	swap(resp->nres, m->nres);
-	swap(resp->njobs, m->njobs);
-	swap(resp->pinned, m->pinned);
-	resp->res_next = n % resp->nres;
-}
-
-static void sroce_modify_set_rights(struct ib_qp_attr *to,
+static void sroce_modify_set_rights(struct sroce_qp_attr *to,
 				    const struct ib_qp_attr *attr, int mask)
 {
 	if (mask & IB_QP_ACCESS_FLAGS)
@@ -127,14 +58,9 @@ static void sroce_modify_set_rights(struct ib_qp_attr *to,
 		to->max_rd_atomic = attr->max_rd_atomic;
 	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
 		to->max_dest_rd_atomic = attr->max_dest_rd_atomic;
-	/* Not kept: each modification that wants the event asks for it */
-	to->en_sqd_async_notify = mask & IB_QP_EN_SQD_ASYNC_NOTIFY ?
-				  attr->en_sqd_async_notify : 0;
-	if (mask & IB_QP_RATE_LIMIT)
-		to->rate_limit = attr->rate_limit;
 }
 
-static void sroce_modify_set_retries(struct ib_qp_attr *to,
+static void sroce_modify_set_retries(struct sroce_qp_attr *to,
 				     const struct ib_qp_attr *attr, int mask)
 {
 	if (mask & IB_QP_TIMEOUT)
@@ -155,17 +81,14 @@ static void sroce_modify_set_psns(struct sroce_qp *qp,
 
 	if (mask & IB_QP_SQ_PSN) {
 		psn = attr->sq_psn & SROCE_PSN_MASK;
-		qp->attr.sq_psn = psn;
 		req->send_psn = psn;
 		req->next_psn = psn;
 		req->una_psn = psn;
 		req->retries = qp->attr.retry_cnt;
 		req->rnr_retries = qp->attr.rnr_retry;
 	}
-	if (mask & IB_QP_RQ_PSN) {
-		qp->attr.rq_psn = attr->rq_psn & SROCE_PSN_MASK;
-		qp->resp.epsn = qp->attr.rq_psn;
-	}
+	if (mask & IB_QP_RQ_PSN)
+		qp->resp.epsn = attr->rq_psn & SROCE_PSN_MASK;
 }
 
 static void sroce_modify_set_mtu(struct sroce_qp *qp,
@@ -202,10 +125,11 @@ static void sroce_modify_reset(struct sroce_qp *qp, struct sroce_modify *m)
 	memset(&qp->attr, 0, sizeof(qp->attr));
 }
 
-static void sroce_modify_enter_state(struct sroce_qp *qp, enum ib_qp_state to,
+static void sroce_modify_enter_state(struct sroce_qp *qp,
+				     const struct ib_qp_attr *attr, int mask,
 				     struct sroce_modify *m)
 {
-	enum ib_qp_state from;
+	enum ib_qp_state from, to = attr->qp_state;
 
 	spin_lock(&qp->state_lock);
 	from = qp->state;
@@ -224,7 +148,9 @@ static void sroce_modify_enter_state(struct sroce_qp *qp, enum ib_qp_state to,
 		if (from == IB_QPS_SQD)
 			break;
 		qp->req.draining = true;
-		qp->req.drained_event = qp->attr.en_sqd_async_notify;
+		/* Each modification that wants the event asks for it */
+		qp->req.drained_event = mask & IB_QP_EN_SQD_ASYNC_NOTIFY &&
+					attr->en_sqd_async_notify;
 		break;
 	default:
 		break;
@@ -244,12 +170,12 @@ static void sroce_modify_apply(struct sroce_qp *qp,
 	if (mask & IB_QP_PATH_MTU)
 		sroce_modify_set_mtu(qp, attr);
 	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
-		sroce_modify_swap_resources(&qp->resp, m);
+		sroce_answers_exchange(&qp->resp.answers, &m->answers);
 	sroce_modify_set_rights(&qp->attr, attr, mask);
 	sroce_modify_set_retries(&qp->attr, attr, mask);
 	sroce_modify_set_psns(qp, attr, mask);
 	if (mask & IB_QP_STATE)
-		sroce_modify_enter_state(qp, attr->qp_state, m);
+		sroce_modify_enter_state(qp, attr, mask, m);
 }
 
 /* Is the transition legal still? An error may have moved the QP since it was checked */
@@ -297,7 +223,8 @@ int sroce_qp_modify(struct sroce_qp *qp, const struct ib_qp_attr *attr,
 	spin_lock_bh(&qp->req.half.lock);
 	spin_lock(&qp->resp.half.lock);
 	if (!qp->dead && sroce_modify_still_legal(qp, attr, mask) &&
-	    sroce_modify_resources_fit(&qp->resp, &m, mask))
+	    (!(mask & IB_QP_MAX_DEST_RD_ATOMIC) ||
+	     sroce_answers_fit(&qp->resp.answers, &m.answers)))
 		sroce_modify_apply(qp, attr, mask, &m);
 	else
 		err = -EINVAL;
@@ -317,14 +244,30 @@ int sroce_qp_modify(struct sroce_qp *qp, const struct ib_qp_attr *attr,
 
 void sroce_qp_query(struct sroce_qp *qp, struct ib_qp_attr *attr)
 {
+	const struct sroce_qp_attr *set = &qp->attr;
+
 	spin_lock_bh(&qp->req.half.lock);
 	spin_lock(&qp->resp.half.lock);
-	*attr = qp->attr;
-	attr->qp_state = qp->state;
-	attr->cur_qp_state = qp->state;
-	attr->sq_psn = qp->req.next_psn;
-	attr->rq_psn = qp->resp.epsn;
-	attr->sq_draining = qp->req.draining;
+	*attr = (struct ib_qp_attr){
+		.qp_state = qp->state,
+		.cur_qp_state = qp->state,
+		.path_mtu = set->path_mtu,
+		.qkey = set->qkey,
+		.rq_psn = qp->resp.epsn,
+		.sq_psn = qp->req.next_psn,
+		.dest_qp_num = set->dest_qp_num,
+		.qp_access_flags = set->qp_access_flags,
+		.ah_attr = set->ah_attr,
+		.pkey_index = set->pkey_index,
+		.sq_draining = qp->req.draining,
+		.max_rd_atomic = set->max_rd_atomic,
+		.max_dest_rd_atomic = set->max_dest_rd_atomic,
+		.min_rnr_timer = set->min_rnr_timer,
+		.port_num = set->port_num,
+		.timeout = set->timeout,
+		.retry_cnt = set->retry_cnt,
+		.rnr_retry = set->rnr_retry,
+	};
 	spin_unlock(&qp->resp.half.lock);
 	spin_unlock_bh(&qp->req.half.lock);
 }

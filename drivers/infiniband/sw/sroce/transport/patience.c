@@ -119,14 +119,14 @@ bool sroce_patience_begin(struct sroce_qp *qp, u32 psn)
 		      SROCE_PATIENCE_LOOK_MOST_NS);
 	delay = min(delay, limit - w->waited);
 	w->waited += delay;
-	resp->wait = SROCE_RESP_WAITS;
+	resp->patience.state = SROCE_RESP_WAITS;
 	hrtimer_start(&w->timer, ns_to_ktime(delay), HRTIMER_MODE_REL_SOFT);
 	return true;
 }
 
 void sroce_patience_deny(struct sroce_responder *resp)
 {
-	resp->wait = SROCE_RESP_LOOKS;
+	resp->patience.state = SROCE_RESP_LOOKS;
 	resp->patience.waited = U64_MAX;
 }
 
@@ -158,12 +158,12 @@ void sroce_patience_over(struct sroce_qp *qp)
 	struct sroce_responder *resp = &qp->resp;
 	bool lost = resp->patience.lost;
 
-	resp->wait = SROCE_RESP_READY;
+	resp->patience.state = SROCE_RESP_READY;
 	resp->patience.lost = false;
 	if (resp->patience.counted)
 		sroce_patience_count(&resp->patience, 0);
 	/* A NAK that was sent already has the peer send everything again */
-	if (lost && !resp->rnr_sent && !resp->nak_sent && !resp->fatal &&
+	if (lost && !resp->ack.rnr_sent && !resp->ack.nak_sent && !resp->ack.fatal &&
 	    sroce_qp_takes_requests(qp))
 		sroce_responder_ask_again(resp);
 }
@@ -175,9 +175,9 @@ static enum hrtimer_restart sroce_patience_look(struct hrtimer *timer)
 	bool waits;
 
 	spin_lock_bh(&resp->half.lock);
-	waits = resp->wait == SROCE_RESP_WAITS;
+	waits = resp->patience.state == SROCE_RESP_WAITS;
 	if (waits)
-		resp->wait = SROCE_RESP_LOOKS;
+		resp->patience.state = SROCE_RESP_LOOKS;
 	spin_unlock_bh(&resp->half.lock);
 	if (waits)
 		sroce_half_run(&resp->half);
@@ -186,8 +186,8 @@ static enum hrtimer_restart sroce_patience_look(struct hrtimer *timer)
 
 void sroce_patience_reset(struct sroce_responder *resp)
 {
-	/* The timer may still fire, and does nothing when @wait is READY */
-	resp->wait = SROCE_RESP_READY;
+	/* The timer may still fire, and does nothing when @state is READY */
+	resp->patience.state = SROCE_RESP_READY;
 	resp->patience.waited = 0;
 	resp->patience.lost = false;
 	sroce_patience_count(&resp->patience, 0);

@@ -13,6 +13,7 @@
 #include "memory/mw.h"
 #include "path.h"
 #include "transport/ack_delay.h"
+#include "transport/answers.h"
 #include "transport/batch.h"
 #include "transport/direct.h"
 #include "transport/fault.h"
@@ -176,8 +177,8 @@ static int sroce_alloc_rq(struct sroce_qp *qp, struct ib_qp_cap *cap)
 	}
 	cap->max_recv_wr = own ? sroce_ring_entries(&resp->ring) : 0;
 	cap->max_recv_sge = own ? qp->max_recv_sge : 0;
-	resp->wqe = kmalloc(size, GFP_KERNEL_ACCOUNT);
-	return resp->wqe ? 0 : -ENOMEM;
+	resp->msg.wqe = kmalloc(size, GFP_KERNEL_ACCOUNT);
+	return resp->msg.wqe ? 0 : -ENOMEM;
 }
 
 static void sroce_qp_free_queues(struct sroce_qp *qp)
@@ -185,10 +186,8 @@ static void sroce_qp_free_queues(struct sroce_qp *qp)
 	sroce_ring_free_pair(&qp->req.ring, &qp->resp.ring);
 	kvfree(qp->req.slots);
 	sroce_pinned_uncharge(&qp->req.pinned);
-	kfree(qp->resp.wqe);
-	kfree(qp->resp.res);
-	kfree(qp->resp.jobs);
-	sroce_pinned_uncharge(&qp->resp.pinned);
+	kfree(qp->resp.msg.wqe);
+	sroce_answers_free(&qp->resp.answers);
 }
 
 static struct sroce_qp *sroce_qp_alloc(struct sroce_port *port,
@@ -234,7 +233,7 @@ static struct sroce_qp *sroce_qp_alloc(struct sroce_port *port,
 	spin_lock_init(&qp->resp.post_lock);
 	sroce_requester_timer_init(&qp->req);
 	sroce_batch_init(&qp->req);
-	sroce_ack_delay_init(&qp->resp.delay);
+	sroce_ack_delay_init(&qp->resp.ack.delay);
 	sroce_patience_init(&qp->resp);
 	return qp;
 }
@@ -395,7 +394,7 @@ void sroce_qp_destroy(struct sroce_qp *qp)
 	/* Nobody starts a timer of a dead QP, nor do they start themselves */
 	hrtimer_cancel(&qp->req.timer);
 	hrtimer_cancel(&qp->req.batch.timer);
-	hrtimer_cancel(&qp->resp.delay.timer);
+	hrtimer_cancel(&qp->resp.ack.delay.timer);
 	hrtimer_cancel(&qp->resp.patience.timer);
 	sroce_half_purge(&qp->req.half);
 	sroce_half_purge(&qp->resp.half);

@@ -85,40 +85,42 @@ struct sroce_qp_kind {
 
 /**
  * struct sroce_half - what requester and responder have in common
- * @lock: bottom halves off; protects the half
- * @inbox: trains from QPs of this host, in order
- * @inbox_lent: those of them that point to their sender's memory
- * @inbox_len: number of all in @inbox
- * @inbox_lock: protects @inbox and @inbox_lent; innermost
  * @node: on a CPU's run list
  * @kicked: on its way there, from any context
  * @queued: one of these two is in use
- * @run: handle the inbox, then send; called with @lock held; true when there
- *	is more to do
+ * @inbox_lock: protects @inbox and @inbox_lent; innermost
+ * @inbox_len: number of all in @inbox
+ * @inbox: trains from QPs of this host, in order
+ * @inbox_lent: those of them that point to their sender's memory
+ * @lock: bottom halves off; protects the half
  * @starved: waits until less of the QP is in the stack
  * @stalled: has waited in vain: what it sends meanwhile is lost
  * @sent_on: CPU in whose queue of the stack its newest packets may be; nr_cpu_ids: none
  * @sent_at: when that was, in jiffies
  * @qp: the QP
+ * @run: handle the inbox, then send; called with @lock held; true when there
+ *	is more to do
  * @fault: pages that it waits for
+ *
+ * Whoever has something for the half writes the first part, whoever runs it the rest.
  */
 struct sroce_half {
-	spinlock_t lock;
-	struct list_head inbox;
-	struct list_head inbox_lent;
-	u32 inbox_len;
-	spinlock_t inbox_lock;
 	struct list_head node;
 	struct llist_node kicked;
 	unsigned long queued;
-	bool (*run)(struct sroce_half *half);
+	spinlock_t inbox_lock;
+	u32 inbox_len;
+	struct list_head inbox;
+	struct list_head inbox_lent;
+	spinlock_t lock ____cacheline_aligned_in_smp;
 	bool starved;
 	bool stalled;
 	unsigned int sent_on;
 	unsigned long sent_at;
 	struct sroce_qp *qp;
+	bool (*run)(struct sroce_half *half);
 	struct sroce_fault fault;
-};
+} ____cacheline_aligned_in_smp;
 
 /**
  * struct sroce_gap - where a stream of packets with one missing was seen
@@ -207,11 +209,8 @@ struct sroce_batch {
  * struct sroce_requester - send queue and its engine
  * @half: lock, inbox
  * @ring: work requests as posted
- * @post_lock: serialises kernel posters; taken by sroce_lock()
- * @posted: kernel posters' producer index
  * @slots: private copies, one for each ring entry
  * @slot_size: bytes of one
- * @pinned: whose pinned memory @slots are
  * @fetched: ring index of the next work request to copy
  * @send: ring index of the work request to send from
  * @send_psn: PSN to send next, of the work request @send when that was begun
@@ -235,15 +234,15 @@ struct sroce_batch {
  * @failed: the oldest work request has failed, and completes when nothing is lent
  * @drained_event: raise IB_EVENT_SQ_DRAINED when the queue has drained
  * @draining: in SQD and not drained yet
+ * @pinned: whose pinned memory @slots are
+ * @post_lock: serialises kernel posters; taken by sroce_lock()
+ * @posted: kernel posters' producer index
  */
 struct sroce_requester {
 	struct sroce_half half;
 	struct sroce_ring ring;
-	spinlock_t post_lock;
-	u32 posted;
 	void *slots;
 	u32 slot_size;
-	struct sroce_pinned pinned;
 	u32 fetched;
 	u32 send;
 	u32 send_psn;
@@ -267,6 +266,9 @@ struct sroce_requester {
 	u64 deadline;
 	struct hrtimer timer;
 	struct sroce_batch batch;
+	struct sroce_pinned pinned;
+	spinlock_t post_lock ____cacheline_aligned_in_smp;
+	u32 posted;
 };
 
 /**
@@ -358,6 +360,7 @@ enum sroce_resp_wait {
 /**
  * struct sroce_patience - a request that waits for a receive
  * @timer: tries again
+ * @state: an enum sroce_resp_wait, of the request at the head of the inbox
  * @waited: ns that the request with @psn has waited, when @timer fires
  * @psn: first PSN of that request
  * @kept: bytes that the network's trains take in the inbox
@@ -370,85 +373,84 @@ struct sroce_patience {
 	u32 psn;
 	u32 kept;
 	u32 counted;
+	u8 state;
 	bool lost;
 };
 
 /**
- * struct sroce_responder - receive queue and its engine
- * @half: lock, inbox
- * @ring: work requests; unused with @qp->srq
- * @post_lock: serialises kernel posters; taken by sroce_lock()
- * @posted: kernel posters' producer index
- * @state: place in the current message
- * @epsn: PSN expected next
- * @msn: messages completed, modulo 2^24
- * @nak_sent: a gap was reported and @epsn has not come since
- * @rnr_sent: likewise for receiver-not-ready
- * @comm_est: IB_EVENT_COMM_EST was raised
- * @last_wqe: IB_EVENT_QP_LAST_WQE_REACHED was raised
- * @wait: of the request at the head of the inbox: an enum sroce_resp_wait
- * @gap: requests seen since the gap was reported
- * @inv_wait: key that the current SEND has invalidated, 0 for none: the message
- *	is not complete before its region is no longer in use
- * @srqn: XRC: shared receive queue of the current message
- * @srq_index: place in the shared receive queue of what sroce_recv_look_for() saw
- * @srq_limit: that queue's limit event is to be raised
- * @have_wqe: @wqe holds the receive work request of the current message
+ * struct sroce_resp_msg - the message that the responder is in, and its receive
+ * @state: place in it, an enum sroce_resp_state
+ * @have_wqe: @wqe holds its receive work request
  * @wqe_user: a process has written @wqe
+ * @srq_limit: the limit event of the shared receive queue is to be raised
  * @wqe: private copy, with room for max_recv_sge elements
  * @recv_len: bytes its elements have together
  * @recv_off: bytes of the current SEND placed so far
- * @va: RDMA WRITE: next address
- * @rkey: RDMA WRITE: key
- * @left: RDMA WRITE: bytes to come
- * @write_len: RDMA WRITE: bytes of the whole message
- * @ack: answer owed
- * @delay: whether an ACK waits for a request to go with
- * @patience: the wait for a receive
+ * @inv_wait: key that the current SEND has invalidated, 0 for none: the message
+ *	is not complete before its region is no longer in use
+ * @srqn: XRC: shared receive queue of the message
+ * @srq_index: place in the shared receive queue of what sroce_recv_look_for() saw
+ */
+struct sroce_resp_msg {
+	u8 state;
+	bool have_wqe;
+	bool wqe_user;
+	bool srq_limit;
+	u32 recv_len;
+	struct sroce_recv_wqe *wqe;
+	u32 recv_off;
+	u32 inv_wait;
+	u32 srqn;
+	u32 srq_index;
+};
+
+/**
+ * struct sroce_resp_write - where the RDMA WRITE that the responder is in goes on
+ * @va: next address
+ * @rkey: key
+ * @left: bytes to come
+ * @len: bytes of the whole message
+ */
+struct sroce_resp_write {
+	u64 va;
+	u32 rkey;
+	u32 left;
+	u32 len;
+};
+
+/**
+ * struct sroce_resp_ack - what the peer is owed, and what it was told last
+ * @state: answer owed, an enum sroce_ack_state
  * @syndrome: of a NAK owed
  * @fatal: the QP goes to ERR once the NAK owed has left; no request is taken
  *	any more
- * @res: last READs and atomics, a circle of @nres
+ * @nak_sent: a gap was reported and the PSN expected has not come since
+ * @rnr_sent: likewise for receiver-not-ready
+ * @gap: requests seen since the gap was reported
+ * @delay: whether an ACK waits for a request to go with
+ */
+struct sroce_resp_ack {
+	u8 state;
+	u8 syndrome;
+	bool fatal;
+	bool nak_sent;
+	bool rnr_sent;
+	struct sroce_gap gap;
+	struct sroce_ack_delay delay;
+};
+
+/**
+ * struct sroce_resp_answers - answers to READs, atomics and the like
+ * @res: the last ones, for duplicates, a circle of @nres
  * @nres: entries of @res
  * @res_next: next entry to use
- * @jobs: responses to send, a circle of @njobs
+ * @jobs: those to send, a circle of @njobs
  * @njobs: entries of @jobs, a power of two
  * @job_head: next to send
  * @job_tail: next to fill
  * @pinned: whose pinned memory @res and @jobs are
  */
-struct sroce_responder {
-	struct sroce_half half;
-	struct sroce_ring ring;
-	spinlock_t post_lock;
-	u32 posted;
-	u8 state;
-	u8 ack;
-	u8 syndrome;
-	bool fatal;
-	bool nak_sent;
-	bool rnr_sent;
-	bool comm_est;
-	bool last_wqe;
-	u8 wait;
-	bool srq_limit;
-	bool have_wqe;
-	bool wqe_user;
-	u32 epsn;
-	u32 msn;
-	u32 inv_wait;
-	u32 srqn;
-	u32 srq_index;
-	struct sroce_gap gap;
-	struct sroce_recv_wqe *wqe;
-	u32 recv_len;
-	u32 recv_off;
-	u64 va;
-	u32 rkey;
-	u32 left;
-	u32 write_len;
-	struct sroce_ack_delay delay;
-	struct sroce_patience patience;
+struct sroce_resp_answers {
 	struct sroce_rd_res *res;
 	u32 nres;
 	u32 res_next;
@@ -460,79 +462,147 @@ struct sroce_responder {
 };
 
 /**
+ * struct sroce_responder - receive queue and its engine
+ * @half: lock, inbox
+ * @ring: work requests; unused with @qp->srq
+ * @epsn: PSN expected next
+ * @msn: messages completed, modulo 2^24
+ * @comm_est: IB_EVENT_COMM_EST was raised
+ * @last_wqe: IB_EVENT_QP_LAST_WQE_REACHED was raised
+ * @msg: the current message
+ * @write: where it goes on when it is an RDMA WRITE
+ * @ack: what the peer is owed
+ * @answers: to its READs and atomics
+ * @patience: the wait for a receive
+ * @post_lock: serialises kernel posters; taken by sroce_lock()
+ * @posted: kernel posters' producer index
+ */
+struct sroce_responder {
+	struct sroce_half half;
+	struct sroce_ring ring;
+	u32 epsn;
+	u32 msn;
+	bool comm_est;
+	bool last_wqe;
+	struct sroce_resp_msg msg;
+	struct sroce_resp_write write;
+	struct sroce_resp_ack ack;
+	struct sroce_resp_answers answers;
+	struct sroce_patience patience;
+	spinlock_t post_lock ____cacheline_aligned_in_smp;
+	u32 posted;
+};
+
+/**
+ * struct sroce_qp_attr - what modify has set, as struct ib_qp_attr has it
+ * @dest_qp_num: the peer's QPN
+ * @qkey: Q_Key, for datagrams
+ * @qp_access_flags: what the peer may do, IB_ACCESS_REMOTE_*
+ * @pkey_index: of the P_Key
+ * @max_rd_atomic: READs and atomics that may be outstanding
+ * @max_dest_rd_atomic: likewise the peer's
+ * @timeout: local ACK timeout, 4.096 us * 2^n; 0 for none
+ * @retry_cnt: retries
+ * @rnr_retry: retries after receiver-not-ready; 7: for ever
+ * @min_rnr_timer: how long the peer is to wait then (IBA 9.7.5.2.8)
+ * @port_num: 0 before INIT
+ * @path_mtu: an enum ib_mtu
+ * @ah_attr: the path, for query; without a reference to the GID
+ */
+struct sroce_qp_attr {
+	u32 dest_qp_num;
+	u32 qkey;
+	u32 qp_access_flags;
+	u16 pkey_index;
+	u8 max_rd_atomic;
+	u8 max_dest_rd_atomic;
+	u8 timeout;
+	u8 retry_cnt;
+	u8 rnr_retry;
+	u8 min_rnr_timer;
+	u8 port_num;
+	u8 path_mtu;
+	struct rdma_ah_attr ah_attr;
+};
+
+/**
  * struct sroce_qp - queue pair
- * @refs: memory only; a QP that is @dead may still be referenced
- * @rcu: freed after a grace period
- * @ibqp: what ib_core knows; not to be touched once @dead
+ * @kind: what @type means
  * @port: device
  * @counters: where it counts, the port's or those it is bound to; written under
  *	both locks
  * @pd: protection domain; of an XRC target that of the queue it uses now
- * @qpn: number
- * @type: IB_QPT_x
- * @kind: what that means
- * @user: it is a process's, also where ib_core has made it (XRC target): its own
- *	queues are, and it ends with the device. It does not say who has written a
- *	receive work request, which may come from a queue of somebody else
- * @sig_all: every work request completes
- * @dead: destroyed: written under both locks, nobody starts anything any more
- * @state: IB_QPS_*, written under @state_lock
- * @state_lock: innermost
- * @attr: what modify set (timeouts, retry counts, access flags, PSNs, ...)
- * @mtu: path MTU in bytes
  * @path: to the peer, for connected QPs
+ * @txq: what it has in the stack's queues
  * @scq: completion queue of the send queue
  * @rcq: completion queue of the receive queue
  * @srq: shared receive queue, or NULL; @rcq, @srq and @pd of an XRC target are
  *	set while it handles a packet (xrc.c)
  * @xrcd: XRC target: its domain; NULL for other types
+ * @ibqp: what ib_core knows; not to be touched once @dead
+ * @owner: user context whose doorbell may ring it
+ * @qpn: number
+ * @mtu: path MTU in bytes
+ * @type: IB_QPT_x
+ * @user: it is a process's, also where ib_core has made it (XRC target): its own
+ *	queues are, and it ends with the device. It does not say who has written a
+ *	receive work request, which may come from a queue of somebody else
+ * @sig_all: every work request completes
+ * @block_self: what it sends to its groups does not come back to it
+ * @dead: destroyed: written under both locks, nobody starts anything any more
+ * @state: IB_QPS_*, written under @state_lock
  * @max_send_sge: elements of a send work request
  * @max_recv_sge: elements of a receive work request
  * @max_inline: inline bytes of a send work request
- * @owner: user context whose doorbell may ring it
- * @txq: what it has in the stack's queues
- * @events: that may wait to be read
- * @groups: multicast groups it is attached to (group.c)
- * @block_self: what it sends to them does not come back to it
- * @lent: trains in inboxes that point to memory it has sent from (direct.c)
- * @windows: of type 2, bound through it
+ * @attr: what modify has set (timeouts, retry counts, access flags, ...)
  * @req: requester
  * @resp: responder
+ * @refs: memory only; a QP that is @dead may still be referenced
+ * @lent: trains in inboxes that point to memory it has sent from (direct.c)
+ * @state_lock: innermost
+ * @events: that may wait to be read
+ * @groups: multicast groups it is attached to (group.c)
+ * @windows: of type 2, bound through it
+ * @rcu: freed after a grace period
+ *
+ * What each packet reads and what is written seldom comes first; then each half, whose
+ * own lines two CPUs may work with at once; then what others write: who looks the QP up,
+ * and peers of this host.
  */
 struct sroce_qp {
-	refcount_t refs;
-	struct rcu_head rcu;
-	struct ib_qp *ibqp;
+	const struct sroce_qp_kind *kind;
 	struct sroce_port *port;
 	struct sroce_counters __percpu *counters;
 	struct ib_pd *pd;
-	u32 qpn;
-	u8 type;
-	const struct sroce_qp_kind *kind;
-	bool user;
-	bool sig_all;
-	bool dead;
-	enum ib_qp_state state;
-	spinlock_t state_lock;
-	struct ib_qp_attr attr;
-	u32 mtu;
 	struct sroce_path *path;
+	struct sroce_txq *txq;
 	struct sroce_cq *scq;
 	struct sroce_cq *rcq;
 	struct sroce_srq *srq;
 	const struct ib_xrcd *xrcd;
+	struct ib_qp *ibqp;
+	void *owner;
+	u32 qpn;
+	u32 mtu;
+	u8 type;
+	bool user;
+	bool sig_all;
+	bool block_self;
+	bool dead;
+	enum ib_qp_state state;
 	u32 max_send_sge;
 	u32 max_recv_sge;
 	u32 max_inline;
-	void *owner;
-	struct sroce_txq *txq;
-	struct sroce_events events;
-	struct list_head groups;
-	bool block_self;
-	atomic_t lent;
-	struct sroce_mw_list windows;
+	struct sroce_qp_attr attr;
 	struct sroce_requester req;
 	struct sroce_responder resp;
+	refcount_t refs ____cacheline_aligned_in_smp;
+	atomic_t lent;
+	spinlock_t state_lock;
+	struct sroce_events events;
+	struct list_head groups;
+	struct sroce_mw_list windows;
+	struct rcu_head rcu;
 };
 
 /* The P_Key of what it sends, and which it receives with */

@@ -100,9 +100,9 @@ static void sroce_receive_request_in_turn(struct sroce_qp *qp,
 					  struct sroce_train *t,
 					  const struct sroce_rx_info *info)
 {
-	if (likely(qp->resp.wait == SROCE_RESP_READY))
+	if (likely(qp->resp.patience.state == SROCE_RESP_READY))
 		sroce_receive_request(qp, t, info);
-	if (unlikely(qp->resp.wait != SROCE_RESP_READY))
+	if (unlikely(qp->resp.patience.state != SROCE_RESP_READY))
 		sroce_patience_keep(qp, t);
 }
 

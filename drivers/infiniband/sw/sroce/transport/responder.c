@@ -13,6 +13,7 @@
  * (responder_reply.c).
  */
 #include "transport/ack_delay.h"
+#include "transport/answers.h"
 #include "transport/direct.h"
 #include "transport/fault.h"
 #include "transport/gap.h"
@@ -51,20 +52,20 @@ static void sroce_responder_missed(struct sroce_qp *qp,
 {
 	struct sroce_responder *resp = &qp->resp;
 
-	if (!resp->nak_sent && !resp->rnr_sent)
-		sroce_gap_begin(&resp->gap, t->psn);
-	else if (!sroce_gap_again(&resp->gap, t->psn))
+	if (!resp->ack.nak_sent && !resp->ack.rnr_sent)
+		sroce_gap_begin(&resp->ack.gap, t->psn);
+	else if (!sroce_gap_again(&resp->ack.gap, t->psn))
 		return;
 	sroce_qp_count(qp, SROCE_CNT_OUT_OF_SEQUENCE, 1);
 	sroce_responder_owe_nak(resp, SROCE_NAK_PSN_SEQ);
-	resp->nak_sent = true;
+	resp->ack.nak_sent = true;
 }
 
 /* IBA 9.7.4.1.2: FIRST and ONLY between messages, MIDDLE and LAST within one */
 bool sroce_responder_sequence_ok(const struct sroce_responder *resp,
 				 const struct sroce_train *t)
 {
-	switch (resp->state) {
+	switch (resp->msg.state) {
 	case SROCE_RESP_SEND:
 		return t->op == SROCE_OP_SEND && !(t->flags & SROCE_START);
 	case SROCE_RESP_WRITE:
@@ -78,13 +79,13 @@ void sroce_responder_execute(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
 
-	resp->nak_sent = false;
-	resp->rnr_sent = false;
+	resp->ack.nak_sent = false;
+	resp->ack.rnr_sent = false;
 	resp->half.fault.waiting = false;
-	if (resp->ack == SROCE_ACK_NAK)
-		resp->ack = SROCE_ACK_NONE;
+	if (resp->ack.state == SROCE_ACK_NAK)
+		resp->ack.state = SROCE_ACK_NONE;
 	if (!sroce_responder_sequence_ok(resp, t) ||
-	    (resp->inv_wait && t->op != SROCE_OP_SEND)) {
+	    (resp->msg.inv_wait && t->op != SROCE_OP_SEND)) {
 		sroce_responder_refuse_request(qp);
 		return;
 	}
@@ -126,7 +127,7 @@ void sroce_responder_request(struct sroce_qp *qp, struct sroce_train *t)
 	struct sroce_responder *resp = &qp->resp;
 	s32 ahead = sroce_psn_diff(t->psn, resp->epsn);
 
-	if (!sroce_qp_takes_requests(qp) || resp->fatal) {
+	if (!sroce_qp_takes_requests(qp) || resp->ack.fatal) {
 		sroce_qp_count(qp, SROCE_CNT_RX_DISCARDS, t->npkts);
 		return;
 	}
@@ -149,23 +150,19 @@ void sroce_responder_request(struct sroce_qp *qp, struct sroce_train *t)
 void sroce_responder_reset(struct sroce_responder *resp)
 {
 	sroce_fault_reset(&resp->half);
-	resp->state = SROCE_RESP_IDLE;
-	resp->ack = SROCE_ACK_NONE;
-	resp->fatal = false;
-	resp->nak_sent = false;
-	resp->rnr_sent = false;
+	resp->msg.state = SROCE_RESP_IDLE;
+	resp->ack.state = SROCE_ACK_NONE;
+	resp->ack.fatal = false;
+	resp->ack.nak_sent = false;
+	resp->ack.rnr_sent = false;
 	resp->comm_est = false;
 	resp->last_wqe = false;
-	resp->inv_wait = 0;
-	resp->have_wqe = false;
-	sroce_ack_reset(&resp->delay);
+	resp->msg.inv_wait = 0;
+	resp->msg.have_wqe = false;
+	sroce_ack_reset(&resp->ack.delay);
 	sroce_patience_reset(resp);
 	resp->msn = 0;
-	resp->res_next = 0;
-	resp->job_head = 0;
-	resp->job_tail = 0;
-	if (resp->res)
-		memset(resp->res, 0, resp->nres * sizeof(*resp->res));
+	sroce_answers_reset(&resp->answers);
 }
 
 /* In ERR the peer is still told which of its requests were carried out before */
@@ -183,10 +180,10 @@ static bool sroce_responder_flush(struct sroce_qp *qp)
 	struct sroce_responder *resp = &qp->resp;
 	int budget = SROCE_FLUSH_BUDGET;
 
-	if (resp->ack == SROCE_ACK_OWED && sroce_reply_all_sent(resp))
+	if (resp->ack.state == SROCE_ACK_OWED && sroce_answers_all_sent(&resp->answers))
 		sroce_responder_last_ack(qp);
-	resp->job_head = resp->job_tail;
-	resp->ack = SROCE_ACK_NONE;
+	sroce_answers_drop(&resp->answers);
+	resp->ack.state = SROCE_ACK_NONE;
 	/* Pairs with sroce_parcel_give_back(): it sees ERR, or we see its count */
 	smp_mb();
 	/*
@@ -197,7 +194,7 @@ static bool sroce_responder_flush(struct sroce_qp *qp)
 		return false;
 	if (qp->xrcd)
 		sroce_xrc_flush(qp);
-	if (resp->have_wqe)
+	if (resp->msg.have_wqe)
 		sroce_recv_fail(qp, IB_WC_WR_FLUSH_ERR);
 	if (qp->srq) {
 		if (!resp->last_wqe)
@@ -238,13 +235,13 @@ static bool sroce_responder_inbox(struct sroce_qp *qp)
 	struct sroce_parcel *p;
 
 	/* In ERR a request that waits is dropped like all others */
-	if (resp->wait == SROCE_RESP_WAITS && !sroce_qp_takes_requests(qp))
-		resp->wait = SROCE_RESP_LOOKS;
-	while (resp->wait != SROCE_RESP_WAITS &&
+	if (resp->patience.state == SROCE_RESP_WAITS && !sroce_qp_takes_requests(qp))
+		resp->patience.state = SROCE_RESP_LOOKS;
+	while (resp->patience.state != SROCE_RESP_WAITS &&
 	       (p = sroce_inbox_next(&resp->half))) {
 		sroce_turn_spend(sroce_parcel_cost(p));
 		sroce_receive_parcel(qp, p);
-		if (unlikely(resp->wait == SROCE_RESP_WAITS) &&
+		if (unlikely(resp->patience.state == SROCE_RESP_WAITS) &&
 		    !sroce_responder_hurries(qp, p)) {
 			sroce_inbox_return(&resp->half, p);
 			break;
@@ -255,7 +252,7 @@ static bool sroce_responder_inbox(struct sroce_qp *qp)
 		    !list_empty(&resp->half.inbox))
 			return true;
 	}
-	if (unlikely(resp->wait == SROCE_RESP_LOOKS))
+	if (unlikely(resp->patience.state == SROCE_RESP_LOOKS))
 		sroce_patience_over(qp);
 	return false;
 }

@@ -34,17 +34,18 @@ bool sroce_place_length_ok(const struct sroce_qp *qp,
 int sroce_place_sges(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
+	struct sroce_resp_msg *msg = &resp->msg;
 	u32 len = t->bi.bi_size;
 	struct bvec_iter di = { .bi_size = len };
 	struct sroce_gather *g = sroce_gather_begin(&resp->half);
 	struct sroce_sgl l = sroce_sgl_of_recv(qp);
 	int err;
 
-	err = sroce_gather_sges(g, &l, IB_ACCESS_LOCAL_WRITE, resp->recv_off,
-				len, resp->recv_len - resp->recv_off);
+	err = sroce_gather_sges(g, &l, IB_ACCESS_LOCAL_WRITE, msg->recv_off,
+				len, msg->recv_len - msg->recv_off);
 	if (!err) {
 		sroce_bvec_copy(g->bv, &di, t->bv, &t->bi, len);
-		resp->recv_off += len;
+		msg->recv_off += len;
 	}
 	sroce_gather_end(g);
 	return err;
@@ -53,17 +54,18 @@ int sroce_place_sges(struct sroce_qp *qp, struct sroce_train *t)
 int sroce_place_rkey(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
+	struct sroce_resp_write *write = &resp->write;
 	u32 len = t->bi.bi_size;
 	struct bvec_iter di = { .bi_size = len };
 	struct sroce_gather *g = sroce_gather_begin(&resp->half);
 	int err;
 
-	err = sroce_gather_rkey(g, resp->rkey, IB_ACCESS_REMOTE_WRITE, resp->va,
-				len, resp->left);
+	err = sroce_gather_rkey(g, write->rkey, IB_ACCESS_REMOTE_WRITE, write->va,
+				len, write->left);
 	if (!err) {
 		sroce_bvec_copy(g->bv, &di, t->bv, &t->bi, len);
-		resp->va += len;
-		resp->left -= len;
+		write->va += len;
+		write->left -= len;
 	}
 	sroce_gather_end(g);
 	return err;
@@ -72,9 +74,9 @@ int sroce_place_rkey(struct sroce_qp *qp, struct sroce_train *t)
 static void sroce_place_send_done(struct sroce_qp *qp, struct sroce_train *t)
 {
 	if (t->flags & SROCE_END) {
-		qp->resp.inv_wait = 0;
+		qp->resp.msg.inv_wait = 0;
 		sroce_recv_complete_message(qp, t, IB_WC_RECV,
-					    qp->resp.recv_off);
+					    qp->resp.msg.recv_off);
 	}
 	sroce_responder_accept(qp, t, t->npkts);
 }
@@ -89,7 +91,7 @@ static bool sroce_place_invalidated(struct sroce_qp *qp,
 {
 	struct sroce_responder *resp = &qp->resp;
 	struct sroce_mr_table *mrs = &qp->port->mrs;
-	bool again = resp->inv_wait && resp->inv_wait == t->inv_rkey;
+	bool again = resp->msg.inv_wait && resp->msg.inv_wait == t->inv_rkey;
 
 	if (!again &&
 	    sroce_mr_invalidate(mrs, t->inv_rkey, qp->pd, &qp->windows,
@@ -97,7 +99,7 @@ static bool sroce_place_invalidated(struct sroce_qp *qp,
 		sroce_responder_refuse_access(qp);
 		return false;
 	}
-	resp->inv_wait = t->inv_rkey;
+	resp->msg.inv_wait = t->inv_rkey;
 	if (sroce_mr_quiet(mrs, t->inv_rkey))
 		return true;
 	sroce_responder_owe_nak(resp, SROCE_NAK_PSN_SEQ);
@@ -126,14 +128,14 @@ void sroce_responder_execute_send(struct sroce_qp *qp, struct sroce_train *t)
 		return;
 	}
 	/* One is taken already when its pages were missing the first time */
-	if ((t->flags & SROCE_START) && !resp->have_wqe) {
+	if ((t->flags & SROCE_START) && !resp->msg.have_wqe) {
 		err = sroce_recv_take(qp);
 		if (err) {
 			sroce_place_no_receive(qp, t, err);
 			return;
 		}
 	}
-	if (len > resp->recv_len - resp->recv_off) {
+	if (len > resp->msg.recv_len - resp->msg.recv_off) {
 		sroce_responder_refuse(qp, SROCE_NAK_INV_REQ,
 				       IB_WC_LOC_LEN_ERR);
 		return;
@@ -149,17 +151,17 @@ void sroce_responder_execute_send(struct sroce_qp *qp, struct sroce_train *t)
 		return;
 	}
 	if (t->flags & SROCE_INV && !sroce_place_invalidated(qp, t)) {
-		resp->recv_off -= len;
+		resp->msg.recv_off -= len;
 		return;
 	}
-	resp->state = t->flags & SROCE_END ? SROCE_RESP_IDLE : SROCE_RESP_SEND;
+	resp->msg.state = t->flags & SROCE_END ? SROCE_RESP_IDLE : SROCE_RESP_SEND;
 	sroce_place_send_done(qp, t);
 }
 
 int sroce_place_write_begin(struct sroce_qp *qp, const struct sroce_train *t,
 			    u32 check)
 {
-	struct sroce_responder *resp = &qp->resp;
+	struct sroce_resp_write *write = &qp->resp.write;
 	struct sroce_mr *mr;
 
 	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_WRITE) ||
@@ -172,10 +174,10 @@ int sroce_place_write_begin(struct sroce_qp *qp, const struct sroce_train *t,
 			return PTR_ERR(mr);
 		sroce_mr_put(mr);
 	}
-	resp->va = t->va;
-	resp->rkey = t->rkey;
-	resp->left = t->dma_len;
-	resp->write_len = t->dma_len;
+	write->va = t->va;
+	write->rkey = t->rkey;
+	write->left = t->dma_len;
+	write->len = t->dma_len;
 	return 0;
 }
 
@@ -183,19 +185,19 @@ void sroce_place_write_done(struct sroce_qp *qp, const struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
 
-	resp->state = t->flags & SROCE_END ? SROCE_RESP_IDLE : SROCE_RESP_WRITE;
+	resp->msg.state = t->flags & SROCE_END ? SROCE_RESP_IDLE : SROCE_RESP_WRITE;
 	if (t->flags & SROCE_START)
 		sroce_qp_count(qp, SROCE_CNT_RX_WRITE_REQUESTS, 1);
 	if (t->flags & SROCE_IMM)
 		sroce_recv_complete_message(qp, t, IB_WC_RECV_RDMA_WITH_IMM,
-					    resp->write_len);
+					    resp->write.len);
 }
 
 /* Payload against what the RETH announced (IBA 9.7.4.1.6) */
 bool sroce_place_write_length_ok(const struct sroce_responder *resp,
 				 const struct sroce_train *t)
 {
-	u32 left = t->flags & SROCE_START ? t->dma_len : resp->left;
+	u32 left = t->flags & SROCE_START ? t->dma_len : resp->write.left;
 	u32 len = t->bi.bi_size;
 
 	return t->flags & SROCE_END ? len == left : len < left;
@@ -212,7 +214,7 @@ void sroce_responder_execute_write(struct sroce_qp *qp, struct sroce_train *t)
 		return;
 	}
 	/* Nothing is placed before the receive work request is there */
-	if (t->flags & SROCE_IMM && !resp->have_wqe)
+	if (t->flags & SROCE_IMM && !resp->msg.have_wqe)
 		err = sroce_recv_take(qp);
 	if (err) {
 		sroce_place_no_receive(qp, t, err);

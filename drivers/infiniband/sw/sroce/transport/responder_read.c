@@ -6,28 +6,17 @@
  * responder.c comes here with a request that is the next in order. Atomics are
  * carried out here and now, and their result is the answer; of a READ the answer
  * is which bytes to send, and responder_reply.c looks at the memory when it gets
- * there. Each answer is kept (@res of the responder, a circle) for as many requests
- * as the peer may have outstanding: a duplicate is answered from there
- * (responder_dup.c), so that no atomic is carried out twice.
+ * there. answers.c keeps the answers to as many requests as the peer may have
+ * outstanding: a duplicate is answered from there (responder_dup.c), so that no
+ * atomic is carried out twice.
  */
 #include "compat.h"
 #include "memory/copy.h"
+#include "transport/answers.h"
 #include "transport/gather.h"
 #include "transport/internal.h"
 #include "transport/responder_read.h"
-#include "transport/responder_reply.h"
 #include "transport/responder_verdict.h"
-
-/* Queue the answer and remember it for duplicates; false: no room */
-static bool sroce_responder_answer(struct sroce_responder *resp,
-				   const struct sroce_rd_res *res)
-{
-	if (!sroce_job_push(resp, res))
-		return false;
-	resp->res[resp->res_next] = *res;
-	resp->res_next = (resp->res_next + 1) % resp->nres;
-	return true;
-}
 
 void sroce_responder_execute_read(struct sroce_qp *qp, struct sroce_train *t)
 {
@@ -36,7 +25,7 @@ void sroce_responder_execute_read(struct sroce_qp *qp, struct sroce_train *t)
 		.op = SROCE_OP_READ,
 		.psn = t->psn,
 		.npsn = sroce_message_packets(t->dma_len, qp->mtu),
-		.srqn = resp->srqn,
+		.srqn = resp->msg.srqn,
 		.va = t->va,
 		.rkey = t->rkey,
 		.len = t->dma_len,
@@ -59,11 +48,11 @@ void sroce_responder_execute_read(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_mr_put(mr);
 	}
 	/* The peer has more outstanding than was agreed on, and will ask again */
-	if (!sroce_responder_answer(resp, &res))
+	if (!sroce_answers_add(&resp->answers, &res))
 		return;
 	sroce_qp_count(qp, SROCE_CNT_RX_READ_REQUESTS, 1);
 	sroce_responder_accept(qp, t, res.npsn);
-	resp->ack = SROCE_ACK_NONE;
+	resp->ack.state = SROCE_ACK_NONE;
 }
 
 /* The region, its 8 bytes kept in place; NULL when the request was dealt with */
@@ -74,7 +63,7 @@ sroce_responder_atomic_begin(struct sroce_qp *qp, const struct sroce_train *t,
 	struct sroce_mr *mr;
 
 	/* The peer has more outstanding than was agreed on, and will ask again */
-	if (!sroce_job_room(&qp->resp))
+	if (!sroce_answers_room(&qp->resp.answers))
 		return NULL;
 	mr = sroce_gather_word(&qp->resp.half, t->rkey, access, t->va);
 	if (mr == ERR_PTR(-EAGAIN)) {
@@ -102,10 +91,10 @@ static void sroce_responder_atomic_end(struct sroce_qp *qp,
 	};
 
 	sroce_gather_word_end(mr);
-	sroce_responder_answer(resp, &res);
+	sroce_answers_add(&resp->answers, &res);
 	sroce_qp_count(qp, SROCE_CNT_RX_ATOMIC_REQUESTS, 1);
 	sroce_responder_accept(qp, t, 1);
-	resp->ack = SROCE_ACK_NONE;
+	resp->ack.state = SROCE_ACK_NONE;
 }
 
 void sroce_responder_execute_atomic(struct sroce_qp *qp, struct sroce_train *t)
@@ -193,12 +182,12 @@ void sroce_responder_execute_flush(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_responder_refuse_access(qp);
 		return;
 	}
-	if (sroce_job_room(resp)) {
+	if (sroce_answers_room(&resp->answers)) {
 		/* What was placed is visible to all before the answer leaves */
 		wmb();
-		sroce_responder_answer(resp, &res);
+		sroce_answers_add(&resp->answers, &res);
 		sroce_responder_accept(qp, t, 1);
-		resp->ack = SROCE_ACK_NONE;
+		resp->ack.state = SROCE_ACK_NONE;
 	}
 	sroce_mr_put(mr);
 }

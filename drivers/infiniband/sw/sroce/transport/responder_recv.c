@@ -16,59 +16,60 @@
 /* What was copied from a queue is checked before anybody looks at its elements */
 static int sroce_recv_check(struct sroce_qp *qp)
 {
-	struct sroce_responder *resp = &qp->resp;
+	struct sroce_resp_msg *msg = &qp->resp.msg;
 
-	resp->recv_off = 0;
-	resp->recv_len = 0;
-	if (resp->wqe->num_sge > qp->max_recv_sge || resp->wqe->reserved) {
-		resp->wqe->num_sge = 0;
+	msg->recv_off = 0;
+	msg->recv_len = 0;
+	if (msg->wqe->num_sge > qp->max_recv_sge || msg->wqe->reserved) {
+		msg->wqe->num_sge = 0;
 		return -EINVAL;
 	}
-	resp->wqe->num_sge = array_index_nospec(resp->wqe->num_sge,
-						qp->max_recv_sge + 1);
-	resp->recv_len = sroce_recv_room(resp->wqe, qp->max_recv_sge);
+	msg->wqe->num_sge = array_index_nospec(msg->wqe->num_sge,
+					       qp->max_recv_sge + 1);
+	msg->recv_len = sroce_recv_room(msg->wqe, qp->max_recv_sge);
 	return 0;
 }
 
 int sroce_recv_take_for(struct sroce_qp *qp, u32 len)
 {
 	struct sroce_responder *resp = &qp->resp;
+	struct sroce_resp_msg *msg = &resp->msg;
 	int err;
 
 	if (qp->srq) {
-		err = sroce_srq_take(qp->srq, resp->wqe, len);
-		resp->wqe_user = qp->srq->user;
+		err = sroce_srq_take(qp->srq, msg->wqe, len);
+		msg->wqe_user = qp->srq->user;
 	} else {
-		err = sroce_recv_ring_take(&resp->ring, resp->wqe,
+		err = sroce_recv_ring_take(&resp->ring, msg->wqe,
 					   qp->max_recv_sge, len);
-		resp->wqe_user = qp->user;
+		msg->wqe_user = qp->user;
 	}
 	if (err)
 		return err;
-	resp->have_wqe = true;
+	msg->have_wqe = true;
 	return sroce_recv_check(qp);
 }
 
 int sroce_recv_look_for(struct sroce_qp *qp, u32 len)
 {
-	struct sroce_responder *resp = &qp->resp;
+	struct sroce_resp_msg *msg = &qp->resp.msg;
 	int err;
 
 	if (!qp->srq)
 		return sroce_recv_take_for(qp, len);
-	err = sroce_srq_look(qp->srq, resp->wqe, len, &resp->srq_index);
-	resp->wqe_user = qp->srq->user;
+	err = sroce_srq_look(qp->srq, msg->wqe, len, &msg->srq_index);
+	msg->wqe_user = qp->srq->user;
 	return err ?: sroce_recv_check(qp);
 }
 
 bool sroce_recv_claim(struct sroce_qp *qp)
 {
-	struct sroce_responder *resp = &qp->resp;
+	struct sroce_resp_msg *msg = &qp->resp.msg;
 
-	if (!resp->have_wqe)
-		resp->have_wqe = sroce_srq_claim(qp->srq, resp->srq_index,
-						 &resp->srq_limit);
-	return resp->have_wqe;
+	if (!msg->have_wqe)
+		msg->have_wqe = sroce_srq_claim(qp->srq, msg->srq_index,
+						&msg->srq_limit);
+	return msg->have_wqe;
 }
 
 void sroce_recv_complete(struct sroce_qp *qp, struct sroce_cqe *cqe,
@@ -76,8 +77,8 @@ void sroce_recv_complete(struct sroce_qp *qp, struct sroce_cqe *cqe,
 {
 	struct sroce_responder *resp = &qp->resp;
 
-	cqe->wr_id = resp->wqe->wr_id;
-	resp->have_wqe = false;
+	cqe->wr_id = resp->msg.wqe->wr_id;
+	resp->msg.have_wqe = false;
 	if (cqe->status == IB_WC_WR_FLUSH_ERR)
 		sroce_qp_count(qp, SROCE_CNT_RESP_CQE_FLUSH_ERROR, 1);
 	else if (cqe->status != IB_WC_SUCCESS)

@@ -9,7 +9,7 @@
 #include "transport/qp.h"
 
 /**
- * sroce_recv_take_for() - take the next receive work request into resp->wqe
+ * sroce_recv_take_for() - take the next receive work request into resp->msg.wqe
  * @qp: QP
  * @len: bytes of a message that must fit, or the work request stays where it is
  *
@@ -40,7 +40,7 @@ int sroce_recv_look_for(struct sroce_qp *qp, u32 len);
 
 /*
  * Take what was looked at; false when another QP has, and this one is to look again.
- * Sets resp->srq_limit where sroce_recv_take_for() raises the event.
+ * Sets resp->msg.srq_limit where sroce_recv_take_for() raises the event.
  */
 bool sroce_recv_claim(struct sroce_qp *qp);
 

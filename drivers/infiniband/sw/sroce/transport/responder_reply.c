@@ -8,6 +8,7 @@
  * when it has taken its requests (responder.c); trains go on to send.c.
  */
 #include "transport/ack_delay.h"
+#include "transport/answers.h"
 #include "transport/gather.h"
 #include "transport/internal.h"
 #include "transport/responder_reply.h"
@@ -15,64 +16,6 @@
 #include "transport/send.h"
 #include "transport/xrc.h"
 #include "turn.h"
-
-static struct sroce_rd_job *sroce_job_at(struct sroce_responder *resp, u32 i)
-{
-	return &resp->jobs[i % resp->njobs];
-}
-
-bool sroce_job_room(const struct sroce_responder *resp)
-{
-	return resp->job_tail - resp->job_head < resp->njobs;
-}
-
-bool sroce_job_push(struct sroce_responder *resp,
-		    const struct sroce_rd_res *res)
-{
-	if (!sroce_job_room(resp))
-		return false;
-	*sroce_job_at(resp, resp->job_tail++) =
-		(struct sroce_rd_job){ .res = *res };
-	return true;
-}
-
-/* Place of the first answer that begins at @psn or later */
-static u32 sroce_job_place(struct sroce_responder *resp, u32 psn)
-{
-	u32 i = resp->job_tail;
-
-	while (i != resp->job_head &&
-	       sroce_psn_diff(sroce_job_at(resp, i - 1)->res.psn, psn) >= 0)
-		i--;
-	return i;
-}
-
-static bool sroce_job_overlaps(const struct sroce_rd_job *job, u32 psn)
-{
-	return sroce_psn_diff(sroce_psn_add(job->res.psn, job->res.npsn),
-			      psn) > 0;
-}
-
-void sroce_job_repeat(struct sroce_responder *resp,
-		      const struct sroce_rd_res *res)
-{
-	u32 place = sroce_job_place(resp, sroce_psn_add(res->psn, res->npsn));
-	u32 i;
-
-	if (place != resp->job_head &&
-	    sroce_job_overlaps(sroce_job_at(resp, place - 1), res->psn)) {
-		place--;
-	} else {
-		if (!sroce_job_room(resp))
-			return;
-		for (i = resp->job_tail++; i != place; i--)
-			*sroce_job_at(resp, i) = *sroce_job_at(resp, i - 1);
-	}
-	*sroce_job_at(resp, place) = (struct sroce_rd_job){
-		.res = *res,
-		.repeated = true,
-	};
-}
 
 static void sroce_reply_init(struct sroce_qp *qp, struct sroce_train *t,
 			     enum sroce_op op, u32 psn)
@@ -166,30 +109,30 @@ static void sroce_reply_read_broken(struct sroce_qp *qp,
 	struct sroce_responder *resp = &qp->resp;
 
 	if (job->repeated) {
-		resp->job_head++;
+		sroce_answers_sent(&resp->answers);
 		return;
 	}
 	resp->epsn = sroce_psn_add(job->res.psn, job->sent);
-	resp->ack = SROCE_ACK_NAK;
-	resp->syndrome = SROCE_NAK_REM_ACCESS;
-	resp->job_head = resp->job_tail;
+	resp->ack.state = SROCE_ACK_NAK;
+	resp->ack.syndrome = SROCE_NAK_REM_ACCESS;
+	sroce_answers_drop(&resp->answers);
 	sroce_qp_count(qp, SROCE_CNT_RESP_REMOTE_ACCESS_ERRORS, 1);
 	/* Only once: a later request may have been refused already */
-	if (!resp->fatal)
+	if (!resp->ack.fatal)
 		sroce_qp_event(qp, IB_EVENT_QP_ACCESS_ERR);
-	resp->fatal = true;
+	resp->ack.fatal = true;
 }
 
 /* False: nothing can be sent before pages are there */
 static bool sroce_reply_job(struct sroce_qp *qp, struct sroce_tx *tx)
 {
 	struct sroce_responder *resp = &qp->resp;
-	struct sroce_rd_job *job = sroce_job_at(resp, resp->job_head);
+	struct sroce_rd_job *job = sroce_answers_next(&resp->answers);
 	int err;
 
 	if (job->res.op != SROCE_OP_READ) {
 		sroce_reply_single(qp, tx, &job->res);
-		resp->job_head++;
+		sroce_answers_sent(&resp->answers);
 		return true;
 	}
 	err = sroce_reply_read(qp, tx, job);
@@ -198,7 +141,7 @@ static bool sroce_reply_job(struct sroce_qp *qp, struct sroce_tx *tx)
 	if (err)
 		sroce_reply_read_broken(qp, job);
 	else if (job->sent == job->res.npsn)
-		resp->job_head++;
+		sroce_answers_sent(&resp->answers);
 	return true;
 }
 
@@ -209,19 +152,19 @@ void sroce_reply_ack(struct sroce_qp *qp, struct sroce_half *half,
 	struct sroce_train t;
 
 	sroce_reply_init(qp, &t, SROCE_OP_ACK, resp->epsn);
-	if (resp->ack == SROCE_ACK_NAK)
-		t.syndrome = resp->syndrome;
+	if (resp->ack.state == SROCE_ACK_NAK)
+		t.syndrome = resp->ack.syndrome;
 	else
 		t.psn = sroce_psn_add(resp->epsn, -1);
-	resp->ack = SROCE_ACK_NONE;
-	resp->delay.acked = resp->epsn;
+	resp->ack.state = SROCE_ACK_NONE;
+	resp->ack.delay.acked = resp->epsn;
 	sroce_send_train(half, tx, qp->path, &t, NULL);
 }
 
 /* An ACK may wait for a request to go with; a NAK does not */
 static bool sroce_reply_ack_due(struct sroce_qp *qp)
 {
-	switch (qp->resp.ack) {
+	switch (qp->resp.ack.state) {
 	case SROCE_ACK_NAK:
 		return true;
 	case SROCE_ACK_OWED:
@@ -242,14 +185,14 @@ bool sroce_responder_reply(struct sroce_qp *qp)
 
 	if (!qp->kind->acked)
 		return false;
-	while (resp->job_head != resp->job_tail && !resp->half.starved &&
+	while (!sroce_answers_all_sent(&resp->answers) && !resp->half.starved &&
 	       paged && budget-- && !sroce_turn_half_over(begin))
 		paged = sroce_reply_job(qp, &tx);
-	idle = sroce_reply_all_sent(resp);
+	idle = sroce_answers_all_sent(&resp->answers);
 	if (idle && sroce_reply_ack_due(qp))
 		sroce_reply_ack(qp, &resp->half, &tx);
 	sroce_send_flush(&qp->resp.half, &tx);
-	if (idle && resp->fatal)
+	if (idle && resp->ack.fatal)
 		sroce_qp_error(qp);
 	return !idle && !resp->half.starved && paged;
 }

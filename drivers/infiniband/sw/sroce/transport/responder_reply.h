@@ -20,23 +20,4 @@ bool sroce_responder_reply(struct sroce_qp *qp);
 void sroce_reply_ack(struct sroce_qp *qp, struct sroce_half *half,
 		     struct sroce_tx *tx);
 
-/* Queue the answer to a READ or atomic; false when there is no room */
-bool sroce_job_push(struct sroce_responder *resp,
-		    const struct sroce_rd_res *res);
-
-bool sroce_job_room(const struct sroce_responder *resp);
-
-/* Has every response to a READ or atomic left? */
-static inline bool sroce_reply_all_sent(const struct sroce_responder *resp)
-{
-	return resp->job_head == resp->job_tail;
-}
-
-/*
- * Queue an answer once more, because the peer asks for it again: before those
- * to later requests, and instead of the same one when that has not left yet.
- */
-void sroce_job_repeat(struct sroce_responder *resp,
-		      const struct sroce_rd_res *res);
-
 #endif

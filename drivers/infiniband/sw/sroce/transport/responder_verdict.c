@@ -20,12 +20,12 @@ void sroce_responder_refuse(struct sroce_qp *qp, u8 syndrome,
 	struct sroce_responder *resp = &qp->resp;
 
 	sroce_responder_owe_nak(resp, syndrome);
-	resp->fatal = true;
+	resp->ack.fatal = true;
 	if (syndrome == SROCE_NAK_REM_ACCESS)
 		sroce_qp_count(qp, SROCE_CNT_RESP_REMOTE_ACCESS_ERRORS, 1);
 	if (status == IB_WC_LOC_LEN_ERR)
 		sroce_qp_count(qp, SROCE_CNT_RESP_LOCAL_LENGTH_ERROR, 1);
-	if (resp->have_wqe)
+	if (resp->msg.have_wqe)
 		sroce_recv_fail(qp, status);
 	else
 		sroce_qp_event(qp, syndrome == SROCE_NAK_REM_ACCESS ?
@@ -34,9 +34,9 @@ void sroce_responder_refuse(struct sroce_qp *qp, u8 syndrome,
 
 void sroce_responder_ask_again(struct sroce_responder *resp)
 {
-	sroce_gap_begin(&resp->gap, resp->epsn);
+	sroce_gap_begin(&resp->ack.gap, resp->epsn);
 	sroce_responder_owe_nak(resp, SROCE_NAK_PSN_SEQ);
-	resp->nak_sent = true;
+	resp->ack.nak_sent = true;
 }
 
 void sroce_responder_refuse_request(struct sroce_qp *qp)
@@ -58,8 +58,8 @@ void sroce_responder_not_ready(struct sroce_qp *qp, const struct sroce_train *t)
 	sroce_qp_count(qp, SROCE_CNT_OUT_OF_BUFFER, 1);
 	sroce_responder_owe_nak(resp, SROCE_AETH_RNR |
 				(qp->attr.min_rnr_timer & 0x1f));
-	resp->rnr_sent = true;
-	sroce_gap_begin(&resp->gap, t->psn);
+	resp->ack.rnr_sent = true;
+	sroce_gap_begin(&resp->ack.gap, t->psn);
 }
 
 void sroce_responder_await_pages(struct sroce_qp *qp,
@@ -68,8 +68,8 @@ void sroce_responder_await_pages(struct sroce_qp *qp,
 	struct sroce_responder *resp = &qp->resp;
 	struct sroce_fault *f = &resp->half.fault;
 
-	resp->rnr_sent = true;
-	sroce_gap_begin(&resp->gap, t->psn);
+	resp->ack.rnr_sent = true;
+	sroce_gap_begin(&resp->ack.gap, t->psn);
 	f->waiting = !f->met;
 	if (f->met)
 		sroce_responder_owe_nak(resp, SROCE_AETH_RNR |
@@ -80,6 +80,6 @@ void sroce_responder_await_pages(struct sroce_qp *qp,
 void sroce_responder_pages_come(struct sroce_responder *resp)
 {
 	resp->half.fault.waiting = false;
-	if (!resp->fatal)
+	if (!resp->ack.fatal)
 		sroce_responder_owe_nak(resp, SROCE_NAK_PSN_SEQ);
 }

@@ -12,8 +12,8 @@
 static inline void sroce_responder_owe_nak(struct sroce_responder *resp,
 					   u8 syndrome)
 {
-	resp->ack = SROCE_ACK_NAK;
-	resp->syndrome = syndrome;
+	resp->ack.state = SROCE_ACK_NAK;
+	resp->ack.syndrome = syndrome;
 }
 
 /**
@@ -33,7 +33,7 @@ static inline void sroce_responder_accept(struct sroce_qp *qp,
 	if (t->flags & SROCE_END)
 		resp->msn = (resp->msn + 1) & SROCE_PSN_MASK;
 	if (t->flags & SROCE_ACKREQ)
-		resp->ack = SROCE_ACK_OWED;
+		resp->ack.state = SROCE_ACK_OWED;
 }
 
 /**

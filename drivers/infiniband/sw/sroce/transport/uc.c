@@ -28,8 +28,8 @@ static void sroce_uc_abandon(struct sroce_qp *qp, enum ib_wc_status status)
 {
 	struct sroce_responder *resp = &qp->resp;
 
-	resp->state = SROCE_RESP_IDLE;
-	if (resp->have_wqe && qp->srq)
+	resp->msg.state = SROCE_RESP_IDLE;
+	if (resp->msg.have_wqe && qp->srq)
 		sroce_recv_fail(qp, status);
 }
 
@@ -46,8 +46,8 @@ static bool sroce_uc_take(struct sroce_qp *qp)
 	struct sroce_responder *resp = &qp->resp;
 	int err;
 
-	if (resp->have_wqe) {
-		resp->recv_off = 0;
+	if (resp->msg.have_wqe) {
+		resp->msg.recv_off = 0;
 		return true;
 	}
 	err = sroce_recv_take(qp);
@@ -78,7 +78,7 @@ static void sroce_uc_send(struct sroce_qp *qp, struct sroce_train *t)
 	}
 	if ((t->flags & SROCE_START) && !sroce_uc_take(qp))
 		return;
-	if (t->bi.bi_size > resp->recv_len - resp->recv_off) {
+	if (t->bi.bi_size > resp->msg.recv_len - resp->msg.recv_off) {
 		sroce_qp_count(qp, SROCE_CNT_RESP_LOCAL_LENGTH_ERROR, 1);
 		sroce_uc_abandon(qp, IB_WC_LOC_LEN_ERR);
 		return;
@@ -92,9 +92,9 @@ static void sroce_uc_send(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_uc_fail(qp, IB_WC_LOC_PROT_ERR);
 		return;
 	}
-	resp->state = t->flags & SROCE_END ? SROCE_RESP_IDLE : SROCE_RESP_SEND;
+	resp->msg.state = t->flags & SROCE_END ? SROCE_RESP_IDLE : SROCE_RESP_SEND;
 	if (t->flags & SROCE_END)
-		sroce_recv_complete_message(qp, t, IB_WC_RECV, resp->recv_off);
+		sroce_recv_complete_message(qp, t, IB_WC_RECV, resp->msg.recv_off);
 }
 
 static bool sroce_uc_write_ok(struct sroce_qp *qp, struct sroce_train *t)
@@ -136,7 +136,7 @@ static void sroce_uc_sequence(struct sroce_qp *qp, const struct sroce_train *t)
 
 	if (gap)
 		sroce_qp_count(qp, SROCE_CNT_OUT_OF_SEQUENCE, 1);
-	if (resp->state != SROCE_RESP_IDLE &&
+	if (resp->msg.state != SROCE_RESP_IDLE &&
 	    (gap || !sroce_responder_sequence_ok(resp, t)))
 		sroce_uc_abandon(qp, IB_WC_REM_INV_REQ_ERR);
 	resp->epsn = sroce_psn_add(t->psn, t->npkts);
@@ -153,7 +153,7 @@ void sroce_uc_request(struct sroce_qp *qp, struct sroce_train *t)
 	sroce_responder_established(qp);
 	sroce_uc_sequence(qp, t);
 	/* The rest of a message whose beginning is lost */
-	if (resp->state == SROCE_RESP_IDLE && !(t->flags & SROCE_START)) {
+	if (resp->msg.state == SROCE_RESP_IDLE && !(t->flags & SROCE_START)) {
 		sroce_qp_count(qp, SROCE_CNT_RX_DISCARDS, t->npkts);
 		return;
 	}

@@ -42,28 +42,28 @@ static void sroce_xrc_fail(struct sroce_qp *qp, enum ib_wc_status status)
 {
 	struct sroce_responder *resp = &qp->resp;
 
-	if (resp->have_wqe && sroce_xrc_borrow(qp, resp->srqn)) {
+	if (resp->msg.have_wqe && sroce_xrc_borrow(qp, resp->msg.srqn)) {
 		sroce_recv_fail(qp, status);
 		sroce_xrc_return(qp);
 	}
 	/* Where the queue is gone nobody waits for a completion */
-	resp->have_wqe = false;
+	resp->msg.have_wqe = false;
 }
 
 void sroce_xrc_execute(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
-	bool begun = resp->state != SROCE_RESP_IDLE || resp->inv_wait ||
-		     resp->have_wqe;
+	bool begun = resp->msg.state != SROCE_RESP_IDLE || resp->msg.inv_wait ||
+		     resp->msg.have_wqe;
 
 	/* A message stays with one queue, which must be of this QP's domain */
-	if ((begun && t->srqn != resp->srqn) ||
+	if ((begun && t->srqn != resp->msg.srqn) ||
 	    !sroce_xrc_borrow(qp, t->srqn)) {
 		sroce_xrc_fail(qp, IB_WC_REM_INV_REQ_ERR);
 		sroce_responder_refuse_request(qp);
 		return;
 	}
-	resp->srqn = t->srqn;
+	resp->msg.srqn = t->srqn;
 	sroce_responder_execute(qp, t);
 	sroce_xrc_return(qp);
 }

@@ -68,8 +68,8 @@ static int sroce_restrack_put_responder(struct sk_buff *msg,
 					      &resp->ring);
 	return err ?:
 	       rdma_nl_put_driver_u32_hex(msg, "rq_msn", resp->msn) ?:
-	       rdma_nl_put_driver_u32(msg, "rq_nak_sent", resp->nak_sent) ?:
-	       rdma_nl_put_driver_u32(msg, "rq_rnr_sent", resp->rnr_sent);
+	       rdma_nl_put_driver_u32(msg, "rq_nak_sent", resp->ack.nak_sent) ?:
+	       rdma_nl_put_driver_u32(msg, "rq_rnr_sent", resp->ack.rnr_sent);
 }
 
 /* The path of a connected QP; the network tells such QPs apart by their source port */
