@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Who pays for packet buffers in qdiscs and NICs: a socket for each QP.
+ * Who pays for packet buffers in qdiscs and NICs: a socket for each QP. And whether the
+ * queue that the stack has for each CPU is empty.
  *
  * A buffer may hang in a queue for as long as it likes, longer than its QP, its
  * device and this module. So nothing that is needed to free it may be the

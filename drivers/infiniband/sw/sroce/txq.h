@@ -94,9 +94,9 @@ int sroce_txq_charge(struct sk_buff *skb, struct sroce_txq *txq);
  * What is sent to a netdev of this host (loopback, veth) lies in the queue of the CPU
  * that sent it, and one by one the receivers get it there. Who has sent something there
  * and then sends from another CPU is overtaken by himself, unless this says yes: what he
- * sent before has reached its receivers or a queue that all CPUs share. The same rule as
- * Receive Flow Steering's (Documentation/networking/scaling.rst of the kernel), which
- * asks about the flows that it moves.
+ * sent before has reached its receivers or a queue that all CPUs share. Receive Flow
+ * Steering has such a rule for flows that it moves (Documentation/networking/scaling.rst
+ * of the kernel), and asks for the flow's last packet; this one waits for everybody's.
  *
  * A pointer, for unit tests. Context: any; what was sent before is ordered before the
  * call, for instance by a lock.

@@ -6,6 +6,7 @@
 #include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/kthread.h>
+#include <linux/ktime.h>
 #include <linux/smp.h>
 
 #include "tests/transport_pair.h"
@@ -28,6 +29,13 @@ static bool never(unsigned int cpu)
 static bool always(unsigned int cpu)
 {
 	return true;
+}
+
+static u64 order_passes_at;
+
+static bool later(unsigned int cpu)
+{
+	return ktime_get_ns() >= READ_ONCE(order_passes_at);
 }
 
 static int order_init(struct kunit *test)
@@ -304,6 +312,37 @@ static void reset_settles(struct kunit *test)
 	ack_is_settled(test, side_to_reset);
 }
 
+/*
+ * The answer to an atomic waits for packets that went before it from another CPU: destroy
+ * does not go before these have been passed on
+ */
+static void destroy_keeps_order(struct kunit *test)
+{
+	struct pair *p = order_pair(test);
+	struct side *a = &p->side[0], *b = pair_peer(a);
+	unsigned int cpu = other_cpu(test);
+	struct hog hog = {};
+	struct work w;
+
+	work_init(&w, SROCE_WR_FETCH_ADD, 1);
+	work_local(a, &w, 0, 8);
+	work_atomic(a, &w, 64, 5, 0);
+	side_post(a, &w);
+	sent_before(&b->qp->resp.half, cpu);
+	WRITE_ONCE(sroce_stack_passed, never);
+	hog_start(test, &hog, cpu);
+	fake_net_deliver(&p->net);
+	KUNIT_EXPECT_TRUE(test, test_bit(0, &b->qp->resp.half.queued));
+	WRITE_ONCE(order_passes_at, ktime_get_ns() + 2 * NSEC_PER_MSEC);
+	WRITE_ONCE(sroce_stack_passed, later);
+	side_destroy_now(b);
+	KUNIT_EXPECT_GE(test, ktime_get_ns(), order_passes_at);
+	KUNIT_EXPECT_TRUE(test, carried(p));
+	kthread_stop(hog.task);
+	migrate_enable();
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+}
+
 static void side_flush(struct side *s)
 {
 	sroce_qp_flush(s->qp);
@@ -341,6 +380,7 @@ static struct kunit_case order_cases[] = {
 	KUNIT_CASE(left_stays),
 	KUNIT_CASE(both_at_once),
 	KUNIT_CASE(destroy_settles),
+	KUNIT_CASE(destroy_keeps_order),
 	KUNIT_CASE(reset_settles),
 	KUNIT_CASE(flush_settles),
 	KUNIT_CASE(flush_is_complete),

@@ -183,18 +183,26 @@ static enum hrtimer_restart sroce_ack_timer(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
+/* Does the responder owe an answer: an ACK, or one to a READ or atomic? */
+static bool sroce_ack_owes(const struct sroce_half *half)
+{
+	const struct sroce_responder *resp =
+		container_of(half, struct sroce_responder, half);
+
+	return resp->ack.state != SROCE_ACK_NONE ||
+	       !sroce_answers_all_sent(&resp->answers);
+}
+
 void sroce_ack_settle(struct sroce_qp *qp)
 {
 	struct sroce_responder *resp = &qp->resp;
-	bool owed;
 
 	if (!qp->kind->acked)
 		return;
 	spin_lock_bh(&resp->half.lock);
 	resp->ack.delay.state = SROCE_ACK_OFF;
-	owed = resp->ack.state != SROCE_ACK_NONE;
 	spin_unlock_bh(&resp->half.lock);
-	sroce_half_run_here(&resp->half, owed);
+	sroce_half_run_here(&resp->half, sroce_ack_owes);
 }
 
 void sroce_ack_reset(struct sroce_ack_delay *d)

@@ -202,8 +202,8 @@ static void sroce_modify_state_entered(struct sroce_qp *qp, enum ib_qp_state to)
 		sroce_half_run(&qp->resp.half);
 		return;
 	}
-	sroce_half_run_here(&qp->req.half, false);
-	sroce_half_run_here(&qp->resp.half, false);
+	sroce_half_run_here(&qp->req.half, NULL);
+	sroce_half_run_here(&qp->resp.half, NULL);
 	sroce_qp_wait_lent(qp);
 	sroce_qp_forget_completions(qp);
 }

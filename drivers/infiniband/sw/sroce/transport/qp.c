@@ -318,7 +318,7 @@ static void sroce_half_flush(struct sroce_half *half,
 	u32 begin = READ_ONCE(ring->index);
 
 	do {
-		sroce_half_run_here(half, false);
+		sroce_half_run_here(half, NULL);
 		cond_resched();
 	} while (--runs && !sroce_half_flushed(half, ring, begin));
 }

@@ -22,7 +22,8 @@
  * on the list of the CPU where it may.
  *
  * The handler of a completion queue, too, may be wanted on another CPU. An interrupt
- * starts the tasklet of a CPU on whose list another one has put something. A CPU may go
+ * starts the tasklet of a CPU on whose list another one has put something (on PREEMPT_RT
+ * it is a worker, and no interrupt). A CPU may go
  * off-line with things on its list: its tasklet or its worker runs on another CPU then,
  * and takes them along.
  */
@@ -53,10 +54,10 @@
 #define SROCE_ATTENDED_JIFFIES (msecs_to_jiffies(4) + 1)
 
 /*
- * So often, with 100 us between, one who needs a half to be run in his own context looks
- * whether what it has sent elsewhere has been passed on
+ * So long one who needs a half to be run in his own context waits for what it has sent
+ * elsewhere to be passed on
  */
-#define SROCE_HERE_LOOKS 40
+#define SROCE_HERE_NS (4 * NSEC_PER_MSEC)
 
 /* Completion handlers called in a row, also when the turn is over: somebody waits */
 #define SROCE_RUN_CQS 64
@@ -229,11 +230,30 @@ static struct sroce_cq *sroce_runq_next_cq(struct sroce_runq *rq)
 	return cq;
 }
 
-/* Somebody may keep the CPU from its workers and tasklets: then another one goes on */
+/*
+ * A CPU is to go on with its list. Somebody may keep it from its tasklets, workers and
+ * timers, a task with real-time priority for instance: then another one does.
+ */
+static void sroce_runq_insure(struct sroce_runq *rq, unsigned int cpu)
+{
+	unsigned int other;
+
+	/* The other CPU stays on-line until its timer has been set */
+	preempt_disable();
+	other = smp_processor_id();
+	if (other == cpu)
+		other = cpumask_any_but(cpu_online_mask, cpu);
+	if (other >= nr_cpu_ids)
+		other = WORK_CPU_UNBOUND;
+	queue_delayed_work_on(other, sroce_turn_wq, &rq->rest,
+			      sroce_send_patience + 1);
+	preempt_enable();
+}
+
 static void sroce_runq_stay(struct sroce_runq *rq, unsigned int cpu)
 {
 	queue_work_on(cpu, sroce_turn_cpu_wq, &rq->stay);
-	queue_delayed_work(sroce_turn_wq, &rq->rest, sroce_send_patience + 1);
+	sroce_runq_insure(rq, cpu);
 }
 
 /* The half goes on where it has sent before. Context: bottom halves off. */
@@ -247,7 +267,7 @@ static void sroce_half_hand_over(struct sroce_half *half, unsigned int cpu)
 		sroce_runq_stay(rq, cpu);
 		return;
 	}
-	queue_delayed_work(sroce_turn_wq, &rq->rest, sroce_send_patience + 1);
+	sroce_runq_insure(rq, cpu);
 	sroce_runq_call(rq, cpu);
 }
 
@@ -314,15 +334,17 @@ static void sroce_runq_leave(struct sroce_runq *rq)
 {
 	unsigned int cpu = smp_processor_id();
 
-	if (rq->attended && !READ_ONCE(rq->urgent))
+	if (rq->attended && !READ_ONCE(rq->urgent)) {
 		mod_delayed_work_on(cpu, sroce_turn_wq, &rq->rest,
 				    SROCE_ATTENDED_JIFFIES);
-	else if (sroce_stack_passed(cpu))
+	} else if (sroce_stack_passed(cpu)) {
 		sroce_runq_hurry(rq, cpu);
-	else if (!rq->late)
-		tasklet_schedule(&rq->tasklet);
-	else
+	} else if (rq->late) {
 		sroce_runq_stay(rq, cpu);
+	} else {
+		tasklet_schedule(&rq->tasklet);
+		sroce_runq_insure(rq, cpu);
+	}
 }
 
 /*
@@ -503,32 +525,38 @@ void sroce_half_run(struct sroce_half *half)
 	local_bh_enable();
 }
 
-/* Its packets have left the queue of the CPU that has sent them, or it sends there */
-static bool sroce_half_is_free(struct sroce_half *half)
+/* Has it something to send that would overtake what it has sent elsewhere? */
+static bool sroce_half_is_kept(struct sroce_half *half,
+			       bool (*owes)(const struct sroce_half *half))
 {
-	bool is_free;
+	bool kept;
 
 	spin_lock_bh(&half->lock);
-	is_free = half->qp->dead || sroce_send_allowed(half);
+	kept = !half->qp->dead && owes(half) && !sroce_send_allowed(half);
 	spin_unlock_bh(&half->lock);
-	return is_free;
+	return kept;
 }
 
 static void sroce_half_forget_cpu(struct sroce_half *half)
 {
 	spin_lock_bh(&half->lock);
 	if (half->sent_on != smp_processor_id())
-		half->sent_on = nr_cpu_ids;
+		WRITE_ONCE(half->sent_on, nr_cpu_ids);
 	spin_unlock_bh(&half->lock);
 }
 
-void sroce_half_run_here(struct sroce_half *half, bool sends)
+void sroce_half_run_here(struct sroce_half *half,
+			 bool (*owes)(const struct sroce_half *half))
 {
-	int patience = sends ? SROCE_HERE_LOOKS : 0;
+	u64 end = ktime_get_ns() + SROCE_HERE_NS;
 
 	migrate_disable();
-	while (patience-- && !sroce_half_is_free(half))
+	while (owes && sroce_half_is_kept(half, owes) && ktime_get_ns() < end) {
+		/* Whoever sleeps may be wanted on another CPU */
+		migrate_enable();
 		usleep_range(100, 200);
+		migrate_disable();
+	}
 	sroce_half_forget_cpu(half);
 	sroce_half_run(half);
 	migrate_enable();
@@ -612,14 +640,22 @@ void __init sroce_runqs_start(void)
 	}
 }
 
-/* Return: whether something was on its lists */
-static bool sroce_runq_flush(struct sroce_runq *rq)
+/*
+ * Return: whether there was something to be done. A worker may put it on the list of a
+ * CPU that has been flushed before, so that all have to be flushed again.
+ */
+static bool sroce_runq_flush(struct sroce_runq *rq, unsigned int cpu)
 {
 	bool left = !sroce_runq_empty(rq) || !llist_empty(&rq->kicked);
 
+	local_bh_disable();
+	/* A tasklet that was started during tasklet_kill() may never run */
+	if (left)
+		sroce_runq_hurry(rq, cpu);
+	local_bh_enable();
 	tasklet_kill(&rq->tasklet);
-	flush_delayed_work(&rq->rest);
-	flush_work(&rq->stay);
+	left |= flush_delayed_work(&rq->rest);
+	left |= flush_work(&rq->stay);
 	return left || !sroce_runq_empty(rq);
 }
 
@@ -637,8 +673,8 @@ void sroce_runqs_stop(void)
 	do {
 		left = false;
 		for_each_possible_cpu(cpu)
-			left |= sroce_runq_flush(per_cpu_ptr(&sroce_runqs, cpu));
+			left |= sroce_runq_flush(per_cpu_ptr(&sroce_runqs, cpu),
+						 cpu);
+		cond_resched();
 	} while (left);
-	for_each_possible_cpu(cpu)
-		cancel_delayed_work_sync(&per_cpu_ptr(&sroce_runqs, cpu)->rest);
 }

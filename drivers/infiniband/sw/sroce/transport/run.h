@@ -42,21 +42,25 @@ void sroce_run_soon(void);
 /*
  * Lock a half, run it, unlock, run what that queued; for a kernel user's QP
  * without completion handlers, which are called by a tasklet: the caller may be
- * in one of the user's calls. Context: BHs may be on.
+ * in one of the user's calls. It is run later, and perhaps on another CPU, when the
+ * turn is over or what it sends from here would overtake what it has sent there: see
+ * sroce_half_run_here(). Context: BHs may be on.
  */
 void sroce_half_run(struct sroce_half *half);
 
 /**
  * sroce_half_run_here() - run a half, and not where it has sent before
  * @half: requester or responder of a QP the caller holds
- * @sends: it may have something to send: wait some milliseconds, until what it has sent
- *	elsewhere has been passed on
+ * @owes: has it something to send? It is asked with the half's lock held; as long as
+ *	that is so, what it has sent elsewhere is waited for, but for some milliseconds
+ *	only. NULL: it has not, or nobody minds the order
  *
  * For those who need what it does by the time that they go on.
  *
  * Context: process, no locks held.
  */
-void sroce_half_run_here(struct sroce_half *half, bool sends);
+void sroce_half_run_here(struct sroce_half *half,
+			 bool (*owes)(const struct sroce_half *half));
 
 /*
  * The same for the doorbell of a process, which goes on for some turns with what the

@@ -11,8 +11,10 @@
  *
  * Packets must not overtake each other in the stack: for UC that is a loss, for RC it
  * looks like one. So a half sends where it has sent before, until these packets have
- * been passed on; run.c hands it over. But not for ever: a task with real-time priority
- * can keep a CPU from its packets, and what a stranger sends can keep it busy with them.
+ * been passed on; run.c hands it over. But one that has come to nothing there for
+ * sroce_send_patience goes on anywhere: a task with real-time priority can keep a CPU
+ * from its packets. (One that does come to send there stays, also while that CPU is busy
+ * with what strangers send.)
  */
 #include <linux/jiffies.h>
 
