@@ -32,7 +32,7 @@
 #include "transport/window.h"
 #include "txq.h"
 
-/* A QP is a little more than 1024 bytes, for which kmalloc() would take 2048 */
+/* QPs have a cache of their own: aligned to lines, without what kmalloc() rounds up */
 static struct kmem_cache *sroce_qp_cache;
 
 int sroce_qps_start(void)
