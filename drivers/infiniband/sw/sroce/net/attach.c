@@ -240,7 +240,7 @@ static void sroce_path_cut(struct sroce_path *path)
 	spin_lock_bh(&path->lock);
 	dst = path->dst;
 	path->dst = NULL;
-	path->net = NULL;
+	WRITE_ONCE(path->net, NULL);
 	WRITE_ONCE(path->direct_ifindex, 0);
 	spin_unlock_bh(&path->lock);
 	dst_release(dst);

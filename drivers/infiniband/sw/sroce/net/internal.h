@@ -238,16 +238,24 @@ int sroce_walk_map(struct sroce_walk *w, struct bio_vec *bv, int max, u32 len);
  */
 struct dst_entry *sroce_path_route(struct sroce_path *path, struct net **net);
 
+/* For struct sroce_xmit_ops. Context: RCU, bottom halves off. */
+struct sroce_path *sroce_path_back(struct sroce_netport *port,
+				   const struct sroce_rx_info *info);
+
 /**
  * struct sroce_flow - whose packets may share a packet buffer
  * @path: where they go
  * @txq: who will be charged
  * @sport: their UDP source port
+ * @tclass: their traffic class or TOS
+ * @priority: of the buffer
  */
 struct sroce_flow {
 	struct sroce_path *path;
 	struct sroce_txq *txq;
 	__be16 sport;
+	u8 tclass;
+	u32 priority;
 };
 
 /**
@@ -256,17 +264,29 @@ struct sroce_flow {
  * @t: train
  * @txq: who will be charged
  *
- * Return: the flow; its port is the same for everything between two QPs.
+ * Return: the flow; its port is the same for everything between two QPs. Congestion
+ * notifications have a class of their own.
  */
 static inline struct sroce_flow sroce_path_flow(struct sroce_path *path,
 						const struct sroce_train *t,
 						struct sroce_txq *txq)
 {
-	struct sroce_flow f = { path, txq, path->sport };
+	const struct sroce_congestion *c = &path->port->congestion;
+	struct sroce_flow f = {
+		.path = path,
+		.txq = txq,
+		.sport = path->sport,
+		.tclass = path->tclass,
+		.priority = path->priority,
+	};
 
 	/* The path of an address handle has no port; its trains have @sqpn */
 	if (!f.sport)
 		f.sport = htons(rdma_get_udp_sport(0, t->sqpn, t->dqpn));
+	if (unlikely(t->op == SROCE_OP_NOTIFY)) {
+		f.tclass = READ_ONCE(c->np_cnp_dscp) << 2;
+		f.priority = READ_ONCE(c->np_cnp_prio);
+	}
 	return f;
 }
 

@@ -38,6 +38,7 @@
  * @id: IPv4 identification of the first packet
  * @segs: packets in it
  * @max_segs: most packets
+ * @tclass: traffic class or TOS of its packets
  * @linear: packets may go behind the headers
  * @closed: the last packet was shorter
  */
@@ -51,6 +52,7 @@ struct sroce_pack {
 	u16 id;
 	u16 segs;
 	u16 max_segs;
+	u8 tclass;
 	bool linear;
 	bool closed;
 };
@@ -106,14 +108,15 @@ static u32 sroce_pack_ip_len(const struct sroce_path *path)
 
 /* --- open ----------------------------------------------------------------- */
 
-static void sroce_pack_ipv4(struct sk_buff *skb, const struct sroce_path *path)
+static void sroce_pack_ipv4(struct sk_buff *skb, const struct sroce_flow *flow)
 {
+	const struct sroce_path *path = flow->path;
 	struct iphdr *ip = ip_hdr(skb);
 
 	*ip = (struct iphdr){
 		.version = 4,
 		.ihl = 5,
-		.tos = path->tclass,
+		.tos = flow->tclass,
 		.frag_off = htons(IP_DF),
 		.ttl = path->hop_limit,
 		.protocol = IPPROTO_UDP,
@@ -123,11 +126,12 @@ static void sroce_pack_ipv4(struct sk_buff *skb, const struct sroce_path *path)
 	skb->protocol = htons(ETH_P_IP);
 }
 
-static void sroce_pack_ipv6(struct sk_buff *skb, const struct sroce_path *path)
+static void sroce_pack_ipv6(struct sk_buff *skb, const struct sroce_flow *flow)
 {
+	const struct sroce_path *path = flow->path;
 	struct ipv6hdr *ip = ipv6_hdr(skb);
 
-	ip6_flow_hdr(ip, path->tclass, htonl(path->flow_label));
+	ip6_flow_hdr(ip, flow->tclass, htonl(path->flow_label));
 	ip->nexthdr = IPPROTO_UDP;
 	ip->hop_limit = path->hop_limit;
 	memcpy(&ip->saddr, path->sgid.raw, sizeof(ip->saddr));
@@ -155,10 +159,10 @@ static void sroce_pack_headers(struct sk_buff *skb,
 	uh->source = flow->sport;
 	uh->dest = htons(SROCE_UDP_PORT);
 	if (path->ipv4)
-		sroce_pack_ipv4(skb, path);
+		sroce_pack_ipv4(skb, flow);
 	else
-		sroce_pack_ipv6(skb, path);
-	skb->priority = path->priority;
+		sroce_pack_ipv6(skb, flow);
+	skb->priority = flow->priority;
 	__skb_set_hash(skb, sroce_pack_hash(flow), true, true);
 }
 
@@ -201,6 +205,7 @@ static void sroce_pack_init(struct sk_buff *skb, const struct sroce_flow *flow,
 	p->path = sroce_path_get(flow->path);
 	p->txq = flow->txq;
 	p->net = net;
+	p->tclass = flow->tclass;
 	p->size = size;
 	p->id = READ_ONCE(flow->path->id);
 }
@@ -255,6 +260,7 @@ bool sroce_pack_fits(const struct sk_buff *skb, const struct sroce_flow *flow,
 	const struct sroce_pack *p = sroce_pack(skb);
 
 	return p->path == flow->path && p->txq == flow->txq &&
+	       p->tclass == flow->tclass &&
 	       udp_hdr(skb)->source == flow->sport && size <= p->size &&
 	       size <= p->room && !sroce_pack_full(skb);
 }

@@ -5,6 +5,7 @@
 #include <linux/if_vlan.h>
 #include <linux/jhash.h>
 #include <linux/slab.h>
+#include <net/inet_ecn.h>
 #include <net/ip.h>
 #include <net/ip6_route.h>
 #include <net/ipv6.h>
@@ -171,21 +172,27 @@ static u8 sroce_path_hop_limit(const struct net *net, bool ipv4, u8 given)
 		      IPV6_DEFAULT_HOPLIMIT;
 }
 
+static void sroce_path_set_hash(struct sroce_path *path)
+{
+	path->hash = jhash(&path->dgid, sizeof(path->dgid),
+			   jhash2((u32 *)&path->sgid, 4,
+				  (__force u16)path->sport)) ?: 1;
+}
+
 static void sroce_path_set_flow(struct sroce_path *path,
 				const struct rdma_ah_attr *attr, u32 lqpn,
 				u32 rqpn)
 {
 	const struct ib_global_route *grh = rdma_ah_read_grh(attr);
 
-	path->tclass = grh->traffic_class;
+	/* Whether packets may be marked instead of dropped is not for users to say */
+	path->tclass = grh->traffic_class & ~INET_ECN_MASK;
 	path->flow_label = grh->flow_label & 0xfffff;
 	/* An address handle without a flow label has no port: see sroce_path_flow() */
 	if (path->flow_label || lqpn)
 		path->sport = htons(rdma_get_udp_sport(path->flow_label, lqpn,
 						       rqpn));
-	path->hash = jhash(&path->dgid, sizeof(path->dgid),
-			   jhash2((u32 *)&path->sgid, 4,
-				  (__force u16)path->sport)) ?: 1;
+	sroce_path_set_hash(path);
 	if (attr->type == RDMA_AH_ATTR_TYPE_ROCE)
 		memcpy(path->dmac, attr->roce.dmac, sizeof(path->dmac));
 	path->id = get_random_u32();
@@ -263,4 +270,77 @@ int sroce_path_set(struct sroce_path *path, struct sroce_netport *port,
 	sroce_path_set_flow(path, attr, lqpn, rqpn);
 	err = sroce_path_set_netdev(path, ndev, attr);
 	return err ?: sroce_attachment_add_path(path);
+}
+
+/* --- back to a sender ------------------------------------------------------ */
+
+/* Answers go to one host, wherever a packet says that it is from */
+static bool sroce_path_is_to_host(const struct sroce_path *path,
+				  struct net *net)
+{
+	const struct in6_addr *dst = sroce_gid_addr(&path->dgid);
+
+	if (ipv6_addr_v4mapped(dst) != path->ipv4)
+		return false;
+	if (path->ipv4)
+		return inet_addr_type(net, sroce_gid_ipv4(&path->dgid)) !=
+		       RTN_BROADCAST && !ipv4_is_multicast(dst->s6_addr32[3]);
+	return !ipv6_addr_any(dst) && !ipv6_addr_is_multicast(dst);
+}
+
+/* The netdev that packets came through: rx_info names the device below, and the VLAN */
+static struct net_device *sroce_path_back_netdev(const struct sroce_rx_info *info,
+						 struct net *net)
+{
+	struct net_device *dev = dev_get_by_index_rcu(net, info->ifindex);
+	struct net_device *vlan = NULL;
+
+	if (dev && info->vlan_id < 0xffff)
+		vlan = __vlan_find_dev_deep_rcu(dev, htons(ETH_P_8021Q),
+						info->vlan_id);
+	return vlan ?: dev;
+}
+
+/*
+ * What has come through a VLAN or a bond goes back through it. A link-local address may be
+ * that of several netdevs.
+ */
+static int sroce_path_back_ifindex(const struct sroce_path *path,
+				   const struct sroce_rx_info *info,
+				   struct net *net)
+{
+	const struct in6_addr *src = sroce_gid_addr(&path->sgid);
+	const struct net_device *owner;
+
+	if (ipv6_addr_type(src) & IPV6_ADDR_LINKLOCAL)
+		owner = sroce_path_back_netdev(info, net);
+	else
+		owner = sroce_netdev_of_address(net, src, NULL);
+	return owner ? owner->ifindex : path->port->ifindex;
+}
+
+struct sroce_path *sroce_path_back(struct sroce_netport *port,
+				   const struct sroce_rx_info *info)
+{
+	struct sroce_path *path = sroce_path_alloc(GFP_ATOMIC | __GFP_NOWARN);
+	struct net *net = NULL;
+
+	if (!path)
+		return NULL;
+	path->port = port;
+	path->net_cookie = info->net_cookie;
+	path->sgid = info->dgid;
+	path->dgid = info->sgid;
+	path->ipv4 = info->network_hdr_type == RDMA_NETWORK_IPV4;
+	sroce_path_set_hash(path);
+	/* The device may be detached meanwhile; whoever does waits for us before @net goes */
+	if (!sroce_attachment_add_path(path))
+		net = READ_ONCE(path->net);
+	if (!net || !sroce_path_is_to_host(path, net)) {
+		sroce_path_put(path);
+		return NULL;
+	}
+	path->hop_limit = sroce_path_hop_limit(net, path->ipv4, 0);
+	path->ifindex = sroce_path_back_ifindex(path, info, net);
+	return path;
 }

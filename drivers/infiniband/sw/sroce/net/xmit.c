@@ -97,4 +97,5 @@ static void sroce_xmit_send(struct sroce_tx *tx, struct sroce_path *path,
 const struct sroce_xmit_ops sroce_net_xmit_ops = {
 	.send = sroce_xmit_send,
 	.flush = sroce_xmit_flush,
+	.path_back = sroce_path_back,
 };

@@ -12,6 +12,20 @@
 #include "tests/fake_net.h"
 #include "transport/qp.h"
 
+/* Packets that may be coupled to one train */
+#define FAKE_TRAIN 8
+
+struct fake_rx {
+	struct sroce_rx rx;
+	struct sroce_rx_info info;
+	struct fake_net *net;
+	const struct fake_path *path;
+	struct fake_packet *p[FAKE_TRAIN];
+	struct bio_vec bv[FAKE_TRAIN];
+	u32 n;
+	u32 left;
+};
+
 /* --- sending ------------------------------------------------------------- */
 
 static struct fake_packet *fake_packet_alloc(struct fake_path *path, u32 len)
@@ -21,6 +35,7 @@ static struct fake_packet *fake_packet_alloc(struct fake_path *path, u32 len)
 	if (!p)
 		return NULL;
 	p->path = path;
+	sroce_path_get(&path->path);
 	p->len = len;
 	return p;
 }
@@ -34,6 +49,7 @@ void fake_packet_free(struct fake_packet *p)
 	skb.truesize = p->charge;
 	if (p->payer)
 		sock_wfree(&skb);
+	sroce_path_put(&p->path->path);
 	kfree(p);
 }
 
@@ -80,7 +96,7 @@ static struct fake_packet *fake_packet_make(struct fake_path *path,
 	if (sroce_packet_decode(&p->t, p->data, p->len, p->len) == hdr)
 		return p;
 	WARN_ONCE(1, "packet cannot be decoded\n");
-	kfree(p);
+	fake_packet_free(p);
 	return NULL;
 }
 
@@ -90,6 +106,8 @@ static void fake_net_log(struct fake_net *net, const struct fake_packet *p)
 		.path = p->path,
 		.cpu = smp_processor_id(),
 		.op = p->t.op,
+		.pkey = p->t.pkey,
+		.dqpn = p->t.dqpn,
 		.flags = p->t.flags,
 		.syndrome = p->t.syndrome,
 		.psn = p->t.psn,
@@ -137,9 +155,29 @@ static void fake_net_flush(struct sroce_tx *tx)
 	tx->open = NULL;
 }
 
+static void fake_path_free(struct sroce_path *path)
+{
+	kfree(container_of(path, struct fake_path, path));
+}
+
+static struct sroce_path *fake_net_path_back(struct sroce_netport *port,
+					     const struct sroce_rx_info *info)
+{
+	struct fake_path *path = kzalloc(sizeof(*path), GFP_ATOMIC);
+
+	if (!path)
+		return NULL;
+	fake_path_init(path, container_of(info, struct fake_rx, info)->net,
+		       to_sroce_port(port), info->dgid.raw[15],
+		       info->sgid.raw[15]);
+	path->path.release = fake_path_free;
+	return &path->path;
+}
+
 const struct sroce_xmit_ops fake_net_xmit_ops = {
 	.send = fake_net_send,
 	.flush = fake_net_flush,
+	.path_back = fake_net_path_back,
 };
 
 bool fake_net_inject(struct fake_path *path, const struct sroce_train *t)
@@ -225,6 +263,9 @@ static struct fake_packet *fake_net_take(struct fake_net *net)
 			return NULL;
 
 		switch (fake_net_judge(net, p)) {
+		case FAKE_MARK:
+			p->marked = true;
+			return p;
 		case FAKE_TWICE:
 			fake_net_again(net, p);
 			fallthrough;
@@ -257,20 +298,6 @@ struct fake_packet *fake_net_next(struct fake_net *net,
 
 /* --- receiving ----------------------------------------------------------- */
 
-/* Packets that may be coupled to one train */
-#define FAKE_TRAIN 8
-
-struct fake_rx {
-	struct sroce_rx rx;
-	struct sroce_rx_info info;
-	struct fake_net *net;
-	const struct fake_path *path;
-	struct fake_packet *p[FAKE_TRAIN];
-	struct bio_vec bv[FAKE_TRAIN];
-	u32 n;
-	u32 left;
-};
-
 static void fake_net_put_back(struct fake_net *net, struct fake_packet *p)
 {
 	spin_lock_bh(&net->lock);
@@ -302,6 +329,8 @@ static void fake_rx_decode(struct fake_rx *f, struct fake_packet *p,
 	t->bi = (struct bvec_iter){};
 	hdr = sroce_packet_decode(t, p->data, p->len, p->len);
 	bvec_set_virt(&f->bv[f->n], p->data + hdr, t->bi.bi_size);
+	if (p->marked)
+		t->flags |= SROCE_CE;
 	f->p[f->n] = p;
 }
 
@@ -313,7 +342,9 @@ static bool fake_rx_couple(struct fake_rx *f)
 	if (!p)
 		return false;
 	fake_rx_decode(f, p, &next);
-	if (!sroce_train_goes_on(&f->rx.t, &next)) {
+	/* Nor does the stack couple packets with different IP headers */
+	if (!sroce_train_goes_on(&f->rx.t, &next) ||
+	    (f->rx.t.flags ^ next.flags) & SROCE_CE) {
 		fake_net_put_back(f->net, p);
 		f->left++;
 		return false;

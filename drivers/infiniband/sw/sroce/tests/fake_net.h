@@ -31,11 +31,12 @@ struct fake_path {
 /**
  * struct fake_packet - a packet under way
  * @node: in @queue or @held of the network
- * @path: path it was sent on
+ * @path: path it was sent on, held
  * @payer: socket of the sender's account, NULL for a copy or an injected packet
  * @charge: bytes charged to @payer
  * @len: bytes from BTH to ICRC
  * @judged: filter and chance have had their say
+ * @marked: it has met congestion
  * @t: decoded again from @data, for filters
  * @data: BTH, headers, payload, pad, and four bytes instead of an ICRC
  */
@@ -46,6 +47,7 @@ struct fake_packet {
 	u32 charge;
 	u32 len;
 	bool judged;
+	bool marked;
 	struct sroce_train t;
 	u8 data[];
 };
@@ -55,6 +57,7 @@ enum fake_verdict {
 	FAKE_DROP,
 	FAKE_TWICE,
 	FAKE_HOLD,	/* until fake_net_release() */
+	FAKE_MARK,	/* passes, and has met congestion */
 };
 
 /* What was sent, before anything happened to it */
@@ -64,6 +67,8 @@ struct fake_log {
 	u8 op;
 	u8 syndrome;
 	u16 flags;
+	u16 pkey;
+	u32 dqpn;
 	u32 psn;
 	u32 len;
 	u32 msn;

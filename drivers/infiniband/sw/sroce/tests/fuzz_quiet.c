@@ -70,7 +70,17 @@ static bool quiet_service(struct pen *pen, const struct fuzz_aim *aim,
 	p->opcode = prandom_u32_state(&pen->f->rnd);
 	p->payload = 64;
 	return p->opcode >> 5 != aim->service &&
-	       sroce_opcode_info(p->opcode)->op != SROCE_OP_NONE;
+	       sroce_opcode_info(p->opcode)->op != SROCE_OP_NONE &&
+	       sroce_opcode_info(p->opcode)->op != SROCE_OP_NOTIFY;
+}
+
+static bool quiet_notify(struct pen *pen, const struct fuzz_aim *aim,
+			 struct fuzz_packet *p, struct fuzz_envelope *env)
+{
+	p->opcode = sroce_opcode_find(SROCE_CNP, SROCE_OP_NOTIFY, 0);
+	/* Its reserved bytes may be anything */
+	p->payload = SROCE_CNP_LEN;
+	return true;
 }
 
 static bool quiet_address(struct pen *pen, const struct fuzz_aim *aim,
@@ -124,6 +134,7 @@ static const struct quiet quiets[] = {
 	{ "too short", SROCE_CNT_RX_MALFORMED, quiet_short },
 	{ "no QP", SROCE_CNT_RX_NO_QP, quiet_qpn },
 	{ "other service", SROCE_CNT_RX_DISCARDS, quiet_service },
+	{ "congestion", SROCE_CNT_RP_CNP_IGNORED, quiet_notify },
 	{ "other address", SROCE_CNT_RX_WRONG_PATH, quiet_address },
 	{ "other partition", SROCE_CNT_RX_BAD_PKEY, quiet_pkey },
 	{ "ghost", -1, quiet_ghost },
@@ -136,6 +147,7 @@ static u64 drops(const struct pen_side *ps)
 	       side_count(ps->s, SROCE_CNT_RX_MALFORMED) +
 	       side_count(ps->s, SROCE_CNT_RX_NO_QP) +
 	       side_count(ps->s, SROCE_CNT_RX_DISCARDS) +
+	       side_count(ps->s, SROCE_CNT_RP_CNP_IGNORED) +
 	       side_count(ps->s, SROCE_CNT_RX_WRONG_PATH) +
 	       side_count(ps->s, SROCE_CNT_RX_BAD_PKEY) +
 	       side_count(ps->s, SROCE_CNT_RX_BAD_QKEY);

@@ -219,6 +219,23 @@ static void group_members(struct kunit *test)
 	club_close(c);
 }
 
+/* A member tells nobody of congestion: all of them would */
+static void group_marked(struct kunit *test)
+{
+	struct club *c = club_open(test);
+	struct side *s = &c->p->side[0];
+	struct sroce_train t = club_train(c);
+
+	s->port.net.congestion.np_enable = true;
+	t.flags |= SROCE_CE;
+	club_attach(c, &group_a, MEMBERS);
+	club_hear(c, &t, &group_a, false, BIT(MEMBERS) - 1);
+	KUNIT_EXPECT_EQ(test, 0, side_count(s, SROCE_CNT_NP_ECN_MARKED));
+	KUNIT_EXPECT_EQ(test, 0, side_count(s, SROCE_CNT_NP_CNP_SENT));
+	KUNIT_EXPECT_EQ(test, 0, c->p->net.sent);
+	club_close(c);
+}
+
 /* A QP that ends is in no group any more */
 static void group_of_destroyed(struct kunit *test)
 {
@@ -497,6 +514,7 @@ static struct kunit_case group_cases[] = {
 	KUNIT_CASE(group_limit),
 	KUNIT_CASE(group_reserve),
 	KUNIT_CASE(group_members),
+	KUNIT_CASE(group_marked),
 	KUNIT_CASE(group_of_destroyed),
 	KUNIT_CASE(group_unequal),
 	KUNIT_CASE(group_too_short),

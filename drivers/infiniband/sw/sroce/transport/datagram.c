@@ -14,6 +14,7 @@
 #include "transport/datagram.h"
 #include "transport/gather.h"
 #include "transport/internal.h"
+#include "transport/notify.h"
 #include "transport/receive.h"
 #include "transport/responder_recv.h"
 #include "transport/send.h"
@@ -171,11 +172,7 @@ static void sroce_datagram_complete(struct sroce_qp *qp,
 static bool sroce_datagram_wanted(struct sroce_qp *qp,
 				  const struct sroce_train *t)
 {
-	enum ib_qp_state state = sroce_qp_state(qp);
-
-	if (t->op != SROCE_OP_SEND ||
-	    (state != IB_QPS_RTR && state != IB_QPS_RTS &&
-	     state != IB_QPS_SQD && state != IB_QPS_SQE)) {
+	if (t->op != SROCE_OP_SEND || !sroce_qp_hears(qp)) {
 		sroce_qp_count(qp, SROCE_CNT_RX_DISCARDS, 1);
 		return false;
 	}
@@ -237,6 +234,8 @@ void sroce_datagram_receive(struct sroce_qp *qp, struct sroce_train *t,
 
 	if (!sroce_datagram_wanted(qp, t))
 		return;
+	if (unlikely(t->flags & SROCE_CE))
+		sroce_notify_sender(qp, t, info);
 	do {
 		status = sroce_datagram_place(qp, t, info);
 	} while (status == -EBUSY && --tries);

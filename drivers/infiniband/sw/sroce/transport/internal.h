@@ -48,6 +48,15 @@ static inline enum ib_qp_state sroce_qp_state(const struct sroce_qp *qp)
 	return READ_ONCE(qp->state);
 }
 
+/* Does it take packets? */
+static inline bool sroce_qp_hears(const struct sroce_qp *qp)
+{
+	enum ib_qp_state state = sroce_qp_state(qp);
+
+	return state == IB_QPS_RTR || state == IB_QPS_RTS ||
+	       state == IB_QPS_SQD || state == IB_QPS_SQE;
+}
+
 static inline bool sroce_qp_is_datagram(const struct sroce_qp *qp)
 {
 	return qp->type == IB_QPT_UD || qp->type == IB_QPT_GSI;

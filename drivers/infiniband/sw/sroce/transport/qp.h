@@ -493,6 +493,19 @@ struct sroce_responder {
 	u32 posted;
 };
 
+/* Senders that a datagram QP tells apart when it tells them of congestion */
+#define SROCE_NOTIFY_PEERS 8
+
+/**
+ * struct sroce_notify - whom a QP has told of congestion (notify.c)
+ * @at: when, in us; 0: never. Of datagram QPs each is for all senders of one hash
+ *
+ * Both halves write it, without a lock: one of two at once may tell once too often.
+ */
+struct sroce_notify {
+	u32 at[SROCE_NOTIFY_PEERS];
+};
+
 /**
  * struct sroce_qp_attr - what modify has set, as struct ib_qp_attr has it
  * @dest_qp_num: the peer's QPN
@@ -561,6 +574,7 @@ struct sroce_qp_attr {
  * @lent: trains in inboxes that point to memory it has sent from (direct.c)
  * @state_lock: innermost
  * @events: that may wait to be read
+ * @notify: whom it has told of congestion
  * @groups: multicast groups it is attached to (group.c)
  * @windows: of type 2, bound through it
  * @rcu: freed after a grace period
@@ -600,6 +614,7 @@ struct sroce_qp {
 	atomic_t lent;
 	spinlock_t state_lock;
 	struct sroce_events events;
+	struct sroce_notify notify;
 	struct list_head groups;
 	struct sroce_mw_list windows;
 	struct rcu_head rcu;

@@ -9,6 +9,7 @@
 #include "transport/datagram.h"
 #include "transport/inbox.h"
 #include "transport/internal.h"
+#include "transport/notify.h"
 #include "transport/patience.h"
 #include "transport/receive.h"
 #include "transport/requester_response.h"
@@ -57,7 +58,7 @@ static bool sroce_receive_may_take(struct sroce_qp *qp,
 				   const union ib_gid *sgid,
 				   const union ib_gid *dgid)
 {
-	if (t->service != qp->kind->service) {
+	if (t->service != qp->kind->service && t->op != SROCE_OP_NOTIFY) {
 		sroce_qp_count(qp, SROCE_CNT_RX_DISCARDS, t->npkts);
 		return false;
 	}
@@ -114,8 +115,13 @@ static void sroce_receive_packet(struct sroce_qp *qp, struct sroce_rx *rx)
 	if (qp->dead || info->net_cookie != qp->port->net.net_cookie ||
 	    !sroce_receive_may_take(qp, t, &info->sgid, &info->dgid))
 		return;
+	if (unlikely(t->flags & SROCE_CE) && t->op != SROCE_OP_NOTIFY &&
+	    !sroce_qp_is_datagram(qp))
+		sroce_notify_peer(qp, t);
 	if (sroce_op_is_response(t->op))
 		sroce_requester_response(qp, t);
+	else if (unlikely(t->op == SROCE_OP_NOTIFY))
+		sroce_notify_received(qp);
 	else
 		sroce_receive_request_in_turn(qp, t, info);
 }

@@ -37,13 +37,18 @@ struct sroce_tx {
  *	A failure to transmit is a lost packet: it is counted, not returned.
  * @flush: send what @tx still holds
  *
- * Both are called with bottom halves off and a QP's requester or responder
+ * @path_back: make a path to where packets came from, for the answer to a datagram; NULL
+ *	without memory, or when the device goes away
+ *
+ * They are called with bottom halves off and a QP's requester or responder
  * lock held.
  */
 struct sroce_xmit_ops {
 	void (*send)(struct sroce_tx *tx, struct sroce_path *path,
 		     const struct sroce_train *t, struct sroce_txq *txq);
 	void (*flush)(struct sroce_tx *tx);
+	struct sroce_path *(*path_back)(struct sroce_netport *port,
+					const struct sroce_rx_info *info);
 };
 
 /* --- in -------------------------------------------------------------------- */

@@ -8,6 +8,13 @@
 #include "verbs/mmap.h"
 #include "verbs/verbs.h"
 
+/* In sysfs, beside what ib_core has of a port */
+static const struct attribute_group *sroce_port_groups[] = {
+	&sroce_pkey_group,
+	&sroce_congestion_group,
+	NULL
+};
+
 const struct ib_device_ops sroce_device_ops = {
 	.owner = THIS_MODULE,
 	.driver_id = SROCE_RDMA_DRIVER,
@@ -63,7 +70,7 @@ const struct ib_device_ops sroce_device_ops = {
 	.modify_qp = sroce_ib_modify_qp,
 	.modify_srq = sroce_ib_modify_srq,
 	.poll_cq = sroce_ib_poll_cq,
-	.port_groups = sroce_ib_port_groups,
+	.port_groups = sroce_port_groups,
 	.post_recv = sroce_ib_post_recv,
 	.post_send = sroce_ib_post_send,
 	.post_srq_recv = sroce_ib_post_srq_recv,

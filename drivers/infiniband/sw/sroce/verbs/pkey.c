@@ -100,16 +100,11 @@ static ssize_t pkey_table_show(struct ib_device *ibdev, u32 port,
 
 static IB_PORT_ATTR_RW(pkey_table);
 
-static struct attribute *sroce_port_attrs[] = {
+static struct attribute *sroce_pkey_attrs[] = {
 	&ib_port_attr_pkey_table.attr,
 	NULL
 };
 
-static const struct attribute_group sroce_port_group = {
-	.attrs = sroce_port_attrs,
-};
-
-const struct attribute_group *sroce_ib_port_groups[] = {
-	&sroce_port_group,
-	NULL
+const struct attribute_group sroce_pkey_group = {
+	.attrs = sroce_pkey_attrs,
 };

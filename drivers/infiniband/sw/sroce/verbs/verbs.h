@@ -283,8 +283,13 @@ int sroce_ib_modify_device(struct ib_device *ibdev, int mask,
 			   struct ib_device_modify *modify);
 void sroce_ib_get_dev_fw_str(struct ib_device *ibdev, char *str);
 
+/* congestion.c */
+extern const struct attribute_group sroce_congestion_group;
+/* What a new device does about congestion. Context: nobody uses it yet. */
+void sroce_congestion_setup(struct sroce_device *dev);
+
 /* pkey.c */
-extern const struct attribute_group *sroce_ib_port_groups[];
+extern const struct attribute_group sroce_pkey_group;
 int sroce_ib_query_pkey(struct ib_device *ibdev, u32 port, u16 index,
 			u16 *pkey);
 

@@ -1,0 +1,185 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# Packets that a queue of the network has marked (ECN): each is counted, and its sender is told, no more often than is
+# set, by packets of their own class (CNP), whatever the transport; what an application wants in the ECN bits does not
+# reach the wire. tc marks, as a switch would, and counts what passes.
+. "$(dirname "$0")/lib.sh"
+. "$SELF/stock.sh"
+
+command -v ib_write_bw >/dev/null || bail "perftest is not installed"
+# shellcheck disable=SC2034 # for stock.sh
+SERVER_DEV=$DEV_A CLIENT_NS=$B CLIENT_DEV=$DEV_B SERVER_IP=$IP_A CLIENT_IP=$IP_B
+n=100
+[ "$SET" = full ] && n=1000
+
+# --- settings ---------------------------------------------------------------------------------------------
+
+# The files are where the RDMA device is, not its netdev: namespaces that share it have less of it
+param_file() { echo "/sys/class/infiniband/$1/ports/1/cc_params/$2"; }
+param() { cat "$(param_file "$1" "$2")"; }
+# Both devices
+set_param() { echo "$2" >"$(param_file $DEV_A "$1")" && echo "$2" >"$(param_file $DEV_B "$1")"; }
+refuses() { ! echo "$2" 2>/dev/null >"$(param_file $DEV_A "$1")"; }
+
+# a_setting NAME DEFAULT MOST
+a_setting() {
+	local value
+	value=$(param $DEV_A "$1")
+	[ "$value" = "$2" ]
+	result $? "$1 is $2 ($value)"
+	set_param "$1" "$3" && [ "$(param $DEV_A "$1")" = "$3" ] && set_param "$1" "$2"
+	result $? "$1 may be $3"
+	for value in $(($3 + 1)) -1 many; do
+		refuses "$1" "$value" && [ "$(param $DEV_A "$1")" = "$2" ]
+		result $? "$1 must not be $value"
+	done
+}
+
+# --- what the network does ----------------------------------------------------------------------------------
+
+# mark NAMESPACE NETDEV : all that leaves there has met congestion
+mark() {
+	tc -n "$1" qdisc replace dev "$2" clsact &&
+		tc -n "$1" filter add dev "$2" egress pref 1 protocol ip matchall action pedit ex munge ip tos set 3 retain 3 pipe action csum ip4h &&
+		tc -n "$1" filter add dev "$2" egress pref 2 protocol ipv6 matchall action pedit ex munge ip6 traffic_class set 3 retain 3 ||
+		bail "tc cannot mark packets"
+}
+unmark() { tc -n "$1" filter del dev "$2" egress; }
+
+# watch NAMESPACE PREF MATCH... : count what arrives at veth0 and matches; passed NAMESPACE PREF : how many packets
+watch() {
+	tc -n "$1" qdisc replace dev veth0 clsact && tc -n "$1" filter add dev veth0 ingress pref "$2" "${@:3}" action ok ||
+		bail "tc cannot count packets"
+}
+passed() { tc -n "$1" -s filter show dev veth0 ingress pref "$2" | awk '/Sent/ { n += $4 } END { print n + 0 }'; }
+
+# A DSCP of notifications, as tc matches it, over both kinds of IP
+watch_cnps() {
+	local ns
+	for ns in $A $B; do
+		tc -n $ns filter del dev veth0 ingress 2>/dev/null
+		watch $ns 10 protocol ip flower ip_proto udp dst_port 4791 ip_tos "$1/0xff"
+		watch $ns 11 protocol ipv6 flower ip_proto udp dst_port 4791 ip_tos "$1/0xff"
+	done
+}
+cnps_seen() { echo $(($(passed "$1" 10) + $(passed "$1" 11))); }
+
+# --- who is told --------------------------------------------------------------------------------------------
+
+us() { date +%s%6N; }
+
+# what has happened so far to the one who tells, a namespace and a device, and the one who is told
+status() {
+	echo "$(counter "$1" "$2" np_ecn_marked_roce_packets) $(counter "$1" "$2" rdma_rx_packets)" \
+		"$(counter "$1" "$2" np_cnp_sent) $(cnps_seen "$3") $(counter "$3" "$4" rp_cnp_ignored) $(us)"
+}
+
+# told SENDER TOOL [OPTIONS] : packets from the client ($B) or the server ($A) are marked, and the other one tells.
+# QPS is how many queue pairs there are; LATE=1: the last notifications may come when the sender has gone.
+told() {
+	local sender=$1 dev=$DEV_A teller=$B tdev=$DEV_B before after marked packets most bad=0
+	[ "$sender" = $A ] || dev=$DEV_B teller=$A tdev=$DEV_A
+	shift
+	mark "$sender" "${NETDEV:-veth0}"
+	before=$(status $teller $tdev "$sender" $dev)
+	perftest "$@"
+	after=$(status $teller $tdev "$sender" $dev)
+	unmark "$sender" "${NETDEV:-veth0}"
+	# shellcheck disable=SC2086 # twelve numbers
+	set -- $before $after
+	marked=$(($7 - $1)) packets=$(($8 - $2)) cnps=$(($9 - $3)) seen=$((${10} - $4)) ignored=$((${11} - $5))
+	most=$((${QPS:-1} * ((${12} - $6) / ($(param $tdev np_min_time_between_cnps) + 1) + 2)))
+	note "$packets packets, $marked marked, $cnps notifications sent, $seen seen, $ignored received, $most allowed"
+	[ $marked -eq $packets ] && [ $marked -gt 0 ] || bad=1
+	[ $cnps -eq $seen ] && [ $cnps -le $most ] || bad=1
+	if [ -n "${SILENT:-}" ]; then
+		[ $cnps -eq 0 ] || bad=1
+	else
+		[ $cnps -gt 0 ] || bad=1
+		[ $ignored -eq $cnps ] || { [ -n "${LATE:-}" ] && [ $ignored -gt 0 ] && [ $ignored -lt $cnps ]; } || bad=1
+	fi
+	[ $bad -eq 0 ]
+	result $? "$WHERE: ${SILENT:+not }told of marked packets"
+}
+
+transports() {
+	WHERE=$1
+	stock_gids
+	told $B ib_write_bw -s 65536 -n $n
+	QPS=4 told $B ib_send_bw -q 4 -s 4096 -n $((4 * n))
+	told $A ib_read_bw -s 65536 -n $n
+	LATE=1 told $B ib_send_bw -c UC -s 65536 -n $n
+	LATE=1 told $B ib_send_bw -c UD -s 1024 -n $((4 * n))
+	if has_xrc; then QPS=2 told $B ib_send_bw -c XRC -s 65536 -n $n; fi
+}
+
+devices_up 1500
+a_setting np_enable 1 1
+a_setting np_cnp_dscp 48 63
+a_setting np_cnp_prio 6 7
+a_setting np_min_time_between_cnps 50 1000000
+
+watch_cnps 0xc0
+transports "IPv4"
+SERVER_IP=$IP6_A CLIENT_IP=$IP6_B
+transports "IPv6"
+SERVER_IP=$IP_A CLIENT_IP=$IP_B
+
+WHERE="at most once in 20 ms"
+stock_gids
+set_param np_min_time_between_cnps 20000
+told $B ib_write_bw -s 65536 -n $n
+seldom=$cnps
+WHERE="each time"
+set_param np_min_time_between_cnps 0
+told $B ib_write_bw -s 65536 -n $n
+[ $cnps -gt $((2 * seldom)) ]
+result $? "more often when that is set ($cnps and $seldom times)"
+set_param np_min_time_between_cnps 50
+WHERE="off"
+set_param np_enable 0
+SILENT=1 told $B ib_write_bw -s 65536 -n $n
+set_param np_enable 1
+WHERE="another class"
+set_param np_cnp_dscp 40
+watch_cnps 0xa0
+told $B ib_write_bw -s 65536 -n $n
+set_param np_cnp_dscp 48
+
+# --- a VLAN's priority ----------------------------------------------------------------------------------------
+
+WHERE="VLAN"
+for ns in $A $B; do
+	ip -n $ns link add t0 link veth0 type vlan id 7 egress-qos-map 0:0 6:5 2>/dev/null && ip -n $ns link set t0 up || ns=
+	[ -n "$ns" ] || break
+done
+if [ -n "$ns" ]; then
+	ip -n $A addr add 10.97.0.1/24 dev t0
+	ip -n $B addr add 10.97.0.2/24 dev t0
+	wait_gids $A $DEV_A t0 && wait_gids $B $DEV_B t0
+	SERVER_IP=10.97.0.1 CLIENT_IP=10.97.0.2
+	stock_gids
+	# tc sees the tag, and not what is behind it, where the VLAN is still below it
+	for ns in $A $B; do
+		tc -n $ns filter del dev veth0 ingress
+		watch $ns 10 protocol 802.1Q flower vlan_prio 5
+	done
+	NETDEV=t0 told $B ib_write_bw -s 65536 -n $n
+	NETDEV=t0 LATE=1 told $B ib_send_bw -c UD -s 1024 -n $((4 * n))
+	SERVER_IP=$IP_A CLIENT_IP=$IP_B
+else
+	ktap_skip "$WHERE" "no VLANs in this kernel"
+fi
+
+# --- ECN bits of an application ---------------------------------------------------------------------------------
+
+WHERE="application's class"
+stock_gids
+for ns in $A $B; do tc -n $ns filter del dev veth0 ingress; done
+watch $A 10 protocol ip flower ip_proto udp dst_port 4791 ip_tos 0x68/0xff
+for ecn in 1 2 3; do watch $A 1$ecn protocol ip flower ip_proto udp dst_port 4791 ip_tos $ecn/0x3; done
+perftest ib_write_bw --tclass=107 -s 65536 -n $n
+class=$(passed $A 10) ecn=$(($(passed $A 11) + $(passed $A 12) + $(passed $A 13)))
+[ "$class" -gt 0 ] && [ "$ecn" -eq 0 ]
+result $? "traffic class 107: $class buffers of DSCP 26, $ecn with ECN bits"
+ktap_end
