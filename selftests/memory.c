@@ -338,10 +338,23 @@ static void rereg_on_demand_by_child(void)
 	dereg(mr);
 }
 
+/* How many completions are bad; *first is the first of all */
+static int bad_ones(const struct ibv_wc *wc, int n, enum ibv_wc_status *first)
+{
+	int i, bad = 0;
+
+	for (i = 0; i < n; i++) {
+		bad += wc[i].status != IBV_WC_SUCCESS;
+		*first = *first ?: wc[i].status;
+	}
+	return bad;
+}
+
 /* Traffic never meets a key that is not there: 200 changes under READs and WRITEs */
 static void rereg_traffic(void)
 {
 	struct ibv_mr *mr = reg(b.dev->pd, one, ROOM, ALL);
+	enum ibv_wc_status first = IBV_WC_SUCCESS;
 	int i, n, errors = 0, done = 0, posted = 0;
 	struct ibv_wc wc[ENDS_DEPTH];
 
@@ -354,15 +367,14 @@ static void rereg_traffic(void)
 		if (ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
 				 ALL | (i % 2 ? IBV_ACCESS_MW_BIND : 0)))
 			errors++;
-		for (n = ibv_poll_cq(a.send_cq, ENDS_DEPTH, wc); n > 0; done++)
-			errors += wc[--n].status != IBV_WC_SUCCESS;
+		n = ibv_poll_cq(a.send_cq, ENDS_DEPTH, wc);
+		errors += bad_ones(wc, n, &first);
+		done += max(n, 0);
 	}
-	while (done < posted && poll_one(a.send_cq, wc, 5)) {
-		errors += wc->status != IBV_WC_SUCCESS;
-		done++;
-	}
-	vt_check(!errors && done == posted, "re-registered under traffic: %d errors, %d of %d done", errors, done,
-		 posted);
+	for (; done < posted && poll_one(a.send_cq, wc, 5); done++)
+		errors += bad_ones(wc, 1, &first);
+	vt_check(!errors && done == posted, "re-registered under traffic: %d errors (%s), %d of %d done", errors,
+		 ibv_wc_status_str(first), done, posted);
 	ends_stop();
 	dereg(mr);
 }
