@@ -134,6 +134,31 @@ for kind in plug netem tbf fq; do
 	done
 done
 
+# --- a netdev that couples buffers of several senders' packets ---------------------------------------------------
+
+# coupled : the stack cuts up what a queue pair sends, and the other end of the link couples the pieces (GRO). What the queue
+# pair was charged for each comes back to it: this is many times what it may have in the stack.
+coupled() {
+	local ns packets trains
+	devices_up 9000
+	for ns in $A $B; do
+		if ! in_ns $ns ethtool -K veth0 tso off tx-udp-segmentation off gro on >"$TMP/ethtool" 2>&1; then
+			ktap_skip "coupled" "$(tail -n 1 "$TMP/ethtool")"
+			return
+		fi
+	done
+	pair "coupled: data" 60 "$VERIFY -d $DEV_A -i $IP_A -S 30" "$VERIFY -d $DEV_B -i $IP_B -S 30 -t 5 -m 262144 $IP_A"
+	packets=$(counter $A $DEV_A rdma_rx_packets) trains=$(counter $A $DEV_A rx_trains)
+	[ "$packets" -gt 20000 ] && [ "$packets" -gt $((2 * trains)) ]
+	result $? "coupled: $packets packets came in $trains buffers"
+	hosts_down
+	unloads
+	result $? "coupled: the module goes"
+	driver_load
+	devices_up 9000
+}
+coupled
+
 # --- a peer that does not answer --------------------------------------------------------------------------------
 
 PLUG=true
