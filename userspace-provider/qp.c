@@ -214,12 +214,35 @@ static void forget_completions(struct ibv_qp *qp)
 		sroce_cq_forget_qp(qp->recv_cq, qp->qp_num);
 }
 
+/* The command that knows a rate limit is a younger one */
+static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	struct ib_uverbs_ex_modify_qp_resp resp = {};
+	struct ibv_modify_qp_ex cmd_ex = {};
+	struct ibv_modify_qp cmd = {};
+
+	if (mask & IBV_QP_RATE_LIMIT)
+		return ibv_cmd_modify_qp_ex(qp, attr, mask, &cmd_ex,
+					    sizeof(cmd_ex), &resp, sizeof(resp));
+	return ibv_cmd_modify_qp(qp, attr, mask, &cmd, sizeof(cmd));
+}
+
+/* How long a burst is follows from the rate: it cannot be chosen */
+int sroce_modify_qp_rate_limit(struct ibv_qp *qp,
+			       struct ibv_qp_rate_limit_attr *rate)
+{
+	struct ibv_qp_attr attr = { .rate_limit = rate->rate_limit };
+
+	if (rate->max_burst_sz || rate->typical_pkt_sz || rate->comp_mask)
+		return EOPNOTSUPP;
+	return modify_qp(qp, &attr, IBV_QP_RATE_LIMIT);
+}
+
 int sroce_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
-	struct ibv_modify_qp cmd = {};
 	int err;
 
-	err = ibv_cmd_modify_qp(qp, attr, mask, &cmd, sizeof(cmd));
+	err = modify_qp(qp, attr, mask);
 	if (err)
 		return err;
 

@@ -31,8 +31,19 @@ static int sroce_query_device_ex(struct ibv_context *ctx,
 				 struct ibv_device_attr_ex *attr,
 				 size_t attr_size)
 {
-	return ibv_cmd_query_device_any(ctx, input, attr, attr_size, NULL,
-					NULL);
+	struct ibv_packet_pacing_caps *pacing = &attr->packet_pacing_caps;
+	int err;
+
+	err = ibv_cmd_query_device_any(ctx, input, attr, attr_size, NULL,
+				       NULL);
+	if (err || attr_size < offsetof(struct ibv_device_attr_ex,
+					packet_pacing_caps) + sizeof(*pacing))
+		return err;
+	pacing->qp_rate_limit_min = SROCE_MIN_RATE_LIMIT;
+	pacing->qp_rate_limit_max = UINT32_MAX;
+	pacing->supported_qpts = 1 << IBV_QPT_RC | 1 << IBV_QPT_UC |
+				 1 << IBV_QPT_UD | 1 << IBV_QPT_XRC_SEND;
+	return 0;
 }
 
 static int sroce_query_port(struct ibv_context *ctx, uint8_t port,
@@ -100,6 +111,7 @@ static const struct verbs_context_ops context_ops = {
 	.get_srq_num = sroce_get_srq_num,
 	.modify_cq = sroce_modify_cq,
 	.modify_qp = sroce_modify_qp,
+	.modify_qp_rate_limit = sroce_modify_qp_rate_limit,
 	.modify_srq = sroce_modify_srq,
 	.open_qp = sroce_open_qp,
 	.open_xrcd = sroce_open_xrcd,

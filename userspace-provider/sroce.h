@@ -271,6 +271,8 @@ struct ibv_qp *sroce_create_qp_ex(struct ibv_context *ctx,
 struct ibv_qp *sroce_open_qp(struct ibv_context *ctx,
 			     struct ibv_qp_open_attr *attr);
 int sroce_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
+int sroce_modify_qp_rate_limit(struct ibv_qp *qp,
+			       struct ibv_qp_rate_limit_attr *rate);
 int sroce_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 		   struct ibv_qp_init_attr *init_attr);
 int sroce_destroy_qp(struct ibv_qp *qp);

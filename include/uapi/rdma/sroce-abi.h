@@ -23,6 +23,8 @@
 
 #define SROCE_MAX_SGE 32
 #define SROCE_MAX_INLINE 1024
+/* Least rate limit of a queue pair, in kbit/s: a packet of 4 KiB takes a third of a second */
+#define SROCE_MIN_RATE_LIMIT 100
 
 /* --- user context ------------------------------------------------------- */
 

@@ -639,6 +639,21 @@ static u64 side_deadline(struct side *s)
 	return READ_ONCE(s->qp->req.deadline) ?: U64_MAX;
 }
 
+/* Does a side wait for the time that its rate gives it? Then it has come */
+static bool side_paced(struct side *s)
+{
+	u64 wake = READ_ONCE(s->qp->req.pace.wake);
+	u64 now = ktime_get_ns();
+
+	if (!wake)
+		return false;
+	if (now < wake)
+		fsleep(div_u64(wake - now, NSEC_PER_USEC) + 1);
+	/* The timer's own softirq may be a little later */
+	fsleep(10);
+	return true;
+}
+
 bool pair_step(struct pair *p)
 {
 	struct side *first = &p->side[0];
@@ -650,6 +665,8 @@ bool pair_step(struct pair *p)
 	if (fake_net_deliver(&p->net))
 		return true;
 	if (side_expire_ack(&p->side[0]) || side_expire_ack(&p->side[1]))
+		return true;
+	if (side_paced(&p->side[0]) || side_paced(&p->side[1]))
 		return true;
 	if (side_deadline(&p->side[1]) < side_deadline(first))
 		first = &p->side[1];

@@ -15,6 +15,7 @@
 #include "transport/gather.h"
 #include "transport/internal.h"
 #include "transport/notify.h"
+#include "transport/pace.h"
 #include "transport/receive.h"
 #include "transport/responder_recv.h"
 #include "transport/send.h"
@@ -103,6 +104,7 @@ bool sroce_datagram_send(struct sroce_qp *qp, struct sroce_tx *tx,
 	} else {
 		sroce_datagram_train(qp, &t, slot);
 		sroce_gather_train(g, &t, slot->length);
+		sroce_requester_pace(&qp->req, &t);
 		sroce_send_train(&qp->req.half, tx, path, &t, g);
 		qp->req.send_psn = sroce_psn_add(qp->req.send_psn, 1);
 		/* Nothing will ever be acknowledged */

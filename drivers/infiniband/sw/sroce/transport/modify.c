@@ -11,6 +11,7 @@
 #include "transport/direct.h"
 #include "transport/fault.h"
 #include "transport/internal.h"
+#include "transport/pace.h"
 #include "transport/responder.h"
 #include "transport/run.h"
 #include "transport/window.h"
@@ -73,6 +74,12 @@ static void sroce_modify_set_retries(struct sroce_qp_attr *to,
 		to->min_rnr_timer = attr->min_rnr_timer;
 }
 
+static void sroce_modify_set_rate(struct sroce_qp *qp, u32 kbit)
+{
+	qp->attr.rate_limit = kbit;
+	sroce_pace_set(&qp->req.pace, kbit * 125ULL);
+}
+
 static void sroce_modify_set_psns(struct sroce_qp *qp,
 				  const struct ib_qp_attr *attr, int mask)
 {
@@ -116,6 +123,7 @@ static void sroce_modify_reset(struct sroce_qp *qp, struct sroce_modify *m)
 	req->draining = false;
 	req->failed = false;
 	req->deadline = 0;
+	sroce_pace_set(&req->pace, 0);
 	sroce_ring_reset(&req->ring);
 	qp->resp.posted = 0;
 	if (!qp->srq)
@@ -174,6 +182,8 @@ static void sroce_modify_apply(struct sroce_qp *qp,
 	sroce_modify_set_rights(&qp->attr, attr, mask);
 	sroce_modify_set_retries(&qp->attr, attr, mask);
 	sroce_modify_set_psns(qp, attr, mask);
+	if (mask & IB_QP_RATE_LIMIT)
+		sroce_modify_set_rate(qp, attr->rate_limit);
 	if (mask & IB_QP_STATE)
 		sroce_modify_enter_state(qp, attr, mask, m);
 }
@@ -239,6 +249,8 @@ int sroce_qp_modify(struct sroce_qp *qp, const struct ib_qp_attr *attr,
 		return err;
 	if (mask & IB_QP_STATE)
 		sroce_modify_state_entered(qp, attr->qp_state);
+	else if (mask & IB_QP_RATE_LIMIT) /* what waits at the old rate looks again */
+		sroce_half_run(&qp->req.half);
 	return 0;
 }
 
@@ -267,6 +279,7 @@ void sroce_qp_query(struct sroce_qp *qp, struct ib_qp_attr *attr)
 		.timeout = set->timeout,
 		.retry_cnt = set->retry_cnt,
 		.rnr_retry = set->rnr_retry,
+		.rate_limit = set->rate_limit,
 	};
 	spin_unlock(&qp->resp.half.lock);
 	spin_unlock_bh(&qp->req.half.lock);

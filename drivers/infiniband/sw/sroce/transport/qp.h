@@ -206,6 +206,18 @@ struct sroce_batch {
 };
 
 /**
+ * struct sroce_pacer - the rate that a requester keeps to (see pace.c)
+ * @rate: bytes per second; 0: as fast as can be
+ * @next: when the next train may leave, in ns
+ * @wake: when the requester's timer has it run for that; 0: it is not waiting
+ */
+struct sroce_pacer {
+	u64 rate;
+	u64 next;
+	u64 wake;
+};
+
+/**
  * struct sroce_requester - send queue and its engine
  * @half: lock, inbox
  * @ring: work requests as posted
@@ -229,7 +241,8 @@ struct sroce_batch {
  * @retried: when a retry was counted last
  * @gap: responses of the stream before the restart, which may still arrive
  * @deadline: when the oldest unacknowledged packet times out; 0: nothing does
- * @timer: retransmission, or end of the RNR wait
+ * @timer: retransmission, or end of the RNR wait; and for @pace
+ * @pace: rate it keeps to
  * @batch: doorbells that need not be answered at once
  * @failed: the oldest work request has failed, and completes when nothing is lent
  * @drained_event: raise IB_EVENT_SQ_DRAINED when the queue has drained
@@ -265,6 +278,7 @@ struct sroce_requester {
 	u64 retried;
 	u64 deadline;
 	struct hrtimer timer;
+	struct sroce_pacer pace;
 	struct sroce_batch batch;
 	struct sroce_pinned pinned;
 	spinlock_t post_lock ____cacheline_aligned_in_smp;
@@ -511,6 +525,7 @@ struct sroce_notify {
  * @dest_qp_num: the peer's QPN
  * @qkey: Q_Key, for datagrams
  * @qp_access_flags: what the peer may do, IB_ACCESS_REMOTE_*
+ * @rate_limit: of what it sends, in kbit/s; 0 for none
  * @pkey_index: of the P_Key
  * @max_rd_atomic: READs and atomics that may be outstanding
  * @max_dest_rd_atomic: likewise the peer's
@@ -526,6 +541,7 @@ struct sroce_qp_attr {
 	u32 dest_qp_num;
 	u32 qkey;
 	u32 qp_access_flags;
+	u32 rate_limit;
 	u16 pkey_index;
 	u8 max_rd_atomic;
 	u8 max_dest_rd_atomic;

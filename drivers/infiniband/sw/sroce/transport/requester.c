@@ -18,6 +18,7 @@
 #include "transport/fault.h"
 #include "transport/inbox.h"
 #include "transport/internal.h"
+#include "transport/pace.h"
 #include "transport/receive.h"
 #include "transport/requester.h"
 #include "transport/requester_complete.h"
@@ -58,6 +59,16 @@ static bool sroce_requester_has_space(struct sroce_qp *qp)
 	return true;
 }
 
+/* Is it too early for the QP's rate? The timer will tell when it is time */
+static bool sroce_requester_too_early(struct sroce_requester *req)
+{
+	if (likely(!req->pace.rate) ||
+	    sroce_pace_due(&req->pace, ktime_get_ns()))
+		return false;
+	sroce_requester_wake_at(req, req->pace.wake);
+	return true;
+}
+
 static enum sroce_step sroce_requester_step(struct sroce_qp *qp,
 					    struct sroce_tx *tx)
 {
@@ -87,7 +98,7 @@ static enum sroce_step sroce_requester_step(struct sroce_qp *qp,
 		return SROCE_STEP_WAIT;
 	if (slot->op == SROCE_OP_NONE)
 		return sroce_requester_local(qp, slot);
-	if (!sroce_requester_has_space(qp))
+	if (!sroce_requester_has_space(qp) || sroce_requester_too_early(req))
 		return SROCE_STEP_WAIT;
 	if (sroce_qp_is_datagram(qp))
 		return sroce_step_datagram(qp, tx, slot);

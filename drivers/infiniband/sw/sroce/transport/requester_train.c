@@ -9,6 +9,7 @@
  */
 #include "transport/gather.h"
 #include "transport/internal.h"
+#include "transport/pace.h"
 #include "transport/requester.h"
 #include "transport/requester_complete.h"
 #include "transport/requester_fetch.h"
@@ -159,6 +160,8 @@ static enum sroce_step sroce_step_data(struct sroce_qp *qp,
 	g = sroce_gather_begin(&req->half);
 	g->swqe = qp->kind->acked ? NULL : slot;
 	n = min_t(u32, n, SROCE_TRAIN_BYTES / qp->mtu);
+	if (unlikely(req->pace.rate))
+		n = min(n, sroce_pace_packets(&req->pace, qp->mtu));
 	if (slot->length)
 		err = sroce_requester_gather(qp, g, slot, k, &n);
 	if (err) {
@@ -183,6 +186,7 @@ static enum sroce_step sroce_step_data(struct sroce_qp *qp,
 	}
 	sroce_gather_train(g, &t, min_t(u32, slot->length - k * qp->mtu,
 					n * qp->mtu));
+	sroce_requester_pace(req, &t);
 	sroce_send_train(&req->half, tx, qp->path, &t, g);
 	sroce_gather_end(g);
 	sroce_requester_sent(qp, n);
@@ -209,6 +213,7 @@ static enum sroce_step sroce_step_read(struct sroce_qp *qp,
 	t.va = slot->wqe.rdma.remote_addr + (u64)k * qp->mtu;
 	t.rkey = slot->wqe.rdma.rkey;
 	t.dma_len = min(slot->length - k * qp->mtu, n * qp->mtu);
+	sroce_requester_pace(req, &t);
 	sroce_send_train(&req->half, tx, qp->path, &t, NULL);
 	req->rd_outstanding++;
 	sroce_requester_sent(qp, n);
@@ -271,6 +276,7 @@ static enum sroce_step sroce_step_single(struct sroce_qp *qp,
 	t.flags = SROCE_START | SROCE_END | SROCE_ACKREQ;
 	sroce_step_single_headers(&t, slot);
 	sroce_gather_train(g, &t, len);
+	sroce_requester_pace(req, &t);
 	sroce_send_train(&req->half, tx, qp->path, &t, g);
 	sroce_gather_end(g);
 	req->rd_outstanding++;

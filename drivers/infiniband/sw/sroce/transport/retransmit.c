@@ -48,8 +48,7 @@ static u64 sroce_requester_timeout_ns(const struct sroce_qp *qp)
 	return t ? max_t(u64, 4096ULL << t, SROCE_MIN_TIMEOUT_NS) : 0;
 }
 
-/* See that the timer fires at @at or before */
-static void sroce_requester_timer_start(struct sroce_requester *req, u64 at)
+void sroce_requester_wake_at(struct sroce_requester *req, u64 at)
 {
 	if (req->timer_armed &&
 	    ktime_to_ns(hrtimer_get_expires(&req->timer)) <= at)
@@ -85,7 +84,7 @@ void sroce_requester_arm(struct sroce_qp *qp)
 	if (req->deadline || !ns)
 		return;
 	req->deadline = ktime_get_ns() + ns;
-	sroce_requester_timer_start(req, req->deadline);
+	sroce_requester_wake_at(req, req->deadline);
 }
 
 void sroce_requester_progress(struct sroce_qp *qp)
@@ -182,7 +181,7 @@ void sroce_requester_rnr_wait(struct sroce_qp *qp, u8 code)
 	sroce_requester_rewind(qp);
 	req->rnr_wait = true;
 	req->deadline = ktime_get_ns() + ns;
-	sroce_requester_timer_start(req, req->deadline);
+	sroce_requester_wake_at(req, req->deadline);
 }
 
 /*
@@ -203,6 +202,25 @@ static void sroce_requester_timed_out(struct sroce_qp *qp)
 	sroce_half_queue(&req->half);
 }
 
+/* One timer for two: see what it has fired for, and when it is to fire again */
+static void sroce_requester_timer_look(struct sroce_qp *qp, u64 now)
+{
+	struct sroce_requester *req = &qp->req;
+
+	if (req->deadline && now >= req->deadline)
+		sroce_requester_timed_out(qp);
+	else if (req->deadline)
+		sroce_requester_wake_at(req, req->deadline);
+	if (!req->pace.wake)
+		return;
+	if (now < req->pace.wake) {
+		sroce_requester_wake_at(req, req->pace.wake);
+		return;
+	}
+	req->pace.wake = 0;
+	sroce_half_queue(&req->half);
+}
+
 static enum hrtimer_restart sroce_requester_timer_fired(struct hrtimer *timer)
 {
 	struct sroce_qp *qp = container_of(timer, struct sroce_qp, req.timer);
@@ -212,12 +230,8 @@ static enum hrtimer_restart sroce_requester_timer_fired(struct hrtimer *timer)
 	sroce_turn_begin(false);
 	spin_lock(&req->half.lock);
 	req->timer_armed = false;
-	if (!qp->dead && req->deadline) {
-		if (ktime_get_ns() >= req->deadline)
-			sroce_requester_timed_out(qp);
-		else
-			sroce_requester_timer_start(req, req->deadline);
-	}
+	if (!qp->dead)
+		sroce_requester_timer_look(qp, ktime_get_ns());
 	spin_unlock(&req->half.lock);
 	sroce_run_pending();
 	sroce_turn_end();

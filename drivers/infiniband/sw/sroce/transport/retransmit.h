@@ -32,6 +32,9 @@ void sroce_requester_progress(struct sroce_qp *qp);
  */
 void sroce_requester_arm(struct sroce_qp *qp);
 
+/* See that the timer fires at @at, in ns, or before. Context: requester lock held. */
+void sroce_requester_wake_at(struct sroce_requester *req, u64 at);
+
 /* Stop sending for the time an RNR NAK asks for */
 void sroce_requester_rnr_wait(struct sroce_qp *qp, u8 code);
 

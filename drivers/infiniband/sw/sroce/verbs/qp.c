@@ -238,7 +238,9 @@ static int sroce_qp_check_transition(struct sroce_qp_obj *obj,
 			  obj->ibqp.qp_num, is, cur);
 		return -EINVAL;
 	}
-	if (!ib_modify_qp_is_ok(cur, next, obj->ibqp.qp_type, mask)) {
+	/* To kernels before 7.2 a rate limit is for raw packets; ours fits every transition */
+	if (!ib_modify_qp_is_ok(cur, next, obj->ibqp.qp_type,
+				mask & ~IB_QP_RATE_LIMIT)) {
 		ibdev_dbg(obj->ibqp.device,
 			  "QP %#x: no way from state %d to %d with %#x\n",
 			  obj->ibqp.qp_num, cur, next, mask);
@@ -249,8 +251,8 @@ static int sroce_qp_check_transition(struct sroce_qp_obj *obj,
 
 static int sroce_qp_check_not_supported(struct ib_device *ibdev, int mask)
 {
-	/* a resize, a second path, and a rate limit */
-	if (mask & (IB_QP_CAP | IB_QP_ALT_PATH | IB_QP_RATE_LIMIT)) {
+	/* a resize, and a second path */
+	if (mask & (IB_QP_CAP | IB_QP_ALT_PATH)) {
 		ibdev_dbg(ibdev, "modify_qp: mask %#x\n", mask);
 		return -EOPNOTSUPP;
 	}
@@ -305,6 +307,18 @@ static int sroce_qp_check_pkey_index(struct ib_device *ibdev,
 		return 0;
 	ibdev_dbg(ibdev, "modify_qp: pkey_index %u\n", attr->pkey_index);
 	return -EINVAL;
+}
+
+static int sroce_qp_check_rate(struct ib_device *ibdev,
+			       const struct ib_qp_attr *attr, int mask)
+{
+	if (mask & IB_QP_RATE_LIMIT && attr->rate_limit &&
+	    attr->rate_limit < SROCE_MIN_RATE_LIMIT) {
+		ibdev_dbg(ibdev, "modify_qp: rate limit %u kbit/s\n",
+			  attr->rate_limit);
+		return -EINVAL;
+	}
+	return 0;
 }
 
 static int sroce_qp_check_port(struct ib_device *ibdev,
@@ -373,6 +387,8 @@ static int sroce_qp_check_modify(struct sroce_qp_obj *obj,
 		err = sroce_qp_check_path_mtu(dev, attr, mask);
 	if (!err)
 		err = sroce_qp_check_access(ibdev, attr, mask);
+	if (!err)
+		err = sroce_qp_check_rate(ibdev, attr, mask);
 	if (!err && mask & IB_QP_AV)
 		err = sroce_ah_check_attr(ibdev, &attr->ah_attr);
 	return err;

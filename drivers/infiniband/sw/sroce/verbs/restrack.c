@@ -53,6 +53,8 @@ static int sroce_restrack_put_requester(struct sk_buff *msg,
 				      req->rd_outstanding) ?:
 	       rdma_nl_put_driver_u32(msg, "sq_retries_left", req->retries) ?:
 	       rdma_nl_put_driver_u32(msg, "sq_rnr_wait", req->rnr_wait) ?:
+	       rdma_nl_put_driver_u32(msg, "sq_rate_limit_kbps",
+				      qp->attr.rate_limit) ?:
 	       rdma_nl_put_driver_u32(msg, "sq_unsent_bytes",
 				      sroce_txq_bytes(qp->txq));
 }
