@@ -114,6 +114,28 @@ static void expect_lent(struct side *s)
 	KUNIT_EXPECT_TRUE(s->pair->test, sroce_qp_has_lent(s->qp));
 }
 
+/* @to is as busy as hold() makes it when a message comes that it has a receive for */
+static void ready_but_held(struct side *to, u64 wr_id, u32 len)
+{
+	hold(taker(to));
+	side_recv(to, wr_id, DST, len);
+}
+
+/*
+ * The peer goes on and takes message @wr_id with its receive @recv_id. That ends the
+ * request with @status, and the memory is the sender's again.
+ */
+static void expect_taken(struct side *from, u64 wr_id,
+			 enum ib_wc_status status, u64 recv_id, u32 len)
+{
+	struct side *to = pair_peer(from);
+
+	let_go(taker(to));
+	expect_sent(from, wr_id, status);
+	expect_message(to, recv_id, DST, len, wr_id);
+	KUNIT_EXPECT_FALSE(from->pair->test, sroce_qp_has_lent(from->qp));
+}
+
 /* --- no ACK --------------------------------------------------------------------- */
 
 static const enum ib_qp_type unacked[] = { IB_QPT_UD, IB_QPT_UC };
@@ -146,14 +168,10 @@ static void sent_when_taken(struct kunit *test)
 	struct pair *p = unacked_pair(test);
 	struct side *a = &p->side[0], *b = &p->side[1];
 
-	hold(taker(b));
-	side_recv(b, 1, DST, GRH + 1024);
+	ready_but_held(b, 1, GRH + 1024);
 	post(a, 10, SRC, 1024);
 	expect_lent(a);
-	let_go(taker(b));
-	expect_sent(a, 10, IB_WC_SUCCESS);
-	expect_message(b, 1, DST, 1024, 10);
-	KUNIT_EXPECT_FALSE(test, sroce_qp_has_lent(a->qp));
+	expect_taken(a, 10, IB_WC_SUCCESS, 1, 1024);
 	side_expect_none(a);
 }
 
@@ -211,16 +229,13 @@ static void sender_fails(struct kunit *test)
 	struct pair *p = unacked_pair(test);
 	struct side *a = &p->side[0], *b = &p->side[1];
 
-	hold(taker(b));
-	side_recv(b, 1, DST, GRH + 1024);
+	ready_but_held(b, 1, GRH + 1024);
 	post(a, 1, SRC, 1024);
 	side_to_error(a);
 	post(a, 2, SRC + 0x1000, 1024);
 	expect_lent(a);
-	let_go(taker(b));
-	expect_sent(a, 1, IB_WC_SUCCESS);
+	expect_taken(a, 1, IB_WC_SUCCESS, 1, 1024);
 	expect_sent(a, 2, IB_WC_WR_FLUSH_ERR);
-	expect_message(b, 1, DST, 1024, 1);
 }
 
 /* SQD: what waits to be taken is not drained */
@@ -247,8 +262,7 @@ static void broken_message(struct kunit *test)
 	u32 len = SROCE_TRAIN_PACKETS * 1024;
 	struct work w;
 
-	hold(taker(b));
-	side_recv(b, 1, DST, 2 * len);
+	ready_but_held(b, 1, 2 * len);
 	work_send(a, &w, 1, SRC, len);
 	work_local(a, &w, SRC, 1000);
 	w.sge[1].lkey ^= 1;
@@ -276,15 +290,11 @@ static void flushed_when_taken(struct kunit *test)
 		a = &p->side[0];
 		b = &p->side[1];
 		keys[1] = a->mr->key;
-		hold(taker(b));
-		side_recv(b, 2, DST, 5000);
+		ready_but_held(b, 2, 5000);
 		post_keyed(a, 1, SRC, 5000, keys[i]);
 		side_to_error(a);
 		expect_lent(a);
-		let_go(taker(b));
-		expect_sent(a, 1, IB_WC_WR_FLUSH_ERR);
-		expect_message(b, 2, DST, 5000, 1);
-		KUNIT_EXPECT_FALSE(test, sroce_qp_has_lent(a->qp));
+		expect_taken(a, 1, IB_WC_WR_FLUSH_ERR, 2, 5000);
 		pair_exit(test);
 	}
 }
@@ -296,8 +306,7 @@ static void failed_when_taken(struct kunit *test)
 	struct pair *p = pair_create(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
 
-	hold(taker(b));
-	side_recv(b, 3, DST, 5000);
+	ready_but_held(b, 3, 5000);
 	side_recv(b, 4, DST, 5000);
 	post(a, 1, SRC, 5000);
 	post(a, 2, SRC, 5000);
