@@ -39,35 +39,45 @@ static int bind(struct kunit *test, struct sroce_mw_bind b)
 	return sroce_mw_bind(&w->table, &b);
 }
 
+/* Three pages that windows may be bound to; the memory begins @offset bytes into a page */
+static struct sroce_mr *three_pages(struct kunit *test, u64 offset)
+{
+	return new_user_mr(test, WINDOW_MR_ACCESS, 0x12345000, offset,
+			   3 * PAGE_SIZE);
+}
+
+/* The errno when a peer of the first domain reads through a region or window */
+static int read_through(struct kunit *test, const struct sroce_mr *mr, u64 va,
+			u64 len)
+{
+	struct memory_world *w = test->priv;
+
+	return check_key(test, mr->key, &w->pd, IB_ACCESS_REMOTE_READ, va, len);
+}
+
 static void window_bounds(struct kunit *test)
 {
-	struct sroce_mr *mr = new_user_mr(test, WINDOW_MR_ACCESS, 0x12345000,
-					  7, 3 * PAGE_SIZE);
+	struct sroce_mr *mr = three_pages(test, 7);
 	struct sroce_mr *mw = new_window(test, false);
 	struct sroce_mw_bind b = good_bind(test, mw, mr);
 	const int read = IB_ACCESS_REMOTE_READ;
 	struct memory_world *w = test->priv;
 
-	KUNIT_EXPECT_EQ(test, check_key(test, mw->key, &w->pd, read, b.addr, 1),
-			-EINVAL);
+	KUNIT_EXPECT_EQ(test, read_through(test, mw, b.addr, 1), -EINVAL);
 	KUNIT_ASSERT_EQ(test, bind(test, b), 0);
 	KUNIT_EXPECT_EQ(test, mw->key, b.new_key);
 	KUNIT_EXPECT_EQ(test, check_key(test, b.key, &w->pd, read, b.addr, 1),
 			-EINVAL);
 	KUNIT_EXPECT_EQ(test, check_key(test, mw->key, &w->other_pd, read, b.addr, 1),
 			-EINVAL);
-	KUNIT_EXPECT_EQ(test, check_key(test, mw->key, &w->pd, read, b.addr, 4000), 0);
-	KUNIT_EXPECT_EQ(test, check_key(test, mw->key, &w->pd, read, b.addr - 1, 1),
-			-ERANGE);
-	KUNIT_EXPECT_EQ(test, check_key(test, mw->key, &w->pd, read, b.addr, 4001),
-			-ERANGE);
-	KUNIT_EXPECT_EQ(test, check_key(test, mw->key, &w->pd, read,
-					b.addr, U64_MAX), -ERANGE);
+	KUNIT_EXPECT_EQ(test, read_through(test, mw, b.addr, 4000), 0);
+	KUNIT_EXPECT_EQ(test, read_through(test, mw, b.addr - 1, 1), -ERANGE);
+	KUNIT_EXPECT_EQ(test, read_through(test, mw, b.addr, 4001), -ERANGE);
+	KUNIT_EXPECT_EQ(test, read_through(test, mw, b.addr, U64_MAX), -ERANGE);
 	KUNIT_EXPECT_EQ(test, check_key(test, mw->key, &w->pd,
 					IB_ACCESS_REMOTE_ATOMIC, b.addr, 8), -EACCES);
 	/* the region itself grants none of this, and a window has no L_Key */
-	KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd, read, b.addr, 1),
-			-EACCES);
+	KUNIT_EXPECT_EQ(test, read_through(test, mr, b.addr, 1), -EACCES);
 	KUNIT_EXPECT_EQ(test, check_key(test, mw->key, &w->pd, 0, b.addr, 1), -EINVAL);
 	b.access |= IB_ACCESS_LOCAL_WRITE;
 	KUNIT_ASSERT_EQ(test, bind(test, b), 0);
@@ -90,19 +100,15 @@ static void window_bounds(struct kunit *test)
 
 static void window_zero_based(struct kunit *test)
 {
-	struct sroce_mr *mr = new_user_mr(test, WINDOW_MR_ACCESS, 0x12345000,
-					  0, 3 * PAGE_SIZE);
+	struct sroce_mr *mr = three_pages(test, 0);
 	struct sroce_mr *mw = new_window(test, true);
 	struct sroce_mw_bind b = good_bind(test, mw, mr);
-	const int read = IB_ACCESS_REMOTE_READ;
-	struct memory_world *w = test->priv;
 
 	b.access |= IB_ZERO_BASED;
 	KUNIT_ASSERT_EQ(test, bind(test, b), 0);
-	KUNIT_EXPECT_EQ(test, check_key(test, mw->key, &w->pd, read, 0, 4000), 0);
-	KUNIT_EXPECT_EQ(test, check_key(test, mw->key, &w->pd, read, 0, 4001), -ERANGE);
-	KUNIT_EXPECT_EQ(test, check_key(test, mw->key, &w->pd, read, b.addr, 1),
-			-ERANGE);
+	KUNIT_EXPECT_EQ(test, read_through(test, mw, 0, 4000), 0);
+	KUNIT_EXPECT_EQ(test, read_through(test, mw, 0, 4001), -ERANGE);
+	KUNIT_EXPECT_EQ(test, read_through(test, mw, b.addr, 1), -ERANGE);
 	KUNIT_EXPECT_PTR_EQ(test, byte_at(mw, 0), byte_at(mr, b.addr));
 	expect_ranges(test, mw);
 	sroce_mr_free(mw);
@@ -110,8 +116,7 @@ static void window_zero_based(struct kunit *test)
 
 static void window_rules(struct kunit *test)
 {
-	struct sroce_mr *mr = new_user_mr(test, WINDOW_MR_ACCESS, 0x12345000,
-					  0, 3 * PAGE_SIZE);
+	struct sroce_mr *mr = three_pages(test, 0);
 	struct sroce_mr *closed = new_user_mr(test, IB_ACCESS_LOCAL_WRITE, 0, 0,
 					      8192);
 	struct sroce_mr *read_only = new_user_mr(test, IB_ACCESS_MW_BIND, 0, 0,
@@ -207,23 +212,33 @@ static void window_owner(struct kunit *test)
 	sroce_mr_free(two);
 }
 
+/* A window of a new region, bound as @b says afterwards */
+static struct sroce_mr *bound_window(struct kunit *test, bool type2,
+				     struct sroce_mw_bind *b)
+{
+	struct sroce_mr *mr = new_user_mr(test, WINDOW_MR_ACCESS, 0, 0, 8192);
+	struct sroce_mr *mw = new_window(test, type2);
+
+	*b = good_bind(test, mw, mr);
+	KUNIT_ASSERT_EQ(test, bind(test, *b), 0);
+	return mw;
+}
+
 /* A key that somebody copies with is not given to other memory */
 static void window_in_use(struct kunit *test)
 {
-	struct sroce_mr *mr = new_user_mr(test, WINDOW_MR_ACCESS, 0, 0, 8192);
-	struct sroce_mr *mw = new_window(test, false);
-	struct sroce_mw_bind b = good_bind(test, mw, mr);
 	struct memory_world *w = test->priv;
+	struct sroce_mw_bind b;
+	struct sroce_mr *mw = bound_window(test, false, &b);
+	struct sroce_mr *mr = mw->parent;
 	struct sroce_mr *held;
 
-	KUNIT_ASSERT_EQ(test, bind(test, b), 0);
 	held = sroce_mr_get(&w->table, mw->key, &w->pd, IB_ACCESS_REMOTE_READ,
 			    b.addr, 1);
 	KUNIT_ASSERT_PTR_EQ(test, held, mw);
 	b.addr += 8;
 	KUNIT_EXPECT_EQ(test, bind(test, b), -EAGAIN);
-	KUNIT_EXPECT_EQ(test, check_key(test, mw->key, &w->pd, IB_ACCESS_REMOTE_READ,
-					b.addr, 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, read_through(test, mw, b.addr, 1), -EINVAL);
 	KUNIT_EXPECT_EQ(test, atomic_read(&mr->windows), 1);
 	sroce_mr_put(held);
 	KUNIT_EXPECT_EQ(test, bind(test, b), 0);
@@ -235,12 +250,11 @@ static void window_in_use(struct kunit *test)
 /* A region with a window must not go; an invalid window is in nobody's way */
 static void window_seals(struct kunit *test)
 {
-	struct sroce_mr *mr = new_user_mr(test, WINDOW_MR_ACCESS, 0, 0, 8192);
-	struct sroce_mr *mw = new_window(test, true);
-	struct sroce_mw_bind b = good_bind(test, mw, mr);
 	struct memory_world *w = test->priv;
+	struct sroce_mw_bind b;
+	struct sroce_mr *mw = bound_window(test, true, &b);
+	struct sroce_mr *mr = mw->parent;
 
-	KUNIT_ASSERT_EQ(test, bind(test, b), 0);
 	KUNIT_EXPECT_FALSE(test, sroce_mr_seal(mr));
 	KUNIT_EXPECT_EQ(test, invalidate(test, mw->key, &w->qp), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&mr->windows), 1);
