@@ -35,6 +35,18 @@ static void post_good(struct side *a, u64 id)
 	side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_WRITE, id, SRC, 0, 10));
 }
 
+/* Request @first fails, those behind it up to @last are flushed, and that was the QP's end */
+static void expect_failure(struct side *a, u64 first, u64 last,
+			   enum ib_wc_status status)
+{
+	u64 id;
+
+	side_expect_send(a, first, status);
+	for (id = first + 1; id <= last; id++)
+		side_expect_send(a, id, IB_WC_WR_FLUSH_ERR);
+	KUNIT_EXPECT_EQ(a->pair->test, IB_QPS_ERR, side_state(a));
+}
+
 /* --- requests that the peer refuses -------------------------------------- */
 
 /**
@@ -212,9 +224,7 @@ static void refused_way(struct kunit *test, bool direct)
 	work_send(a, &w, 4, SRC, 10);
 	w.wqe.flags = 0;
 	side_post(a, &w);
-	side_expect_send(a, 2, r->status);
-	side_expect_send(a, 3, IB_WC_WR_FLUSH_ERR);
-	side_expect_send(a, 4, IB_WC_WR_FLUSH_ERR);
+	expect_failure(a, 2, 4, r->status);
 	side_expect_recv(a, 10, IB_WC_WR_FLUSH_ERR);
 	if (r->recv)
 		side_expect_recv(b, 20, r->recv);
@@ -798,9 +808,7 @@ static void local_failure(struct kunit *test)
 	w.wqe.flags = 0;
 	side_post(a, &w);
 	side_expect_send(a, 1, IB_WC_SUCCESS);
-	side_expect_send(a, 2, e->status);
-	side_expect_send(a, 3, IB_WC_WR_FLUSH_ERR);
-	side_expect_send(a, 4, IB_WC_WR_FLUSH_ERR);
+	expect_failure(a, 2, 4, e->status);
 	side_expect_recv(a, 10, IB_WC_WR_FLUSH_ERR);
 	pair_settle(p);
 	side_expect_none(a);
@@ -829,9 +837,7 @@ static void answer(struct kunit *test, u8 opcode, u32 len, u8 response,
 	post_good(a, 2);
 	fake_net_purge(&p->net);
 	inject_packet(b, &packet, side_first_psn(a));
-	side_expect_send(a, 1, IB_WC_BAD_RESP_ERR);
-	side_expect_send(a, 2, IB_WC_WR_FLUSH_ERR);
-	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, side_state(a));
+	expect_failure(a, 1, 2, IB_WC_BAD_RESP_ERR);
 	pair_exit(test);
 }
 
@@ -900,8 +906,7 @@ static void long_response(struct kunit *test, u32 depth)
 	side_expect_none(a);
 	KUNIT_EXPECT_EQ(test, depth, a->qp->req.rd_outstanding);
 	respond(a, 40, 30);
-	side_expect_send(a, 1, IB_WC_BAD_RESP_ERR);
-	side_expect_send(a, 2, IB_WC_WR_FLUSH_ERR);
+	expect_failure(a, 1, 2, IB_WC_BAD_RESP_ERR);
 	pair_exit(test);
 }
 
@@ -931,10 +936,7 @@ static void naks_acknowledge(struct kunit *test)
 		side_inject_ack(b, syndromes[i][0], side_first_psn(a) + 2);
 		side_expect_send(a, 0, IB_WC_SUCCESS);
 		side_expect_send(a, 1, IB_WC_SUCCESS);
-		side_expect_send(a, 2, syndromes[i][1]);
-		side_expect_send(a, 3, IB_WC_WR_FLUSH_ERR);
-		side_expect_send(a, 4, IB_WC_WR_FLUSH_ERR);
-		KUNIT_EXPECT_EQ(test, IB_QPS_ERR, side_state(a));
+		expect_failure(a, 2, 4, syndromes[i][1]);
 		pair_exit(test);
 	}
 }
@@ -966,8 +968,7 @@ static void cannot_send_again(struct kunit *test)
 	spin_unlock_bh(&a->qp->req.half.lock);
 	inject_packet(b, &(struct packet){ SROCE_OP_READ_RESP, ONLY, 10 },
 		      side_first_psn(a) + 1);
-	side_expect_send(a, 1, IB_WC_LOC_PROT_ERR);
-	side_expect_send(a, 2, IB_WC_WR_FLUSH_ERR);
+	expect_failure(a, 1, 2, IB_WC_LOC_PROT_ERR);
 }
 
 static struct kunit_case error_cases[] = {
