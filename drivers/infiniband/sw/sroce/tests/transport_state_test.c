@@ -197,6 +197,22 @@ static void drain_with_losses(struct kunit *test)
 	side_expect_none(a);
 }
 
+/*
+ * A SEND of one side is received, and a READ of one, which may be the same, answered.
+ * @id is the first of three IDs.
+ */
+static void send_and_read(struct side *sender, struct side *reader, u64 id)
+{
+	struct side *receiver = pair_peer(sender);
+
+	side_recv(receiver, id, DST, 1000);
+	post_send(sender, id + 1, 1000);
+	post_read(reader, id + 2, 1000);
+	side_expect_send(sender, id + 1, IB_WC_SUCCESS);
+	side_expect_recv(receiver, id, IB_WC_SUCCESS);
+	side_expect_send(reader, id + 2, IB_WC_SUCCESS);
+}
+
 /* The other direction does not care */
 static void drain_receives(struct kunit *test)
 {
@@ -205,12 +221,7 @@ static void drain_receives(struct kunit *test)
 	struct side *a = &p->side[0], *b = &p->side[1];
 
 	side_to_sqd(a, false);
-	side_recv(a, 1, DST, 100);
-	post_send(b, 2, 100);
-	post_read(b, 3, 100);
-	side_expect_send(b, 2, IB_WC_SUCCESS);
-	side_expect_send(b, 3, IB_WC_SUCCESS);
-	side_expect_recv(a, 1, IB_WC_SUCCESS);
+	send_and_read(b, b, 1);
 	KUNIT_EXPECT_EQ(test, 0, side_events(a, IB_EVENT_SQ_DRAINED));
 }
 
@@ -462,12 +473,7 @@ static void reset_and_again(struct kunit *test)
 		p->config.psn += 0x3000;
 		connect(a);
 		connect(b);
-		side_recv(b, 6, DST, 1000);
-		post_send(a, 7, 1000);
-		post_read(b, 8, 1000);
-		side_expect_send(a, 7, IB_WC_SUCCESS);
-		side_expect_recv(b, 6, IB_WC_SUCCESS);
-		side_expect_send(b, 8, IB_WC_SUCCESS);
+		send_and_read(a, b, 6);
 	}
 }
 
