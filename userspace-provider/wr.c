@@ -55,6 +55,22 @@ static struct sroce_send_wqe *begin_rdma(struct ibv_qp_ex *qp_ex, uint8_t opcode
 	return wqe;
 }
 
+/* the same, for an operation that invalidates a key */
+static void begin_inv(struct ibv_qp_ex *qp_ex, uint8_t opcode, uint32_t rkey)
+{
+	struct sroce_send_wqe *wqe = begin(qp_ex, opcode);
+
+	if (wqe)
+		wqe->invalidate_rkey = rkey;
+}
+
+/* @wqe is what begin() or begin_rdma() has returned */
+static void set_imm(struct sroce_send_wqe *wqe, __be32 imm_data)
+{
+	if (wqe)
+		wqe->imm_data = imm_data;
+}
+
 /* --- the batch --- */
 
 static void sroce_wr_start(struct ibv_qp_ex *qp_ex)
@@ -102,18 +118,12 @@ static void sroce_wr_send(struct ibv_qp_ex *qp_ex)
 
 static void sroce_wr_send_imm(struct ibv_qp_ex *qp_ex, __be32 imm_data)
 {
-	struct sroce_send_wqe *wqe = begin(qp_ex, SROCE_WR_SEND_IMM);
-
-	if (wqe)
-		wqe->imm_data = imm_data;
+	set_imm(begin(qp_ex, SROCE_WR_SEND_IMM), imm_data);
 }
 
 static void sroce_wr_send_inv(struct ibv_qp_ex *qp_ex, uint32_t rkey)
 {
-	struct sroce_send_wqe *wqe = begin(qp_ex, SROCE_WR_SEND_INV);
-
-	if (wqe)
-		wqe->invalidate_rkey = rkey;
+	begin_inv(qp_ex, SROCE_WR_SEND_INV, rkey);
 }
 
 static void sroce_wr_rdma_write(struct ibv_qp_ex *qp_ex, uint32_t rkey,
@@ -125,11 +135,8 @@ static void sroce_wr_rdma_write(struct ibv_qp_ex *qp_ex, uint32_t rkey,
 static void sroce_wr_rdma_write_imm(struct ibv_qp_ex *qp_ex, uint32_t rkey,
 				    uint64_t remote_addr, __be32 imm_data)
 {
-	struct sroce_send_wqe *wqe = begin_rdma(qp_ex, SROCE_WR_RDMA_WRITE_IMM,
-						rkey, remote_addr);
-
-	if (wqe)
-		wqe->imm_data = imm_data;
+	set_imm(begin_rdma(qp_ex, SROCE_WR_RDMA_WRITE_IMM, rkey, remote_addr),
+		imm_data);
 }
 
 static void sroce_wr_rdma_read(struct ibv_qp_ex *qp_ex, uint32_t rkey,
@@ -194,10 +201,7 @@ static void sroce_wr_bind_mw(struct ibv_qp_ex *qp_ex, struct ibv_mw *mw,
 
 static void sroce_wr_local_inv(struct ibv_qp_ex *qp_ex, uint32_t rkey)
 {
-	struct sroce_send_wqe *wqe = begin(qp_ex, SROCE_WR_LOCAL_INV);
-
-	if (wqe)
-		wqe->invalidate_rkey = rkey;
+	begin_inv(qp_ex, SROCE_WR_LOCAL_INV, rkey);
 }
 
 /* --- setters: the rest of the request that was begun last --- */
