@@ -8,9 +8,8 @@
 . "$(dirname "$0")/lib.sh"
 
 BADCM=$(program badcm) || bail "badcm was not built"
-[ "$SET" = full ] && : "${MESSAGES:=100000}"
-: "${MESSAGES:=3000}" "${SEED:=$RANDOM}"
-note "SEED=$SEED MESSAGES=$MESSAGES"
+amount MESSAGES 3000 100000
+seeded MESSAGES
 
 mac_of() { in_ns "$1" cat /sys/class/net/veth0/address; }
 

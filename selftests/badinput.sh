@@ -8,10 +8,8 @@
 . "$(dirname "$0")/lib.sh"
 
 HOSTILE=$(program hostile) && VERIFY=$(program verify) || bail "hostile or verify was not built"
-[ "$SET" = full ] && : "${ROUNDS:=30}"
-: "${ROUNDS:=3}" "${SEED:=$RANDOM}"
-RANDOM=$SEED
-note "SEED=$SEED ROUNDS=$ROUNDS"
+amount ROUNDS 3 30
+seeded ROUNDS
 if [ "$DRIVER" != sroce ]; then
 	ktap_skip "hostile" "it speaks sroce's ABI only"
 	ktap_end

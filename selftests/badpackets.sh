@@ -3,16 +3,15 @@
 # Packets that nobody should send: one by one, with what the protocol says must come of each, and by the
 # hundred thousand, while a connection between the same two hosts goes on undisturbed.
 #
-# PACKETS=N (20000 for each of IPv4 and IPv6; 200000 in a full run)  SEED=N
+# PACKETS=N (50000 for each of IPv4 and IPv6; 200000 in a full run)  SEED=N
 . "$(dirname "$0")/lib.sh"
 
 VERIFY=$(program verify) || bail "verify was not built"
-[ "$SET" = full ] && : "${PACKETS:=200000}"
-: "${PACKETS:=50000}" "${SEED:=$RANDOM}"
+amount PACKETS 50000 200000
+seeded PACKETS
 # only sroce takes buffers whole
 couple=
 [ "$DRIVER" != sroce ] || couple=-g
-note "SEED=$SEED PACKETS=$PACKETS for each of IPv4 and IPv6"
 
 mac_of() { in_ns "$1" cat /sys/class/net/veth0/address; }
 

@@ -9,8 +9,7 @@
 command -v ib_write_bw >/dev/null || bail "perftest is not installed"
 # shellcheck disable=SC2034 # for stock.sh
 SERVER_DEV=$DEV_A CLIENT_NS=$B CLIENT_DEV=$DEV_B SERVER_IP=$IP_A CLIENT_IP=$IP_B
-n=100
-[ "$SET" = full ] && n=1000
+amount n 100 1000
 
 # --- settings ---------------------------------------------------------------------------------------------
 

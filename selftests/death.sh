@@ -7,10 +7,8 @@
 . "$(dirname "$0")/lib.sh"
 
 VERIFY=$(program verify) && ORPHAN=$(program orphan) || bail "verify or orphan was not built"
-[ "$SET" = full ] && : "${ITERATIONS:=200}"
-: "${ITERATIONS:=10}" "${SEED:=$RANDOM}"
-RANDOM=$SEED
-note "SEED=$SEED ITERATIONS=$ITERATIONS"
+amount ITERATIONS 10 200
+seeded ITERATIONS
 
 ways=(kill_client kill_server kill_both delete_link delete_peer_link delete_netdev delete_namespace kill_in_setup)
 

@@ -8,9 +8,8 @@
 . "$(dirname "$0")/lib.sh"
 
 FAULTS=$(program faults) && VERIFY=$(program verify) || bail "faults or verify was not built"
-[ "$SET" = full ] && : "${MOST:=3000}"
-: "${SEED:=$RANDOM}" "${MOST:=60}"
-note "SEED=$SEED MOST=$MOST"
+amount MOST 60 3000
+seeded MOST
 kinds=/sys/kernel/debug
 if [ ! -e $kinds/failslab ] || [ ! -e /proc/self/fail-nth ]; then
 	ktap_skip "faults" "this kernel does not fail on demand"

@@ -15,9 +15,11 @@
 . "$(dirname "$0")/lib.sh"
 
 FUZZ=$(program fuzz_verbs) && VERIFY=$(program verify) || bail "fuzz_verbs or verify was not built"
-if [ "$SET" = full ]; then : "${ROUNDS:=120}" "${TIME:=86400}" "${LENGTH:=8}"; fi
-: "${ROUNDS:=8}" "${TIME:=30}" "${LENGTH:=4}" "${SEED:=$RANDOM$RANDOM}" "${FUZZ_OPTIONS=-n}" "${SEEDS:=$SELF/fuzz_verbs.seeds}"
-note "SEED=$SEED ROUNDS=$ROUNDS TIME=$TIME LENGTH=$LENGTH"
+amount ROUNDS 8 120
+amount TIME 30 86400
+amount LENGTH 4 8
+: "${SEED:=$RANDOM$RANDOM}" "${FUZZ_OPTIONS=-n}" "${SEEDS:=$SELF/fuzz_verbs.seeds}"
+seeded ROUNDS TIME LENGTH
 # When a file loses pages that a process has mapped, user mode Linux may go through that one's mappings without their lock
 # (flush_tlb_mm()), and lockdep says so.
 ! grep -qs 'User Mode Linux' /proc/cpuinfo || FUZZ_OPTIONS+=" -f"

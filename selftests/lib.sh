@@ -31,6 +31,25 @@ VERIFY_OPTIONS=
 TMP=$(mktemp -d "${TMPDIR:-/tmp}/sroce-selftest.XXXXXX")
 export LC_ALL=C
 
+# --- how much -------------------------------------------------------------------------------------
+
+# amount NAME QUICK FULL : a number from the environment; without that, the one of the set
+amount() {
+	local value=$2
+	[ "$SET" != full ] || value=$3
+	printf -v "$1" %s "${!1:-$value}"
+}
+
+# seeded NAME... : $SEED, from the environment or any, for this shell's choices, too; told with those amounts
+seeded() {
+	local name told
+	: "${SEED:=$RANDOM}"
+	RANDOM=$SEED
+	told="SEED=$SEED"
+	for name; do told+=" $name=${!name}"; done
+	note "$told"
+}
+
 # --- KTAP -----------------------------------------------------------------------------------------
 
 # ktap_prefix: before the name of each result

@@ -9,8 +9,7 @@
 command -v ib_write_bw >/dev/null || bail "perftest is not installed"
 # shellcheck disable=SC2034 # for stock.sh
 SERVER_DEV=$DEV_A CLIENT_NS=$B CLIENT_DEV=$DEV_B SERVER_IP=$IP_A CLIENT_IP=$IP_B
-n=20
-[ "$SET" = full ] && n=200
+amount n 20 200
 GAPS="out_of_sequence packet_seq_err implied_nak_seq_err"
 gaps=0
 
