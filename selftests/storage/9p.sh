@@ -5,9 +5,7 @@
 . "$SELF/storage/9p_lib.sh"
 need_both
 
-links_up 1
-RAM=$(ram_disk sram0 512) || bail "no RAM disk"
-check "server" 30 target_up "$RAM"
+ram_target "server" 30 512
 mounted_each
 check "the server was there to the end" 20 target_down
 check "the module unloads" 30 modprobe -r 9pnet_rdma

@@ -23,9 +23,7 @@ silence() {
 	wait_for 60 session_up
 }
 
-links_up 1
-RAM=$(ram_disk sram0 512) || bail "no RAM disk"
-check "target" 20 target_up "$RAM"
+ram_target "target" 20 512
 session
 disk_checks "iSER" "$d"
 under_io "short link failure" 6 "$d" link_flap 0 1

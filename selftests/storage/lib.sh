@@ -251,6 +251,13 @@ ram_disk_del() {
 	rmdir "$CONFIGFS/nullb/$1"
 }
 
+# ram_target NAME SECONDS MEGABYTES : one link, and a target of the RAM disk $RAM, checked under that name
+ram_target() {
+	links_up 1
+	RAM=$(ram_disk sram0 "$3") || bail "no RAM disk"
+	check "$1" "$2" target_up "$RAM"
+}
+
 # mb MEGABYTES : less where everything is slow
 mb() { echo "$(($1 / (SLOW > 1 ? 4 : 1)))m"; }
 

@@ -13,9 +13,7 @@ failures() { # NAME FILE
 	check "$1: fio with verify, 4 KiB to 1 MiB, once more" 180 fio_mixed "$2"
 }
 
-links_up 1
-RAM=$(ram_disk sram0 768) || bail "no RAM disk"
-check "server" 60 target_up "$RAM"
+ram_target "server" 60 768
 mounted_each failures
 check "server ends" 60 target_down
 check "the module unloads" 30 rmmod rpcrdma

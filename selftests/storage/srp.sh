@@ -11,9 +11,7 @@ failure() {
 	wait_for 60 running
 }
 
-links_up 1
-RAM=$(ram_disk sram0 512) || bail "no RAM disk"
-check "target" 20 target_up "$RAM"
+ram_target "target" 20 512
 for options in "queue_size=64" "queue_size=64,cmd_sg_entries=255,allow_ext_sg=1"; do
 	check "$options: login" 60 login "$options"
 	d=$(wait_disk disk) || bail "no disk"
