@@ -108,6 +108,21 @@ static void put_text(struct message *m, const char *text)
 	m->at += len;
 }
 
+/* Numbers of 8 bytes each */
+static void put_numbers(struct message *m, const uint64_t *numbers, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		put(m, numbers[i], 8);
+}
+
+static void put_time(struct message *m, const struct timespec *t)
+{
+	put(m, t->tv_sec, 8);
+	put(m, t->tv_nsec, 8);
+}
+
 static void put_qid(struct message *m, const struct stat *st)
 {
 	put(m, S_ISDIR(st->st_mode) ? 0x80 : S_ISLNK(st->st_mode) ? 2 : 0, 1);
@@ -255,21 +270,12 @@ static int do_getattr(struct message *in, struct message *out)
 	put(out, st.st_mode, 4);
 	put(out, st.st_uid, 4);
 	put(out, st.st_gid, 4);
-	put(out, st.st_nlink, 8);
-	put(out, st.st_rdev, 8);
-	put(out, st.st_size, 8);
-	put(out, st.st_blksize, 8);
-	put(out, st.st_blocks, 8);
-	put(out, st.st_atim.tv_sec, 8);
-	put(out, st.st_atim.tv_nsec, 8);
-	put(out, st.st_mtim.tv_sec, 8);
-	put(out, st.st_mtim.tv_nsec, 8);
-	put(out, st.st_ctim.tv_sec, 8);
-	put(out, st.st_ctim.tv_nsec, 8);
-	put(out, 0, 8);
-	put(out, 0, 8);
-	put(out, 0, 8);
-	put(out, 0, 8);
+	put_numbers(out, (uint64_t[5]){ st.st_nlink, st.st_rdev, st.st_size, st.st_blksize, st.st_blocks }, 5);
+	put_time(out, &st.st_atim);
+	put_time(out, &st.st_mtim);
+	put_time(out, &st.st_ctim);
+	/* time of birth, generation, version: 0x7ff does not promise them */
+	put_numbers(out, (uint64_t[4]){ 0 }, 4);
 	return 0;
 }
 
@@ -425,12 +431,7 @@ static int do_statfs(struct message *in, struct message *out)
 		return -EBADF;
 	put(out, s.f_type, 4);
 	put(out, s.f_bsize, 4);
-	put(out, s.f_blocks, 8);
-	put(out, s.f_bfree, 8);
-	put(out, s.f_bavail, 8);
-	put(out, s.f_files, 8);
-	put(out, s.f_ffree, 8);
-	put(out, 0, 8);
+	put_numbers(out, (uint64_t[6]){ s.f_blocks, s.f_bfree, s.f_bavail, s.f_files, s.f_ffree, 0 }, 6);
 	put(out, s.f_namelen, 4);
 	return 0;
 }
