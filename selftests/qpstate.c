@@ -363,46 +363,55 @@ static void attributes(enum ibv_qp_type type, const char *name)
 	vt_check(!wrongs, "%s: required attributes are required, foreign ones refused (%d wrong)", name, wrongs);
 }
 
-static void bad_value(const char *what, int from, int to, struct ibv_qp_attr attr)
-{
-	int rc = ibv_modify_qp(a.qp, &attr, IBV_QP_STATE | required(IBV_QPT_RC, from, to));
+/* a transition of a.qp, which is in @from, with attributes that are good until a test changes one */
+struct step {
+	int from, to;
+	struct ibv_qp_attr attr;
+};
 
-	vt_check(rc && vt_state(a.qp) == (enum ibv_qp_state)from, "%s is refused: %s", what,
-	      rc ? strerror(rc) : "done");
+static void good_step(struct step *s, int from, int to)
+{
 	bring_to(IBV_QPT_RC, from);
+	s->from = from;
+	s->to = to;
+	s->attr = good_attr(to);
+}
+
+/* the step, with one bad attribute, is refused; after that it is a good one again */
+static void bad_value(const char *what, struct step *s)
+{
+	int rc = ibv_modify_qp(a.qp, &s->attr, IBV_QP_STATE | required(IBV_QPT_RC, s->from, s->to));
+
+	vt_check(rc && vt_state(a.qp) == (enum ibv_qp_state)s->from, "%s is refused: %s", what,
+	      rc ? strerror(rc) : "done");
+	good_step(s, s->from, s->to);
 }
 
 static void bad_values(void)
 {
-	struct ibv_qp_attr attr;
+	struct step s;
 
-	bring_to(IBV_QPT_RC, RESET);
-	attr = good_attr(INIT);
-	attr.port_num = 2;
-	bad_value("port 2", RESET, INIT, attr);
-	attr = good_attr(INIT);
-	attr.pkey_index = 200;
-	bad_value("P_Key index 200", RESET, INIT, attr);
-	bring_to(IBV_QPT_RC, INIT);
-	attr = good_attr(RTR);
-	attr.path_mtu = 0;
-	bad_value("path MTU 0", INIT, RTR, attr);
-	attr = good_attr(RTR);
-	attr.path_mtu = 6;
-	bad_value("path MTU 6", INIT, RTR, attr);
-	attr = good_attr(RTR);
-	attr.ah_attr.grh.sgid_index = 250;
-	bad_value("an empty GID index", INIT, RTR, attr);
-	attr = good_attr(RTR);
-	attr.ah_attr.is_global = 0;
-	bad_value("a path without a GRH", INIT, RTR, attr);
-	attr = good_attr(RTR);
-	attr.max_dest_rd_atomic = 255;
-	bad_value("max_dest_rd_atomic 255", INIT, RTR, attr);
-	bring_to(IBV_QPT_RC, RTR);
-	attr = good_attr(RTS);
-	attr.max_rd_atomic = 255;
-	bad_value("max_rd_atomic 255", RTR, RTS, attr);
+	good_step(&s, RESET, INIT);
+	s.attr.port_num = 2;
+	bad_value("port 2", &s);
+	s.attr.pkey_index = 200;
+	bad_value("P_Key index 200", &s);
+
+	good_step(&s, INIT, RTR);
+	s.attr.path_mtu = 0;
+	bad_value("path MTU 0", &s);
+	s.attr.path_mtu = 6;
+	bad_value("path MTU 6", &s);
+	s.attr.ah_attr.grh.sgid_index = 250;
+	bad_value("an empty GID index", &s);
+	s.attr.ah_attr.is_global = 0;
+	bad_value("a path without a GRH", &s);
+	s.attr.max_dest_rd_atomic = 255;
+	bad_value("max_dest_rd_atomic 255", &s);
+
+	good_step(&s, RTR, RTS);
+	s.attr.max_rd_atomic = 255;
+	bad_value("max_rd_atomic 255", &s);
 }
 
 static void query(void)
