@@ -182,15 +182,6 @@ static void connect_all(const struct kind *k, uint8_t timeout, uint8_t retry_cnt
 	}
 }
 
-/* An event of a queue pair must be fetched before that can be destroyed */
-static void fetch_events(struct vt_dev *dev)
-{
-	struct ibv_async_event event;
-
-	while (!ibv_get_async_event(dev->ctx, &event))
-		ibv_ack_async_event(&event);
-}
-
 static int destroy(struct ibv_qp **qp)
 {
 	int err = *qp ? ibv_destroy_qp(*qp) : 0;
@@ -205,8 +196,8 @@ static bool destroy_all(void)
 	unsigned int i;
 	int err = 0;
 
-	fetch_events(a.dev);
-	fetch_events(b.dev);
+	vt_drain_events(a.dev);
+	vt_drain_events(b.dev);
 	for (i = 0; i < OPS; i++)
 		err |= destroy(&asker[i]) | destroy(&answerer[i]);
 	err |= ibv_destroy_srq(srq);

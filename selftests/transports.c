@@ -68,21 +68,8 @@ static void make_end(struct end *e, struct vt_dev *dev)
 	e->mr = vt_mr(dev, ROOM, IBV_ACCESS_LOCAL_WRITE | VT_REMOTE_ACCESS);
 }
 
-static bool event_comes(struct end *e, enum ibv_event_type type, double seconds)
-{
-	struct ibv_async_event event;
-	double end = vt_now() + seconds;
-
-	while (vt_async_event(e->dev, &event, max(0.0, end - vt_now())))
-		if (event.event_type == type)
-			return true;
-	return false;
-}
-
 static void unmake_qp(struct end *e)
 {
-	struct ibv_async_event event;
-
 	if (e->qp && ibv_destroy_qp(e->qp))
 		vt_die(VT_WRONG, "destroy qp: %s", strerror(errno));
 	e->qp = NULL;
@@ -96,8 +83,7 @@ static void unmake_qp(struct end *e)
 	}
 	vt_drain_cq(e->send_cq);
 	vt_drain_cq(e->recv_cq);
-	while (vt_async_event(e->dev, &event, 0))
-		;
+	vt_drain_events(e->dev);
 }
 
 static void connect_to(struct end *e, struct end *peer, int access)
@@ -182,13 +168,6 @@ static void expect_wc(const char *what, struct ibv_cq *cq, uint64_t id, enum ibv
 		 ibv_wc_status_str(wc.status), (unsigned long)id, ibv_wc_status_str(status));
 }
 
-static bool silent(struct ibv_cq *cq)
-{
-	struct ibv_wc wc;
-
-	return !poll_one(cq, &wc, 0.05);
-}
-
 static bool arrived(uint64_t id, uint32_t len)
 {
 	static uint8_t want[ROOM];
@@ -247,7 +226,7 @@ static void uc_dropped(const char *what)
 	struct ibv_wc wc;
 
 	vt_check(completes(a.send_cq, 5, IBV_WC_SUCCESS, &wc), "UC: %s: the sender does not notice", what);
-	vt_check(silent(b.recv_cq), "UC: %s: the receiver does not either", what);
+	vt_check(vt_silent(b.recv_cq), "UC: %s: the receiver does not either", what);
 	vt_check(vt_state(a.qp) == IBV_QPS_RTS && vt_state(b.qp) == IBV_QPS_RTS, "UC: %s: both stay in RTS", what);
 	recv_into(&b, 2, 0, 5000);
 	vt_check(passes(6, 1, IBV_WR_SEND, 5000), "UC: %s: the next message passes", what);
@@ -266,7 +245,7 @@ static void uc_drops(void)
 	fresh(IBV_QPT_UC, 0);
 	post(5, IBV_WR_SEND, 5000);
 	/* it must have been there before there is a receive */
-	vt_check(silent(b.recv_cq), "UC: a SEND to no receive");
+	vt_check(vt_silent(b.recv_cq), "UC: a SEND to no receive");
 	recv_into(&b, 1, 0, 5000);
 	uc_dropped("a SEND to no receive");
 
@@ -355,13 +334,13 @@ static void srq_limit(void)
 	vt_check(set_limit(5) && limit_of(b.srq) == 5, "SRQ: a limit is armed");
 	for (i = 0; i < 5; i++)
 		passes(i + 1, i, IBV_WR_SEND, 1000);
-	vt_check(!event_comes(&b, IBV_EVENT_SRQ_LIMIT_REACHED, 0.05), "SRQ: at the limit there is no event");
+	vt_check(!vt_event_comes(b.dev, IBV_EVENT_SRQ_LIMIT_REACHED, NULL, 0.05), "SRQ: at the limit there is no event");
 	passes(6, 5, IBV_WR_SEND, 1000);
-	vt_check(event_comes(&b, IBV_EVENT_SRQ_LIMIT_REACHED, 2), "SRQ: below the limit there is one");
+	vt_check(vt_event_comes(b.dev, IBV_EVENT_SRQ_LIMIT_REACHED, NULL, 2), "SRQ: below the limit there is one");
 	vt_check(limit_of(b.srq) == 0, "SRQ: the event disarms the limit");
 	passes(7, 6, IBV_WR_SEND, 1000);
-	vt_check(!event_comes(&b, IBV_EVENT_SRQ_LIMIT_REACHED, 0.05), "SRQ: and does not come again");
-	vt_check(set_limit(8) && event_comes(&b, IBV_EVENT_SRQ_LIMIT_REACHED, 2),
+	vt_check(!vt_event_comes(b.dev, IBV_EVENT_SRQ_LIMIT_REACHED, NULL, 0.05), "SRQ: and does not come again");
+	vt_check(set_limit(8) && vt_event_comes(b.dev, IBV_EVENT_SRQ_LIMIT_REACHED, NULL, 2),
 		 "SRQ: armed with fewer than the limit, the event comes at once");
 	vt_check(!set_limit(1000), "SRQ: no limit above the size");
 }
@@ -371,8 +350,8 @@ static void srq_last_wqe(void)
 	fresh(IBV_QPT_RC, 16);
 	recv_into(&b, 1, 0, 1000);
 	vt_to_state(b.qp, IBV_QPS_ERR);
-	vt_check(event_comes(&b, IBV_EVENT_QP_LAST_WQE_REACHED, 2), "SRQ: last work request reached");
-	vt_check(silent(b.recv_cq), "SRQ: its work requests are not flushed");
+	vt_check(vt_event_comes(b.dev, IBV_EVENT_QP_LAST_WQE_REACHED, NULL, 2), "SRQ: last work request reached");
+	vt_check(vt_silent(b.recv_cq), "SRQ: its work requests are not flushed");
 	unmake_qp(&a);
 	if (ibv_destroy_qp(b.qp))
 		vt_die(VT_WRONG, "destroy qp");
@@ -533,7 +512,7 @@ static void srq_datagrams(void)
 		     !memcmp(b.mr->addr + 40, a.mr->addr, 1000);
 	}
 	vt_check(ok, "SRQ: datagrams");
-	vt_check(event_comes(&b, IBV_EVENT_SRQ_LIMIT_REACHED, 2), "SRQ: datagrams come to the limit, too");
+	vt_check(vt_event_comes(b.dev, IBV_EVENT_SRQ_LIMIT_REACHED, NULL, 2), "SRQ: datagrams come to the limit, too");
 	ibv_destroy_ah(ah);
 }
 
@@ -661,7 +640,7 @@ static void xrc_two_queues(void)
 	remote_srqn = second;
 	post(4, IBV_WR_SEND, 100);
 	expect_wc("XRC: to a queue that is gone", a.send_cq, 4, IBV_WC_REM_INV_REQ_ERR);
-	vt_check(event_comes(&b, IBV_EVENT_QP_REQ_ERR, 2), "XRC: event invalid request");
+	vt_check(vt_event_comes(b.dev, IBV_EVENT_QP_REQ_ERR, NULL, 2), "XRC: event invalid request");
 	vt_check(vt_state(b.qp) == IBV_QPS_ERR, "XRC: the target is in state %s (wanted ERR)",
 		 vt_state_name(vt_state(b.qp)));
 	ibv_destroy_cq(cq);
@@ -677,7 +656,7 @@ static void xrc_keys(void)
 	other = make_xrc_srq(xrcd, pd, b.recv_cq, &remote_srqn);
 	post(1, IBV_WR_RDMA_WRITE, 100);
 	expect_wc("XRC: a key of another domain than the queue's", a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);
-	vt_check(event_comes(&b, IBV_EVENT_QP_ACCESS_ERR, 2), "XRC: event access error");
+	vt_check(vt_event_comes(b.dev, IBV_EVENT_QP_ACCESS_ERR, NULL, 2), "XRC: event access error");
 	if (ibv_destroy_srq(other) || ibv_dealloc_pd(pd))
 		vt_die(VT_WRONG, "destroy");
 }
@@ -808,7 +787,7 @@ static void kernel_sent(const char *what, enum ibv_wr_opcode opcode)
 	sge.lkey = RESERVED_LKEY;
 	ibv_post_send(a.qp, &wr, &bad);
 	expect_wc(what, a.send_cq, 1, IBV_WC_LOC_PROT_ERR);
-	vt_check(panic_timeout() == before && silent(b.recv_cq), "%s: nothing was moved", what);
+	vt_check(panic_timeout() == before && vt_silent(b.recv_cq), "%s: nothing was moved", what);
 }
 
 /* by whatever queue a process says it: what the kernel's key opens is the kernel's */

@@ -405,6 +405,13 @@ bool poll_one(struct ibv_cq *cq, struct ibv_wc *wc, double seconds)
 	return false;
 }
 
+bool vt_silent(struct ibv_cq *cq)
+{
+	struct ibv_wc wc;
+
+	return !poll_one(cq, &wc, 0.05);
+}
+
 void vt_drain_cq(struct ibv_cq *cq)
 {
 	struct ibv_wc wc;
@@ -437,6 +444,25 @@ bool vt_async_event(struct vt_dev *dev, struct ibv_async_event *event, double se
 		usleep(1000);
 	} while (vt_now() < end);
 	return false;
+}
+
+bool vt_event_comes(struct vt_dev *dev, enum ibv_event_type type, const struct ibv_qp *qp, double seconds)
+{
+	struct ibv_async_event event;
+	double end = vt_now() + seconds;
+
+	while (vt_async_event(dev, &event, max(0.0, end - vt_now())))
+		if (event.event_type == type && (!qp || event.element.qp == qp))
+			return true;
+	return false;
+}
+
+void vt_drain_events(struct vt_dev *dev)
+{
+	struct ibv_async_event event;
+
+	while (!ibv_get_async_event(dev->ctx, &event))
+		ibv_ack_async_event(&event);
 }
 
 /* --- control connection ----------------------------------------------------- */

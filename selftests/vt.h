@@ -139,12 +139,18 @@ struct ibv_qp *vt_create_qp(struct vt_dev *dev, struct ibv_qp_init_attr *init);
 
 /* the next completion of @cq, when one comes within that time */
 bool poll_one(struct ibv_cq *cq, struct ibv_wc *wc, double seconds);
+/* nothing is in @cq, and nothing comes for a moment */
+bool vt_silent(struct ibv_cq *cq);
 /* throw away what is in @cq by now */
 void vt_drain_cq(struct ibv_cq *cq);
 /* the queue that the next event of @channel is about; NULL when none comes within that time */
 struct ibv_cq *vt_cq_event(struct ibv_comp_channel *channel, double seconds);
 /* the next asynchronous event, acknowledged, when one comes within that time; for events that do not block */
 bool vt_async_event(struct vt_dev *dev, struct ibv_async_event *event, double seconds);
+/* one of @type comes within that time, about @qp (NULL: about whatever); others are passed over */
+bool vt_event_comes(struct vt_dev *dev, enum ibv_event_type type, const struct ibv_qp *qp, double seconds);
+/* throw away those that have come by now; a queue pair with one cannot be destroyed */
+void vt_drain_events(struct vt_dev *dev);
 
 /* --- control connection ----------------------------------------------------- */
 
