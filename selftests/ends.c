@@ -20,10 +20,8 @@ static struct vt_dev devs[2];
 static void make_end(struct end *e, struct vt_dev *dev)
 {
 	e->dev = dev;
-	e->send_cq = ibv_create_cq(dev->ctx, 4 * ENDS_DEPTH, NULL, NULL, 0);
-	e->recv_cq = ibv_create_cq(dev->ctx, 4 * ENDS_DEPTH, NULL, NULL, 0);
-	if (!e->send_cq || !e->recv_cq)
-		vt_die(VT_SETUP, "create cq: %s", strerror(errno));
+	e->send_cq = vt_create_cq(dev, 4 * ENDS_DEPTH);
+	e->recv_cq = vt_create_cq(dev, 4 * ENDS_DEPTH);
 }
 
 void ends_open(int argc, char **argv)
@@ -36,29 +34,19 @@ void ends_open(int argc, char **argv)
 
 static void forget(struct end *e)
 {
-	struct ibv_async_event event;
-	struct ibv_wc wc;
-
 	if (e->qp && ibv_destroy_qp(e->qp))
 		vt_die(VT_WRONG, "WRONG: destroy qp: %s", strerror(errno));
 	e->qp = NULL;
-	while (ibv_poll_cq(e->send_cq, 1, &wc) > 0)
-		;
-	while (ibv_poll_cq(e->recv_cq, 1, &wc) > 0)
-		;
-	while (!ibv_get_async_event(e->dev->ctx, &event))
-		ibv_ack_async_event(&event);
+	vt_drain_cq(e->send_cq);
+	vt_drain_cq(e->recv_cq);
+	vt_drain_events(e->dev);
 }
 
 void ends_stop(void)
 {
-	struct ibv_async_event event;
-
 	/* events of a queue pair must be fetched before it can be destroyed */
-	while (!ibv_get_async_event(a.dev->ctx, &event))
-		ibv_ack_async_event(&event);
-	while (b.dev != a.dev && !ibv_get_async_event(b.dev->ctx, &event))
-		ibv_ack_async_event(&event);
+	vt_drain_events(a.dev);
+	vt_drain_events(b.dev);
 	forget(&a);
 	forget(&b);
 }
@@ -74,9 +62,7 @@ static void make_qp(struct end *e, enum ibv_qp_type type)
 			 .max_recv_sge = 4, .max_inline_data = 64 },
 	};
 
-	e->qp = ibv_create_qp(e->dev->pd, &init);
-	if (!e->qp)
-		vt_die(VT_SETUP, "create qp: %s", strerror(errno));
+	e->qp = vt_create_qp(e->dev, &init);
 }
 
 static void connect_to(struct end *e, const struct end *peer)
@@ -89,11 +75,16 @@ static void connect_to(struct end *e, const struct end *peer)
 		vt_die(VT_SETUP, "connect qp: %s", strerror(errno));
 }
 
-void ends_fresh(enum ibv_qp_type type)
+void ends_make(enum ibv_qp_type type)
 {
 	ends_stop();
 	make_qp(&a, type);
 	make_qp(&b, type);
+}
+
+void ends_fresh(enum ibv_qp_type type)
+{
+	ends_make(type);
 	connect_to(&a, &b);
 	connect_to(&b, &a);
 }

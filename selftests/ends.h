@@ -15,6 +15,7 @@ struct end {
 	struct ibv_cq *send_cq, *recv_cq;
 	struct ibv_qp *qp;
 	struct ibv_srq *srq; /* set before ends_fresh(): receives come from here */
+	struct ibv_mr *mr; /* the program's own */
 };
 
 /* the requester and the responder of most tests; on one device, or on two */
@@ -27,6 +28,8 @@ extern struct vt_conn ends_how;
 void ends_open(int argc, char **argv);
 extern bool ends_short;
 
+/* a new pair, in RESET */
+void ends_make(enum ibv_qp_type type);
 /* a new pair in RTS, everything remote allowed */
 void ends_fresh(enum ibv_qp_type type);
 /* destroy the pair and forget its completions and events */

@@ -12,25 +12,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "vt.h"
+#include "ends.h"
 
 #define ROOM 65536
-#define DEPTH 16
 
-/* one of the two ends */
-struct end {
-	struct vt_dev *dev;
-	struct ibv_cq *send_cq, *recv_cq;
-	struct ibv_qp *qp;
-	/* all rights, none, and local write only */
-	struct ibv_mr *mr, *read_only, *local;
-};
+/* memory that may not be written, and memory that is no peer's business; the two ends' own allows everything */
+static struct ibv_mr *read_only_a, *read_only_b, *private_b;
 
-static struct vt_dev devs[2];
-static struct end a, b;
-
-/* how the two are to be connected; changed by single tests */
-static struct vt_conn how;
+/* what b's queue pair allows; changed by single tests */
 static int access_of_b;
 
 /* parts of the names of results where rdma_rxe 7.2 is known to differ (PROTOCOL.md 13, 4.1, 2.6) */
@@ -45,67 +34,11 @@ static const char *const rxe_deviates[] = {
 
 /* --- ends ---------------------------------------------------------------------------- */
 
-static struct ibv_qp *make_qp(struct end *e, enum ibv_qp_type type)
-{
-	struct ibv_qp_init_attr init = {
-		.send_cq = e->send_cq,
-		.recv_cq = e->recv_cq,
-		.qp_type = type,
-		.cap = { .max_send_wr = DEPTH, .max_recv_wr = DEPTH, .max_send_sge = 4,
-			 .max_recv_sge = 4, .max_inline_data = 64 },
-	};
-
-	return vt_create_qp(e->dev, &init);
-}
-
-static void make_end(struct end *e, struct vt_dev *dev)
-{
-	e->dev = dev;
-	e->send_cq = vt_create_cq(dev, 4 * DEPTH);
-	e->recv_cq = vt_create_cq(dev, 4 * DEPTH);
-	e->mr = vt_mr(dev, ROOM, IBV_ACCESS_LOCAL_WRITE | VT_REMOTE_ACCESS);
-	e->read_only = vt_mr(dev, ROOM, IBV_ACCESS_REMOTE_READ);
-	e->local = vt_mr(dev, ROOM, IBV_ACCESS_LOCAL_WRITE);
-}
-
-static void drain_events(void)
-{
-	struct ibv_async_event event;
-
-	while (vt_async_event(&devs[0], &event, 0))
-		;
-	if (b.dev != a.dev)
-		while (vt_async_event(b.dev, &event, 0))
-			;
-}
-
-/* wait for an event about a queue pair of ours; others are passed over */
-static bool event_comes(struct end *e, enum ibv_event_type type, double seconds)
-{
-	struct ibv_async_event event;
-	double end = vt_now() + seconds;
-
-	while (vt_async_event(e->dev, &event, max(0.0, end - vt_now())))
-		if (event.event_type == type && event.element.qp == e->qp)
-			return true;
-	return false;
-}
-
-/* a fresh pair, in INIT */
+/* a fresh pair, in RESET */
 static void fresh(enum ibv_qp_type type)
 {
-	if (a.qp)
-		ibv_destroy_qp(a.qp);
-	if (b.qp)
-		ibv_destroy_qp(b.qp);
-	vt_drain_cq(a.send_cq);
-	vt_drain_cq(a.recv_cq);
-	vt_drain_cq(b.send_cq);
-	vt_drain_cq(b.recv_cq);
-	drain_events();
-	a.qp = make_qp(&a, type);
-	b.qp = make_qp(&b, type);
-	how = (struct vt_conn){
+	ends_make(type);
+	ends_how = (struct vt_conn){
 		.mtu = IBV_MTU_1024, .rd_atomic = 4, .timeout = 12, .retry_cnt = 3, .rnr_retry = 3,
 		.min_rnr_timer = 1,
 	};
@@ -114,7 +47,7 @@ static void fresh(enum ibv_qp_type type)
 
 static void rtr(struct end *e, struct end *peer)
 {
-	struct vt_conn c = how;
+	struct vt_conn c = ends_how;
 
 	c.peer = (struct vt_addr){ .qpn = peer->qp->qp_num, .psn = 0xfffffe, .gid = peer->dev->gid };
 	if (vt_to_init(e->qp, e == &b ? access_of_b : VT_REMOTE_ACCESS) || vt_to_rtr(e->qp, e->dev, &c))
@@ -123,7 +56,7 @@ static void rtr(struct end *e, struct end *peer)
 
 static void rts(struct end *e)
 {
-	struct vt_conn c = how;
+	struct vt_conn c = ends_how;
 
 	c.sq_psn = 0xfffffe;
 	if (vt_to_rts(e->qp, &c))
@@ -139,14 +72,6 @@ static void connected(void)
 }
 
 /* --- work ------------------------------------------------------------------------------ */
-
-static int post_recv(struct end *e, uint64_t id, struct ibv_mr *mr, uint32_t len, uint32_t lkey)
-{
-	struct ibv_sge sge = { (uintptr_t)mr->addr, len, lkey };
-	struct ibv_recv_wr *bad, wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1 };
-
-	return ibv_post_recv(e->qp, &wr, &bad);
-}
 
 /* a request of @len bytes from our memory (or into it) to the start of the peer's */
 static struct ibv_send_wr request(struct end *e, struct end *peer, struct ibv_sge *sge, uint64_t id,
@@ -171,19 +96,12 @@ static struct ibv_send_wr request(struct end *e, struct end *peer, struct ibv_sg
 	return wr;
 }
 
-static int post(struct end *e, struct ibv_send_wr *wr)
-{
-	struct ibv_send_wr *bad;
-
-	return ibv_post_send(e->qp, wr, &bad);
-}
-
 static int post_simple(struct end *e, struct end *peer, uint64_t id, enum ibv_wr_opcode opcode, uint32_t len)
 {
 	struct ibv_sge sge;
 	struct ibv_send_wr wr = request(e, peer, &sge, id, opcode, len);
 
-	return post(e, &wr);
+	return post_wr(e, &wr);
 }
 
 /* the next completion is of @id with @status */
@@ -197,21 +115,6 @@ static bool completes(struct ibv_cq *cq, uint64_t id, enum ibv_wc_status status,
 	}
 	snprintf(got, size, "%lu: %s", (unsigned long)wc.wr_id, ibv_wc_status_str(wc.status));
 	return wc.wr_id == id && wc.status == status;
-}
-
-static void expect_wc(const char *what, struct ibv_cq *cq, uint64_t id, enum ibv_wc_status status)
-{
-	char got[80];
-	bool ok = completes(cq, id, status, got, sizeof(got));
-
-	vt_check(ok, "%s: %s (wanted %lu: %s)", what, got, (unsigned long)id, ibv_wc_status_str(status));
-}
-
-static bool silent(struct ibv_cq *cq)
-{
-	struct ibv_wc wc;
-
-	return !poll_one(cq, &wc, 0.05);
 }
 
 static bool state_is(struct end *e, enum ibv_qp_state state, double seconds)
@@ -439,8 +342,8 @@ static void query(void)
 	      got.ah_attr.grh.flow_label == set.ah_attr.grh.flow_label,
 	      "a query tells the path: sgid %d tclass %x flow label %x hop limit %d", got.ah_attr.grh.sgid_index,
 	      got.ah_attr.grh.traffic_class, got.ah_attr.grh.flow_label, got.ah_attr.grh.hop_limit);
-	vt_check(init.cap.max_send_wr >= DEPTH && init.cap.max_recv_wr >= DEPTH && init.cap.max_send_sge >= 4 &&
-	      init.cap.max_inline_data >= 64, "a query tells the sizes: %u %u %u %u", init.cap.max_send_wr,
+	vt_check(init.cap.max_send_wr >= ENDS_DEPTH && init.cap.max_recv_wr >= ENDS_DEPTH &&
+	      init.cap.max_send_sge >= 4 && init.cap.max_inline_data >= 64, "a query tells the sizes: %u %u %u %u", init.cap.max_send_wr,
 	      init.cap.max_recv_wr, init.cap.max_send_sge, init.cap.max_inline_data);
 }
 
@@ -460,7 +363,7 @@ static void posting(void)
 
 	for (i = 0; i < ARRAY_SIZE(table); i++) {
 		bring_to(IBV_QPT_RC, table[i].state);
-		r = post_recv(&a, 1, a.mr, 100, a.mr->lkey);
+		r = post_recv(&a, 1, local(a.mr), 100);
 		s = post_simple(&a, &b, 2, IBV_WR_SEND, 8);
 		vt_check(!r == table[i].recv && !s == table[i].send, "post in %s: recv %s, send %s",
 		      vt_state_name(table[i].state), r ? strerror(r) : "taken", s ? strerror(s) : "taken");
@@ -483,18 +386,18 @@ static void bad_posts(void)
 		sges[i] = sge;
 	wr.sg_list = sges;
 	wr.num_sge = 40;
-	vt_check(post(&a, &wr), "too many elements are refused");
+	vt_check(post_wr(&a, &wr), "too many elements are refused");
 	wr = request(&a, &b, &sge, 1, IBV_WR_RDMA_WRITE, 60000);
 	wr.send_flags |= IBV_SEND_INLINE;
-	vt_check(post(&a, &wr), "too much inline data is refused");
+	vt_check(post_wr(&a, &wr), "too much inline data is refused");
 	wr = request(&a, &b, &sge, 1, 77, 8);
-	vt_check(post(&a, &wr), "an unknown opcode is refused");
+	vt_check(post_wr(&a, &wr), "an unknown opcode is refused");
 	wr = request(&a, &b, &sge, 1, IBV_WR_RDMA_READ, 8);
 	wr.send_flags |= IBV_SEND_INLINE;
-	vt_check(post(&a, &wr), "an inline READ is refused");
+	vt_check(post_wr(&a, &wr), "an inline READ is refused");
 	expect_state("after refused requests", &a, IBV_QPS_RTS);
 	/* the good one before a bad one is sent */
-	post_recv(&b, 1, b.mr, 100, b.mr->lkey);
+	post_recv(&b, 1, local(b.mr), 100);
 	list[0] = request(&a, &b, &sge, 10, IBV_WR_SEND, 8);
 	list[1] = request(&a, &b, &sge, 11, 77, 8);
 	list[2] = request(&a, &b, &sge, 12, IBV_WR_SEND, 8);
@@ -505,17 +408,17 @@ static void bad_posts(void)
 	vt_check(rc && bad == &list[1], "a list with a bad request: %s, bad_wr is number %d", strerror(rc),
 	      bad ? (int)(bad - list) : -1);
 	expect_wc("the request before it is sent", a.send_cq, 10, IBV_WC_SUCCESS);
-	vt_check(silent(a.send_cq), "the request after it is not");
+	vt_check(vt_silent(a.send_cq), "the request after it is not");
 	/* as many as were asked for, at least, and an end to it */
 	fresh(IBV_QPT_RC);
 	connected();
 	vt_to_state(a.qp, IBV_QPS_SQD);
 	for (i = 0; i < 100000 && !post_simple(&a, &b, i, IBV_WR_SEND, 8); i++)
 		;
-	vt_check(i >= DEPTH && i < 100000, "a full send queue refuses more: after %d", i);
-	for (i = 0; i < 100000 && !post_recv(&a, i, a.mr, 100, a.mr->lkey); i++)
+	vt_check(i >= ENDS_DEPTH && i < 100000, "a full send queue refuses more: after %d", i);
+	for (i = 0; i < 100000 && !post_recv(&a, i, local(a.mr), 100); i++)
 		;
-	vt_check(i >= DEPTH && i < 100000, "a full receive queue refuses more: after %d", i);
+	vt_check(i >= ENDS_DEPTH && i < 100000, "a full receive queue refuses more: after %d", i);
 }
 
 /* --- flushing and draining ---------------------------------------------------------------------- */
@@ -531,14 +434,14 @@ static void flush_order(void)
 	fresh(IBV_QPT_RC);
 	connected();
 	for (i = 0; i < 6; i++)
-		post_recv(&a, 100 + i, a.mr, 100, a.mr->lkey);
+		post_recv(&a, 100 + i, local(a.mr), 100);
 	/* number 3 fails; the others are unsignaled, which must not matter after that */
 	for (i = 0; i < 8; i++) {
 		wr = request(&a, &b, &sge, i, IBV_WR_RDMA_WRITE, 64);
 		if (i == 3)
 			wr.wr.rdma.rkey ^= 0xff00;
 		wr.send_flags = i == 1 ? IBV_SEND_SIGNALED : 0;
-		post(&a, &wr);
+		post_wr(&a, &wr);
 	}
 	expect_wc("flush: before the error, signaled", a.send_cq, 1, IBV_WC_SUCCESS);
 	expect_wc("flush: the error itself, unsignaled", a.send_cq, 3, IBV_WC_REM_ACCESS_ERR);
@@ -548,12 +451,12 @@ static void flush_order(void)
 	for (ok = true, i = 0; i < 6 && ok; i++)
 		ok = completes(a.recv_cq, 100 + i, IBV_WC_WR_FLUSH_ERR, got, sizeof(got));
 	vt_check(ok, "flush: all receives, in order: last %s", got);
-	vt_check(silent(a.send_cq) && silent(a.recv_cq), "flush: nothing twice");
+	vt_check(vt_silent(a.send_cq) && vt_silent(a.recv_cq), "flush: nothing twice");
 	/* by hand, in the middle of nothing */
 	fresh(IBV_QPT_RC);
 	connected();
 	for (i = 0; i < 4; i++)
-		post_recv(&a, i, a.mr, 100, a.mr->lkey);
+		post_recv(&a, i, local(a.mr), 100);
 	vt_to_state(a.qp, IBV_QPS_ERR);
 	for (ok = true, i = 0; i < 4 && ok; i++)
 		ok = completes(a.recv_cq, i, IBV_WC_WR_FLUSH_ERR, got, sizeof(got));
@@ -564,7 +467,7 @@ static void flush_order(void)
 	vt_to_state(b.qp, IBV_QPS_RESET);
 	rtr(&b, &a);
 	rts(&b);
-	post_recv(&b, 1, b.mr, 100, b.mr->lkey);
+	post_recv(&b, 1, local(b.mr), 100);
 	post_simple(&a, &b, 2, IBV_WR_SEND, 8);
 	expect_wc("ERR, RESET, RTS: works again, sender", a.send_cq, 2, IBV_WC_SUCCESS);
 	expect_wc("ERR, RESET, RTS: works again, receiver", b.recv_cq, 1, IBV_WC_SUCCESS);
@@ -577,12 +480,12 @@ static void reset_forgets(void)
 	fresh(IBV_QPT_RC);
 	connected();
 	for (i = 0; i < 4; i++)
-		post_recv(&a, i, a.mr, 100, a.mr->lkey);
+		post_recv(&a, i, local(a.mr), 100);
 	vt_to_state(a.qp, IBV_QPS_RESET);
-	vt_check(silent(a.recv_cq), "RESET drops receives without completions");
+	vt_check(vt_silent(a.recv_cq), "RESET drops receives without completions");
 	rtr(&a, &b);
-	vt_check(silent(a.recv_cq), "and they are not there afterwards");
-	post_recv(&a, 77, a.mr, 100, a.mr->lkey);
+	vt_check(vt_silent(a.recv_cq), "and they are not there afterwards");
+	post_recv(&a, 77, local(a.mr), 100);
 	rts(&a);
 	post_simple(&b, &a, 1, IBV_WR_SEND, 8);
 	expect_wc("the first receive after RESET is used", a.recv_cq, 77, IBV_WC_SUCCESS);
@@ -600,15 +503,15 @@ static void draining(void)
 		post_simple(&a, &b, i, IBV_WR_RDMA_WRITE, 8192);
 	if (ibv_modify_qp(a.qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY))
 		vt_check(false, "RTS to SQD: %s", strerror(errno));
-	vt_check(event_comes(&a, IBV_EVENT_SQ_DRAINED, 5), "SQD: SQ_DRAINED is announced");
+	vt_check(vt_event_comes(a.dev, IBV_EVENT_SQ_DRAINED, a.qp, 5), "SQD: SQ_DRAINED is announced");
 	expect_state("SQD", &a, IBV_QPS_SQD);
 	ibv_query_qp(a.qp, &attr, IBV_QP_STATE, &init);
 	vt_check(!attr.sq_draining, "SQD: drained, says a query");
 	/* those not begun are held back, and so is what is posted now */
 	vt_drain_cq(a.send_cq);
 	post_simple(&a, &b, 50, IBV_WR_RDMA_WRITE, 8);
-	vt_check(silent(a.send_cq), "SQD: a new request waits");
-	post_recv(&a, 60, a.mr, 100, a.mr->lkey);
+	vt_check(vt_silent(a.send_cq), "SQD: a new request waits");
+	post_recv(&a, 60, local(a.mr), 100);
 	post_simple(&b, &a, 61, IBV_WR_SEND, 8);
 	expect_wc("SQD: the receive side goes on", a.recv_cq, 60, IBV_WC_SUCCESS);
 	vt_to_state(a.qp, IBV_QPS_RTS);
@@ -622,8 +525,8 @@ static void draining(void)
 	connected();
 	vt_to_state(a.qp, IBV_QPS_SQD);
 	post_simple(&a, &b, 50, IBV_WR_RDMA_WRITE, 8);
-	vt_check(silent(a.send_cq), "SQD: a request in an empty queue waits");
-	vt_check(!event_comes(&a, IBV_EVENT_SQ_DRAINED, 0.1), "SQD: no event when none was asked for");
+	vt_check(vt_silent(a.send_cq), "SQD: a request in an empty queue waits");
+	vt_check(!vt_event_comes(a.dev, IBV_EVENT_SQ_DRAINED, a.qp, 0.1), "SQD: no event when none was asked for");
 	vt_to_state(a.qp, IBV_QPS_RTS);
 	expect_wc("SQD to RTS: it goes on", a.send_cq, 50, IBV_WC_SUCCESS);
 }
@@ -634,11 +537,11 @@ static void comm_est(void)
 	rtr(&a, &b);
 	rtr(&b, &a);
 	rts(&a);
-	post_recv(&b, 1, b.mr, 100, b.mr->lkey);
+	post_recv(&b, 1, local(b.mr), 100);
 	post_simple(&a, &b, 2, IBV_WR_SEND, 8);
 	expect_wc("a SEND to a queue pair in RTR is received", b.recv_cq, 1, IBV_WC_SUCCESS);
 	expect_wc("and acknowledged", a.send_cq, 2, IBV_WC_SUCCESS);
-	vt_check(event_comes(&b, IBV_EVENT_COMM_EST, 2), "COMM_EST for a packet in RTR");
+	vt_check(vt_event_comes(b.dev, IBV_EVENT_COMM_EST, b.qp, 2), "COMM_EST for a packet in RTR");
 }
 
 /* --- errors between the two --------------------------------------------------------------------- */
@@ -658,7 +561,7 @@ struct outcome {
 static void expect_error(const char *what, struct ibv_send_wr *wr, struct outcome o)
 {
 	char name[128];
-	int rc = post(&a, wr);
+	int rc = post_wr(&a, wr);
 
 	if (rc) {
 		vt_check(false, "%s: post: %s", what, strerror(rc));
@@ -672,7 +575,7 @@ static void expect_error(const char *what, struct ibv_send_wr *wr, struct outcom
 		expect_wc(name, b.recv_cq, 1, o.responder);
 	expect_state(name, &b, o.responder_state);
 	if (o.event != NO_EVENT)
-		vt_check(event_comes(&b, o.event, 2), "%s: event %s", name, ibv_event_type_str(o.event));
+		vt_check(vt_event_comes(b.dev, o.event, b.qp, 2), "%s: event %s", name, ibv_event_type_str(o.event));
 }
 
 static struct ibv_send_wr begin(struct ibv_sge *sge, enum ibv_wr_opcode opcode, uint32_t len)
@@ -710,26 +613,26 @@ static void remote_errors(void)
 	expect_error("long WRITE, one byte too far", &wr, access_error);
 	vt_check(((uint8_t *)b.mr->addr)[ROOM - 4999] == 0x11, "and not one byte of it was written");
 	wr = begin(&sge, IBV_WR_RDMA_WRITE, 64);
-	wr.wr.rdma.rkey = b.read_only->rkey;
-	wr.wr.rdma.remote_addr = (uintptr_t)b.read_only->addr;
+	wr.wr.rdma.rkey = read_only_b->rkey;
+	wr.wr.rdma.remote_addr = (uintptr_t)read_only_b->addr;
 	expect_error("WRITE to a region for reading", &wr, access_error);
 	wr = begin(&sge, IBV_WR_RDMA_READ, 64);
-	wr.wr.rdma.rkey = b.local->rkey;
-	wr.wr.rdma.remote_addr = (uintptr_t)b.local->addr;
+	wr.wr.rdma.rkey = private_b->rkey;
+	wr.wr.rdma.remote_addr = (uintptr_t)private_b->addr;
 	expect_error("READ from a region for nobody", &wr, access_error);
 	wr = begin(&sge, IBV_WR_RDMA_READ, 64);
 	wr.wr.rdma.remote_addr -= 1;
 	expect_error("READ, one byte before", &wr, access_error);
 	wr = begin(&sge, IBV_WR_ATOMIC_FETCH_AND_ADD, 8);
-	wr.wr.atomic.rkey = b.read_only->rkey;
-	wr.wr.atomic.remote_addr = (uintptr_t)b.read_only->addr;
+	wr.wr.atomic.rkey = read_only_b->rkey;
+	wr.wr.atomic.remote_addr = (uintptr_t)read_only_b->addr;
 	expect_error("FETCH_ADD to a region for reading", &wr, access_error);
 	wr = begin(&sge, IBV_WR_ATOMIC_FETCH_AND_ADD, 8);
 	wr.wr.atomic.remote_addr += 4;
 	expect_error("FETCH_ADD, not aligned", &wr, invalid_request);
 	wr = begin(&sge, IBV_WR_RDMA_WRITE, 0);
 	wr.wr.rdma.rkey ^= 0xff00;
-	post(&a, &wr);
+	post_wr(&a, &wr);
 	expect_wc("WRITE of nothing needs no key", a.send_cq, 7, IBV_WC_SUCCESS);
 }
 
@@ -759,21 +662,21 @@ static void queue_errors(void)
 		     IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE);
 	/* a receive that the message does not fit into */
 	wr = begin(&sge, IBV_WR_SEND, 200);
-	post_recv(&b, 1, b.mr, 100, b.mr->lkey);
+	post_recv(&b, 1, local(b.mr), 100);
 	expect_error("SEND longer than the receive", &wr, (struct outcome){
 		IBV_WC_REM_INV_REQ_ERR, IBV_QPS_ERR, IBV_QPS_ERR,
 		IBV_WC_LOC_LEN_ERR, NO_EVENT });
 	wr = begin(&sge, IBV_WR_SEND, 5000);
-	post_recv(&b, 1, b.mr, 4000, b.mr->lkey);
+	post_recv(&b, 1, local(b.mr), 4000);
 	expect_error("SEND of many packets longer than the receive", &wr, (struct outcome){
 		IBV_WC_REM_INV_REQ_ERR, IBV_QPS_ERR, IBV_QPS_ERR,
 		IBV_WC_LOC_LEN_ERR, NO_EVENT });
 	wr = begin(&sge, IBV_WR_SEND, 64);
-	post_recv(&b, 1, b.mr, 100, b.mr->lkey ^ 0xff00);
+	post_recv(&b, 1, (struct place){ (uintptr_t)b.mr->addr, b.mr->lkey ^ 0xff00 }, 100);
 	expect_error("SEND to a receive with a bad key", &wr, (struct outcome){
 		IBV_WC_REM_OP_ERR, IBV_QPS_ERR, IBV_QPS_ERR, IBV_WC_LOC_PROT_ERR, NO_EVENT });
 	wr = begin(&sge, IBV_WR_SEND, 64);
-	post_recv(&b, 1, b.read_only, 100, b.read_only->lkey);
+	post_recv(&b, 1, local(read_only_b), 100);
 	expect_error("SEND to a receive in memory for reading", &wr, (struct outcome){
 		IBV_WC_REM_OP_ERR, IBV_QPS_ERR, IBV_QPS_ERR, IBV_WC_LOC_PROT_ERR, NO_EVENT });
 }
@@ -788,13 +691,13 @@ static void kernels_key(void)
 
 	wr = begin(&sge, IBV_WR_SEND, 64);
 	sge.lkey = KERNELS_KEY;
-	post_recv(&b, 1, b.mr, 100, b.mr->lkey);
+	post_recv(&b, 1, local(b.mr), 100);
 	expect_error("SEND with the kernel's local key", &wr, local_protection);
 	wr = begin(&sge, IBV_WR_RDMA_READ, 64);
 	sge.lkey = KERNELS_KEY;
 	expect_error("READ into the kernel's local key", &wr, local_protection);
 	wr = begin(&sge, IBV_WR_SEND, 64);
-	post_recv(&b, 1, b.mr, 100, KERNELS_KEY);
+	post_recv(&b, 1, (struct place){ (uintptr_t)b.mr->addr, KERNELS_KEY }, 100);
 	expect_error("SEND to a receive with the kernel's local key", &wr, (struct outcome){
 		IBV_WC_REM_OP_ERR, IBV_QPS_ERR, IBV_QPS_ERR, IBV_WC_LOC_PROT_ERR, NO_EVENT });
 	wr = begin(&sge, IBV_WR_RDMA_WRITE, 64);
@@ -810,15 +713,15 @@ static void local_errors(void)
 
 	wr = begin(&sge, IBV_WR_SEND, 64);
 	sge.lkey ^= 0xff00;
-	post_recv(&b, 1, b.mr, 100, b.mr->lkey);
+	post_recv(&b, 1, local(b.mr), 100);
 	expect_error("SEND with a bad local key", &wr, local_protection);
-	vt_check(silent(b.recv_cq), "and nothing arrives");
+	vt_check(vt_silent(b.recv_cq), "and nothing arrives");
 	wr = begin(&sge, IBV_WR_RDMA_WRITE, 64);
 	sge.addr += ROOM - 63;
 	expect_error("WRITE from one byte too far", &wr, local_protection);
 	wr = begin(&sge, IBV_WR_RDMA_READ, 64);
-	sge.lkey = a.read_only->lkey;
-	sge.addr = (uintptr_t)a.read_only->addr;
+	sge.lkey = read_only_a->lkey;
+	sge.addr = (uintptr_t)read_only_a->addr;
 	expect_error("READ into memory for reading", &wr, local_protection);
 	wr = begin(&sge, IBV_WR_ATOMIC_FETCH_AND_ADD, 8);
 	sge.lkey ^= 0xff00;
@@ -835,13 +738,13 @@ static void retries(void)
 	expect_error("SEND without a receive, rnr_retry 3", &wr, (struct outcome){
 		IBV_WC_RNR_RETRY_EXC_ERR, IBV_QPS_ERR, IBV_QPS_RTS, 0, NO_EVENT });
 	fresh(IBV_QPT_RC);
-	how.rnr_retry = 7;
+	ends_how.rnr_retry = 7;
 	connected();
 	wr = request(&a, &b, &sge, 7, IBV_WR_SEND, 64);
-	post(&a, &wr);
+	post_wr(&a, &wr);
 	usleep(300000);
-	vt_check(silent(a.send_cq), "rnr_retry 7 goes on for ever");
-	post_recv(&b, 1, b.mr, 100, b.mr->lkey);
+	vt_check(vt_silent(a.send_cq), "rnr_retry 7 goes on for ever");
+	post_recv(&b, 1, local(b.mr), 100);
 	expect_wc("until there is a receive", a.send_cq, 7, IBV_WC_SUCCESS);
 	wr = begin(&sge, IBV_WR_RDMA_WRITE, 64);
 	vt_to_state(b.qp, IBV_QPS_RESET);
@@ -851,7 +754,7 @@ static void retries(void)
 	/* IBTA allows 1 to 4 times 4 * 16.8 ms; schedulers are coarse here */
 	vt_check(vt_now() - start > 0.04, "and not too early: %.3f s", vt_now() - start);
 	fresh(IBV_QPT_RC);
-	how.retry_cnt = 7;
+	ends_how.retry_cnt = 7;
 	connected();
 	vt_to_state(b.qp, IBV_QPS_RESET);
 	wr = request(&a, &b, &sge, 7, IBV_WR_RDMA_READ, 64);
@@ -874,12 +777,12 @@ static void datagram_errors(void)
 	if (!ah)
 		vt_die(VT_SETUP, "create ah: %s", strerror(errno));
 	wr = request(&a, &b, &sge, 7, IBV_WR_RDMA_WRITE, 8);
-	vt_check(post(&a, &wr), "UD: a WRITE is refused");
+	vt_check(post_wr(&a, &wr), "UD: a WRITE is refused");
 	wr = request(&a, &b, &sge, 7, IBV_WR_SEND, ROOM);
 	wr.wr.ud.ah = ah;
 	wr.wr.ud.remote_qpn = b.qp->qp_num;
 	wr.wr.ud.remote_qkey = VT_QKEY;
-	rc = post(&a, &wr);
+	rc = post_wr(&a, &wr);
 	if (rc)
 		vt_check(true, "UD: longer than the MTU: post: %s", strerror(rc));
 	else
@@ -889,20 +792,20 @@ static void datagram_errors(void)
 	wr.wr.ud.remote_qpn = b.qp->qp_num;
 	sge.length = 64;
 	sge.lkey ^= 0xff00;
-	post_recv(&a, 1, a.mr, 200, a.mr->lkey);
-	post(&a, &wr);
+	post_recv(&a, 1, local(a.mr), 200);
+	post_wr(&a, &wr);
 	expect_wc("UD: a bad local key", a.send_cq, 7, IBV_WC_LOC_PROT_ERR);
 	expect_state("UD: a bad local key", &a, IBV_QPS_SQE);
 	sge.lkey = a.mr->lkey;
 	wr.wr_id = 8;
-	post(&a, &wr);
+	post_wr(&a, &wr);
 	expect_wc("UD: posted in SQE, flushed", a.send_cq, 8, IBV_WC_WR_FLUSH_ERR);
-	vt_check(silent(a.recv_cq), "UD: in SQE receives are left alone");
+	vt_check(vt_silent(a.recv_cq), "UD: in SQE receives are left alone");
 	rc = vt_to_state(a.qp, IBV_QPS_RTS);
 	vt_check(!rc, "UD: SQE to RTS: %s", rc ? strerror(rc) : "done");
-	post_recv(&b, 2, b.mr, 200, b.mr->lkey);
+	post_recv(&b, 2, local(b.mr), 200);
 	wr.wr_id = 9;
-	post(&a, &wr);
+	post_wr(&a, &wr);
 	expect_wc("UD: after SQE it sends again", a.send_cq, 9, IBV_WC_SUCCESS);
 	expect_wc("UD: and it arrives", b.recv_cq, 2, IBV_WC_SUCCESS);
 	ibv_destroy_ah(ah);
@@ -910,11 +813,15 @@ static void datagram_errors(void)
 
 int main(int argc, char **argv)
 {
-	int hosts = vt_open_hosts(argc, argv, devs, NULL);
+	const int all = IBV_ACCESS_LOCAL_WRITE | VT_REMOTE_ACCESS;
 
 	vt_rxe_deviates = rxe_deviates;
-	make_end(&a, &devs[0]);
-	make_end(&b, &devs[hosts - 1]);
+	ends_open(argc, argv);
+	a.mr = vt_mr(a.dev, ROOM, all);
+	b.mr = vt_mr(b.dev, ROOM, all);
+	read_only_a = vt_mr(a.dev, ROOM, IBV_ACCESS_REMOTE_READ);
+	read_only_b = vt_mr(b.dev, ROOM, IBV_ACCESS_REMOTE_READ);
+	private_b = vt_mr(b.dev, ROOM, IBV_ACCESS_LOCAL_WRITE);
 	transitions(IBV_QPT_RC, "RC");
 	transitions(IBV_QPT_UD, "UD");
 	attributes(IBV_QPT_RC, "RC");
