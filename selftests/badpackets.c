@@ -388,7 +388,7 @@ static void good_ones(void)
 	expect("reserved bits are ignored", IBV_QPS_RTS, 1, 0, ACK);
 }
 
-static void silent_drops(void)
+static void bad_headers(void)
 {
 	struct packet p;
 
@@ -405,15 +405,32 @@ static void silent_drops(void)
 	p = request(0x04);
 	p.bth.qpn ^= 0x800000;
 	dropped("no such queue pair", &p);
-	p = request(0x04);
-	p.path.saddr[p.path.v6 ? 15 : 3] ^= 0x40;
-	dropped("SEND from another address", &p);
-	p = request(0x0a);
-	p.path.saddr[p.path.v6 ? 15 : 3] ^= 0x40;
-	dropped("WRITE from another address", &p);
-	p = request(0x01);
-	p.path.saddr[p.path.v6 ? 15 : 3] ^= 0x40;
-	dropped("wrong opcode from another address", &p);
+}
+
+static void strangers(void)
+{
+	static const struct {
+		const char *name;
+		uint8_t opcode;
+	} cases[] = {
+		{ "SEND from another address", 0x04 },
+		{ "WRITE from another address", 0x0a },
+		{ "wrong opcode from another address", 0x01 },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct packet p = request(cases[i].opcode);
+
+		p.path.saddr[p.path.v6 ? 15 : 3] ^= 0x40;
+		dropped(cases[i].name, &p);
+	}
+}
+
+static void other_services(void)
+{
+	struct packet p;
+
 	p = request(0x24);
 	dropped("UC opcode to an RC queue pair", &p);
 	p = datagram();
@@ -428,14 +445,33 @@ static void silent_drops(void)
 	p = datagram();
 	p.payload = BP_ROOM;
 	dropped("datagram longer than the receive, with its 40 bytes", &p);
-	p = mad(0);
-	dropped("datagram of no bytes to QP 1", &p);
-	p = mad(255);
-	dropped("datagram to QP 1 shorter than a MAD", &p);
-	p = mad(257);
-	dropped("datagram to QP 1 longer than a MAD", &p);
-	p = mad(BP_ROOM);
-	dropped("datagram to QP 1 as long as can be", &p);
+}
+
+static void bad_mads(void)
+{
+	static const struct {
+		const char *name;
+		uint32_t len;
+	} cases[] = {
+		{ "datagram of no bytes to QP 1", 0 },
+		{ "datagram to QP 1 shorter than a MAD", 255 },
+		{ "datagram to QP 1 longer than a MAD", 257 },
+		{ "datagram to QP 1 as long as can be", BP_ROOM },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct packet p = mad(cases[i].len);
+
+		dropped(cases[i].name, &p);
+	}
+}
+
+/* parts of messages, and answers, that mean nothing to anybody */
+static void stray_packets(void)
+{
+	struct packet p;
+
 	p = request(0x0a);
 	p.payload = 0;
 	p.cut = 8;
@@ -464,6 +500,15 @@ static void silent_drops(void)
 	}
 }
 
+static void silent_drops(void)
+{
+	bad_headers();
+	strangers();
+	other_services();
+	bad_mads();
+	stray_packets();
+}
+
 static void sequence(void)
 {
 	struct packet p = request(0x04);
@@ -489,52 +534,70 @@ static void sequence(void)
 	expect("a duplicate with a wrong key does no harm", IBV_QPS_RTS, 0, 0, ACK);
 }
 
+/* not the next part of a message, or not as long as such a part is */
+static void wrong_parts(void)
+{
+	static const struct {
+		const char *name;
+		uint8_t opcode;
+		uint32_t payload;
+	} cases[] = {
+		{ "SEND_MIDDLE without FIRST", 0x01, BP_MTU },
+		{ "WRITE_LAST without FIRST", 0x08, 4 },
+		{ "SEND_FIRST shorter than the path MTU", 0x00, BP_MTU - 4 },
+		{ "SEND_ONLY longer than the path MTU", 0x04, BP_MTU + 4 },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct packet p = request(cases[i].opcode);
+
+		p.payload = cases[i].payload;
+		refused(cases[i].name, &p, NAK_INVALID);
+	}
+}
+
+/* requests that name memory: an address, a key, and (but for atomics) a length */
+static void wrong_memory(void)
+{
+	const uint64_t addr = target.addr;
+	const uint32_t rkey = target.rkey;
+	const struct {
+		const char *name;
+		uint8_t opcode;
+		uint64_t addr;
+		uint32_t rkey, len, payload;
+		int syndrome;
+	} cases[] = {
+		{ "WRITE_ONLY shorter than it says", 0x0a, addr, rkey, 8, 4, NAK_INVALID },
+		{ "WRITE_ONLY longer than it says", 0x0a, addr, rkey, 3, 4, NAK_INVALID },
+		{ "WRITE with a wrong key", 0x0a, addr, rkey ^ 0xff00, 4, 4, NAK_ACCESS },
+		{ "WRITE over the end of the region", 0x0a, addr + BP_ROOM - 2, rkey, 4, 4, NAK_ACCESS },
+		{ "WRITE before the region", 0x0a, addr - 1, rkey, 4, 4, NAK_ACCESS },
+		{ "WRITE to an address that wraps", 0x0a, 0xfffffffffffffffeull, rkey, 4, 4, NAK_ACCESS },
+		{ "WRITE_FIRST of more than the region", 0x06, addr, rkey, BP_ROOM + 1, BP_MTU, NAK_ACCESS },
+		{ "READ of more than the region", 0x0c, addr, rkey, BP_ROOM + 1, 0, NAK_ACCESS },
+		{ "FETCH_ADD to an odd address", 0x14, addr + 4, rkey, 0, 0, NAK_INVALID },
+		{ "COMPARE_SWAP with a wrong key", 0x13, addr, rkey + 1, 0, 0, NAK_ACCESS },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct packet p = request(cases[i].opcode);
+
+		put64(p.ext, cases[i].addr);
+		put32(p.ext + 8, cases[i].rkey);
+		if (cases[i].len)
+			put32(p.ext + 12, cases[i].len);
+		p.payload = cases[i].payload;
+		refused(cases[i].name, &p, cases[i].syndrome);
+	}
+}
+
 static void errors(void)
 {
-	struct packet p;
-
-	p = request(0x01);
-	p.payload = BP_MTU;
-	refused("SEND_MIDDLE without FIRST", &p, NAK_INVALID);
-	p = request(0x08);
-	refused("WRITE_LAST without FIRST", &p, NAK_INVALID);
-	p = request(0x00);
-	p.payload = BP_MTU - 4;
-	refused("SEND_FIRST shorter than the path MTU", &p, NAK_INVALID);
-	p = request(0x04);
-	p.payload = BP_MTU + 4;
-	refused("SEND_ONLY longer than the path MTU", &p, NAK_INVALID);
-	p = request(0x0a);
-	put32(p.ext + 12, 8);
-	refused("WRITE_ONLY shorter than it says", &p, NAK_INVALID);
-	p = request(0x0a);
-	put32(p.ext + 12, 3);
-	refused("WRITE_ONLY longer than it says", &p, NAK_INVALID);
-	p = request(0x0a);
-	put32(p.ext + 8, target.rkey ^ 0xff00);
-	refused("WRITE with a wrong key", &p, NAK_ACCESS);
-	p = request(0x0a);
-	put64(p.ext, target.addr + BP_ROOM - 2);
-	refused("WRITE over the end of the region", &p, NAK_ACCESS);
-	p = request(0x0a);
-	put64(p.ext, target.addr - 1);
-	refused("WRITE before the region", &p, NAK_ACCESS);
-	p = request(0x0a);
-	put64(p.ext, 0xfffffffffffffffeull);
-	refused("WRITE to an address that wraps", &p, NAK_ACCESS);
-	p = request(0x06);
-	p.payload = BP_MTU;
-	put32(p.ext + 12, BP_ROOM + 1);
-	refused("WRITE_FIRST of more than the region", &p, NAK_ACCESS);
-	p = request(0x0c);
-	put32(p.ext + 12, BP_ROOM + 1);
-	refused("READ of more than the region", &p, NAK_ACCESS);
-	p = request(0x14);
-	put64(p.ext, target.addr + 4);
-	refused("FETCH_ADD to an odd address", &p, NAK_INVALID);
-	p = request(0x13);
-	put32(p.ext + 8, target.rkey + 1);
-	refused("COMPARE_SWAP with a wrong key", &p, NAK_ACCESS);
+	wrong_parts();
+	wrong_memory();
 }
 
 /* --- the flood ---------------------------------------------------------------------- */
