@@ -199,6 +199,7 @@ static void refusals(void)
 	vt_check(ibv_attach_mcast(m->qp, &unicast, 0), "attach to an address that is no group is refused");
 	vt_check(ibv_detach_mcast(m->qp, &group, 0), "detach of what is not attached is refused");
 	vt_check(attach(m) && attach(m), "attach twice is as good as once");
+	vt_check(ibv_attach_mcast(m->qp, &group, 0xc002) == EEXIST, "attach with another LID is refused");
 	vt_check(detach(m), "detach");
 }
 

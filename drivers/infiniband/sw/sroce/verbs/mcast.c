@@ -54,9 +54,14 @@ static int sroce_mcast_add(struct sroce_qp_obj *obj, const union ib_gid *mgid)
 	struct sroce_mcast *m;
 	int err;
 
-	/* IBA 11.3.1: a QP that is a member already stays one */
+	/*
+	 * ib_core counts each attach that succeeds, until as many detaches have, and lets
+	 * no QP go before. A process is not told: to attach twice is as good as once
+	 * (IBA 11.3.1), and uverbs asks only for a group that the QP is not in, or
+	 * that has another LID, which means nothing here.
+	 */
 	if (sroce_mcast_find(obj, mgid))
-		return 0;
+		return -EEXIST;
 	if (obj->nmcasts >= SROCE_MAX_QP_GROUPS)
 		return -ENOSPC;
 	m = kzalloc_obj(*m, GFP_KERNEL_ACCOUNT);
