@@ -85,6 +85,8 @@ bystanders_end() {
 		wait "${bystanders[i]}"
 		status=$?
 		[[ $may == *" $status "* ]] && continue
+		# a process that is killed loses regions and queue pairs one by one, and its peer sees that
+		[ "$1-$i-$status" = namespace-0-1 ] && tail -n 1 "$TMP/bystander.a" | grep -qE 'remote (access|operation) error' && continue
 		bad=1
 		note "bystander $i: status $status: $(tail -n 1 "$TMP/bystander.$([ $i = 0 ] && echo a || echo b)")"
 	done 2>/dev/null
