@@ -277,9 +277,13 @@ struct sroce_mr *sroce_mr_find(struct sroce_mr_table *table, u32 key)
 	struct sroce_mr *mr;
 
 	rcu_read_lock();
-	mr = xa_load(&table->xa, key >> SROCE_KEY_INDEX_SHIFT);
-	if (mr && !refcount_inc_not_zero(&mr->users))
-		mr = NULL;
+	/*
+	 * A region without users has just lost its key, to none or to the one that
+	 * has taken its place: traffic does not meet a key that is not there.
+	 */
+	do {
+		mr = xa_load(&table->xa, key >> SROCE_KEY_INDEX_SHIFT);
+	} while (mr && unlikely(!refcount_inc_not_zero(&mr->users)));
 	rcu_read_unlock();
 	/* The user is counted before it looks at the region; see sroce_mr_quiet() */
 	smp_mb__after_atomic();

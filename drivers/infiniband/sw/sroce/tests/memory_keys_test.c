@@ -293,6 +293,51 @@ static void keys_replace(struct kunit *test)
 			0);
 }
 
+static int pass_key_soon(void *arg)
+{
+	struct freeing *f = arg;
+
+	usleep_range(5000, 6000);
+	xa_store(&f->mr->table->xa, f->mr->key >> SROCE_KEY_INDEX_SHIFT, f->heir,
+		 GFP_KERNEL);
+	complete(&f->done);
+	return 0;
+}
+
+/*
+ * Somebody has loaded the old region, and by the time he wants to use it, it has no users
+ * any more: he finds the new one. (As seen by him the key still leads to the old one.)
+ */
+static void keys_replaced_meanwhile(struct kunit *test)
+{
+	struct freeing f = { .mr = new_user_mr(test, 0, 0, 0, 8) };
+	struct memory_world *w = test->priv;
+	struct task_struct *task;
+	u32 key = f.mr->key;
+	unsigned int other;
+	int err;
+
+	f.heir = new_heir(test, f.mr);
+	sroce_mr_publish(f.heir);
+	init_completion(&f.done);
+	task = kthread_create(pass_key_soon, &f, "sroce_pass_key");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	migrate_disable();
+	other = cpumask_any_but(cpu_online_mask, smp_processor_id());
+	kthread_bind(task, other < nr_cpu_ids ? other : 0);
+	refcount_set(&f.mr->users, other < nr_cpu_ids ? 0 : 1);
+	wake_up_process(task);
+	err = check_key(test, key, &w->other_pd, IB_ACCESS_REMOTE_READ, 0x5000, 16);
+	migrate_enable();
+	wait_for_completion(&f.done);
+	refcount_set(&f.mr->users, 1);
+	f.mr->replaced = true;
+	sroce_mr_free(f.mr);
+	if (other >= nr_cpu_ids)
+		kunit_skip(test, "one processor");
+	KUNIT_EXPECT_EQ(test, 0, err);
+}
+
 static struct kunit_case keys_cases[] = {
 	KUNIT_CASE(keys_lookup),
 	KUNIT_CASE(keys_unpublished),
@@ -305,6 +350,7 @@ static struct kunit_case keys_cases[] = {
 	KUNIT_CASE(keys_free_waits),
 	KUNIT_CASE(keys_heir_unused),
 	KUNIT_CASE(keys_replace),
+	KUNIT_CASE(keys_replaced_meanwhile),
 	{}
 };
 

@@ -110,13 +110,15 @@ void sroce_ah_remove(struct sroce_port *port, struct sroce_ah_entry *e)
 struct sroce_path *sroce_ah_path(struct sroce_port *port, u32 ahn,
 				 const struct ib_pd *pd)
 {
-	struct sroce_path *path = NULL;
 	struct sroce_ah_entry *e;
+	struct sroce_path *path;
 
 	rcu_read_lock();
-	e = xa_load(&port->ahs, ahn);
-	if (e && e->pd == pd && refcount_inc_not_zero(&e->path->refs))
-		path = e->path;
+	/* A path that has just been put is another one's number by now, or no number's */
+	do {
+		e = xa_load(&port->ahs, ahn);
+		path = e && e->pd == pd ? e->path : NULL;
+	} while (path && unlikely(!refcount_inc_not_zero(&path->refs)));
 	rcu_read_unlock();
 	return path;
 }
