@@ -120,6 +120,33 @@ static bool intact(void)
 	return is_canary(memory - BP_ROOM, BP_ROOM) && is_canary(memory + BP_ROOM, BP_ROOM);
 }
 
+static void make_memory(void)
+{
+	recv_mr = vt_mr(&dev, 2 * RECVS * SLOT, IBV_ACCESS_LOCAL_WRITE);
+	memset(recv_mr->addr, CANARY, 2 * RECVS * SLOT);
+	/* open to the peer: the middle of three pieces */
+	memory = malloc(3 * BP_ROOM);
+	memset(memory, CANARY, 3 * BP_ROOM);
+	memory += BP_ROOM;
+	open_mr = ibv_reg_mr(dev.pd, memory, BP_ROOM, IBV_ACCESS_LOCAL_WRITE | VT_REMOTE_ACCESS);
+}
+
+static struct bp_report report_now(void)
+{
+	return (struct bp_report){
+		.rc_qpn = rc->qp_num,
+		.ud_qpn = ud->qp_num,
+		.state = vt_state(rc),
+		.ud_state = vt_state(ud),
+		.rc_received = rc_received,
+		.ud_received = ud_received,
+		.rkey = open_mr->rkey,
+		.addr = (uintptr_t)memory,
+		.intact = intact(),
+		.first = memory[0],
+	};
+}
+
 int main(int argc, char **argv)
 {
 	const char *device = NULL, *ip = NULL, *peer_ip = NULL;
@@ -138,13 +165,7 @@ int main(int argc, char **argv)
 	vt_open(&dev, device, ip, -1);
 	peer = vt_gid_of_ip(peer_ip);
 	cq = ibv_create_cq(dev.ctx, 8 * RECVS, NULL, NULL, 0);
-	recv_mr = vt_mr(&dev, 2 * RECVS * SLOT, IBV_ACCESS_LOCAL_WRITE);
-	memset(recv_mr->addr, CANARY, 2 * RECVS * SLOT);
-	/* open to the peer: the middle of three pieces */
-	memory = malloc(3 * BP_ROOM);
-	memset(memory, CANARY, 3 * BP_ROOM);
-	memory += BP_ROOM;
-	open_mr = ibv_reg_mr(dev.pd, memory, BP_ROOM, IBV_ACCESS_LOCAL_WRITE | VT_REMOTE_ACCESS);
+	make_memory();
 	if (!cq || !open_mr)
 		vt_die(VT_SETUP, "set-up: %s", strerror(errno));
 	rc = make_qp(IBV_QPT_RC);
@@ -161,18 +182,7 @@ int main(int argc, char **argv)
 		if (req.command == BP_RESET)
 			reset();
 		poll_cq();
-		report = (struct bp_report){
-			.rc_qpn = rc->qp_num,
-			.ud_qpn = ud->qp_num,
-			.state = vt_state(rc),
-			.ud_state = vt_state(ud),
-			.rc_received = rc_received,
-			.ud_received = ud_received,
-			.rkey = open_mr->rkey,
-			.addr = (uintptr_t)memory,
-			.intact = intact(),
-			.first = memory[0],
-		};
+		report = report_now();
 		rc_received = ud_received = 0;
 		vt_ctl_swap(ctl, &report, &ignored, sizeof(report));
 		if (req.command == BP_END)

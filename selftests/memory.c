@@ -497,6 +497,22 @@ static void in_window_fails(const char *what, enum ibv_wr_opcode opcode, struct 
 	expect_op(what, &a, opcode, local(mine), length, at, IBV_WC_REM_ACCESS_ERR);
 }
 
+/* A window is for peers: as the memory of its owner's own requests it is refused */
+static void window_as_lkey(enum ibv_mw_type type, struct ibv_mw *mw, struct ibv_mr *mr, char *start)
+{
+	ends_fresh(IBV_QPT_RC);
+	if (type == IBV_MW_TYPE_2)
+		bound("for use as L_Key", mw, mr, start, 20000, MW_ALL);
+	expect_op("a window's key as L_Key", &b, IBV_WR_RDMA_WRITE, in_window(mw, start), 8, remote(mine),
+		  IBV_WC_LOC_PROT_ERR);
+	ends_fresh(IBV_QPT_RC);
+	if (type == IBV_MW_TYPE_2)
+		bound("for a receive", mw, mr, start, 20000, MW_ALL);
+	post_recv(&b, 5, in_window(mw, start), 100);
+	expect_op("a SEND into it", &a, IBV_WR_SEND, local(mine), 8, in_window(mw, start), IBV_WC_REM_OP_ERR);
+	expect_wc("a receive into it", b.recv_cq, 5, IBV_WC_LOC_PROT_ERR);
+}
+
 /* Rights and bounds are its own, neither more nor less than those of the region */
 static void window_access(enum ibv_mw_type type)
 {
@@ -535,18 +551,7 @@ static void window_access(enum ibv_mw_type type)
 	expect_op("a READ", &a, IBV_WR_RDMA_READ, local(mine), 8, in_window(mw, start), IBV_WC_SUCCESS);
 	in_window_fails("a WRITE without the right", IBV_WR_RDMA_WRITE, in_window(mw, start), 8);
 
-	/* only peers use it */
-	ends_fresh(IBV_QPT_RC);
-	if (type == IBV_MW_TYPE_2)
-		bound("for use as L_Key", mw, mr, start, 20000, MW_ALL);
-	expect_op("a window's key as L_Key", &b, IBV_WR_RDMA_WRITE, in_window(mw, start), 8, remote(mine),
-		  IBV_WC_LOC_PROT_ERR);
-	ends_fresh(IBV_QPT_RC);
-	if (type == IBV_MW_TYPE_2)
-		bound("for a receive", mw, mr, start, 20000, MW_ALL);
-	post_recv(&b, 5, in_window(mw, start), 100);
-	expect_op("a SEND into it", &a, IBV_WR_SEND, local(mine), 8, in_window(mw, start), IBV_WC_REM_OP_ERR);
-	expect_wc("a receive into it", b.recv_cq, 5, IBV_WC_LOC_PROT_ERR);
+	window_as_lkey(type, mw, mr, start);
 	ends_stop();
 	free_window(mw);
 	dereg(mr);

@@ -635,12 +635,54 @@ static struct ibv_pd *parent_domain(struct ibv_td *td, uint32_t mask)
 	return ibv_alloc_parent_domain(server->dev->ctx, &attr);
 }
 
+/* What an allocator may do with a queue pair: have no memory, see it refused, or leave it to the provider */
+static void allocators(struct ibv_pd *pd)
+{
+	struct ibv_srq_init_attr srq_init = { .attr = { .max_wr = 8, .max_sge = 1 } };
+	struct ibv_qp_init_attr qp_init = {
+		.qp_type = IBV_QPT_RC,
+		.send_cq = server->cq,
+		.recv_cq = server->cq,
+		.cap.max_send_wr = 1 << 30,
+	};
+	struct ibv_qp *qp;
+
+	given.none = true;
+	errno = 0;
+	vt_check(!ibv_create_srq(pd, &srq_init) && errno == ENOMEM, "an allocator that has no memory: ENOMEM");
+	given.none = false;
+	vt_check(!ibv_create_qp(pd, &qp_init) && given.allocs == 4 && given.frees == 1 && !given.bad,
+		 "memory of a queue pair that the device refuses goes back");
+	given.standard = true;
+	qp_init.cap.max_send_wr = 1;
+	qp_init.cap.max_send_sge = 1;
+	qp = ibv_create_qp(pd, &qp_init);
+	vt_check(qp && !ibv_destroy_qp(qp) && given.frees == 1, "an allocator that leaves it to the provider");
+}
+
+static void bad_domains(void)
+{
+	struct ibv_parent_domain_init_attr attr = {
+		.pd = server->dev->pd,
+		.alloc = allocate,
+		.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS,
+	};
+
+	errno = 0;
+	vt_check(!ibv_alloc_parent_domain(server->dev->ctx, &attr) && errno == EINVAL,
+		 "an allocator without its counterpart is refused");
+	attr.alloc = NULL;
+	attr.comp_mask = 1 << 9;
+	errno = 0;
+	vt_check(!ibv_alloc_parent_domain(server->dev->ctx, &attr) && errno == EOPNOTSUPP,
+		 "a parent domain of an unknown kind is refused");
+}
+
 static void domains(void)
 {
 	const uint32_t all = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
 	struct ibv_srq_init_attr srq_init = { .attr = { .max_wr = 8, .max_sge = 1 } };
 	struct ibv_cq_init_attr_ex cq_init = { .cqe = 16, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD };
-	struct ibv_qp_init_attr qp_init = { .qp_type = IBV_QPT_RC };
 	struct ibv_td_init_attr td_init = {};
 	struct ibv_srq *srq;
 	struct ibv_td *td;
@@ -662,42 +704,14 @@ static void domains(void)
 		 "the allocator places a queue pair, a completion queue and a shared receive queue");
 	vt_check(message_arrives(), "a message arrives in the parent domain");
 	vt_check(ibv_dealloc_pd(pd) == EBUSY, "a parent domain that is used stays");
-	given.none = true;
-	errno = 0;
-	vt_check(!ibv_create_srq(pd, &srq_init) && errno == ENOMEM, "an allocator that has no memory: ENOMEM");
-	given.none = false;
-	qp_init.send_cq = server->cq;
-	qp_init.recv_cq = server->cq;
-	qp_init.cap.max_send_wr = 1 << 30;
-	vt_check(!ibv_create_qp(pd, &qp_init) && given.allocs == 4 && given.frees == 1 && !given.bad,
-		 "memory of a queue pair that the device refuses goes back");
-	given.standard = true;
-	qp_init.cap.max_send_wr = 1;
-	qp_init.cap.max_send_sge = 1;
-	{
-		struct ibv_qp *qp = ibv_create_qp(pd, &qp_init);
-
-		vt_check(qp && !ibv_destroy_qp(qp) && given.frees == 1, "an allocator that leaves it to the provider");
-	}
+	allocators(pd);
 	pair_end();
 	ibv_destroy_srq(srq);
 	cqs_end();
 	vt_check(given.frees == 4 && !given.bad, "all memory has gone back to where it came from");
 	vt_check(!ibv_dealloc_pd(pd) && !ibv_dealloc_td(td), "the domains end");
 	server->pd = server->dev->pd;
-	{
-		struct ibv_parent_domain_init_attr attr = { .pd = server->dev->pd, .alloc = allocate,
-							    .comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS };
-
-		errno = 0;
-		vt_check(!ibv_alloc_parent_domain(server->dev->ctx, &attr) && errno == EINVAL,
-			 "an allocator without its counterpart is refused");
-		attr.alloc = NULL;
-		attr.comp_mask = 1 << 9;
-		errno = 0;
-		vt_check(!ibv_alloc_parent_domain(server->dev->ctx, &attr) && errno == EOPNOTSUPP,
-			 "a parent domain of an unknown kind is refused");
-	}
+	bad_domains();
 }
 
 /* --- what the kernel says of a device ------------------------------------------------------------------------------------ */
