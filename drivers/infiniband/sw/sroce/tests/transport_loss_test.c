@@ -451,6 +451,31 @@ static void duplicate_of_read_without_region(struct kunit *test)
 	side_expect_send(a, 2, IB_WC_SUCCESS);
 }
 
+/* The READ came twice, but nothing has been answered yet: it fails, as one that came once */
+static void region_lost_before_read(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct sroce_half *half = &b->qp->resp.half;
+	u32 bytes = fake_txq_fill(b->qp->txq);
+	struct sroce_train t;
+
+	half->starved = true;
+	t = side_train(a, SROCE_OP_READ, side_first_psn(a));
+	t.va += SRC;
+	t.dma_len = 100;
+	post_read(a, 1, 100);
+	side_inject(a, &t);
+	fake_net_settle(&p->net);
+	KUNIT_EXPECT_EQ(test, 0, side_sent(b, SROCE_OP_READ_RESP, -1));
+	b->mr->access = IB_ACCESS_LOCAL_WRITE;
+	fake_txq_give(b->qp->txq, bytes);
+	sroce_half_run(half);
+	side_expect_send(a, 1, IB_WC_REM_ACCESS_ERR);
+	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, side_state(b));
+}
+
 /* It goes away while the answers are being sent: the READ fails */
 static void region_lost_while_read(struct kunit *test)
 {
@@ -1084,6 +1109,7 @@ static struct kunit_case loss_cases[] = {
 	KUNIT_CASE(late_duplicate_of_read),
 	KUNIT_CASE(repeated_read_after_wrap),
 	KUNIT_CASE(duplicate_of_read_without_region),
+	KUNIT_CASE(region_lost_before_read),
 	KUNIT_CASE(region_lost_while_read),
 	KUNIT_CASE(read_response_lost),
 	KUNIT_CASE(repeated_response_lost),

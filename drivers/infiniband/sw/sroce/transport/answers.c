@@ -123,21 +123,22 @@ void sroce_answers_repeat(struct sroce_resp_answers *a,
 			  const struct sroce_rd_res *res)
 {
 	u32 place = sroce_answers_place(a, sroce_psn_add(res->psn, res->npsn));
+	struct sroce_rd_job job = { .res = *res, .repeated = true };
+	const struct sroce_rd_job *old;
 	u32 i;
 
 	if (place != a->job_head &&
 	    sroce_answers_overlap(sroce_answers_job(a, place - 1), res->psn)) {
-		place--;
+		old = sroce_answers_job(a, --place);
+		/* Nothing of it has left yet: it is the first answer still */
+		job.repeated = old->repeated || old->sent;
 	} else {
 		if (!sroce_answers_room(a))
 			return;
 		for (i = a->job_tail++; i != place; i--)
 			*sroce_answers_job(a, i) = *sroce_answers_job(a, i - 1);
 	}
-	*sroce_answers_job(a, place) = (struct sroce_rd_job){
-		.res = *res,
-		.repeated = true,
-	};
+	*sroce_answers_job(a, place) = job;
 }
 
 /*
