@@ -3,10 +3,12 @@
  * No half overtakes itself: as long as the stack may have packets of it in the queue of
  * a CPU, it sends from there.
  */
+#include <linux/completion.h>
 #include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
+#include <linux/sched.h>
 #include <linux/smp.h>
 
 #include "tests/transport_pair.h"
@@ -17,6 +19,9 @@
 
 /* More than the window, so that the requester is run again and again */
 #define LEN SZ_2M
+
+/* Some times what a responder sends in a run */
+#define ATOMICS 64
 
 static bool (*order_passed)(unsigned int cpu);
 static unsigned long order_patience;
@@ -239,21 +244,36 @@ static void both_at_once(struct kunit *test)
 
 /* --- what cannot wait for another CPU ------------------------------------- */
 
-/* A task that keeps a CPU from its softirqs, for some seconds at most */
+/*
+ * A task that keeps a CPU from its softirqs, for some seconds at most: at once, or as
+ * soon as @waits says no more. It begins with @first.
+ */
 struct hog {
 	struct task_struct *task;
-	bool begun;
+	struct side *side;
+	void (*first)(struct side *s);
+	bool waits;
+	bool holds;
+	u32 sent;
 };
 
 static int hog_run(void *arg)
 {
-	unsigned long end = jiffies + 20 * HZ;
 	struct hog *hog = arg;
+	unsigned long end;
 
+	while (READ_ONCE(hog->waits) && !kthread_should_stop())
+		usleep_range(50, 100);
+	end = jiffies + 20 * HZ;
 	local_bh_disable();
-	WRITE_ONCE(hog->begun, true);
+	if (hog->first)
+		hog->first(hog->side);
+	if (hog->side)
+		hog->sent = READ_ONCE(hog->side->pair->net.sent);
+	WRITE_ONCE(hog->holds, true);
 	while (!kthread_should_stop() && time_before(jiffies, end))
 		cpu_relax();
+	WRITE_ONCE(hog->holds, false);
 	local_bh_enable();
 	while (!kthread_should_stop())
 		usleep_range(1000, 2000);
@@ -262,9 +282,11 @@ static int hog_run(void *arg)
 
 static void hog_start(struct kunit *test, struct hog *hog, unsigned int cpu)
 {
-	hog->task = kthread_run_on_cpu(hog_run, hog, cpu, "sroce_hog");
+	hog->task = kthread_create_on_cpu(hog_run, hog, cpu, "sroce_hog");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(hog->task));
-	while (!READ_ONCE(hog->begun))
+	sched_set_fifo(hog->task);
+	wake_up_process(hog->task);
+	while (!hog->waits && !READ_ONCE(hog->holds))
 		usleep_range(50, 100);
 }
 
@@ -343,6 +365,36 @@ static void destroy_keeps_order(struct kunit *test)
 	side_expect_send(a, 1, IB_WC_SUCCESS);
 }
 
+/* More answers wait than the responder sends in one run: destroy sends all of them */
+static void destroy_answers_all(struct kunit *test)
+{
+	struct pair_config c = { .rd_atomic = ATOMICS, .depth = ATOMICS };
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0], *b = pair_peer(a);
+	unsigned int cpu = other_cpu(test);
+	struct hog hog = {};
+	struct work w;
+	u32 i;
+
+	for (i = 0; i < ATOMICS; i++) {
+		work_init(&w, SROCE_WR_FETCH_ADD, i);
+		work_local(a, &w, 0, 8);
+		work_atomic(a, &w, 64, 5, 0);
+		side_post(a, &w);
+	}
+	sent_before(&b->qp->resp.half, cpu);
+	WRITE_ONCE(sroce_stack_passed, never);
+	hog_start(test, &hog, cpu);
+	pair_deliver(p);
+	WRITE_ONCE(sroce_stack_passed, always);
+	side_destroy_now(b);
+	kthread_stop(hog.task);
+	migrate_enable();
+	pair_deliver(p);
+	for (i = 0; i < ATOMICS; i++)
+		side_expect_send(a, i, IB_WC_SUCCESS);
+}
+
 static void side_flush(struct side *s)
 {
 	sroce_qp_flush(s->qp);
@@ -372,6 +424,92 @@ static void flush_is_complete(struct kunit *test)
 	side_expect_send(a, 1, IB_WC_WR_FLUSH_ERR);
 }
 
+/* --- a CPU that is held keeps nobody from going on ----------------------------------- */
+
+/* What is under way is done while @hog still holds its CPU, not all of it by then */
+static void expect_others_go_on(struct pair *p, struct hog *hog)
+{
+	KUNIT_EXPECT_TRUE(p->test, carried(p));
+	KUNIT_EXPECT_TRUE(p->test, READ_ONCE(hog->holds));
+	KUNIT_EXPECT_LT(p->test, hog->sent, p->net.sent);
+	kthread_stop(hog->task);
+	migrate_enable();
+	pair_deliver(p);
+	expect_written(&p->side[0]);
+}
+
+/* It is handed over to a CPU that does not come to it */
+static void held_when_handed_over(struct kunit *test)
+{
+	struct pair *p = order_pair(test);
+	struct side *a = &p->side[0];
+	unsigned int cpu = other_cpu(test);
+	struct hog hog = { .side = a };
+
+	WRITE_ONCE(sroce_send_patience, HZ / 20);
+	hog_start(test, &hog, cpu);
+	sent_before(&a->qp->req.half, cpu);
+	WRITE_ONCE(sroce_stack_passed, never);
+	write_all(a);
+	expect_others_go_on(p, &hog);
+}
+
+/* A turn has left something on the list of its CPU, which comes to nothing more */
+static void held_after_turn(struct kunit *test)
+{
+	struct pair *p = order_pair(test);
+	struct side *a = &p->side[0];
+	unsigned int cpu = other_cpu(test);
+	struct hog hog = { .side = a, .first = write_all };
+
+	WRITE_ONCE(sroce_send_patience, HZ / 20);
+	WRITE_ONCE(sroce_stack_passed, never);
+	sroce_turn_limits.bytes = SZ_64K;
+	hog_start(test, &hog, cpu);
+	expect_others_go_on(p, &hog);
+}
+
+struct ringer {
+	struct hog *hog;
+	struct sroce_half *half;
+	struct completion done;
+};
+
+static int ringer_run(void *arg)
+{
+	struct ringer *r = arg;
+
+	WRITE_ONCE(r->hog->waits, false);
+	sroce_half_run_doorbell(r->half);
+	complete(&r->done);
+	return 0;
+}
+
+/* A process that goes on with what its doorbell has begun is kept from that */
+static void held_between_turns(struct kunit *test)
+{
+	struct pair_config c = { .type = IB_QPT_UC, .mtu = IB_MTU_4096 };
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0];
+	unsigned int cpu = other_cpu(test);
+	struct hog hog = { .side = a, .waits = true };
+	struct ringer r = { .hog = &hog, .half = &a->qp->req.half };
+	u32 bytes = fake_txq_fill(a->qp->txq);
+
+	side_fill(a, 0, LEN, 5);
+	init_completion(&r.done);
+	hog_start(test, &hog, cpu);
+	/* There is no room for it until the doorbell */
+	a->qp->req.half.starved = true;
+	write_all(a);
+	KUNIT_EXPECT_EQ(test, 0, p->net.sent);
+	fake_txq_give(a->qp->txq, bytes);
+	sroce_turn_limits.bytes = SZ_8K;
+	kthread_run_on_cpu(ringer_run, &r, cpu, "sroce_ringer");
+	expect_others_go_on(p, &hog);
+	wait_for_completion(&r.done);
+}
+
 static struct kunit_case order_cases[] = {
 	KUNIT_CASE(requester_goes_back),
 	KUNIT_CASE(requester_moves),
@@ -381,9 +519,13 @@ static struct kunit_case order_cases[] = {
 	KUNIT_CASE(both_at_once),
 	KUNIT_CASE(destroy_settles),
 	KUNIT_CASE(destroy_keeps_order),
+	KUNIT_CASE(destroy_answers_all),
 	KUNIT_CASE(reset_settles),
 	KUNIT_CASE(flush_settles),
 	KUNIT_CASE(flush_is_complete),
+	KUNIT_CASE(held_when_handed_over),
+	KUNIT_CASE(held_after_turn),
+	KUNIT_CASE(held_between_turns),
 	{}
 };
 

@@ -26,6 +26,7 @@
 #include "transport/ack_delay.h"
 #include "transport/answers.h"
 #include "transport/internal.h"
+#include "transport/responder.h"
 #include "transport/responder_reply.h"
 #include "transport/run.h"
 #include "transport/send.h"
@@ -50,6 +51,10 @@
 
 /* So many messages without an answer may pass before ACKs are not held any more */
 #define SROCE_ACK_TURNS_SPARE 64
+
+/* Runs of the responder that are enough for all answers of one packet each */
+#define SROCE_ACK_SETTLE_RUNS \
+	(2 * SROCE_MAX_RD_ATOMIC / SROCE_SEND_BUDGET + 1)
 
 static bool sroce_ack_is_held(const struct sroce_ack_delay *d)
 {
@@ -183,26 +188,40 @@ static enum hrtimer_restart sroce_ack_timer(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* Does the responder owe an answer: an ACK, or one to a READ or atomic? */
+/* Is the responder going to send an answer: an ACK, or one to a READ or atomic? */
 static bool sroce_ack_owes(const struct sroce_half *half)
 {
 	const struct sroce_responder *resp =
 		container_of(half, struct sroce_responder, half);
 
-	return resp->ack.state != SROCE_ACK_NONE ||
-	       !sroce_answers_all_sent(&resp->answers);
+	return sroce_qp_takes_requests(half->qp) &&
+	       (resp->ack.state != SROCE_ACK_NONE ||
+		!sroce_answers_all_sent(&resp->answers));
+}
+
+static bool sroce_ack_still_owes(struct sroce_half *half)
+{
+	bool owes;
+
+	spin_lock_bh(&half->lock);
+	owes = sroce_ack_owes(half);
+	spin_unlock_bh(&half->lock);
+	return owes;
 }
 
 void sroce_ack_settle(struct sroce_qp *qp)
 {
 	struct sroce_responder *resp = &qp->resp;
+	int runs = SROCE_ACK_SETTLE_RUNS;
 
 	if (!qp->kind->acked)
 		return;
 	spin_lock_bh(&resp->half.lock);
 	resp->ack.delay.state = SROCE_ACK_OFF;
 	spin_unlock_bh(&resp->half.lock);
-	sroce_half_run_here(&resp->half, sroce_ack_owes);
+	do
+		sroce_half_run_here(&resp->half, sroce_ack_owes);
+	while (--runs && sroce_ack_still_owes(&resp->half));
 }
 
 void sroce_ack_reset(struct sroce_ack_delay *d)

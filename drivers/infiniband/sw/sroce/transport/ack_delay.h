@@ -36,7 +36,7 @@ void __sroce_ack_ride(struct sroce_qp *qp, struct sroce_tx *tx);
 static inline void sroce_ack_ride(struct sroce_qp *qp, struct sroce_tx *tx)
 {
 	/* An ACK that is missed here leaves with the next request, or by the timer */
-	if (READ_ONCE(qp->resp.ack.delay.messages))
+	if (!qp->user && READ_ONCE(qp->resp.ack.delay.messages))
 		__sroce_ack_ride(qp, tx);
 }
 

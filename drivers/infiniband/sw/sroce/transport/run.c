@@ -25,13 +25,16 @@
  * starts the tasklet of a CPU on whose list another one has put something (on PREEMPT_RT
  * it is a worker, and no interrupt). A CPU may go
  * off-line with things on its list: its tasklet or its worker runs on another CPU then,
- * and takes them along.
+ * and takes them along. And it may be held by a task with real-time priority: then a
+ * timer of another CPU, set before, starts a worker.
  */
 #include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/interrupt.h>
+#include <linux/sched/isolation.h>
 #include <linux/sched/signal.h>
 #include <linux/smp.h>
+#include <linux/timer.h>
 #include <linux/workqueue.h>
 
 #include "compat.h"
@@ -50,7 +53,7 @@
 #define SROCE_DOORBELL_TURNS 64
 #define SROCE_OTHERS_TURNS 8
 
-/* So long a process that goes on may be kept from that by others */
+/* So long, in jiffies, a process that goes on may be kept from that by others */
 #define SROCE_ATTENDED_JIFFIES (msecs_to_jiffies(4) + 1)
 
 /*
@@ -64,6 +67,7 @@
 
 /**
  * struct sroce_runq - work of one CPU
+ * @cpu: that one
  * @lock: protects the lists; taken with bottom halves off
  * @kicked: halves that were queued from any context, until the tasklet runs
  * @halves: halves to run
@@ -76,9 +80,13 @@
  * @stay: likewise, on this one
  * @urgent: @rest is about to run
  * @late: @tasklet is running: packets of this CPU have had their time
- * @attended: a process is going to go on, @rest is there in case that it cannot
+ * @attended: a process is going to go on
+ * @attended_at: when its last turn ended, in jiffies
+ * @insurance: a timer of another CPU: whoever is to go on with the lists may be kept
+ *	from that. @lock is held when it is started
  */
 struct sroce_runq {
+	unsigned int cpu;
 	spinlock_t lock; /* see above */
 	struct llist_head kicked;
 	struct list_head halves;
@@ -87,14 +95,24 @@ struct sroce_runq {
 	struct tasklet_struct tasklet;
 	call_single_data_t call;
 	unsigned long called;
-	struct delayed_work rest;
+	struct work_struct rest;
 	struct work_struct stay;
 	bool urgent;
 	bool late;
 	bool attended;
+	unsigned long attended_at;
+	struct timer_list insurance;
 };
 
 static DEFINE_PER_CPU(struct sroce_runq, sroce_runqs);
+
+/* How often lists were moved from a CPU to another one */
+static atomic_t sroce_runq_moves;
+
+static bool sroce_runq_empty(const struct sroce_runq *rq)
+{
+	return list_empty(&rq->halves) && list_empty(&rq->cqs);
+}
 
 /* False when it is on a list already */
 static bool sroce_half_list(struct sroce_half *half, struct sroce_runq *rq)
@@ -151,27 +169,27 @@ static void sroce_runq_called(void *info)
 }
 
 /* Have a worker go through the lists of a CPU */
-static void sroce_runq_hurry(struct sroce_runq *rq, unsigned int cpu)
+static void sroce_runq_hurry(struct sroce_runq *rq)
 {
 	/* Whoever runs @rest on another CPU sees the list or is not done yet */
 	smp_mb();
 	if (READ_ONCE(rq->urgent))
 		return;
 	WRITE_ONCE(rq->urgent, true);
-	mod_delayed_work_on(cpu, sroce_turn_wq, &rq->rest, 0);
+	queue_work(sroce_turn_wq, &rq->rest);
 }
 
 /* On PREEMPT_RT a call may raise no softirq: an idle CPU takes it without interrupt */
-static void sroce_runq_call(struct sroce_runq *rq, unsigned int cpu)
+static void sroce_runq_call(struct sroce_runq *rq)
 {
 	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
-		sroce_runq_hurry(rq, cpu);
+		sroce_runq_hurry(rq);
 		return;
 	}
 	if (test_and_set_bit(0, &rq->called))
 		return;
 	/* The other CPU has gone off-line: its tasklet runs here */
-	if (smp_call_function_single_async(cpu, &rq->call))
+	if (smp_call_function_single_async(rq->cpu, &rq->call))
 		sroce_runq_called(rq);
 }
 
@@ -199,7 +217,7 @@ void sroce_cq_queue(struct sroce_cq *cq)
 	list_add_tail(&cq->notify, &rq->cqs);
 	spin_unlock(&rq->lock);
 	if (cpu != smp_processor_id())
-		sroce_runq_call(rq, cpu);
+		sroce_runq_call(rq);
 }
 
 static struct sroce_half *sroce_runq_next_half(struct sroce_runq *rq)
@@ -230,30 +248,59 @@ static struct sroce_cq *sroce_runq_next_cq(struct sroce_runq *rq)
 	return cq;
 }
 
-/*
- * A CPU is to go on with its list. Somebody may keep it from its tasklets, workers and
- * timers, a task with real-time priority for instance: then another one does.
- */
-static void sroce_runq_insure(struct sroce_runq *rq, unsigned int cpu)
+/* Another CPU, rather one that is not kept for a single task */
+static unsigned int sroce_runq_other_cpu(unsigned int cpu)
 {
-	unsigned int other;
+	const struct cpumask *keep = housekeeping_cpumask(HK_TYPE_TIMER);
+	unsigned int other = cpumask_next_and(cpu, cpu_online_mask, keep);
 
-	/* The other CPU stays on-line until its timer has been set */
-	preempt_disable();
-	other = smp_processor_id();
-	if (other == cpu)
-		other = cpumask_any_but(cpu_online_mask, cpu);
 	if (other >= nr_cpu_ids)
-		other = WORK_CPU_UNBOUND;
-	queue_delayed_work_on(other, sroce_turn_wq, &rq->rest,
-			      sroce_send_patience + 1);
-	preempt_enable();
+		other = cpumask_first_and(cpu_online_mask, keep);
+	if (other >= nr_cpu_ids || other == cpu)
+		other = cpumask_any_but(cpu_online_mask, cpu);
+	return other < nr_cpu_ids ? other : cpu;
 }
 
-static void sroce_runq_stay(struct sroce_runq *rq, unsigned int cpu)
+/*
+ * A CPU is to go on with its list. Somebody may keep it from its tasklets, workers and
+ * timers, a task with real-time priority for instance: then another one does, after
+ * @patience jiffies. Context: bottom halves off.
+ */
+static void sroce_runq_insure(struct sroce_runq *rq, unsigned long patience)
 {
-	queue_work_on(cpu, sroce_turn_cpu_wq, &rq->stay);
-	sroce_runq_insure(rq, cpu);
+	struct timer_list *t = &rq->insurance;
+	unsigned long at = jiffies + patience;
+
+	spin_lock(&rq->lock);
+	/* The other CPU stays on-line until its timer is set */
+	preempt_disable();
+	if (timer_pending(t) && time_before(at, t->expires))
+		timer_delete(t);
+	if (!timer_pending(t)) {
+		t->expires = at;
+		add_timer_on(t, sroce_runq_other_cpu(rq->cpu));
+	}
+	preempt_enable();
+	spin_unlock(&rq->lock);
+}
+
+static void sroce_runq_insured(struct timer_list *t)
+{
+	struct sroce_runq *rq = container_of(t, struct sroce_runq, insurance);
+	unsigned long at = READ_ONCE(rq->attended_at) + SROCE_ATTENDED_JIFFIES;
+
+	if (sroce_runq_empty(rq) && llist_empty(&rq->kicked))
+		return;
+	if (READ_ONCE(rq->attended) && time_before(jiffies, at))
+		sroce_runq_insure(rq, at - jiffies);
+	else
+		sroce_runq_hurry(rq);
+}
+
+static void sroce_runq_stay(struct sroce_runq *rq)
+{
+	queue_work_on(rq->cpu, sroce_turn_cpu_wq, &rq->stay);
+	sroce_runq_insure(rq, sroce_send_patience + 1);
 }
 
 /* The half goes on where it has sent before. Context: bottom halves off. */
@@ -264,11 +311,11 @@ static void sroce_half_hand_over(struct sroce_half *half, unsigned int cpu)
 	if (!sroce_half_list(half, rq))
 		return;
 	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
-		sroce_runq_stay(rq, cpu);
+		sroce_runq_stay(rq);
 		return;
 	}
-	sroce_runq_insure(rq, cpu);
-	sroce_runq_call(rq, cpu);
+	sroce_runq_insure(rq, sroce_send_patience + 1);
+	sroce_runq_call(rq);
 }
 
 /* The caller has BHs off */
@@ -321,29 +368,22 @@ static void sroce_cq_call_handler(struct sroce_cq *cq)
 
 /* --- whose turn it is -------------------------------------------------------- */
 
-static bool sroce_runq_empty(const struct sroce_runq *rq)
-{
-	return list_empty(&rq->halves) && list_empty(&rq->cqs);
-}
-
 /*
  * The turn is over. A process that goes on by itself may be kept from that, and the
  * work on this list is also others'.
  */
 static void sroce_runq_leave(struct sroce_runq *rq)
 {
-	unsigned int cpu = smp_processor_id();
-
 	if (rq->attended && !READ_ONCE(rq->urgent)) {
-		mod_delayed_work_on(cpu, sroce_turn_wq, &rq->rest,
-				    SROCE_ATTENDED_JIFFIES);
-	} else if (sroce_stack_passed(cpu)) {
-		sroce_runq_hurry(rq, cpu);
+		WRITE_ONCE(rq->attended_at, jiffies);
+		sroce_runq_insure(rq, SROCE_ATTENDED_JIFFIES);
+	} else if (sroce_stack_passed(rq->cpu)) {
+		sroce_runq_hurry(rq);
 	} else if (rq->late) {
-		sroce_runq_stay(rq, cpu);
+		sroce_runq_stay(rq);
 	} else {
 		tasklet_schedule(&rq->tasklet);
-		sroce_runq_insure(rq, cpu);
+		sroce_runq_insure(rq, sroce_send_patience + 1);
 	}
 }
 
@@ -398,6 +438,9 @@ static void sroce_runq_run(struct sroce_runq *rq)
 
 	if (!sroce_runq_enter(rq))
 		return;
+	/* On PREEMPT_RT whoever goes through the lists may be kept from that, too */
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		sroce_runq_insure(rq, sroce_send_patience + 1);
 	do {
 		more = sroce_runq_run_half(rq);
 		if (cqs && sroce_runq_run_cq(rq)) {
@@ -450,8 +493,9 @@ static void sroce_runq_adopt(struct sroce_runq *from)
 	LIST_HEAD(cqs);
 
 	sroce_runq_take_kicked(from);
-	if (from == rq)
+	if (from == rq || sroce_runq_empty(from))
 		return;
+	atomic_inc(&sroce_runq_moves);
 	spin_lock(&from->lock);
 	list_splice_init(&from->halves, &halves);
 	list_splice_init(&from->cqs, &cqs);
@@ -488,8 +532,7 @@ static void sroce_run_left(struct sroce_runq *rq)
 
 static void sroce_runq_rest(struct work_struct *work)
 {
-	struct sroce_runq *rq = container_of(to_delayed_work(work),
-					     struct sroce_runq, rest);
+	struct sroce_runq *rq = container_of(work, struct sroce_runq, rest);
 
 	WRITE_ONCE(rq->urgent, false);
 	/* Pairs with sroce_runq_hurry() */
@@ -601,10 +644,8 @@ static void sroce_runq_run_on(struct sroce_runq *rq,
 void sroce_half_run_doorbell(struct sroce_half *half)
 {
 	struct sroce_runq *rq;
-	unsigned int cpu;
 
 	local_bh_disable();
-	cpu = smp_processor_id();
 	rq = this_cpu_ptr(&sroce_runqs);
 	rq->attended = true;
 	sroce_half_enter(half, true);
@@ -613,10 +654,10 @@ void sroce_half_run_doorbell(struct sroce_half *half)
 	WRITE_ONCE(rq->attended, false);
 	if (sroce_runq_empty(rq))
 		;
-	else if (cpu == smp_processor_id())
+	else if (rq == this_cpu_ptr(&sroce_runqs))
 		sroce_runq_leave(rq);
 	else
-		sroce_runq_hurry(rq, cpu);
+		sroce_runq_hurry(rq);
 	local_bh_enable();
 }
 
@@ -629,39 +670,47 @@ void __init sroce_runqs_start(void)
 
 	for_each_possible_cpu(cpu) {
 		rq = per_cpu_ptr(&sroce_runqs, cpu);
+		rq->cpu = cpu;
 		spin_lock_init(&rq->lock);
 		init_llist_head(&rq->kicked);
 		INIT_LIST_HEAD(&rq->halves);
 		INIT_LIST_HEAD(&rq->cqs);
 		tasklet_setup(&rq->tasklet, sroce_runq_tasklet);
 		INIT_CSD(&rq->call, sroce_runq_called, rq);
-		INIT_DELAYED_WORK(&rq->rest, sroce_runq_rest);
+		INIT_WORK(&rq->rest, sroce_runq_rest);
 		INIT_WORK(&rq->stay, sroce_run_stay);
+		timer_setup(&rq->insurance, sroce_runq_insured, 0);
 	}
 }
 
-/*
- * Return: whether there was something to be done. A worker may put it on the list of a
- * CPU that has been flushed before, so that all have to be flushed again.
- */
-static bool sroce_runq_flush(struct sroce_runq *rq, unsigned int cpu)
+/* Return: whether there was something to be done */
+static bool sroce_runq_flush(struct sroce_runq *rq)
 {
 	bool left = !sroce_runq_empty(rq) || !llist_empty(&rq->kicked);
 
-	local_bh_disable();
 	/* A tasklet that was started during tasklet_kill() may never run */
 	if (left)
-		sroce_runq_hurry(rq, cpu);
-	local_bh_enable();
+		sroce_runq_hurry(rq);
 	tasklet_kill(&rq->tasklet);
-	left |= flush_delayed_work(&rq->rest);
+	left |= flush_work(&rq->rest);
 	left |= flush_work(&rq->stay);
 	return left || !sroce_runq_empty(rq);
 }
 
+/* What is moved meanwhile may come to a CPU that has been flushed before */
+static bool sroce_runqs_flush(void)
+{
+	int moves = atomic_read(&sroce_runq_moves);
+	bool left = false;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		left |= sroce_runq_flush(per_cpu_ptr(&sroce_runqs, cpu));
+	return left || moves != atomic_read(&sroce_runq_moves);
+}
+
 void sroce_runqs_stop(void)
 {
-	bool left;
 	int cpu;
 
 	for_each_possible_cpu(cpu)
@@ -670,11 +719,8 @@ void sroce_runqs_stop(void)
 	/* Interrupts that were taking a call have ended */
 	synchronize_rcu();
 	/* What is left of dead QPs goes on in tasklets and workers of any of them */
-	do {
-		left = false;
-		for_each_possible_cpu(cpu)
-			left |= sroce_runq_flush(per_cpu_ptr(&sroce_runqs, cpu),
-						 cpu);
+	while (sroce_runqs_flush())
 		cond_resched();
-	} while (left);
+	for_each_possible_cpu(cpu)
+		timer_delete_sync(&per_cpu_ptr(&sroce_runqs, cpu)->insurance);
 }
