@@ -86,7 +86,7 @@ struct sroce_qp_kind {
 /**
  * struct sroce_half - what requester and responder have in common
  * @node: on a CPU's run list
- * @kicked: on its way there, from any context
+ * @kicked: or on its way there, from any context
  * @queued: one of these two is in use
  * @inbox_lock: protects @inbox and @inbox_lent; innermost
  * @inbox_len: number of all in @inbox
@@ -105,8 +105,10 @@ struct sroce_qp_kind {
  * Whoever has something for the half writes the first part, whoever runs it the rest.
  */
 struct sroce_half {
-	struct list_head node;
-	struct llist_node kicked;
+	union {
+		struct list_head node;
+		struct llist_node kicked;
+	};
 	unsigned long queued;
 	spinlock_t inbox_lock;
 	u32 inbox_len;
