@@ -207,8 +207,7 @@ int sroce_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct sroce_cq_obj *obj = to_sroce_cq_obj(ibcq);
 
-	sroce_successor_drop(&obj->next);
-	sroce_mmap_remove(obj->map);
+	sroce_successor_end(&obj->next, obj->map);
 	sroce_cq_cleanup(&obj->cq);
 	sroce_quota_give(to_sroce_device(ibcq->device), SROCE_OBJECT_CQ);
 	return 0;

@@ -91,23 +91,6 @@ static int sroce_qp_check_cap(struct ib_device *ibdev,
 	return 0;
 }
 
-static int sroce_qp_check_req(struct ib_device *ibdev, struct ib_udata *udata)
-{
-	struct sroce_create_qp_req req;
-	int err;
-
-	if (!udata)
-		return 0;
-	err = ib_copy_validate_udata_in(udata, req, reserved);
-	if (err)
-		return err;
-	if (req.reserved) {
-		ibdev_dbg(ibdev, "create_qp: unknown request\n");
-		return -EOPNOTSUPP;
-	}
-	return 0;
-}
-
 static int sroce_qp_check_init(struct ib_device *ibdev,
 			       const struct ib_qp_init_attr *init,
 			       struct ib_udata *udata)
@@ -120,7 +103,7 @@ static int sroce_qp_check_init(struct ib_device *ibdev,
 	if (!err)
 		err = sroce_qp_check_cap(ibdev, init);
 	if (!err)
-		err = sroce_qp_check_req(ibdev, udata);
+		err = sroce_check_reserved(ibdev, udata, "create_qp");
 	return err;
 }
 

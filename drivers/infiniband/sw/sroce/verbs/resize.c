@@ -36,6 +36,12 @@ void sroce_successor_replace(struct sroce_successor *s, struct mutex *lock,
 	sroce_successor_drop(with);
 }
 
+void sroce_successor_end(struct sroce_successor *s, struct sroce_mmap *map)
+{
+	sroce_successor_drop(s);
+	sroce_mmap_remove(map);
+}
+
 void sroce_successor_drop(struct sroce_successor *s)
 {
 	sroce_mmap_remove(s->map);

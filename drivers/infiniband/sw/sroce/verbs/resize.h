@@ -52,4 +52,7 @@ void sroce_successor_replace(struct sroce_successor *s, struct mutex *lock,
 /* Nothing moves there, or the queue that it was has moved. NULLs are fine. */
 void sroce_successor_drop(struct sroce_successor *s);
 
+/* The queue is destroyed: neither that ring nor its own, @map, is mapped any more */
+void sroce_successor_end(struct sroce_successor *s, struct sroce_mmap *map);
+
 #endif

@@ -35,19 +35,6 @@ static int sroce_srq_check_attr(struct ib_device *ibdev,
 	return 0;
 }
 
-static int sroce_srq_check_req(struct ib_udata *udata)
-{
-	struct sroce_create_srq_req req;
-	int err;
-
-	if (!udata)
-		return 0;
-	err = ib_copy_validate_udata_in(udata, req, reserved);
-	if (err)
-		return err;
-	return req.reserved ? -EOPNOTSUPP : 0;
-}
-
 static u32 sroce_srq_entry_size(u32 max_sge)
 {
 	return sizeof(struct sroce_recv_wqe) +
@@ -140,7 +127,7 @@ int sroce_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 
 	err = sroce_srq_check_attr(ibsrq->device, init, udata);
 	if (!err)
-		err = sroce_srq_check_req(udata);
+		err = sroce_check_reserved(ibsrq->device, udata, "create_srq");
 	if (!err)
 		err = sroce_quota_take(dev, SROCE_OBJECT_SRQ, udata);
 	if (err)
@@ -387,8 +374,7 @@ int sroce_ib_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 {
 	struct sroce_srq_obj *obj = to_sroce_srq_obj(ibsrq);
 
-	sroce_successor_drop(&obj->next);
-	sroce_mmap_remove(obj->map);
+	sroce_successor_end(&obj->next, obj->map);
 	sroce_srq_end(&obj->srq);
 	sroce_quota_give(to_sroce_device(ibsrq->device), SROCE_OBJECT_SRQ);
 	return 0;

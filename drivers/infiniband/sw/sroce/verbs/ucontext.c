@@ -9,17 +9,21 @@
 #include "verbs/doorbell.h"
 #include "verbs/verbs.h"
 
-static int sroce_ucontext_check_req(struct ib_ucontext *ibuc,
-				    struct ib_udata *udata)
+int sroce_check_reserved(struct ib_device *ibdev, struct ib_udata *udata,
+			 const char *call)
 {
 	struct sroce_alloc_ucontext_req req;
 	int err;
 
+	BUILD_BUG_ON(sizeof(struct sroce_create_qp_req) != sizeof(req));
+	BUILD_BUG_ON(sizeof(struct sroce_create_srq_req) != sizeof(req));
+	if (!udata)
+		return 0;
 	err = ib_copy_validate_udata_in(udata, req, reserved);
 	if (err)
 		return err;
 	if (req.reserved) {
-		ibdev_dbg(ibuc->device, "alloc_ucontext: unknown request\n");
+		ibdev_dbg(ibdev, "%s: unknown request\n", call);
 		return -EOPNOTSUPP;
 	}
 	return 0;
@@ -65,7 +69,7 @@ int sroce_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 	struct sroce_ucontext *uctx = to_sroce_ucontext(ibuc);
 	int err;
 
-	err = sroce_ucontext_check_req(ibuc, udata);
+	err = sroce_check_reserved(ibuc->device, udata, "alloc_ucontext");
 	if (err)
 		return err;
 	/*
