@@ -77,13 +77,7 @@ static void connected(void)
 static struct ibv_send_wr request(struct end *e, struct end *peer, struct ibv_sge *sge, uint64_t id,
 				  enum ibv_wr_opcode opcode, uint32_t len)
 {
-	struct ibv_send_wr wr = {
-		.wr_id = id,
-		.sg_list = sge,
-		.num_sge = 1,
-		.opcode = opcode,
-		.send_flags = IBV_SEND_SIGNALED,
-	};
+	struct ibv_send_wr wr = vt_request(sge, id, opcode);
 
 	*sge = (struct ibv_sge){ (uintptr_t)e->mr->addr, len, e->mr->lkey };
 	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {

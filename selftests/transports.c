@@ -129,17 +129,12 @@ static void recv_into(struct end *e, uint64_t id, uint32_t off, uint32_t len)
 
 static struct ibv_send_wr request(struct ibv_sge *sge, uint64_t id, enum ibv_wr_opcode opcode, uint32_t len)
 {
-	struct ibv_send_wr wr = {
-		.wr_id = id,
-		.sg_list = sge,
-		.num_sge = 1,
-		.opcode = opcode,
-		.send_flags = IBV_SEND_SIGNALED,
-		.imm_data = htonl(id),
-		.wr.rdma = { .remote_addr = (uintptr_t)b.mr->addr, .rkey = b.mr->rkey },
-		.qp_type.xrc.remote_srqn = remote_srqn,
-	};
+	struct ibv_send_wr wr = vt_request(sge, id, opcode);
 
+	wr.imm_data = htonl(id);
+	wr.wr.rdma.remote_addr = (uintptr_t)b.mr->addr;
+	wr.wr.rdma.rkey = b.mr->rkey;
+	wr.qp_type.xrc.remote_srqn = remote_srqn;
 	*sge = (struct ibv_sge){ (uintptr_t)a.mr->addr, len, a.mr->lkey };
 	vt_pattern(a.mr->addr, id, 0, len);
 	return wr;

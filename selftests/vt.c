@@ -465,6 +465,17 @@ void vt_drain_events(struct vt_dev *dev)
 		ibv_ack_async_event(&event);
 }
 
+struct ibv_send_wr vt_request(struct ibv_sge *sge, uint64_t id, enum ibv_wr_opcode opcode)
+{
+	return (struct ibv_send_wr){
+		.wr_id = id,
+		.sg_list = sge,
+		.num_sge = 1,
+		.opcode = opcode,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+}
+
 /* --- control connection ----------------------------------------------------- */
 
 static int ctl_ready(int fd, int timeout_s)

@@ -135,6 +135,9 @@ struct ibv_ah *vt_ah(struct vt_dev *dev, const union ibv_gid *dgid);
 struct ibv_cq *vt_create_cq(struct vt_dev *dev, int entries);
 struct ibv_qp *vt_create_qp(struct vt_dev *dev, struct ibv_qp_init_attr *init);
 
+/* A signalled request of one element, to be completed by the caller */
+struct ibv_send_wr vt_request(struct ibv_sge *sge, uint64_t id, enum ibv_wr_opcode opcode);
+
 /* --- completions and events ------------------------------------------------- */
 
 /* the next completion of @cq, when one comes within that time */
