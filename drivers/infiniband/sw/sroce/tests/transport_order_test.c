@@ -134,15 +134,24 @@ static void expect_written(struct side *s)
 	KUNIT_EXPECT_TRUE(s->pair->test, side_filled(pair_peer(s), 0, LEN, 5));
 }
 
+/* The first side's requester has sent from another CPU. Return: which */
+static unsigned int sent_elsewhere(struct pair *p,
+				   bool (*passed)(unsigned int cpu))
+{
+	unsigned int cpu = other_cpu(p->test);
+
+	sent_before(&p->side[0].qp->req.half, cpu);
+	WRITE_ONCE(sroce_stack_passed, passed);
+	return cpu;
+}
+
 /* A doorbell here, when packets are under way there */
 static void requester_goes_back(struct kunit *test)
 {
 	struct pair *p = order_pair(test);
 	struct side *a = &p->side[0];
-	unsigned int cpu = other_cpu(test);
+	unsigned int cpu = sent_elsewhere(p, never);
 
-	sent_before(&a->qp->req.half, cpu);
-	WRITE_ONCE(sroce_stack_passed, never);
 	write_all(a);
 	carry(p);
 	KUNIT_EXPECT_GT(test, p->net.sent, LEN / 4096);
@@ -155,11 +164,9 @@ static void requester_moves(struct kunit *test)
 {
 	struct pair *p = order_pair(test);
 	struct side *a = &p->side[0];
-	unsigned int cpu = other_cpu(test);
+	unsigned int cpu = sent_elsewhere(p, always);
 	u32 sent;
 
-	sent_before(&a->qp->req.half, cpu);
-	WRITE_ONCE(sroce_stack_passed, always);
 	write_all(a);
 	sent = p->net.sent;
 	cpu = smp_processor_id();
@@ -174,10 +181,8 @@ static void requester_loses_patience(struct kunit *test)
 {
 	struct pair *p = order_pair(test);
 	struct side *a = &p->side[0];
-	unsigned int cpu = other_cpu(test);
 
-	sent_before(&a->qp->req.half, cpu);
-	WRITE_ONCE(sroce_stack_passed, never);
+	sent_elsewhere(p, never);
 	WRITE_ONCE(sroce_send_patience, 0);
 	a->qp->req.half.sent_at = jiffies - 1;
 	write_all(a);
