@@ -436,6 +436,20 @@ static void *disturb(void *arg)
 	return NULL;
 }
 
+/* The next completion: of which round and operation? */
+static bool succeeds(int round, const char *op)
+{
+	struct ibv_wc wc;
+
+	if (!poll_one(a.send_cq, &wc, 20))
+		printf("# round %d: %s: nothing in 20 s\n", round, op);
+	else if (wc.status != IBV_WC_SUCCESS)
+		printf("# round %d: %s: %s\n", round, op, ibv_wc_status_str(wc.status));
+	else
+		return true;
+	return false;
+}
+
 /*
  * WRITEs and READs of all of it while somebody takes pages away. With @keeps what is there stays, so it has to be
  * right afterwards; without it nothing may fail all the same.
@@ -443,7 +457,6 @@ static void *disturb(void *arg)
 static void traffic(const char *what, int how, bool keeps)
 {
 	int i, bad = 0, wrong = 0, rounds = ends_short ? 40 : 400;
-	struct ibv_wc wc;
 	pthread_t thread;
 
 	fresh();
@@ -460,12 +473,10 @@ static void traffic(const char *what, int how, bool keeps)
 		post_op(&a, 1, IBV_WR_RDMA_WRITE, at(mine.pinned, offset), len, at(theirs.mr, offset));
 		memset(mine.memory, 0, ROOM);
 		post_op(&a, 2, IBV_WR_RDMA_READ, at(mine.mr, offset), len, at(theirs.mr, offset));
-		bad += !poll_one(a.send_cq, &wc, 20) || wc.status != IBV_WC_SUCCESS;
-		bad += !poll_one(a.send_cq, &wc, 20) || wc.status != IBV_WC_SUCCESS;
-		if (bad) {
-			printf("# round %d: %s\n", i, ibv_wc_status_str(wc.status));
+		bad += !succeeds(i, "WRITE");
+		bad += !succeeds(i, "READ");
+		if (bad)
 			break;
-		}
 		if (keeps)
 			wrong += memcmp(mine.memory + offset, (char *)mine.pinned->addr + offset, len) ||
 				 memcmp(theirs.memory + offset, (char *)mine.pinned->addr + offset, len);
