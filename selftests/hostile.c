@@ -91,6 +91,81 @@ static void completion_queues(struct uv_context *c)
 	vt_check(!rc, "cq, a good one: %s", rc ? strerror(rc) : "works");
 }
 
+/* --- queues that are resized in the wrong order --------------------------------------------------- */
+
+/* one step for a completion queue, or for a shared receive queue; the ring it answers with */
+static int resize(struct uv_context *c, bool shared, uint32_t handle, uint32_t entries, uint32_t step, uint32_t reserved,
+		  struct sroce_ring_info *ring)
+{
+	struct ib_uverbs_modify_srq srq = { .srq_handle = handle, .attr_mask = IBV_SRQ_MAX_WR, .max_wr = entries };
+	struct sroce_modify_srq_req srq_in = { (uintptr_t)ring, step, reserved };
+	struct ib_uverbs_resize_cq cq = { .cq_handle = handle, .cqe = entries };
+	struct sroce_resize_cq_req cq_in = { step, reserved };
+	struct ib_uverbs_resize_cq_resp resp;
+
+	if (shared)
+		return uv_issue(c->fd, &(struct uv_command){
+			IB_USER_VERBS_CMD_MODIFY_SRQ, &srq, sizeof(srq), &srq_in, sizeof(srq_in) });
+	return uv_issue(c->fd, &(struct uv_command){
+		IB_USER_VERBS_CMD_RESIZE_CQ, &cq, sizeof(cq), &cq_in, sizeof(cq_in), &resp, sizeof(resp),
+		ring, sizeof(*ring) });
+}
+
+static bool can_map(struct uv_context *c, const struct sroce_ring_info *ring)
+{
+	void *p = mmap(NULL, ring->mmap_len, PROT_READ | PROT_WRITE, MAP_SHARED, c->fd, ring->mmap_offset);
+
+	if (p == MAP_FAILED)
+		return false;
+	munmap(p, ring->mmap_len);
+	return true;
+}
+
+static void resizing(struct uv_context *c, const char *what, bool shared, uint32_t handle)
+{
+	struct sroce_ring_info first = {}, second = {}, none = {};
+
+#define STEP(entries, step, reserved, ring) resize(c, shared, handle, entries, step, reserved, ring)
+	vt_check(STEP(32, SROCE_RESIZE_MOVE, 0, &none), "%s, resize: a move to nowhere is refused", what);
+	vt_check(!STEP(32, SROCE_RESIZE_CANCEL, 0, &none), "%s, resize: nothing to give up is given up", what);
+	vt_check(STEP(32, 4, 0, &none), "%s, resize: an unknown step is refused", what);
+	vt_check(STEP(32, 0, 0, &none), "%s, resize: no step at all is refused", what);
+	vt_check(STEP(32, SROCE_RESIZE_PREPARE, 1, &none), "%s, resize: reserved is not zero: refused", what);
+	vt_check(STEP(0xffffffff, SROCE_RESIZE_PREPARE, 0, &none), "%s, resize: too many are refused", what);
+	if (shared) {
+		vt_check(STEP(32, SROCE_RESIZE_PREPARE, 0, (void *)8), "%s, resize: nowhere to answer to: refused", what);
+		vt_check(STEP(32, SROCE_RESIZE_MOVE, 0, &none), "%s, resize: and then there is nowhere to move to", what);
+	}
+	vt_check(!STEP(32, SROCE_RESIZE_PREPARE, 0, &first) && can_map(c, &first), "%s, resize: prepared", what);
+	vt_check(!STEP(64, SROCE_RESIZE_PREPARE, 0, &second) && can_map(c, &second), "%s, resize: prepared again", what);
+	vt_check(!can_map(c, &first), "%s, resize: the first ring is gone", what);
+	vt_check(!STEP(64, SROCE_RESIZE_CANCEL, 0, &none) && !can_map(c, &second), "%s, resize: so is one given up", what);
+	vt_check(STEP(64, SROCE_RESIZE_MOVE, 0, &none), "%s, resize: and nothing moves there", what);
+	vt_check(!STEP(32, SROCE_RESIZE_PREPARE, 0, &first) && !STEP(32, SROCE_RESIZE_MOVE, 0, &none),
+		 "%s, resize: moved", what);
+	vt_check(STEP(32, SROCE_RESIZE_MOVE, 0, &none) && can_map(c, &first), "%s, resize: but once", what);
+#undef STEP
+}
+
+static void resizes(struct uv_context *c)
+{
+	struct ib_uverbs_create_srq cmd = { .pd_handle = c->pd, .max_wr = 16, .max_sge = 1 };
+	struct sroce_create_srq_req srq_in = {};
+	struct ib_uverbs_create_srq_resp resp;
+	struct sroce_create_srq_resp srq_out;
+	struct sroce_create_cq_req cq_in = {};
+	struct sroce_create_cq_resp cq_out;
+	uint32_t cq;
+
+	if (uv_create_cq(c->fd, 16, &cq_in, sizeof(cq_in), &cq, &cq_out, sizeof(cq_out)) ||
+	    uv_issue(c->fd, &(struct uv_command){
+		    IB_USER_VERBS_CMD_CREATE_SRQ, &cmd, sizeof(cmd), &srq_in, sizeof(srq_in), &resp, sizeof(resp),
+		    &srq_out, sizeof(srq_out) }))
+		vt_die(VT_SETUP, "no queues to resize");
+	resizing(c, "cq", false, cq);
+	resizing(c, "srq", true, resp.srq_handle);
+}
+
 static void bad_qp(struct uv_context *c, const char *what, const struct ib_uverbs_create_qp *cmd)
 {
 	struct sroce_create_qp_req in = {};
@@ -647,6 +722,7 @@ int main(int argc, char **argv)
 	contexts();
 	c = uv_open(uverbs);
 	completion_queues(&c);
+	resizes(&c);
 	queue_pairs(&c);
 	regions(&c);
 	mappings(&c);
