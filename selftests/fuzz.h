@@ -53,6 +53,9 @@ struct fz_obj {
 	struct fz_obj *peer;
 	bool ready;
 	struct sroce_ring_info ring[2];
+	/* a queue that is being resized: the other ring, and whether that one is the queue's and ring[0] the new one */
+	struct sroce_ring_info next;
+	bool early;
 };
 
 struct fz_ctx {
@@ -72,6 +75,7 @@ struct fz_dev {
 };
 
 #define FZ_TRACE 24
+#define FZ_RESIZE_STEPS 4
 
 struct fz_call {
 	const char *what;
@@ -91,6 +95,8 @@ struct fz_beat {
 	uint64_t steps, good, refused, posted, rung, failed, crashed;
 	/* completions by opcode */
 	uint64_t completed[16];
+	/* steps of resizing that were carried out, and changes of a rate */
+	uint64_t resized[FZ_RESIZE_STEPS], paced;
 	/* work requests that can be carried out, as far as is known */
 	uint64_t calm;
 };
@@ -229,6 +235,14 @@ void fz_connect_step(struct fz_thread *t);
 void fz_made(struct fz_thread *t, struct fz_ctx *c, enum fz_kind kind, struct fz_obj *o);
 /* destroy what has this handle; an errno */
 int fz_destroy(struct fz_thread *t, struct fz_ctx *c, enum fz_kind kind, uint32_t handle);
+
+/* --- fuzz_resize.c -------------------------------------------------------------- */
+
+/* one of the steps of resizing a queue, mostly */
+uint32_t fz_resize_step(struct fz_thread *t);
+/* that step was carried out for the queue with this handle; the driver's answer, to the first one */
+void fz_resized(struct fz_thread *t, struct fz_ctx *c, enum fz_kind kind, uint32_t handle, uint32_t step,
+		const void *answer);
 
 /* --- fuzz_methods.c ------------------------------------------------------------- */
 

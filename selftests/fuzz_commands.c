@@ -169,13 +169,40 @@ static void tie_shared(struct fz_thread *t, struct fz_ctx *c, void *core, void *
 	cmd->max_num_tags = 0;
 }
 
+static void tie_resize(struct fz_thread *t, struct fz_ctx *c, void *core, void *driver)
+{
+	struct sroce_resize_cq_req *req = driver;
+
+	req->step = fz_resize_step(t);
+}
+
+/* A size of its own, or the limit, and seldom both */
 static void tie_resize_shared(struct fz_thread *t, struct fz_ctx *c, void *core, void *driver)
 {
 	static __thread struct sroce_modify_srq_resp nowhere;
+	struct ib_uverbs_modify_srq *cmd = core;
 	struct sroce_modify_srq_req *req = driver;
 	void *buffer = fz_once(t, 4) ? fz_some_buffer(t, sizeof(nowhere)) : NULL;
 
 	req->resp_addr = (uintptr_t)(buffer ? buffer : &nowhere);
+	if (!(cmd->attr_mask & 1))
+		return;
+	req->step = fz_resize_step(t);
+	if (!fz_once(t, 8))
+		cmd->attr_mask = 1;
+}
+
+/* The extended command has a rate, in kbit/s, and a burst */
+static void tie_modify_ex(struct fz_thread *t, struct fz_ctx *c, void *core, void *driver)
+{
+	static const uint32_t rates[] = { 0, 1, 63, 64, 1000, 1000000, 100000000, 0xffffffff };
+	struct ib_uverbs_ex_modify_qp *cmd = core;
+
+	tie_modify(t, c, &cmd->base, driver);
+	if (fz_once(t, 2))
+		return;
+	cmd->base.attr_mask |= IBV_QP_RATE_LIMIT;
+	cmd->rate_limit = fz_once(t, 4) ? fz_rand(t) : rates[fz_below(t, ARRAY_SIZE(rates))];
 }
 
 /* --- the commands ------------------------------------------------------------------ */
@@ -293,8 +320,8 @@ static const struct fz_verb verbs[] = {
 	  f_none },
 	{ CMD(CREATE_CQ), LEN(create_cq), LEN(create_cq_resp), sizeof(struct sroce_create_cq_req),
 	  sizeof(struct sroce_create_cq_resp), FZ_CQ, 0, 4, f_create_cq, tie_channel },
-	{ CMD(RESIZE_CQ), LEN(resize_cq), LEN(resize_cq_resp), 0, sizeof(struct sroce_resize_cq_resp), 0, 0, 8,
-	  f_resize_cq },
+	{ CMD(RESIZE_CQ), LEN(resize_cq), LEN(resize_cq_resp), sizeof(struct sroce_resize_cq_req),
+	  sizeof(struct sroce_resize_cq_resp), 0, 0, 8, f_resize_cq, tie_resize },
 	{ CMD(DESTROY_CQ), LEN(destroy_cq), LEN(destroy_cq_resp), 0, 0, 0, FZ_CQ, 4, f_cq },
 	{ CMD(POLL_CQ), LEN(poll_cq), LEN(poll_cq_resp), 0, 0, 0, 0, 1, f_poll_cq },
 	{ CMD(REQ_NOTIFY_CQ), LEN(req_notify_cq), 0, 0, 0, 0, 0, 1, f_notify_cq },
@@ -325,7 +352,7 @@ static const struct fz_verb verbs[] = {
 	  sizeof(struct sroce_create_cq_resp), FZ_CQ, 0, 3, f_ex_create_cq, tie_channel_ex },
 	{ EX(CREATE_QP), LEN(ex_create_qp), LEN(ex_create_qp_resp), sizeof(struct sroce_create_qp_req),
 	  sizeof(struct sroce_create_qp_resp), FZ_QP, 0, 4, f_ex_create_qp, tie_qp_ex },
-	{ EX(MODIFY_QP), LEN(ex_modify_qp), LEN(ex_modify_qp_resp), 0, 0, 0, 0, 4, f_none, tie_modify },
+	{ EX(MODIFY_QP), LEN(ex_modify_qp), LEN(ex_modify_qp_resp), 0, 0, 0, 0, 4, f_none, tie_modify_ex },
 	{ EX(MODIFY_CQ), LEN(ex_modify_cq), 0, 0, 0, 0, 0, 2, f_modify_cq },
 	{ EX(CREATE_FLOW), LEN(create_flow), LEN(create_flow_resp), 0, 0, 0, 0, 1, f_anything },
 	{ EX(DESTROY_FLOW), LEN(destroy_flow), 0, 0, 0, 0, 0, 1, f_anything },
@@ -640,6 +667,12 @@ int fz_destroy(struct fz_thread *t, struct fz_ctx *c, enum fz_kind kind, uint32_
 
 void fz_made(struct fz_thread *t, struct fz_ctx *c, enum fz_kind kind, struct fz_obj *o)
 {
+	/*
+	 * At once: another thread may close a file and get this one by the same number, between what it does to the one
+	 * and to the other.
+	 */
+	if (kind == FZ_CHANNEL || kind == FZ_ASYNC)
+		fcntl(o->handle, F_SETFL, O_NONBLOCK);
 	if (!fz_add(t, c, kind, o))
 		fz_destroy(t, c, kind, o->handle);
 	/* who has asked for something large has it no longer than this */
@@ -748,34 +781,29 @@ static void moved(struct fz_ctx *c, const struct ib_uverbs_rereg_mr *cmd)
 	}
 }
 
-/* It is to be mapped anew */
-static void resized(struct fz_ctx *c, enum fz_kind kind, uint32_t handle, const void *answer)
-{
-	struct sroce_ring_info ring;
-	struct fz_obj *o;
-
-	if (!fz_copy(&ring, answer, sizeof(ring)))
-		return;
-	for (o = c->obj[kind]; o < c->obj[kind] + FZ_SLOTS; o++) {
-		if (atomic_load(&o->life) < 2 || o->handle != handle)
-			continue;
-		o->ring[0] = ring;
-		atomic_store(&o->life, atomic_fetch_add(&board->lives, 1) + 2);
-	}
-}
-
-static void changed(struct shot *s)
+static void changed(struct fz_thread *t, struct shot *s)
 {
 	const struct ib_uverbs_modify_srq *srq = (const void *)s->core;
 	const struct sroce_modify_srq_req *req = (const void *)s->driver;
 	const struct ib_uverbs_resize_cq *cq = (const void *)s->core;
+	const struct sroce_resize_cq_req *resize = (const void *)s->driver;
+	const struct ib_uverbs_ex_modify_qp *qp = (const void *)s->core;
 
-	if (s->verb->number == IB_USER_VERBS_CMD_REREG_MR)
+	switch (s->verb->number) {
+	case IB_USER_VERBS_CMD_REREG_MR:
 		moved(s->ctx, (const void *)s->core);
-	else if (s->verb->number == IB_USER_VERBS_CMD_RESIZE_CQ)
-		resized(s->ctx, FZ_CQ, cq->cq_handle, s->answer + s->out);
-	else if (s->verb->number == IB_USER_VERBS_CMD_MODIFY_SRQ && srq->attr_mask & 1)
-		resized(s->ctx, FZ_SRQ, srq->srq_handle, (const void *)(uintptr_t)req->resp_addr);
+		break;
+	case IB_USER_VERBS_CMD_RESIZE_CQ:
+		fz_resized(t, s->ctx, FZ_CQ, cq->cq_handle, resize->step, s->answer + s->out);
+		break;
+	case IB_USER_VERBS_CMD_MODIFY_SRQ:
+		if (srq->attr_mask & 1)
+			fz_resized(t, s->ctx, FZ_SRQ, srq->srq_handle, req->step, (const void *)(uintptr_t)req->resp_addr);
+		break;
+	case IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_EX_CMD_MODIFY_QP:
+		t->beat->paced += !!(qp->base.attr_mask & IBV_QP_RATE_LIMIT);
+		break;
+	}
 }
 
 static void follow_up(struct fz_thread *t, struct shot *s)
@@ -791,7 +819,7 @@ static void follow_up(struct fz_thread *t, struct shot *s)
 		describe(&o, s);
 		fz_made(t, s->ctx, s->verb->makes, &o);
 	} else {
-		changed(s);
+		changed(t, s);
 	}
 }
 

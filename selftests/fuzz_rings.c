@@ -434,7 +434,6 @@ static void read_events(struct fz_thread *t, struct fz_ctx *c)
 
 	if (!o)
 		return;
-	fcntl(o->handle, F_SETFL, O_NONBLOCK);
 	for (i = 0; i < 8; i++)
 		if (FZ_CALL(t, "read events", o->handle, read(o->handle, buf, 8 << fz_below(t, 3))) <= 0)
 			break;

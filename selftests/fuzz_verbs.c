@@ -562,6 +562,9 @@ static void summary(void)
 		sum.crashed += b->crashed;
 		for (j = 0; j < 16; j++)
 			sum.completed[j] += b->completed[j];
+		for (j = 0; j < FZ_RESIZE_STEPS; j++)
+			sum.resized[j] += b->resized[j];
+		sum.paced += b->paced;
 	}
 	for (j = 0; j < 16; j++)
 		completed += sum.completed[j];
@@ -571,6 +574,9 @@ static void summary(void)
 	for (j = 0; j < 16; j++)
 		printf(" %lu", (unsigned long)sum.completed[j]);
 	printf("), %lu failed\n", (unsigned long)sum.failed);
+	printf("# %lu rings prepared, %lu moved to, %lu given up; %lu rates\n",
+	       (unsigned long)sum.resized[SROCE_RESIZE_PREPARE], (unsigned long)sum.resized[SROCE_RESIZE_MOVE],
+	       (unsigned long)sum.resized[SROCE_RESIZE_CANCEL], (unsigned long)sum.paced);
 	vt_check(!sum.crashed, "no child of a worker has crashed");
 	vt_check(sum.good > 20 && sum.posted > 20, "there was something to do for the kernel");
 }
