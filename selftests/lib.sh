@@ -401,6 +401,12 @@ administered() {
 		ip link set veth0 down
 		ip link set veth0 up
 		ip link set veth0 address 02:98:00:00:00:01
+		ethtool -K veth0 gro off
+		ethtool -K veth0 gro on
+		ethtool -K veth0 tx-udp-segmentation off
+		ethtool -K veth0 tx-udp-segmentation on
+		ip address add 10.97.0.1/24 dev veth0
+		ip address del 10.97.0.1/24 dev veth0
 	END
 }
 
