@@ -31,7 +31,10 @@
 /* Entries looked at before others may run */
 #define ODP_BATCH 4096
 
-/* Pages asked of the process at once: all of them are given up when one is lost */
+/*
+ * Pages asked of the process at once, at most. All of them are given up when the process
+ * loses any page of the region meanwhile: then half as many are asked for.
+ */
 #define ODP_STEP 32
 
 /* Times that pages are asked for anew when some were lost meanwhile */
@@ -333,16 +336,21 @@ static unsigned long sroce_odp_index(const struct sroce_mr *mr, u64 va)
 	return array_index_nospec(i, mr->odp->nr);
 }
 
-bool sroce_odp_present(const struct sroce_mr *mr, u64 va, u64 len, bool write)
+u64 sroce_odp_present(const struct sroce_mr *mr, u64 va, u64 len, bool write)
 {
 	unsigned long want = ODP_PRESENT | (write ? ODP_WRITABLE : 0);
+	unsigned long first = sroce_odp_index(mr, va);
 	unsigned long last = sroce_odp_index(mr, va + len - 1);
 	unsigned long i;
 
-	for (i = sroce_odp_index(mr, va); i <= last; i++)
+	for (i = first; i <= last; i++)
 		if ((READ_ONCE(mr->odp->entries[i]) & want) != want)
-			return false;
-	return true;
+			break;
+	if (i > last)
+		return len;
+	/* Of the first page only what lies behind @va */
+	return i == first ? 0 : (i - first) * PAGE_SIZE -
+				((va - mr->iova + mr->offset) & ~PAGE_MASK);
 }
 
 unsigned int sroce_odp_bvecs(const struct sroce_mr *mr, u64 va, u32 len,
@@ -455,16 +463,18 @@ static int sroce_odp_bring_range(struct sroce_odp *odp, unsigned long i,
 				 unsigned long end, enum sroce_odp_fault how)
 {
 	unsigned int flags = how == SROCE_ODP_WRITE ? FOLL_WRITE : 0;
+	unsigned long step = ODP_STEP;
 	unsigned int tries = 0;
 	long n;
 
 	while (i < end && tries < ODP_TRIES) {
 		if (READ_ONCE(odp->closing))
 			return -ESHUTDOWN;
-		n = sroce_odp_bring_step(odp, i, end - i, flags);
+		n = sroce_odp_bring_step(odp, i, min(end - i, step), flags);
 		if (n < 0)
 			return n;
 		i += n;
+		step = n ? min(2 * step, ODP_STEP) : max(step / 2, 1);
 		tries = n ? 0 : tries + 1;
 		cond_resched();
 	}

@@ -114,15 +114,16 @@ void sroce_odp_enter(void);
 void sroce_odp_leave(void);
 
 /**
- * sroce_odp_present() - are the pages of a range there?
+ * sroce_odp_present() - how much of a range is there?
  * @mr: held region on demand; the range was checked by sroce_mr_get()
  * @va: first byte
  * @len: bytes
  * @write: to be written to
  *
  * Context: between sroce_odp_enter() and sroce_odp_leave().
+ * Return: bytes from @va on up to the first page that is missing; @len when none is.
  */
-bool sroce_odp_present(const struct sroce_mr *mr, u64 va, u64 len, bool write);
+u64 sroce_odp_present(const struct sroce_mr *mr, u64 va, u64 len, bool write);
 
 /* sroce_mr_bvecs() of a region on demand, of a range that is present */
 unsigned int sroce_odp_bvecs(const struct sroce_mr *mr, u64 va, u32 len,
@@ -234,10 +235,10 @@ static inline void sroce_odp_leave(void)
 {
 }
 
-static inline bool sroce_odp_present(const struct sroce_mr *mr, u64 va, u64 len,
-				     bool write)
+static inline u64 sroce_odp_present(const struct sroce_mr *mr, u64 va, u64 len,
+				    bool write)
 {
-	return false;
+	return 0;
 }
 
 static inline unsigned int

@@ -9,6 +9,7 @@
 #include <linux/jiffies.h>
 #include <linux/mm.h>
 
+#include "memory/pager.h"
 #include "tests/side_demand.h"
 #include "tests/transport_pair.h"
 #include "transport/fault.h"
@@ -88,6 +89,18 @@ static u64 demand_word(struct kunit *test, const struct sroce_mr *mr)
 	KUNIT_EXPECT_EQ(test, 0, copy_from_user(&word,
 						u64_to_user_ptr(mr->iova), 8));
 	return word;
+}
+
+/* Has the process there what is in @mem? */
+static bool demand_equals(struct kunit *test, const struct sroce_mr *mr,
+			  const u8 *mem, u32 len)
+{
+	u8 *copy = kunit_kmalloc(test, len, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, copy);
+	KUNIT_EXPECT_EQ(test, 0, copy_from_user(copy, u64_to_user_ptr(mr->iova),
+						len));
+	return !memcmp(copy, mem, len);
 }
 
 /* --- a message ------------------------------------------------------------------- */
@@ -280,6 +293,76 @@ static void missing_pages(struct kunit *test)
 	}
 }
 
+/* --- where some pages are there ------------------------------------------------------- */
+
+#define THERE_PAGES 4
+
+static const struct missing long_kinds[] = {
+	{ "long WRITE", SROCE_WR_RDMA_WRITE, 100000 },
+	{ "long WRITE from", SROCE_WR_RDMA_WRITE, 100000, true },
+	{ "long SEND", SROCE_WR_SEND_IMM, 100000, false, true },
+	{ "long SEND from", SROCE_WR_SEND, 100000, true, true },
+	{ "long READ", SROCE_WR_RDMA_READ, 100000 },
+	{ "long READ into", SROCE_WR_RDMA_READ, 100000, true },
+};
+
+/* Packets of a message that are through: taken by the peer, or answered by it */
+static u32 packets_through(struct pair *p, const struct missing *k)
+{
+	if (k->opcode == SROCE_WR_RDMA_READ)
+		return p->side[0].qp->req.una_psn;
+	return p->side[1].qp->resp.epsn;
+}
+
+/*
+ * The first pages are there, the others do not come: the packets that have theirs are
+ * through. So a message gets on while its process loses pages again and again, as long
+ * as the next one is there now and then.
+ */
+static void gets_as_far(struct kunit *test, const struct missing *k, bool direct)
+{
+	struct pair_config c = { .direct = direct };
+	struct pair *p = pair_create(test, &c);
+	u32 there = THERE_PAGES * PAGE_SIZE - DEMAND_SKEW;
+	struct sroce_mr *mr = side_demand_create(&p->side[!k->own], DEMAND_BYTES, DEMAND_SKEW);
+	u8 *pinned = p->side[k->own].mem;
+	u32 before, i;
+
+	for (i = 0; i < k->len; i++)
+		pinned[i] = i * 7 + i / 251;
+	KUNIT_ASSERT_EQ(test, 0, sroce_odp_bring(mr->odp, DEMAND_SKEW, there,
+						 SROCE_ODP_WRITE));
+	if (k->recv)
+		post_recvs(p, k, mr);
+	before = packets_through(p, k);
+	mmap_write_lock(current->mm);
+	post(p, k, mr, 1);
+	pair_deliver(p);
+	impatient(p);
+	KUNIT_EXPECT_EQ_MSG(test, sroce_psn_add(before, there / p->side[0].qp->mtu),
+			    packets_through(p, k), "%s%s", k->name,
+			    direct ? ", same host" : "");
+	mmap_write_unlock(current->mm);
+	expect_message(p, k, 1);
+	KUNIT_EXPECT_TRUE_MSG(test, demand_equals(test, mr, pinned, k->len), "%s",
+			      k->name);
+	expect_no_events(p, k);
+	side_demand_free(mr);
+	pair_exit(test);
+}
+
+static void some_pages_missing(struct kunit *test)
+{
+	int i;
+
+	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
+		kunit_skip(test, "no memory on demand in this kernel");
+	for (i = 0; i < ARRAY_SIZE(long_kinds); i++) {
+		gets_as_far(test, &long_kinds[i], false);
+		gets_as_far(test, &long_kinds[i], true);
+	}
+}
+
 /* Of an unreliable connection the message is lost, and was none */
 static void missing_pages_unreliable(struct kunit *test)
 {
@@ -350,6 +433,7 @@ static void missing_pages_beyond_depth(struct kunit *test)
 
 static struct kunit_case transport_odp_cases[] = {
 	KUNIT_CASE_SLOW(missing_pages),
+	KUNIT_CASE_SLOW(some_pages_missing),
 	KUNIT_CASE(missing_pages_unreliable),
 	KUNIT_CASE(missing_pages_beyond_depth),
 	{}

@@ -31,6 +31,7 @@ struct sroce_gather *sroce_gather_begin(struct sroce_half *half)
 	g->inlined = false;
 	g->swqe = NULL;
 	g->on_demand = false;
+	g->least = U32_MAX;
 	/* The lock is kept until the end, for which sparse has no annotation */
 	__release(&sroce_gathers.lock);
 	return g;
@@ -59,43 +60,56 @@ static int sroce_gather_missed(struct sroce_half *half,
 	return err;
 }
 
-/* Keep the pages of a region on demand in place, or have them brought in */
+/*
+ * Keep the pages of a region on demand in place, or have them brought in. Where the
+ * first of them are there, and enough for the caller, *len is cut to these: who is
+ * content with a few gets on even while the process loses some again and again.
+ */
 static int sroce_gather_demand(struct sroce_gather *g, struct sroce_mr *mr,
-			       int access, u64 va, u32 len)
+			       int access, u64 va, u32 *len)
 {
 	const struct sroce_miss miss = {
 		.mr = mr,
 		.va = va,
-		.len = len,
+		.len = *len,
 		.ahead = g->ahead,
 		.write = access & (IB_ACCESS_LOCAL_WRITE |
 				   IB_ACCESS_REMOTE_WRITE),
 	};
+	u32 there;
 
 	if (!g->on_demand)
 		sroce_odp_enter();
 	g->on_demand = true;
-	if (sroce_odp_present(mr, va, len, miss.write))
+	there = sroce_odp_present(mr, va, *len, miss.write);
+	if (likely(there == *len))
 		return 0;
-	return sroce_gather_missed(g->half, &miss);
+	if (g->len + there < g->least)
+		return sroce_gather_missed(g->half, &miss);
+	*len = there;
+	if (there)
+		return 0;
+	sroce_mr_put(mr);
+	return -ENOSPC;
 }
 
 /* Add a range of a region that was found by its key, and is held for us */
 static int sroce_gather_mr(struct sroce_gather *g, struct sroce_mr *mr,
 			   int access, u64 va, u32 len)
 {
+	u32 there = len;
 	u32 done;
 	int err;
 
 	if (IS_ERR(mr))
 		return PTR_ERR(mr);
 	if (unlikely(mr->kind == SROCE_MR_ON_DEMAND)) {
-		err = sroce_gather_demand(g, mr, access, va, len);
+		err = sroce_gather_demand(g, mr, access, va, &there);
 		if (err)
 			return err;
 	}
 	g->mrs[g->nmrs++] = mr;
-	g->nbv += sroce_mr_bvecs(mr, va, len, g->bv + g->nbv,
+	g->nbv += sroce_mr_bvecs(mr, va, there, g->bv + g->nbv,
 				 ARRAY_SIZE(g->bv) - g->nbv, &done);
 	g->len += done;
 	return done == len ? 0 : -ENOSPC;
@@ -201,7 +215,7 @@ static int sroce_gather_word_demand(struct sroce_half *half,
 	};
 
 	sroce_odp_enter();
-	if (sroce_odp_present(mr, va, sizeof(u64), true))
+	if (sroce_odp_present(mr, va, sizeof(u64), true) == sizeof(u64))
 		return 0;
 	sroce_odp_leave();
 	return sroce_gather_missed(half, &miss);

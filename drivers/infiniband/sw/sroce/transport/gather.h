@@ -39,6 +39,8 @@
  * @on_demand: some of @mrs are on demand: we are a reader, which keeps their pages
  *	in place
  * @ahead: bytes that will be wanted from a page on that is missing
+ * @least: where pages are missing the caller is content with so many bytes; U32_MAX
+ *	when it needs all. Its own to set, after sroce_gather_begin()
  */
 struct sroce_gather {
 	local_lock_t lock; /* see above */
@@ -52,6 +54,7 @@ struct sroce_gather {
 	bool inlined;
 	bool on_demand;
 	u32 ahead;
+	u32 least;
 };
 
 /**
@@ -75,7 +78,8 @@ void sroce_gather_end(struct sroce_gather *g);
  * @ahead: bytes that the message will want from there on, as far as is known
  *
  * Return: 0; -EAGAIN when pages are being brought in: the half runs again; -ENOSPC
- * when @g is full (@g->len tells how far it came); an errno of sroce_mr_get() when
+ * when @g is full, or the pages behind @g->least are missing (@g->len tells how far it
+ * came); an errno of sroce_mr_get() when
  * the key must not be used, or -EFAULT when the pages cannot be had.
  */
 int sroce_gather_rkey(struct sroce_gather *g, u32 rkey, int access, u64 va,
@@ -205,6 +209,24 @@ static inline struct sroce_mr *sroce_rkey_get(struct sroce_qp *qp, u32 rkey,
 struct sroce_mr *sroce_gather_word(struct sroce_half *half, u32 rkey,
 				   int access, u64 va);
 void sroce_gather_word_end(struct sroce_mr *mr);
+
+/**
+ * sroce_gather_cut() - let whole packets do where not all could be gathered
+ * @g: buffer, with @g->least at least @mtu
+ * @err: what gathering has returned
+ * @mtu: path MTU
+ * @len: bytes asked for; where fewer were gathered, those of whole packets
+ *
+ * Return: 0, or @err.
+ */
+static inline int sroce_gather_cut(const struct sroce_gather *g, int err,
+				   u32 mtu, u32 *len)
+{
+	if (likely(err != -ENOSPC))
+		return err;
+	*len = round_down(g->len, mtu);
+	return *len ? 0 : err;
+}
 
 /* Let a train carry the first @len gathered bytes */
 static inline void sroce_gather_train(const struct sroce_gather *g,

@@ -189,15 +189,47 @@ static int sroce_response_sink_status(struct sroce_requester *req, int err)
 	return err;
 }
 
-/* An ib_wc_status, or -EAGAIN when the sink's pages are not there */
+/* Copy what a response to a READ has to where pages are there. Return: 0 or an errno */
+static int sroce_response_place(struct sroce_qp *qp, struct sroce_swqe *slot,
+				struct sroce_train *t)
+{
+	u32 k = (t->psn - slot->first_psn) & SROCE_PSN_MASK;
+	u32 len = t->bi.bi_size;
+	struct bvec_iter di = { .bi_size = len };
+	struct sroce_gather *g = sroce_gather_begin(&qp->req.half);
+	int err;
+
+	g->least = qp->mtu;
+	err = sroce_gather_sink(g, slot, k * qp->mtu, len);
+	err = sroce_gather_cut(g, err, qp->mtu, &len);
+	if (!err)
+		sroce_bvec_copy(g->bv, &di, t->bv, &t->bi, len);
+	sroce_gather_end(g);
+	return err;
+}
+
+/* Pages of the sink are there for the first packets only: the rest is a train of its own */
+static void sroce_response_placed_head(struct sroce_qp *qp,
+				       struct sroce_train *t)
+{
+	u32 rest = sroce_message_packets(t->bi.bi_size, qp->mtu);
+
+	t->flags &= ~SROCE_START;
+	t->psn = sroce_psn_add(t->psn, t->npkts - rest);
+	t->npkts = rest;
+	sroce_response_advance(qp, t->psn);
+}
+
+/*
+ * An ib_wc_status, or -EAGAIN when the sink's pages are not there; @t is what was not
+ * taken before that
+ */
 static int sroce_response_read(struct sroce_qp *qp, struct sroce_swqe *slot,
 			       struct sroce_train *t)
 {
 	u32 k = (t->psn - slot->first_psn) & SROCE_PSN_MASK;
 	u32 len = t->bi.bi_size;
-	struct bvec_iter di = { .bi_size = len };
-	struct sroce_gather *g;
-	int err;
+	int err = 0;
 
 	/*
 	 * A response answers one request. What goes on behind its end would count
@@ -206,13 +238,12 @@ static int sroce_response_read(struct sroce_qp *qp, struct sroce_swqe *slot,
 	if (t->npkts > sroce_swqe_chunk_rest(slot, k) ||
 	    len != min(slot->length - k * qp->mtu, t->npkts * qp->mtu))
 		return IB_WC_BAD_RESP_ERR;
-	if (!len)
-		return IB_WC_SUCCESS;
-	g = sroce_gather_begin(&qp->req.half);
-	err = sroce_gather_sink(g, slot, k * qp->mtu, len);
-	if (!err)
-		sroce_bvec_copy(g->bv, &di, t->bv, &t->bi, len);
-	sroce_gather_end(g);
+	while (t->bi.bi_size) {
+		err = sroce_response_place(qp, slot, t);
+		if (err || likely(!t->bi.bi_size))
+			break;
+		sroce_response_placed_head(qp, t);
+	}
 	return sroce_response_sink_status(&qp->req, err);
 }
 
@@ -291,7 +322,7 @@ static void sroce_response_data(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_requester_fail(qp, status);
 		return;
 	}
-	end = sroce_psn_add(expected, t->npkts);
+	end = sroce_psn_add(t->psn, t->npkts);
 	sroce_response_read_answered(req, slot, end);
 	sroce_response_advance(qp, end);
 }

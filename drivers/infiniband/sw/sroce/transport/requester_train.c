@@ -91,14 +91,16 @@ static void sroce_requester_sent(struct sroce_qp *qp, u32 npsn)
 	sroce_requester_arm(qp);
 }
 
-/* Gather payload; *n is cut to the packets that fit */
+/* Gather payload; *n is cut to the packets that fit, and whose pages are there */
 static int sroce_requester_gather(struct sroce_qp *qp, struct sroce_gather *g,
 				  struct sroce_swqe *slot, u32 k, u32 *n)
 {
 	u32 rest = slot->length - k * qp->mtu;
-	int err = sroce_gather_send(g, slot, k * qp->mtu,
-				    min_t(u32, rest, *n * qp->mtu), rest);
+	int err;
 
+	g->least = qp->mtu;
+	err = sroce_gather_send(g, slot, k * qp->mtu,
+				min_t(u32, rest, *n * qp->mtu), rest);
 	if (err != -ENOSPC)
 		return err;
 	*n = g->len / qp->mtu;

@@ -31,7 +31,7 @@ bool sroce_place_length_ok(const struct sroce_qp *qp,
 	return len > most - qp->mtu && len <= most;
 }
 
-int sroce_place_sges(struct sroce_qp *qp, struct sroce_train *t)
+int sroce_place_sges(struct sroce_qp *qp, struct sroce_train *t, u32 least)
 {
 	struct sroce_responder *resp = &qp->resp;
 	struct sroce_resp_msg *msg = &resp->msg;
@@ -41,8 +41,10 @@ int sroce_place_sges(struct sroce_qp *qp, struct sroce_train *t)
 	struct sroce_sgl l = sroce_sgl_of_recv(qp);
 	int err;
 
+	g->least = least;
 	err = sroce_gather_sges(g, &l, IB_ACCESS_LOCAL_WRITE, msg->recv_off,
 				len, msg->recv_len - msg->recv_off);
+	err = sroce_gather_cut(g, err, qp->mtu, &len);
 	if (!err) {
 		sroce_bvec_copy(g->bv, &di, t->bv, &t->bi, len);
 		msg->recv_off += len;
@@ -51,7 +53,7 @@ int sroce_place_sges(struct sroce_qp *qp, struct sroce_train *t)
 	return err;
 }
 
-int sroce_place_rkey(struct sroce_qp *qp, struct sroce_train *t)
+int sroce_place_rkey(struct sroce_qp *qp, struct sroce_train *t, u32 least)
 {
 	struct sroce_responder *resp = &qp->resp;
 	struct sroce_resp_write *write = &resp->write;
@@ -60,8 +62,10 @@ int sroce_place_rkey(struct sroce_qp *qp, struct sroce_train *t)
 	struct sroce_gather *g = sroce_gather_begin(&resp->half);
 	int err;
 
+	g->least = least;
 	err = sroce_gather_rkey(g, write->rkey, IB_ACCESS_REMOTE_WRITE, write->va,
 				len, write->left);
+	err = sroce_gather_cut(g, err, qp->mtu, &len);
 	if (!err) {
 		sroce_bvec_copy(g->bv, &di, t->bv, &t->bi, len);
 		write->va += len;
@@ -73,12 +77,57 @@ int sroce_place_rkey(struct sroce_qp *qp, struct sroce_train *t)
 
 static void sroce_place_send_done(struct sroce_qp *qp, struct sroce_train *t)
 {
+	struct sroce_resp_msg *msg = &qp->resp.msg;
+
+	msg->state = t->flags & SROCE_END ? SROCE_RESP_IDLE : SROCE_RESP_SEND;
 	if (t->flags & SROCE_END) {
-		qp->resp.msg.inv_wait = 0;
-		sroce_recv_complete_message(qp, t, IB_WC_RECV,
-					    qp->resp.msg.recv_off);
+		msg->inv_wait = 0;
+		sroce_recv_complete_message(qp, t, IB_WC_RECV, msg->recv_off);
 	}
 	sroce_responder_accept(qp, t, t->npkts);
+}
+
+/*
+ * The first packets of a train are in place; pages of memory on demand are missing for
+ * the rest. These packets are accepted, and the rest becomes a train of its own.
+ */
+static void sroce_place_head_done(struct sroce_qp *qp, struct sroce_train *t)
+{
+	u32 rest = sroce_message_packets(t->bi.bi_size, qp->mtu);
+	struct sroce_train head = *t;
+
+	head.npkts = t->npkts - rest;
+	head.flags &= SROCE_START;
+	if (t->op == SROCE_OP_SEND) {
+		sroce_place_send_done(qp, &head);
+	} else {
+		sroce_place_write_done(qp, &head);
+		sroce_responder_accept(qp, &head, head.npkts);
+	}
+	t->flags &= ~SROCE_START;
+	t->psn = sroce_psn_add(t->psn, head.npkts);
+	t->npkts = rest;
+}
+
+/*
+ * Copy the payload of a train to its place. Where that does not succeed, @t is what was
+ * not accepted of it.
+ * Return: 0; -EAGAIN when pages are being brought in; another errno of gather.h.
+ */
+static int sroce_place_payload(struct sroce_qp *qp, struct sroce_train *t)
+{
+	int err = 0;
+
+	while (t->bi.bi_size) {
+		if (t->op == SROCE_OP_SEND)
+			err = sroce_place_sges(qp, t, qp->mtu);
+		else
+			err = sroce_place_rkey(qp, t, qp->mtu);
+		if (err || likely(!t->bi.bi_size))
+			break;
+		sroce_place_head_done(qp, t);
+	}
+	return err;
 }
 
 /*
@@ -121,6 +170,7 @@ void sroce_responder_execute_send(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
 	u32 len = t->bi.bi_size;
+	u32 psn = t->psn;
 	int err;
 
 	if (!sroce_place_length_ok(qp, t)) {
@@ -140,7 +190,7 @@ void sroce_responder_execute_send(struct sroce_qp *qp, struct sroce_train *t)
 				       IB_WC_LOC_LEN_ERR);
 		return;
 	}
-	err = len ? sroce_place_sges(qp, t) : 0;
+	err = sroce_place_payload(qp, t);
 	if (err == -EAGAIN) {
 		sroce_responder_await_pages(qp, t);
 		return;
@@ -151,10 +201,9 @@ void sroce_responder_execute_send(struct sroce_qp *qp, struct sroce_train *t)
 		return;
 	}
 	if (t->flags & SROCE_INV && !sroce_place_invalidated(qp, t)) {
-		resp->msg.recv_off -= len;
+		resp->msg.recv_off -= len - sroce_psn_diff(t->psn, psn) * qp->mtu;
 		return;
 	}
-	resp->msg.state = t->flags & SROCE_END ? SROCE_RESP_IDLE : SROCE_RESP_SEND;
 	sroce_place_send_done(qp, t);
 }
 
@@ -228,8 +277,8 @@ void sroce_responder_execute_write(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_responder_refuse_request(qp);
 		return;
 	}
-	if (!err && t->bi.bi_size)
-		err = sroce_place_rkey(qp, t);
+	if (!err)
+		err = sroce_place_payload(qp, t);
 	if (err == -EAGAIN) {
 		sroce_responder_await_pages(qp, t);
 		return;

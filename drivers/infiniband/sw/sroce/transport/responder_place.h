@@ -52,8 +52,19 @@ int sroce_place_write_begin(struct sroce_qp *qp, const struct sroce_train *t,
  */
 void sroce_place_write_done(struct sroce_qp *qp, const struct sroce_train *t);
 
-/* Copy payload to the receive work request taken, or to the region of a WRITE */
-int sroce_place_sges(struct sroce_qp *qp, struct sroce_train *t);
-int sroce_place_rkey(struct sroce_qp *qp, struct sroce_train *t);
+/**
+ * sroce_place_sges() - copy the payload of a SEND to the receive work request taken
+ * @qp: QP
+ * @t: train; @t->bi is then what was not copied of it
+ * @least: bytes that will do when pages are missing, at least an MTU, as @least in
+ *	struct sroce_gather; what is copied then is whole packets
+ *
+ * Context: responder lock held.
+ * Return: 0, or an errno of sroce_gather_rkey(), with nothing copied.
+ */
+int sroce_place_sges(struct sroce_qp *qp, struct sroce_train *t, u32 least);
+
+/* As sroce_place_sges(): the payload of an RDMA WRITE to the region that it names */
+int sroce_place_rkey(struct sroce_qp *qp, struct sroce_train *t, u32 least);
 
 #endif

@@ -61,9 +61,14 @@ static int sroce_reply_read_data(struct sroce_qp *qp, struct sroce_tx *tx,
 	struct sroce_train t;
 	int err = 0;
 
+	g->least = qp->mtu;
 	if (len)
 		err = sroce_gather_rkey(g, res->rkey, IB_ACCESS_REMOTE_READ,
 					res->va + off, len, res->len - off);
+	if (unlikely(err == -ENOSPC)) {
+		err = sroce_gather_cut(g, err, qp->mtu, &len);
+		n = len / qp->mtu;
+	}
 	if (!err) {
 		sroce_reply_init(qp, &t, SROCE_OP_READ_RESP,
 				 sroce_psn_add(res->psn, job->sent));

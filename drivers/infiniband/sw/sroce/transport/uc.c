@@ -83,7 +83,7 @@ static void sroce_uc_send(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_uc_abandon(qp, IB_WC_LOC_LEN_ERR);
 		return;
 	}
-	err = t->bi.bi_size ? sroce_place_sges(qp, t) : 0;
+	err = t->bi.bi_size ? sroce_place_sges(qp, t, U32_MAX) : 0;
 	if (err == -EAGAIN) {
 		sroce_uc_no_pages(qp);
 		return;
@@ -116,7 +116,7 @@ static void sroce_uc_write(struct sroce_qp *qp, struct sroce_train *t)
 	}
 	if ((t->flags & SROCE_IMM) && !sroce_uc_take(qp))
 		return;
-	err = t->bi.bi_size ? sroce_place_rkey(qp, t) : 0;
+	err = t->bi.bi_size ? sroce_place_rkey(qp, t, U32_MAX) : 0;
 	if (err == -EAGAIN) {
 		sroce_uc_no_pages(qp);
 		return;
