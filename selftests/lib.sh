@@ -481,12 +481,25 @@ run_pair() {
 	return $status
 }
 
+# end_of_rping STATUS COMMAND OUTPUT : the status that counts. When all is done rping closes the file from which its
+# other thread reads events; if that one notices, it ends the program with 255. Nothing else may have been said.
+end_of_rping() {
+	if [[ $1 -eq 255 && $2 == rping* ]] && grep -q '^rdma_get_cm_event: Bad file descriptor' "$3" &&
+		! grep -qvE '^(rdma_get_cm_event: Bad file descriptor|(client|server) DISCONNECT EVENT.*|(server )?ping data: .*|)$' "$3"
+	then
+		note "rping ended while one of its threads still read events: ${2%% -a*}"
+		return 0
+	fi
+	return "$1"
+}
+
 run_pair_once() {
 	local seconds=$1 sns=$2 server=$3 cns=$4 client=$5 spid status sstatus=0
 	limit "$seconds" ip netns exec "$sns" bash -c "exec $server" >"$TMP/server" 2>&1 &
 	spid=$!
 	wait_for 5 eval "{ ${READY:-listening $sns}; } || ! kill -0 $spid"
 	limit "$seconds" ip netns exec "$cns" bash -c "exec $client" >"$TMP/client" 2>&1
+	end_of_rping $? "$client" "$TMP/client"
 	status=$?
 	if [ -n "${FOREVER:-}" ]; then
 		kill -0 $spid 2>/dev/null || sstatus=1
@@ -496,6 +509,7 @@ run_pair_once() {
 		# A client that failed leaves the server waiting for ever.
 		[ $status -eq 0 ] || { sleep 0.5; kill $spid 2>/dev/null; }
 		wait $spid 2>/dev/null
+		end_of_rping $? "$server" "$TMP/server"
 		sstatus=$?
 	fi
 	[ $status -eq 0 ] && [ $sstatus -eq 0 ] && return
