@@ -98,13 +98,15 @@ idle() {
 
 # goes NAME COMMAND... : soon, though the process stays. One that waits for a netdev cannot be killed, and so the process is.
 goes() {
-	local name=$1 pid bad=0
+	local name=$1 pid status bad=0
 	shift
 	"$@" >"$TMP/goes" 2>&1 &
 	pid=$!
 	wait_for 10 eval "! kill -0 $pid" || { bad=1 && note "it waits for the process" && kill -9 $idler; }
-	wait $pid || { bad=1 && notes <"$TMP/goes"; }
-	kill -0 $idler 2>/dev/null || bad=1
+	wait $pid
+	status=$?
+	[ $status -eq 0 ] || { bad=1 && note "status $status: $*" && notes <"$TMP/goes"; }
+	kill -0 $idler 2>/dev/null || { bad=1 && wait $idler; note "the process has ended with status $?"; }
 	result $bad "$name"
 }
 
