@@ -19,6 +19,7 @@ ip -n $B addr add 10.98.0.3/24 dev veth0
 on_a ping -qc 1 -W 5 10.98.0.3 >/dev/null
 wait_gids $B $DEV_B veth0 || bail "no GID of the second address"
 
+: >"$TMP/target"
 ip netns exec $A "$BADCM" -l -s $IP_A >"$TMP/target" 2>&1 &
 target=$!
 wait_for 10 grep -q ready "$TMP/target" || bail "nobody listens: $(tail -n 1 "$TMP/target")"

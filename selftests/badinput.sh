@@ -26,6 +26,7 @@ before=$(splats)
 
 # somebody else, all the time
 seconds=$((ROUNDS * 4 + 20))
+: >"$TMP/bystander"
 ip netns exec $A "$VERIFY" -d $DEV_A -i $IP_A --show-qps >"$TMP/bystander" 2>&1 &
 bystander=$!
 ip netns exec $B "$VERIFY" -d $DEV_B -i $IP_B -t $seconds -m 65536 $IP_A >"$TMP/peer" 2>&1 &

@@ -19,6 +19,7 @@ mac_of() { in_ns "$1" cat /sys/class/net/veth0/address; }
 shoot() {
 	local name=$1 ip=$2 our=$3 target bystander peer status q victims=()
 	# A connection that is under fire only from addresses which are not its peer's.
+	: >"$TMP/bystander"
 	ip netns exec $A "$VERIFY" -d $DEV_A -i "$ip" --show-qps >"$TMP/bystander" 2>&1 &
 	bystander=$!
 	# shellcheck disable=SC2086 # options
@@ -29,6 +30,7 @@ shoot() {
 	while read -r q; do victims+=(-q "$q"); done < <(awk '/^qp / { print $2 }' "$TMP/bystander")
 
 	counters $A $DEV_A >"$TMP/before"
+	: >"$TMP/target"
 	ip netns exec $A "$(program badpackets_target)" -d $DEV_A -i "$ip" -p "$our" >"$TMP/target" 2>&1 &
 	target=$!
 	wait_for 10 grep -q ready "$TMP/target"

@@ -37,6 +37,7 @@ hoard() {
 	before=$(free_mib)
 	rm -f "$TMP/hold"
 	mkfifo "$TMP/hold"
+	: >"$TMP/said"
 	as_nobody "$HOARD" -d $DEV_A -i $IP_A -t "$SECONDS_EACH" "$1" <"$TMP/hold" >"$TMP/said" 2>&1 &
 	pid=$!
 	exec {out}>"$TMP/hold"

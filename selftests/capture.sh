@@ -127,6 +127,7 @@ captured "rping" 0 "" "rping -s -a $IP_A -C 20 -V" "rping -c -a $IP_A -C 20 -V"
 
 # The receiver itself: it must notice what is wrong.
 if tc -n $A qdisc replace dev veth0 root netem corrupt 2%; then
+	: >"$TMP/capture.$B"
 	ip netns exec $B "$CHECK" -i veth0 -t 60 -m >"$TMP/capture.$B" 2>&1 &
 	checker=$!
 	wait_for 5 grep -q capturing "$TMP/capture.$B"

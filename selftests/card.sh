@@ -85,6 +85,7 @@ fi
 pull() {
 	local name=$1
 	shift
+	: >"$TMP/asyncwatch"
 	stdbuf -oL ibv_asyncwatch -d $DEV_A >"$TMP/asyncwatch" 2>&1 &
 	watch=$!
 	ib_write_bw -F -d $DEV_A -x "$(has_gid)" -s 65536 -D 60 >"$TMP/server" 2>&1 &

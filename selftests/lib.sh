@@ -282,7 +282,8 @@ netdev_addresses() {
 	ip -n "$1" -o addr show dev "$2" | awk '$3 ~ /^inet/ { sub("/.*", "", $4); print $4 }'
 }
 
-# wait_for SECONDS COMMAND... : until it succeeds
+# wait_for SECONDS COMMAND... : until it succeeds. What another program is to say is awaited in a file that was emptied
+# before that program was started: by itself it does so only when it runs, and until then the last one's words are there.
 wait_for() {
 	local end=$((SECONDS + $1 * SLOW))
 	shift

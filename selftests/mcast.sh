@@ -89,6 +89,7 @@ has_joined() { local g; for g in $IDLE_GROUPS; do ip -n "$1" maddr show dev "$2"
 idle() {
 	local device=$1 ip=$2
 	shift 2
+	: >"$TMP/idler"
 	ip netns exec $B "$IDLER" -d "$device" -i "$ip" "$@" >"$TMP/idler" 2>&1 &
 	idler=$!
 	wait_for 10 grep -q idle "$TMP/idler"

@@ -265,6 +265,7 @@ if both make_vlan; then
 	done
 	marked "a map that crosses" "-V 7 -P 4" verify "service level 4" $TOP_A $TOP_B -L 4
 	# The receiver itself must notice
+	: >"$TMP/capture.$B"
 	ip netns exec $B "$CHECK" -i veth0 -t 60 -V 7 -P 1 -C 1 >"$TMP/capture.$B" 2>&1 &
 	checker=$!
 	wait_for 5 grep -q capturing "$TMP/capture.$B"

@@ -59,6 +59,7 @@ strays() {
 	local qpns pid status
 	# nothing of the last time: without numbers the sender would be a receiver
 	: >"$TMP/stray"
+	: >"$TMP/stray"
 	ip netns exec $B "$STRAY" -d ${DEV_B}t -i $TOP_A >"$TMP/stray" 2>&1 &
 	pid=$!
 	wait_for 5 grep -q '^[0-9]' "$TMP/stray"
@@ -111,6 +112,7 @@ exclusive_case() {
 	fi
 
 	# The RDMA device goes to another namespace, and its netdev follows it
+	: >"$TMP/watch"
 	ip netns exec $A ibv_asyncwatch -d $DEV_A >"$TMP/watch" 2>&1 &
 	watch=$!
 	wait_for 5 grep -q . "$TMP/watch"

@@ -30,6 +30,7 @@ quiet_pair() {
 	on_a rping -s -a $IP_A >"$TMP/server" 2>&1 &
 	server=$!
 	wait_for 10 listening $A
+	: >"$TMP/client"
 	on_b rping -c -a $IP_A -C 1000000 -v >"$TMP/client" 2>&1 &
 	client=$!
 	wait_for 10 grep -q 'ping data' "$TMP/client"
@@ -63,6 +64,7 @@ link_add_soon $B $DEV_B
 # rdma_cm asks 16 times, 4.3 s apart
 eval "$SILENCE"
 start=$SECONDS
+: >"$TMP/client"
 on_b rping -c -a $IP_A -C 1 >"$TMP/client" 2>&1 &
 client=$!
 sleep 3

@@ -26,6 +26,7 @@ trap 'let_go; ip netns del $HOLD; finish' EXIT
 # hold HOW : a process that is stuck: $holder, $server, $folder
 hold() {
 	rm -f "$TMP/hold"
+	: >"$TMP/hold"
 	ip netns exec $HOLD "$STUCK" -d $DEV_A -i $IP_A "$1" hold >"$TMP/hold" 2>&1 &
 	holder=$!
 	wait_for 20 grep -q '^stuck' "$TMP/hold" || { notes <"$TMP/hold"; return 1; }

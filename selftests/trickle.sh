@@ -11,6 +11,7 @@ exec 2>"$TMP/jobs"
 removed() {
 	local name=$1 start holder
 	shift
+	: >"$TMP/hold"
 	ip netns exec $A "$TRICKLE" -d $DEV_A -i $IP_A hold >"$TMP/hold" 2>&1 &
 	holder=$!
 	wait_for 20 grep -q '^waits' "$TMP/hold" || notes <"$TMP/hold"

@@ -38,6 +38,7 @@ has() {
 hold() {
 	: >"$TMP/hold"
 	# shellcheck disable=SC2086 # words
+	: >"$TMP/hold"
 	"$PLUGGED" $ENDS hold >"$TMP/hold" 2>&1 &
 	holder=$!
 	wait_for 20 grep -q '^plugged' "$TMP/hold" && wait_for 20 hangs || { notes <"$TMP/hold"; return 1; }
@@ -192,6 +193,7 @@ fi
 
 # --- a page that does not come ------------------------------------------------------------------------------------
 
+: >"$TMP/hold"
 ip netns exec $A "$STUCK" -d $DEV_A -i $IP_A uffd hold >"$TMP/hold" 2>&1 &
 holder=$!
 if wait_for 20 grep -q '^stuck' "$TMP/hold"; then

@@ -17,6 +17,7 @@ program_verdicts "one device" 200 "$VERBS" -d $DEV_A -i $IP_A
 # the port that belongs to the second flow label of the program
 port=$((0xc000 | ((0xabcde & 0x3fff) ^ ((0xabcde & 0xfc000) >> 14))))
 if command -v tcpdump >/dev/null; then
+	: >"$TMP/tcpdump"
 	in_ns $B timeout $((200 * SLOW)) tcpdump -i veth0 -c 1 -n udp src port $port and udp dst port 4791 \
 		>"$TMP/tcpdump" 2>&1 &
 	wait_for 10 grep -q listening "$TMP/tcpdump"
@@ -47,6 +48,7 @@ saw() {
 	result $? "ibv_asyncwatch: $1"
 }
 
+: >"$TMP/asyncwatch"
 stdbuf -oL ibv_asyncwatch -d $DEV_A >"$TMP/asyncwatch" 2>&1 &
 wait_for 10 grep -q 'async event FD' "$TMP/asyncwatch"
 echo 0xffff >/sys/class/infiniband/$DEV_A/ports/1/pkey_table
