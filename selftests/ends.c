@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The two connected queue pairs of ends.h: making them, posting to them, and judging
+ * what completes.
+ */
 #include <errno.h>
 #include <unistd.h>
 

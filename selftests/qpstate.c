@@ -22,7 +22,7 @@ static struct ibv_mr *read_only_a, *read_only_b, *private_b;
 /* what b's queue pair allows; changed by single tests */
 static int access_of_b;
 
-/* parts of the names of results where rdma_rxe 7.2 is known to differ (PROTOCOL.md 13, 4.1, 2.6) */
+/* parts of the names of results where rdma_rxe 7.2 is known to differ */
 static const char *const rxe_deviates[] = {
 	"every transition", "P_Key index 200", "path MTU 0", "max_dest_rd_atomic 255",
 	"an unknown opcode", "an inline READ", "after refused requests", "a list with a bad request",
@@ -133,7 +133,7 @@ static void expect_state(const char *what, struct end *e, enum ibv_qp_state stat
 
 enum { RESET, INIT, RTR, RTS, SQD, SQE, ERR, STATES };
 
-/* PROTOCOL.md 4.1; SQE is entered only by the device */
+/* IBA 10.3.1; SQE is entered only by the device */
 static const bool legal[STATES][STATES] = {
 	[RESET] = { [RESET] = true, [INIT] = true },
 	[INIT] = { [RESET] = true, [INIT] = true, [RTR] = true, [ERR] = true },

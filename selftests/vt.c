@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What the verbs test programs share (vt.h): results, random numbers, devices, queue
+ * pairs, completions and events, and the connection between two of them.
+ */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

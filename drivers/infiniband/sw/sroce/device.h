@@ -43,7 +43,7 @@ enum sroce_object {
  *	this and @attached change under RTNL
  * @attached: the network layer was told of @port
  * @gid_work: has the core look at the netdev's addresses again
- * @address_gone: bit 0: an address was removed since
+ * @address_gone: bit 0: an address was removed since @gid_work ran last
  * @objects: how many of each kind there are
  * @pkey_lock: serialises those who change the P_Key table
  * @bound: counters that QPs were bound to, by the number of the rdma_counter
@@ -120,11 +120,13 @@ bool sroce_device_awaited(struct ib_device *ibdev);
 
 /* --- addresses.c: GIDs that ib_core leaves alone ---------------------------- */
 
+/* For a new device */
 void sroce_addresses_setup(struct sroce_device *dev);
-/* Look for new ones. Context: any. */
+/* Look for addresses that a netdev's device has no GID of yet. Context: any. */
 void sroce_addresses_check(struct net_device *ndev);
-/* Nothing holds the device any more */
+/* The device ends, and nothing holds it any more */
 void sroce_addresses_end(struct sroce_device *dev);
+/* Module start and end: what follows addresses */
 int sroce_addresses_init(void);
 void sroce_addresses_exit(void);
 

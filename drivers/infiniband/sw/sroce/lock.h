@@ -13,9 +13,9 @@
 #include <linux/spinlock.h>
 
 /*
- * Those of processes and those of kernel users are two classes to lockdep, which
- * looks at each class as one lock: one that interrupts take as well, it would
- * complain, must not be held while they are on.
+ * Two lines, so that lockdep sees two classes of locks: those of processes' queues and
+ * those of kernel users'. To lockdep a class is one lock. Hard interrupts take the
+ * second kind, so that it would complain of the first, which is held while they are on.
  */
 #define sroce_lock_init(lock, user) do {				\
 	if (user)							\

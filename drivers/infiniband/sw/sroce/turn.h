@@ -29,8 +29,8 @@ struct workqueue_struct;
  * @began: when this one began
  * @left: when the transport was left last
  * @softirq: this one has come to softirqs
- * @net_rx: runs of that softirq by then
- * @tasklets: runs of that softirq by then
+ * @net_rx: how often the network's receive softirq had run on this CPU by then
+ * @tasklets: likewise the softirq of the tasklets
  * @longest: in ns
  * @largest: turn, in bytes
  */

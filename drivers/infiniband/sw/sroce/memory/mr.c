@@ -213,8 +213,8 @@ void sroce_mr_free(struct sroce_mr *mr)
 		sroce_mw_unbind(mr);
 	kvfree(mr->pages);
 	/*
-	 * Look-ups that found it before xa_erase() still read @users, and whoever
-	 * found a window in a list its @lock
+	 * Who has looked the region up before it lost its key still reads @users, and
+	 * who has found a window in a list takes its @lock
 	 */
 	kfree_rcu(mr, rcu);
 }

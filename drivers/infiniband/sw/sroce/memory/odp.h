@@ -39,7 +39,8 @@ struct sroce_pager_slot;
  * @len: bytes that are needed
  * @ahead: bytes from @at on that will be needed next; their absence is no error
  * @how: what to do
- * @hint: advice: after all that is no hint, and few at once
+ * @hint: it is advice: its turn comes after all that is none, and few are under way at
+ *	once
  * @pending: @done is still to be called; under the pager's lock
  * @slot: what is bringing them in; NULL while they wait for their turn
  * @node: in a queue of the pager's

@@ -30,8 +30,10 @@ struct pair;
  * struct side - one of the two hosts
  * @pair: both
  * @port: its device
- * @pd: protection domain of @qp and @mr
- * @other_pd: another one
+ * @domain: protection domain of @qp and @mr
+ * @pd: the same, as ib_core knows it
+ * @other_domain: another one
+ * @other_pd: the same, as ib_core knows it
  * @ibqp: what ib_core would know
  * @scq: completions of the send queue
  * @rcq: completions of the receive queue
@@ -39,6 +41,7 @@ struct pair;
  * @xrcd: XRC domain of @qp and @srq
  * @qp: the QP
  * @path: to the other side
+ * @ah: address handle for that, PAIR_AHN
  * @mem: PAIR_MEM bytes
  * @mr: all of the kernel's memory, every right
  * @events: how often each event of the QP, its queues or SRQ was raised

@@ -241,7 +241,7 @@ static void vector_icrc_mask(struct kunit *test)
 	}
 }
 
-/* Intermediate states from PROTOCOL 5.3, 5.4 and 5.5 */
+/* The state behind each header, as a second implementation has computed it */
 static void icrc_states(struct kunit *test)
 {
 	struct frame f;
@@ -384,7 +384,7 @@ static void psn_consumption(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sroce_message_packets(U32_MAX, 256), 16777216);
 }
 
-/* The table of PROTOCOL 1.6, written down a second time */
+/* The table of opcodes (IBA 9.2.1, table 38), written down a second time */
 #define OP(c, o, n, h, u) \
 	{ .code = (c), .op = SROCE_OP_##o, .hdr_len = (n), .flags = (h), .uc = (u) }
 

@@ -57,7 +57,7 @@ static inline bool sroce_answers_room(const struct sroce_resp_answers *a)
 	return a->job_tail - a->job_head < a->njobs;
 }
 
-/* Has every one left? */
+/* Is none left to be sent? */
 static inline bool sroce_answers_all_sent(const struct sroce_resp_answers *a)
 {
 	return a->job_head == a->job_tail;
@@ -70,13 +70,13 @@ sroce_answers_next(const struct sroce_resp_answers *a)
 	return &a->jobs[a->job_head % a->njobs];
 }
 
-/* It has left, or need not any more */
+/* The next one has left, or is not to be sent: go on to the one behind it */
 static inline void sroce_answers_sent(struct sroce_resp_answers *a)
 {
 	a->job_head++;
 }
 
-/* None of them will be sent */
+/* None of those that have not left will be sent */
 static inline void sroce_answers_drop(struct sroce_resp_answers *a)
 {
 	a->job_head = a->job_tail;

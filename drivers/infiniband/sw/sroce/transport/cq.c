@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Completion queues. For a process the ring is the interface: it moves cons and
- * the arm word (ring header flags) itself. For kernel users both are private
- * and the same kind of ring holds the entries, each with its QP.
+ * Completion queues: the end of a message's way on either side, where
+ * requester_complete.c and responder_recv.c add an entry.
+ *
+ * For a process the ring is the interface: it moves cons and the arm word (ring
+ * header flags) itself. For kernel users both are private and the same kind of ring
+ * holds the entries, each with its QP.
  */
 #include <linux/ktime.h>
 

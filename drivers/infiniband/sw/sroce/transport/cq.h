@@ -28,12 +28,12 @@ struct sroce_port;
  * @user: a process owns the consumer index and the arm word in @ring
  * @timestamp: completions carry the time
  * @ignore_overrun: a completion that does not fit is nobody's error
- * @vector: the CPU that calls the handler, if it is online; 0: the one that adds
- *	the completion. Everybody uses that one who has no wish, and there an
- *	event comes soonest
+ * @vector: the CPU that calls the handler, if it is online; 0, which is what
+ *	consumers without a wish ask for: the one that adds the completion, where
+ *	the event comes soonest
  * @overrun: a completion did not fit; nothing is added any more
- * @seen: the consumer's index when the newest completion was added, for who wants to
- *	know without the lock whether the queue is being looked at
+ * @seen: the consumer's index when the newest completion was added; batch.c, which does
+ *	not take the lock, tells by it whether the queue is being looked at
  * @cons: kernel consumer's index, when not @user
  * @armed: kernel consumer's arm word (SROCE_CQ_*), when not @user
  * @mod_count: completions that one event is for; 0: every one has its own

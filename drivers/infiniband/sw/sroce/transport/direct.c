@@ -42,6 +42,23 @@
 /* Payloads up to this are copied into the parcel: cheaper than holding pages */
 #define SROCE_PARCEL_COPY 256
 
+/**
+ * struct sroce_parcel - a train in an inbox
+ * @node: in the inbox
+ * @lent: in the inbox's list of those that point to their sender's memory
+ * @path: of the sender, held; NULL: it came from the network
+ * @lender: QP whose memory @t points to; NULL when the payload is in @copy
+ * @swqe: work request of @lender that completes when the train has been taken; NULL
+ *	for one that an ACK completes
+ * @sqpn: QP that has sent it, where @path is set
+ * @kept: bytes that it takes, if it came from the network
+ * @t: the train
+ * @copy: describes the payload when that is behind this struct
+ * @npinned: entries of @bv whose pages are kept by this parcel
+ * @nmrs: entries of @mrs
+ * @mrs: regions that @bv points into, held
+ * @bv: the payload, or what describes it
+ */
 struct sroce_parcel {
 	struct list_head node;
 	struct list_head lent;

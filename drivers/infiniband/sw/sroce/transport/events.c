@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
+ * May one more event of an object be raised, or do too many wait to be read? Asked by
+ * whoever raises one (run.c for completion queues).
+ *
  * Whether events wait to be read only ib_core knows. Its lists are in structs that
  * it does not show to drivers, the same ones from 5.8 on; what is below repeats their
  * beginnings. Before the first event of an object its list must be an empty one. If

@@ -79,8 +79,8 @@ void sroce_gather_end(struct sroce_gather *g);
  *
  * Return: 0; -EAGAIN when pages are being brought in: the half runs again; -ENOSPC
  * when @g is full, or the pages behind @g->least are missing (@g->len tells how far it
- * came); an errno of sroce_mr_get() when
- * the key must not be used, or -EFAULT when the pages cannot be had.
+ * came); an errno of sroce_mr_get() when the key must not be used, or -EFAULT when the
+ * pages cannot be had.
  */
 int sroce_gather_rkey(struct sroce_gather *g, u32 rkey, int access, u64 va,
 		      u32 len, u32 ahead);

@@ -13,7 +13,7 @@
 
 struct sroce_parcel;
 
-/* For sroce_inbox_next(), which has found something */
+/* Take the first train. Only for sroce_inbox_next(), which has seen that there is one */
 struct sroce_parcel *sroce_inbox_take(struct sroce_half *half);
 
 /*

@@ -203,9 +203,10 @@ static bool sroce_modify_still_legal(const struct sroce_qp *qp,
 static void sroce_modify_state_entered(struct sroce_qp *qp, enum ib_qp_state to)
 {
 	/*
-	 * Queues flush, go on, or notice that they have drained. And a QP in RESET drops
-	 * what waited in its inboxes, which is what somebody may be waiting for who is
-	 * reset, too: itself, when it is connected to itself, or its peer.
+	 * Queues flush, go on, or notice that they have drained. In RESET the halves drop
+	 * the trains in their inboxes, before we wait for the memory that this QP has
+	 * lent. The sender of these trains may be reset at the same time and waits for
+	 * them; and it may be this QP, which can be connected to itself.
 	 */
 	if (to != IB_QPS_RESET) {
 		sroce_half_run(&qp->req.half);

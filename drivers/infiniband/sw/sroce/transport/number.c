@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * QP numbers.
+ * QP numbers, by which doorbells, packets and senders of this host find a QP.
  *
  * A peer must not be able to guess the number of somebody else's QP from its
  * own (ReDMArk, USENIX Security 2021, vulnerability V5), but a table by random

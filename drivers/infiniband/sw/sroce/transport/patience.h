@@ -34,7 +34,8 @@ extern struct sroce_patience_all sroce_patience_all;
 bool sroce_patience_begin(struct sroce_qp *qp, u32 psn);
 
 /*
- * What waits is not to wait when it is tried again, until that is allowed once more.
+ * The sender wants its memory back. Until sroce_patience_allow() a request that is tried
+ * again and finds no receive does not go on waiting: the peer is told.
  * Context: responder lock held.
  */
 void sroce_patience_deny(struct sroce_responder *resp);

@@ -575,9 +575,9 @@ struct sroce_qp_attr {
  * @qpn: number
  * @mtu: path MTU in bytes
  * @type: IB_QPT_x
- * @user: it is a process's, also where ib_core has made it (XRC target): its own
- *	queues are, and it ends with the device. It does not say who has written a
- *	receive work request, which may come from a queue of somebody else
+ * @user: it is a process's, also where ib_core has made it (XRC target): so are the
+ *	queues of its own, and it is flushed when the device goes. It does not say who
+ *	has written a receive work request, which may come from somebody else's queue
  * @sig_all: every work request completes
  * @block_self: what it sends to its groups does not come back to it
  * @dead: destroyed: written under both locks, nobody starts anything any more

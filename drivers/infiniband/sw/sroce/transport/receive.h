@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The entry of trains into a QP, behind which they go to the requester or the
- * responder. That of the network's packets is in port.h.
+ * responder. That of the network's packets, sroce_receive(), is in seam.h.
  */
 #ifndef SROCE_TRANSPORT_RECEIVE_H
 #define SROCE_TRANSPORT_RECEIVE_H

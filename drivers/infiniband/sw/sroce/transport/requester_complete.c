@@ -127,12 +127,13 @@ bool sroce_requester_flush(struct sroce_qp *qp)
 
 	req->deadline = 0;
 	req->rnr_wait = false;
-	/* From now on every poster rings */
+	/* From now on whoever posts rings the doorbell */
 	WRITE_ONCE(req->ring.hdr->flags, 0);
 	/* We clear the flags, then read prod; posters store prod, then read the flags */
 	smp_mb();
 	/*
-	 * When the last train has been taken, that finds us in ERR or SQE: we run again
+	 * Whoever takes the last of these trains finds the QP in ERR or SQE, and has this
+	 * half run again (sroce_qp_all_given_back())
 	 */
 	if (sroce_qp_has_lent(qp))
 		return false;

@@ -23,10 +23,10 @@
  *
  * The handler of a completion queue, too, may be wanted on another CPU. An interrupt
  * starts the tasklet of a CPU on whose list another one has put something (on PREEMPT_RT
- * it is a worker, and no interrupt). A CPU may go
- * off-line with things on its list: its tasklet or its worker runs on another CPU then,
- * and takes them along. And it may be held by a task with real-time priority: then a
- * timer of another CPU, set before, starts a worker.
+ * it is a worker, and no interrupt). A CPU may go off-line with things on its list: its
+ * tasklet or its worker runs on another CPU then, and takes them along. And it may be
+ * held by a task with real-time priority: then a timer of another CPU, set before,
+ * starts a worker.
  */
 #include <linux/cpumask.h>
 #include <linux/delay.h>
@@ -53,12 +53,15 @@
 #define SROCE_DOORBELL_TURNS 64
 #define SROCE_OTHERS_TURNS 8
 
-/* So long, in jiffies, a process that goes on may be kept from that by others */
+/*
+ * Jiffies for which a process that is going on with the list may be kept from that by
+ * others, before a worker does it
+ */
 #define SROCE_ATTENDED_JIFFIES (msecs_to_jiffies(4) + 1)
 
 /*
- * So long one who needs a half to be run in his own context waits for what it has sent
- * elsewhere to be passed on
+ * The longest that sroce_half_run_here() waits until the stack has passed on what the
+ * half has sent from another CPU
  */
 #define SROCE_HERE_NS (4 * NSEC_PER_MSEC)
 
@@ -171,7 +174,10 @@ static void sroce_runq_called(void *info)
 /* Have a worker go through the lists of a CPU */
 static void sroce_runq_hurry(struct sroce_runq *rq)
 {
-	/* Whoever runs @rest on another CPU sees the list or is not done yet */
+	/*
+	 * Pairs with sroce_runq_rest(): if we find @urgent set, its worker has not begun
+	 * yet and will see what is on the list
+	 */
 	smp_mb();
 	if (READ_ONCE(rq->urgent))
 		return;
@@ -179,7 +185,10 @@ static void sroce_runq_hurry(struct sroce_runq *rq)
 	queue_work(sroce_turn_wq, &rq->rest);
 }
 
-/* On PREEMPT_RT a call may raise no softirq: an idle CPU takes it without interrupt */
+/*
+ * Have another CPU go through its lists. On PREEMPT_RT a worker does: a call there must
+ * not raise a softirq, because an idle CPU takes it without an interrupt.
+ */
 static void sroce_runq_call(struct sroce_runq *rq)
 {
 	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {

@@ -92,7 +92,10 @@ void sroce_send_flush(struct sroce_half *half, struct sroce_tx *tx)
 	unsigned int cpu = smp_processor_id();
 
 	half->qp->port->xmit->flush(tx);
-	/* What has gone to a NIC is in no queue of this CPU, unless others' packets are */
+	/*
+	 * Does nothing wait in this CPU's queue? Packets to a NIC never do. Then the
+	 * next ones may leave from any CPU.
+	 */
 	if (half->sent_on == cpu && sroce_stack_passed(cpu))
 		WRITE_ONCE(half->sent_on, nr_cpu_ids);
 }

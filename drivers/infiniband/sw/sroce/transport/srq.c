@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Shared receive queues: emptying them, and finding those of XRC by number.
+ * Shared receive queues: responder_recv.c empties them, and xrc.c finds those of XRC by
+ * number. How the ring of any receive queue is read and written is here, too.
  */
 #include <linux/random.h>
 #include <linux/slab.h>

@@ -32,7 +32,7 @@
 /* Work requests of a send, receive or shared receive queue; a power of two */
 #define SROCE_MAX_QP_WR SZ_32K
 #define SROCE_MAX_SRQ_WR SZ_32K
-/* Completions of a queue, 64 bytes each; a power of two */
+/* Completions of a queue, 64 bytes each (80 for kernel users); a power of two */
 #define SROCE_MAX_CQE SZ_4M
 /* Bytes of one region: 512 GiB with pages of 4 KiB, of which a table takes 1 GiB */
 #define SROCE_MAX_MR_SIZE ((u64)SZ_128M * PAGE_SIZE)

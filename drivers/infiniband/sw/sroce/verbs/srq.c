@@ -165,7 +165,10 @@ static int sroce_srq_resize_swap(struct sroce_srq *srq, struct sroce_ring *to,
 
 	if (n > sroce_ring_entries(to) || srq->limit > sroce_ring_entries(to))
 		return -EINVAL;
-	/* Consumed meanwhile, or a process that does not know what it has posted */
+	/*
+	 * What was copied has been consumed meanwhile, or a process has moved its index
+	 * back: begin with the first entry that waits
+	 */
 	if (end - *at > n)
 		*at = ring->index;
 	if (end - *at > SROCE_SRQ_PART)

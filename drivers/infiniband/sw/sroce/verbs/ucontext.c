@@ -79,7 +79,10 @@ int sroce_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 	if (udata->outlen < offsetofend(struct sroce_alloc_ucontext_resp,
 					doorbell_fd))
 		return -EINVAL;
-	/* it has come to another network namespace, and goes on there */
+	/*
+	 * A device that was taken from its processes and has users again goes on in
+	 * another network namespace
+	 */
 	clear_bit(0, &to_sroce_device(ibuc->device)->abandoned);
 	sroce_ring_pool_init(&uctx->pool);
 	uctx->doorbell = sroce_doorbell_create();
