@@ -190,25 +190,6 @@ static inline u32 sroce_ring_pending(const struct sroce_ring *r)
 	return pending > r->mask + 1 ? 0 : pending;
 }
 
-/**
- * sroce_ring_room() - free entries of a ring that the kernel fills
- * @r: a ring that the kernel produces
- *
- * Pairs with the consumer's release store of cons.
- *
- * Return: number of entries, 0 also when the consumer's index makes no sense.
- */
-static inline u32 sroce_ring_room(const struct sroce_ring *r)
-{
-	/*
-	 * Pairs with the consumer, who has read what is overwritten now: a
-	 * store that depends on a load stays behind it.
-	 */
-	u32 used = r->index - READ_ONCE(r->hdr->cons);
-
-	return used > r->mask ? 0 : r->mask + 1 - used;
-}
-
 /* Tell the other side how far this one has come */
 static inline void sroce_ring_produced(struct sroce_ring *r, u32 n)
 {

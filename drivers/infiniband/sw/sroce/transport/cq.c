@@ -52,7 +52,10 @@ void sroce_cq_cleanup(struct sroce_cq *cq)
 /* The consumer's index; a process may have written anything there */
 static u32 sroce_cq_cons(const struct sroce_cq *cq)
 {
-	/* No barrier: stores that follow depend on it, see sroce_ring_room() */
+	/*
+	 * Pairs with a consumer that has read the entries before it: what overwrites
+	 * them depends on this load, and so stays behind it without a barrier
+	 */
 	return cq->user ? READ_ONCE(cq->ring.hdr->cons) : cq->cons;
 }
 

@@ -57,11 +57,6 @@ static inline bool sroce_qp_hears(const struct sroce_qp *qp)
 	       state == IB_QPS_SQD || state == IB_QPS_SQE;
 }
 
-static inline bool sroce_qp_is_datagram(const struct sroce_qp *qp)
-{
-	return qp->type == IB_QPT_UD || qp->type == IB_QPT_GSI;
-}
-
 /* Context: the lock of one of its halves held */
 static inline void sroce_qp_count(struct sroce_qp *qp, enum sroce_counter id,
 				  u64 n)

@@ -90,7 +90,7 @@ static void sroce_qp_unpublish(struct sroce_qp *qp)
 
 /* --- the stack's buffers ------------------------------------------------------ */
 
-static int sroce_alloc_txq(struct sroce_qp *qp)
+static int sroce_qp_alloc_txq(struct sroce_qp *qp)
 {
 	qp->txq = sroce_txq_alloc(sroce_send_room, qp);
 	if (!qp->txq)
@@ -116,7 +116,7 @@ static void sroce_half_init(struct sroce_half *half, struct sroce_qp *qp,
 	sroce_fault_init(half);
 }
 
-static int sroce_alloc_slots(struct sroce_qp *qp)
+static int sroce_qp_alloc_slots(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
 	size_t n = sroce_ring_entries(&req->ring);
@@ -127,7 +127,7 @@ static int sroce_alloc_slots(struct sroce_qp *qp)
 	return req->slots ? 0 : -ENOMEM;
 }
 
-static int sroce_alloc_sq(struct sroce_qp *qp, struct ib_qp_cap *cap)
+static int sroce_qp_alloc_sq(struct sroce_qp *qp, struct ib_qp_cap *cap)
 {
 	struct sroce_requester *req = &qp->req;
 	u32 data = max_t(u32, cap->max_send_sge * sizeof(struct sroce_sge),
@@ -140,7 +140,7 @@ static int sroce_alloc_sq(struct sroce_qp *qp, struct ib_qp_cap *cap)
 		return err;
 	req->slot_size = sizeof(struct sroce_swqe) +
 			 cap->max_send_sge * sizeof(struct sroce_sge);
-	err = sroce_alloc_slots(qp);
+	err = sroce_qp_alloc_slots(qp);
 	if (err)
 		return err;
 	qp->max_send_sge = cap->max_send_sge;
@@ -155,7 +155,7 @@ static int sroce_alloc_sq(struct sroce_qp *qp, struct ib_qp_cap *cap)
  * A QP that does not receive has a ring all the same, to which nobody posts; and what an
  * XRC target takes comes from queues that vary. @cap tells what the user can post.
  */
-static int sroce_alloc_rq(struct sroce_qp *qp, struct ib_qp_cap *cap)
+static int sroce_qp_alloc_rq(struct sroce_qp *qp, struct ib_qp_cap *cap)
 {
 	struct sroce_responder *resp = &qp->resp;
 	bool own = qp->kind->receives && !qp->srq;
@@ -250,11 +250,11 @@ struct sroce_qp *sroce_qp_create(struct sroce_port *port, struct ib_qp *ibqp,
 	/* Nobody posts to an XRC target, whatever he has asked for */
 	if (!qp->kind->posts)
 		init->cap = (struct ib_qp_cap){};
-	err = sroce_alloc_txq(qp);
+	err = sroce_qp_alloc_txq(qp);
 	if (!err)
-		err = sroce_alloc_sq(qp, &init->cap);
+		err = sroce_qp_alloc_sq(qp, &init->cap);
 	if (!err)
-		err = sroce_alloc_rq(qp, &init->cap);
+		err = sroce_qp_alloc_rq(qp, &init->cap);
 	if (!err)
 		err = sroce_ring_alloc_pair(&qp->req.ring, &qp->resp.ring,
 					    pool, qp->user);

@@ -638,6 +638,11 @@ struct sroce_qp {
 	struct rcu_head rcu;
 };
 
+static inline bool sroce_qp_is_datagram(const struct sroce_qp *qp)
+{
+	return qp->type == IB_QPT_UD || qp->type == IB_QPT_GSI;
+}
+
 /* The P_Key of what it sends, and which it receives with */
 static inline u16 sroce_qp_pkey(const struct sroce_qp *qp)
 {

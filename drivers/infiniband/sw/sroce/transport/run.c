@@ -229,32 +229,21 @@ void sroce_cq_queue(struct sroce_cq *cq)
 		sroce_runq_call(rq);
 }
 
-static struct sroce_half *sroce_runq_next_half(struct sroce_runq *rq)
+/* The first of a list of the CPU, taken off it; NULL when there is none */
+static struct list_head *sroce_runq_pop(struct sroce_runq *rq,
+					struct list_head *list)
 {
-	struct sroce_half *half;
+	struct list_head *first = NULL;
 
-	if (list_empty(&rq->halves))
+	if (list_empty(list))
 		return NULL;
 	spin_lock(&rq->lock);
-	half = list_first_entry_or_null(&rq->halves, struct sroce_half, node);
-	if (half)
-		list_del(&half->node);
+	if (!list_empty(list)) {
+		first = list->next;
+		list_del(first);
+	}
 	spin_unlock(&rq->lock);
-	return half;
-}
-
-static struct sroce_cq *sroce_runq_next_cq(struct sroce_runq *rq)
-{
-	struct sroce_cq *cq;
-
-	if (list_empty(&rq->cqs))
-		return NULL;
-	spin_lock(&rq->lock);
-	cq = list_first_entry_or_null(&rq->cqs, struct sroce_cq, notify);
-	if (cq)
-		list_del(&cq->notify);
-	spin_unlock(&rq->lock);
-	return cq;
+	return first;
 }
 
 /* Another CPU, rather one that is not kept for a single task */
@@ -418,25 +407,25 @@ static void sroce_runq_exit(struct sroce_runq *rq)
 
 static bool sroce_runq_run_half(struct sroce_runq *rq)
 {
-	struct sroce_half *half;
+	struct list_head *node;
 
 	if (sroce_turn_over())
 		return false;
-	half = sroce_runq_next_half(rq);
-	if (!half)
+	node = sroce_runq_pop(rq, &rq->halves);
+	if (!node)
 		return false;
-	sroce_half_run_dequeued(half);
+	sroce_half_run_dequeued(list_entry(node, struct sroce_half, node));
 	return true;
 }
 
 static bool sroce_runq_run_cq(struct sroce_runq *rq)
 {
-	struct sroce_cq *cq = sroce_runq_next_cq(rq);
+	struct list_head *node = sroce_runq_pop(rq, &rq->cqs);
 
-	if (!cq)
+	if (!node)
 		return false;
 	sroce_turn_spend(SROCE_TURN_TRAIN);
-	sroce_cq_call_handler(cq);
+	sroce_cq_call_handler(list_entry(node, struct sroce_cq, notify));
 	return true;
 }
 

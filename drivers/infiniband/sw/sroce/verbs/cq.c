@@ -139,32 +139,18 @@ static int sroce_cq_resize_prepare(struct sroce_cq_obj *obj, u32 entries,
 	return err;
 }
 
-/* Context: @obj->lock held. The ring that is not used (any more) is left in next. */
-static int sroce_cq_resize_move(struct sroce_cq_obj *obj)
+/* For sroce_successor_finish() */
+static int sroce_cq_resize_move(struct sroce_successor *next)
 {
-	struct sroce_cq *cq = &obj->cq;
+	struct sroce_cq_obj *obj = container_of(next, struct sroce_cq_obj, next);
 	int err;
 
-	if (!obj->next.map)
-		return -EINVAL;
-	err = sroce_cq_resize(cq, &obj->next.ring);
+	err = sroce_cq_resize(&obj->cq, &next->ring);
 	if (err)
 		return err;
-	swap(obj->map, obj->next.map);
-	cq->ibcq.cqe = sroce_ring_entries(&cq->ring);
+	swap(obj->map, next->map);
+	obj->cq.ibcq.cqe = sroce_ring_entries(&obj->cq.ring);
 	return 0;
-}
-
-static int sroce_cq_resize_finish(struct sroce_cq_obj *obj, bool move)
-{
-	int err = 0;
-
-	mutex_lock(&obj->lock);
-	if (move)
-		err = sroce_cq_resize_move(obj);
-	sroce_successor_drop(&obj->next);
-	mutex_unlock(&obj->lock);
-	return err;
 }
 
 int sroce_ib_resize_user_cq(struct ib_cq *ibcq, unsigned int cqe,
@@ -185,16 +171,10 @@ int sroce_ib_resize_user_cq(struct ib_cq *ibcq, unsigned int cqe,
 		ibdev_dbg(ibcq->device, "resize_cq: %u entries\n", cqe);
 		return -EINVAL;
 	}
-	switch (req.step) {
-	case SROCE_RESIZE_PREPARE:
+	if (req.step == SROCE_RESIZE_PREPARE)
 		return sroce_cq_resize_prepare(obj, cqe, udata);
-	case SROCE_RESIZE_MOVE:
-		return sroce_cq_resize_finish(obj, true);
-	case SROCE_RESIZE_CANCEL:
-		return sroce_cq_resize_finish(obj, false);
-	default:
-		return -EOPNOTSUPP;
-	}
+	return sroce_successor_finish(&obj->next, &obj->lock, req.step,
+				      sroce_cq_resize_move);
 }
 
 int sroce_ib_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)

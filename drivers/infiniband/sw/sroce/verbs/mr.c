@@ -52,8 +52,6 @@ struct ib_mr *sroce_ib_get_dma_mr(struct ib_pd *ibpd, int access)
 	if (IS_ERR(mr))
 		return ERR_CAST(mr);
 	mr->access = access;
-	mr->iova = 0;
-	mr->length = U64_MAX;
 	sroce_mr_publish(mr);
 	return &mr->ibmr;
 }

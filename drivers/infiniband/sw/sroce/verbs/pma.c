@@ -34,21 +34,16 @@ struct sroce_pma {
 	u64 rcv_mcast;
 };
 
-static u64 sroce_pma_count(struct sroce_device *dev, enum sroce_counter id)
-{
-	return sroce_port_count(dev, id);
-}
-
 static void sroce_pma_read(struct sroce_device *dev, struct sroce_pma *p)
 {
-	p->xmit_words = sroce_pma_count(dev, SROCE_CNT_TX_BYTES) / 4;
-	p->rcv_words = sroce_pma_count(dev, SROCE_CNT_RX_BYTES) / 4;
-	p->xmit_mcast = sroce_pma_count(dev, SROCE_CNT_TX_MCAST_PACKETS);
-	p->rcv_mcast = sroce_pma_count(dev, SROCE_CNT_RX_MCAST_PACKETS);
+	p->xmit_words = sroce_port_count(dev, SROCE_CNT_TX_BYTES) / 4;
+	p->rcv_words = sroce_port_count(dev, SROCE_CNT_RX_BYTES) / 4;
+	p->xmit_mcast = sroce_port_count(dev, SROCE_CNT_TX_MCAST_PACKETS);
+	p->rcv_mcast = sroce_port_count(dev, SROCE_CNT_RX_MCAST_PACKETS);
 	/* read after the multicast part, so that the difference is never negative */
-	p->xmit_pkts = max(sroce_pma_count(dev, SROCE_CNT_TX_PACKETS),
+	p->xmit_pkts = max(sroce_port_count(dev, SROCE_CNT_TX_PACKETS),
 			   p->xmit_mcast);
-	p->rcv_pkts = max(sroce_pma_count(dev, SROCE_CNT_RX_PACKETS),
+	p->rcv_pkts = max(sroce_port_count(dev, SROCE_CNT_RX_PACKETS),
 			  p->rcv_mcast);
 }
 
@@ -83,14 +78,14 @@ static void sroce_pma_counters(struct sroce_device *dev,
 	u64 bad;
 
 	sroce_pma_read(dev, &p);
-	bad = sroce_pma_count(dev, SROCE_CNT_RX_ICRC_ENCAPSULATED) +
-	      sroce_pma_count(dev, SROCE_CNT_RX_MALFORMED);
+	bad = sroce_port_count(dev, SROCE_CNT_RX_ICRC_ENCAPSULATED) +
+	      sroce_port_count(dev, SROCE_CNT_RX_MALFORMED);
 	c->link_downed_counter = sroce_pma_sat8(atomic_read(&dev->link_downed));
 	c->port_rcv_errors = sroce_pma_sat16(bad);
 	c->port_xmit_discards =
-		sroce_pma_sat16(sroce_pma_count(dev, SROCE_CNT_TX_DROPS));
+		sroce_pma_sat16(sroce_port_count(dev, SROCE_CNT_TX_DROPS));
 	c->port_rcv_constraint_errors =
-		sroce_pma_sat8(sroce_pma_count(dev, SROCE_CNT_RX_BAD_PKEY));
+		sroce_pma_sat8(sroce_port_count(dev, SROCE_CNT_RX_BAD_PKEY));
 	c->port_xmit_data = sroce_pma_sat32(p.xmit_words);
 	c->port_rcv_data = sroce_pma_sat32(p.rcv_words);
 	c->port_xmit_packets = sroce_pma_sat32(p.xmit_pkts);

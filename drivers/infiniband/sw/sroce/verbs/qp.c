@@ -103,7 +103,7 @@ static int sroce_qp_check_init(struct ib_device *ibdev,
 	if (!err)
 		err = sroce_qp_check_cap(ibdev, init);
 	if (!err)
-		err = sroce_check_reserved(ibdev, udata, "create_qp");
+		err = sroce_udata_check_reserved(ibdev, udata, "create_qp");
 	return err;
 }
 

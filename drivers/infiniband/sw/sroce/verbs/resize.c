@@ -36,6 +36,21 @@ void sroce_successor_replace(struct sroce_successor *s, struct mutex *lock,
 	sroce_successor_drop(with);
 }
 
+int sroce_successor_finish(struct sroce_successor *s, struct mutex *lock,
+			   u32 step, int (*move)(struct sroce_successor *s))
+{
+	int err = 0;
+
+	if (step != SROCE_RESIZE_MOVE && step != SROCE_RESIZE_CANCEL)
+		return -EOPNOTSUPP;
+	mutex_lock(lock);
+	if (step == SROCE_RESIZE_MOVE)
+		err = s->map ? move(s) : -EINVAL;
+	sroce_successor_drop(s);
+	mutex_unlock(lock);
+	return err;
+}
+
 void sroce_successor_end(struct sroce_successor *s, struct sroce_mmap *map)
 {
 	sroce_successor_drop(s);

@@ -17,6 +17,8 @@ struct sroce_ucontext;
  * struct sroce_successor - ring that a queue may move to
  * @ring: ring
  * @map: its mapping; NULL when there is none
+ *
+ * A lock of the queue's object, which serialises resizing, protects it.
  */
 struct sroce_successor {
 	struct sroce_ring ring;
@@ -49,7 +51,22 @@ int sroce_successor_make(struct sroce_successor *s, struct sroce_ucontext *uctx,
 void sroce_successor_replace(struct sroce_successor *s, struct mutex *lock,
 			     struct sroce_successor *with);
 
-/* Nothing moves there, or the queue that it was has moved. NULLs are fine. */
+/**
+ * sroce_successor_finish() - let a queue move to its new ring, or stay
+ * @s: of the queue
+ * @lock: protects @s
+ * @step: SROCE_RESIZE_MOVE or SROCE_RESIZE_CANCEL
+ * @move: moves the queue, with @lock held, and leaves in @s the ring that it does
+ *	not use (any more)
+ *
+ * Context: process.
+ * Return: 0; -EINVAL when there is no ring to move to; -EOPNOTSUPP for any other
+ * step; or what @move says.
+ */
+int sroce_successor_finish(struct sroce_successor *s, struct mutex *lock,
+			   u32 step, int (*move)(struct sroce_successor *s));
+
+/* Free a ring that no queue moves to, or has moved from. NULLs are fine. */
 void sroce_successor_drop(struct sroce_successor *s);
 
 /* The queue is destroyed: neither that ring nor its own, @map, is mapped any more */

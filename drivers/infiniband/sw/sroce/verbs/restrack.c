@@ -14,6 +14,22 @@
 #include "txq.h"
 #include "verbs/verbs.h"
 
+/*
+ * Close the nest that an object's details are in. Where they did not fit (@err),
+ * none of them is told; where the nest itself did not, it is NULL.
+ */
+static int sroce_restrack_end(struct sk_buff *msg, struct nlattr *nest, int err)
+{
+	if (!nest)
+		return -EMSGSIZE;
+	if (err) {
+		nla_nest_cancel(msg, nest);
+		return -EMSGSIZE;
+	}
+	nla_nest_end(msg, nest);
+	return 0;
+}
+
 static int sroce_restrack_put_ring(struct sk_buff *msg, const char *entries,
 				   const char *index,
 				   const struct sroce_ring *ring)
@@ -100,18 +116,11 @@ int sroce_ib_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 	struct sroce_qp_obj *obj = to_sroce_qp_obj(ibqp);
 	int err = 0;
 
-	if (!nest)
-		return -EMSGSIZE;
 	mutex_lock(&obj->lock);
-	if (obj->qp)
+	if (nest && obj->qp)
 		err = sroce_restrack_put_qp(msg, obj->qp);
 	mutex_unlock(&obj->lock);
-	if (err) {
-		nla_nest_cancel(msg, nest);
-		return -EMSGSIZE;
-	}
-	nla_nest_end(msg, nest);
-	return 0;
+	return sroce_restrack_end(msg, nest, err);
 }
 
 static int sroce_restrack_put_cq(struct sk_buff *msg, const struct sroce_cq *cq)
@@ -130,15 +139,11 @@ static int sroce_restrack_put_cq(struct sk_buff *msg, const struct sroce_cq *cq)
 int sroce_ib_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
 {
 	struct nlattr *nest = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
+	int err = 0;
 
-	if (!nest)
-		return -EMSGSIZE;
-	if (sroce_restrack_put_cq(msg, to_sroce_cq(ibcq))) {
-		nla_nest_cancel(msg, nest);
-		return -EMSGSIZE;
-	}
-	nla_nest_end(msg, nest);
-	return 0;
+	if (nest)
+		err = sroce_restrack_put_cq(msg, to_sroce_cq(ibcq));
+	return sroce_restrack_end(msg, nest, err);
 }
 
 static int sroce_restrack_put_srq(struct sk_buff *msg,
@@ -153,15 +158,11 @@ static int sroce_restrack_put_srq(struct sk_buff *msg,
 int sroce_ib_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq)
 {
 	struct nlattr *nest = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
+	int err = 0;
 
-	if (!nest)
-		return -EMSGSIZE;
-	if (sroce_restrack_put_srq(msg, to_sroce_srq(ibsrq))) {
-		nla_nest_cancel(msg, nest);
-		return -EMSGSIZE;
-	}
-	nla_nest_end(msg, nest);
-	return 0;
+	if (nest)
+		err = sroce_restrack_put_srq(msg, to_sroce_srq(ibsrq));
+	return sroce_restrack_end(msg, nest, err);
 }
 
 static const char *const sroce_mr_kinds[] = {
@@ -185,13 +186,9 @@ static int sroce_restrack_put_mr(struct sk_buff *msg, const struct sroce_mr *mr)
 int sroce_ib_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
 {
 	struct nlattr *nest = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
+	int err = 0;
 
-	if (!nest)
-		return -EMSGSIZE;
-	if (sroce_restrack_put_mr(msg, to_sroce_mr(ibmr))) {
-		nla_nest_cancel(msg, nest);
-		return -EMSGSIZE;
-	}
-	nla_nest_end(msg, nest);
-	return 0;
+	if (nest)
+		err = sroce_restrack_put_mr(msg, to_sroce_mr(ibmr));
+	return sroce_restrack_end(msg, nest, err);
 }

@@ -127,7 +127,8 @@ int sroce_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 
 	err = sroce_srq_check_attr(ibsrq->device, init, udata);
 	if (!err)
-		err = sroce_check_reserved(ibsrq->device, udata, "create_srq");
+		err = sroce_udata_check_reserved(ibsrq->device, udata,
+						 "create_srq");
 	if (!err)
 		err = sroce_quota_take(dev, SROCE_OBJECT_SRQ, udata);
 	if (err)
@@ -214,6 +215,13 @@ static int sroce_srq_resize_move(struct sroce_srq_obj *obj,
 	return err;
 }
 
+/* For sroce_successor_finish() */
+static int sroce_srq_resize_move_next(struct sroce_successor *next)
+{
+	return sroce_srq_resize_move(container_of(next, struct sroce_srq_obj,
+						  next), next);
+}
+
 /* Resize a kernel user's queue, in one step. Context: @obj->lock held. */
 static int sroce_srq_resize(struct sroce_srq_obj *obj, u32 max_wr)
 {
@@ -284,19 +292,6 @@ static int sroce_srq_check_modify(struct ib_device *ibdev,
 	return 0;
 }
 
-static int sroce_srq_resize_finish(struct sroce_srq_obj *obj, bool move)
-{
-	int err = 0;
-
-	mutex_lock(&obj->lock);
-	if (move)
-		err = obj->next.map ? sroce_srq_resize_move(obj, &obj->next) :
-				      -EINVAL;
-	sroce_successor_drop(&obj->next);
-	mutex_unlock(&obj->lock);
-	return err;
-}
-
 /* Change what needs no steps: the limit, and the size of a kernel user's queue */
 static int sroce_srq_change(struct sroce_srq_obj *obj,
 			    const struct ib_srq_attr *attr,
@@ -345,18 +340,14 @@ int sroce_ib_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 		err = sroce_srq_check_modify_req(udata, mask, &req);
 	if (err)
 		return err;
-	switch (req.step) {
-	case SROCE_RESIZE_PREPARE:
+	if (!req.step)
+		return sroce_srq_change(obj, attr, mask);
+	if (req.step == SROCE_RESIZE_PREPARE)
 		return sroce_srq_resize_prepare(obj, attr->max_wr,
 						sroce_udata_context(udata),
 						req.resp_addr);
-	case SROCE_RESIZE_MOVE:
-		return sroce_srq_resize_finish(obj, true);
-	case SROCE_RESIZE_CANCEL:
-		return sroce_srq_resize_finish(obj, false);
-	default:
-		return sroce_srq_change(obj, attr, mask);
-	}
+	return sroce_successor_finish(&obj->next, &obj->lock, req.step,
+				      sroce_srq_resize_move_next);
 }
 
 int sroce_ib_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)

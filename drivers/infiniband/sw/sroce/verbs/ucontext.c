@@ -9,8 +9,8 @@
 #include "verbs/doorbell.h"
 #include "verbs/verbs.h"
 
-int sroce_check_reserved(struct ib_device *ibdev, struct ib_udata *udata,
-			 const char *call)
+int sroce_udata_check_reserved(struct ib_device *ibdev, struct ib_udata *udata,
+			       const char *call)
 {
 	struct sroce_alloc_ucontext_req req;
 	int err;
@@ -69,7 +69,7 @@ int sroce_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 	struct sroce_ucontext *uctx = to_sroce_ucontext(ibuc);
 	int err;
 
-	err = sroce_check_reserved(ibuc->device, udata, "alloc_ucontext");
+	err = sroce_udata_check_reserved(ibuc->device, udata, "alloc_ucontext");
 	if (err)
 		return err;
 	/*

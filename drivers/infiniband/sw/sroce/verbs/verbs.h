@@ -160,7 +160,7 @@ void sroce_ib_dealloc_ucontext(struct ib_ucontext *ibuc);
 void sroce_ib_disassociate_ucontext(struct ib_ucontext *ibuc);
 
 /**
- * sroce_check_reserved() - refuse what a later version of the ABI may ask for
+ * sroce_udata_check_reserved() - refuse what a later version of the ABI may ask for
  * @ibdev: device
  * @udata: of a call whose request has a reserved field and nothing else; NULL: a kernel
  *	user's
@@ -168,8 +168,8 @@ void sroce_ib_disassociate_ucontext(struct ib_ucontext *ibuc);
  *
  * Return: 0, -EOPNOTSUPP, or what ib_copy_validate_udata_in() says.
  */
-int sroce_check_reserved(struct ib_device *ibdev, struct ib_udata *udata,
-			 const char *call);
+int sroce_udata_check_reserved(struct ib_device *ibdev, struct ib_udata *udata,
+			       const char *call);
 
 /* pd.c */
 int sroce_ib_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);

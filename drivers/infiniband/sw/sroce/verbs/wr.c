@@ -60,11 +60,6 @@ static int sroce_wr_fill_reg(struct sroce_send_wqe *wqe,
 	return 0;
 }
 
-static bool sroce_wr_is_datagram(const struct sroce_qp *qp)
-{
-	return qp->type == IB_QPT_UD || qp->type == IB_QPT_GSI;
-}
-
 /* Fill in what the operation needs; whether its type may post it is checked later */
 static int sroce_wr_fill_op(struct sroce_qp *qp, struct sroce_send_wqe *wqe,
 			    const struct ib_send_wr *wr)
@@ -74,7 +69,7 @@ static int sroce_wr_fill_op(struct sroce_qp *qp, struct sroce_send_wqe *wqe,
 		wqe->imm_data = wr->ex.imm_data;
 		fallthrough;
 	case IB_WR_SEND:
-		return sroce_wr_is_datagram(qp) ?
+		return sroce_qp_is_datagram(qp) ?
 		       sroce_wr_fill_ud(qp, wqe, wr) : 0;
 	case IB_WR_RDMA_WRITE_WITH_IMM:
 		wqe->imm_data = wr->ex.imm_data;

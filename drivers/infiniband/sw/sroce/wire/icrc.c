@@ -113,13 +113,6 @@ bool sroce_icrc_find_id(u32 diff, u32 len, u16 *change)
 	return !(state >> 16);
 }
 
-/* Traffic class and flow label: all of the first word but the version */
-static void sroce_icrc_mask_ipv6(struct ipv6hdr *ip)
-{
-	*(__be32 *)ip |= htonl(0x0fffffff);
-	ip->hop_limit = 0xff;
-}
-
 u32 sroce_icrc_ipv6(const struct ipv6hdr *ip, const struct udphdr *udp)
 {
 	struct {
@@ -127,22 +120,18 @@ u32 sroce_icrc_ipv6(const struct ipv6hdr *ip, const struct udphdr *udp)
 		struct udphdr udp;
 	} masked = { .ip = *ip, .udp = *udp };
 
-	sroce_icrc_mask_ipv6(&masked.ip);
+	/* Traffic class and flow label: all of the first word but the version */
+	*(__be32 *)&masked.ip |= htonl(0x0fffffff);
+	masked.ip.hop_limit = 0xff;
 	masked.udp.check = CSUM_MANGLED_0;
 
 	return sroce_icrc_crc32(ICRC_SEED, &masked, sizeof(masked));
 }
 
-u32 sroce_icrc_grh(const struct ipv6hdr *grh)
-{
-	struct ipv6hdr masked = *grh;
-
-	sroce_icrc_mask_ipv6(&masked);
-
-	return sroce_icrc_crc32(ICRC_SEED, &masked, sizeof(masked));
-}
-
-/* By value of the BTH's masked byte: what in the state before the BTH has that effect */
+/*
+ * By the value of the byte of the BTH that is masked: the change of the state in front
+ * of the BTH that does to the CRC what this value does
+ */
 static u32 sroce_mask_table[256] __ro_after_init;
 
 /* The state from which @bits bits of zeros lead to @crc */

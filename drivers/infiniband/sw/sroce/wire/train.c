@@ -49,13 +49,13 @@ u32 sroce_train_hdr_len(const struct sroce_train *t, u32 k)
 	return opcode < 0 ? 0 : sroce_opcode_info(opcode)->hdr_len;
 }
 
-static void *sroce_put_word(u8 *p, u32 word)
+static void *sroce_train_put_word(u8 *p, u32 word)
 {
 	put_unaligned_be32(word, p);
 	return p + 4;
 }
 
-static void *sroce_put_double(u8 *p, u64 value)
+static void *sroce_train_put_double(u8 *p, u64 value)
 {
 	put_unaligned_be64(value, p);
 	return p + 8;
@@ -66,21 +66,21 @@ static void *sroce_train_encode_bth(u8 *p, const struct sroce_train *t, u32 k,
 {
 	u32 pad = -sroce_train_payload(t, k) & BTH_PAD_MASK;
 
-	p = sroce_put_word(p, (u32)opcode << 24 | BTH_MIGREQ |
-			      pad << BTH_PAD_SHIFT |
-			      (flags & SROCE_SOLICITED ? BTH_SOLICITED : 0) |
-			      t->pkey);
-	p = sroce_put_word(p, (t->dqpn & SROCE_QPN_MASK) |
-			      (flags & SROCE_BECN ? BTH_BECN : 0));
-	return sroce_put_word(p, sroce_psn_add(t->psn, k) |
-				 (flags & SROCE_ACKREQ ? BTH_ACKREQ : 0));
+	p = sroce_train_put_word(p, (u32)opcode << 24 | BTH_MIGREQ |
+				    pad << BTH_PAD_SHIFT |
+				    (flags & SROCE_SOLICITED ? BTH_SOLICITED : 0) |
+				    t->pkey);
+	p = sroce_train_put_word(p, (t->dqpn & SROCE_QPN_MASK) |
+				    (flags & SROCE_BECN ? BTH_BECN : 0));
+	return sroce_train_put_word(p, sroce_psn_add(t->psn, k) |
+				       (flags & SROCE_ACKREQ ? BTH_ACKREQ : 0));
 }
 
 static void sroce_train_encode_notify(u8 *p, const struct sroce_train *t,
 				      u8 opcode)
 {
-	p = sroce_put_word(p, (u32)opcode << 24 | t->pkey);
-	p = sroce_put_word(p, BTH_BECN | (t->dqpn & SROCE_QPN_MASK));
+	p = sroce_train_put_word(p, (u32)opcode << 24 | t->pkey);
+	p = sroce_train_put_word(p, BTH_BECN | (t->dqpn & SROCE_QPN_MASK));
 	memset(p, 0, 4 + SROCE_CNP_LEN);
 }
 
@@ -89,32 +89,32 @@ static void sroce_train_encode_extended(u8 *p, const struct sroce_train *t,
 					u16 headers)
 {
 	if (headers & SROCE_XRCETH)
-		p = sroce_put_word(p, t->srqn & SROCE_QPN_MASK);
+		p = sroce_train_put_word(p, t->srqn & SROCE_QPN_MASK);
 	if (headers & SROCE_DETH) {
-		p = sroce_put_word(p, t->qkey);
-		p = sroce_put_word(p, t->sqpn & SROCE_QPN_MASK);
+		p = sroce_train_put_word(p, t->qkey);
+		p = sroce_train_put_word(p, t->sqpn & SROCE_QPN_MASK);
 	}
 	if (headers & SROCE_FETH)
-		p = sroce_put_word(p, t->feth);
+		p = sroce_train_put_word(p, t->feth);
 	if (headers & (SROCE_RETH | SROCE_ATOMICETH)) {
-		p = sroce_put_double(p, t->va);
-		p = sroce_put_word(p, t->rkey);
+		p = sroce_train_put_double(p, t->va);
+		p = sroce_train_put_word(p, t->rkey);
 	}
 	if (headers & SROCE_RETH)
-		p = sroce_put_word(p, t->dma_len);
+		p = sroce_train_put_word(p, t->dma_len);
 	if (headers & SROCE_ATOMICETH) {
-		p = sroce_put_double(p, t->swap_add);
-		p = sroce_put_double(p, t->compare);
+		p = sroce_train_put_double(p, t->swap_add);
+		p = sroce_train_put_double(p, t->compare);
 	}
 	if (headers & SROCE_AETH)
-		p = sroce_put_word(p, (u32)t->syndrome << 24 |
-				      (t->msn & SROCE_PSN_MASK));
+		p = sroce_train_put_word(p, (u32)t->syndrome << 24 |
+					    (t->msn & SROCE_PSN_MASK));
 	if (headers & SROCE_ATOMICACK)
-		p = sroce_put_double(p, t->compare);
+		p = sroce_train_put_double(p, t->compare);
 	if (headers & SROCE_IMM)
-		sroce_put_word(p, be32_to_cpu(t->imm));
+		sroce_train_put_word(p, be32_to_cpu(t->imm));
 	if (headers & SROCE_INV)
-		sroce_put_word(p, t->inv_rkey);
+		sroce_train_put_word(p, t->inv_rkey);
 }
 
 u32 sroce_train_encode(const struct sroce_train *t, u32 k, void *buf)
