@@ -885,6 +885,19 @@ static void open_sockets(const char *netdev)
 	}
 }
 
+/* after all that was wrong: what is right goes as before */
+static void all_right_again(void)
+{
+	/* let the last ones arrive */
+	usleep(500000);
+	ask(BP_RESET);
+	while (answer(0.3) >= 0)
+		;
+	ask(BP_RESET);
+	ask(BP_QUERY);
+	good_ones();
+}
+
 int main(int argc, char **argv)
 {
 	const char *netdev = NULL, *host = NULL;
@@ -924,14 +937,7 @@ int main(int argc, char **argv)
 	printf("%d of the single faults went wrong\n", failures);
 	fflush(stdout);
 	flood(count);
-	/* let the last ones arrive */
-	usleep(500000);
-	ask(BP_RESET);
-	while (answer(0.3) >= 0)
-		;
-	ask(BP_RESET);
-	ask(BP_QUERY);
-	good_ones();
+	all_right_again();
 	printf("bad_icrc=%lu sent=%lu failures=%d\n", bad_icrc, sent, failures);
 	ask(BP_END);
 	return failures ? VT_WRONG : VT_OK;

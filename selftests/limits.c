@@ -106,26 +106,28 @@ static uint32_t a_cq(int fd, uint32_t entries, struct sroce_ring_info *info)
 	return handle;
 }
 
+/* by the command @number, whose parts have these lengths */
+static void destroy(int fd, const char *what, uint32_t number, const void *cmd, size_t len, size_t resp_len)
+{
+	uint64_t resp[4];
+	int rc = uv_issue(fd, &(struct uv_command){ number, cmd, len, NULL, 0, resp, resp_len, NULL, 0 });
+
+	if (rc)
+		vt_die(VT_WRONG, "WRONG: destroy %s: %s", what, strerror(rc));
+}
+
 static void destroy_cq(int fd, uint32_t handle)
 {
 	struct ib_uverbs_destroy_cq cmd = { .cq_handle = handle };
-	struct ib_uverbs_destroy_cq_resp resp;
-	int rc = uv_issue(fd, &(struct uv_command){
-		IB_USER_VERBS_CMD_DESTROY_CQ, &cmd, sizeof(cmd), NULL, 0, &resp, sizeof(resp), NULL, 0 });
 
-	if (rc)
-		vt_die(VT_WRONG, "WRONG: destroy cq: %s", strerror(rc));
+	destroy(fd, "cq", IB_USER_VERBS_CMD_DESTROY_CQ, &cmd, sizeof(cmd), sizeof(struct ib_uverbs_destroy_cq_resp));
 }
 
 static void destroy_qp(int fd, uint32_t handle)
 {
 	struct ib_uverbs_destroy_qp cmd = { .qp_handle = handle };
-	struct ib_uverbs_destroy_qp_resp resp;
-	int rc = uv_issue(fd, &(struct uv_command){
-		IB_USER_VERBS_CMD_DESTROY_QP, &cmd, sizeof(cmd), NULL, 0, &resp, sizeof(resp), NULL, 0 });
 
-	if (rc)
-		vt_die(VT_WRONG, "WRONG: destroy qp: %s", strerror(rc));
+	destroy(fd, "qp", IB_USER_VERBS_CMD_DESTROY_QP, &cmd, sizeof(cmd), sizeof(struct ib_uverbs_destroy_qp_resp));
 }
 
 static uint32_t a_qp(struct uv_context *c, uint32_t cq, uint32_t depth, uint32_t sges, struct sroce_create_qp_resp *out)

@@ -211,13 +211,23 @@ static void shared_receives(void)
 	a.srq = b.srq = NULL;
 }
 
-static void datagrams(void)
+static void make_datagram_qp(struct end *e)
 {
 	struct ibv_qp_init_attr init = {
+		.send_cq = e->send_cq,
+		.recv_cq = e->recv_cq,
 		.qp_type = IBV_QPT_UD,
 		.cap = { .max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1 },
 	};
-	struct vt_conn c = { .sq_psn = 1 };
+	const struct vt_conn c = { .sq_psn = 1 };
+
+	e->qp = vt_create_qp(e->dev, &init);
+	if (vt_to_init(e->qp, 0) || vt_to_rtr(e->qp, e->dev, &c) || vt_to_rts(e->qp, &c))
+		vt_die(VT_SETUP, "UD: %s", strerror(errno));
+}
+
+static void datagrams(void)
+{
 	struct ibv_sge sge;
 	struct ibv_send_wr wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
 				  .send_flags = IBV_SEND_SIGNALED };
@@ -225,15 +235,8 @@ static void datagrams(void)
 	int i, bad = 0;
 
 	ends_stop();
-	init.send_cq = a.send_cq;
-	init.recv_cq = a.recv_cq;
-	a.qp = ibv_create_qp(a.dev->pd, &init);
-	init.send_cq = b.send_cq;
-	init.recv_cq = b.recv_cq;
-	b.qp = ibv_create_qp(b.dev->pd, &init);
-	if (!a.qp || !b.qp || vt_to_init(a.qp, 0) || vt_to_rtr(a.qp, a.dev, &c) || vt_to_rts(a.qp, &c) ||
-	    vt_to_init(b.qp, 0) || vt_to_rtr(b.qp, b.dev, &c) || vt_to_rts(b.qp, &c))
-		vt_die(VT_SETUP, "UD: %s", strerror(errno));
+	make_datagram_qp(&a);
+	make_datagram_qp(&b);
 	wr.wr.ud.ah = vt_ah(a.dev, &b.dev->gid);
 	wr.wr.ud.remote_qpn = b.qp->qp_num;
 	wr.wr.ud.remote_qkey = VT_QKEY;
@@ -599,13 +602,10 @@ static unsigned long faults(struct end *e)
 	return n;
 }
 
-static void advice_rules(void)
+static void advice_taken(void)
 {
-	const int read_only = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND, sync = IBV_ADVISE_MR_FLAG_FLUSH;
+	const int sync = IBV_ADVISE_MR_FLAG_FLUSH;
 	uint64_t start = (uintptr_t)theirs.memory;
-	struct ibv_mr *mr = ibv_reg_mr(b.dev->pd, theirs.memory, ROOM, read_only);
-	struct ibv_pd *pd = ibv_alloc_pd(b.dev->ctx);
-	struct ibv_mr unknown = { .lkey = theirs.mr->lkey ^ 0x80 };
 	unsigned long before;
 	int i;
 
@@ -628,6 +628,16 @@ static void advice_rules(void)
 		advised("some time", i, 0, theirs.mr, b.dev->pd, start, ROOM, 0);
 		vt_check(moves(IBV_WR_RDMA_WRITE, mine.pinned, theirs.mr, 0, ROOM), "advice: and used at once");
 	}
+}
+
+static void advice_refused(void)
+{
+	const int read_only = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND, sync = IBV_ADVISE_MR_FLAG_FLUSH;
+	uint64_t start = (uintptr_t)theirs.memory;
+	struct ibv_mr *mr = ibv_reg_mr(b.dev->pd, theirs.memory, ROOM, read_only);
+	struct ibv_pd *pd = ibv_alloc_pd(b.dev->ctx);
+	struct ibv_mr unknown = { .lkey = theirs.mr->lkey ^ 0x80 };
+
 	advised("of no bytes", IBV_ADVISE_MR_ADVICE_PREFETCH, sync, theirs.mr, b.dev->pd, start, 0, 0);
 	advised("an unknown one", 9, sync, theirs.mr, b.dev->pd, start, 8, EOPNOTSUPP);
 	advised("an unknown key", IBV_ADVISE_MR_ADVICE_PREFETCH, sync, &unknown, b.dev->pd, start, 8, ENOENT);
@@ -704,7 +714,8 @@ int main(int argc, char **argv)
 	special_memory();
 	forked();
 	registered();
-	advice_rules();
+	advice_taken();
+	advice_refused();
 	traffic("pages dropped under traffic", MADV_DONTNEED, false);
 	traffic("memory mapped anew under traffic", -1, false);
 	traffic("pages sent to swap under traffic", MADV_PAGEOUT, true);

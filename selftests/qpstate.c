@@ -288,27 +288,22 @@ static void bad_values(void)
 {
 	struct step s;
 
+#define BAD_VALUE(what, field, value) \
+	do { \
+		s.attr.field = value; \
+		bad_value(what, &s); \
+	} while (0)
 	good_step(&s, RESET, INIT);
-	s.attr.port_num = 2;
-	bad_value("port 2", &s);
-	s.attr.pkey_index = 200;
-	bad_value("P_Key index 200", &s);
-
+	BAD_VALUE("port 2", port_num, 2);
+	BAD_VALUE("P_Key index 200", pkey_index, 200);
 	good_step(&s, INIT, RTR);
-	s.attr.path_mtu = 0;
-	bad_value("path MTU 0", &s);
-	s.attr.path_mtu = 6;
-	bad_value("path MTU 6", &s);
-	s.attr.ah_attr.grh.sgid_index = 250;
-	bad_value("an empty GID index", &s);
-	s.attr.ah_attr.is_global = 0;
-	bad_value("a path without a GRH", &s);
-	s.attr.max_dest_rd_atomic = 255;
-	bad_value("max_dest_rd_atomic 255", &s);
-
+	BAD_VALUE("path MTU 0", path_mtu, 0);
+	BAD_VALUE("path MTU 6", path_mtu, 6);
+	BAD_VALUE("an empty GID index", ah_attr.grh.sgid_index, 250);
+	BAD_VALUE("a path without a GRH", ah_attr.is_global, 0);
+	BAD_VALUE("max_dest_rd_atomic 255", max_dest_rd_atomic, 255);
 	good_step(&s, RTR, RTS);
-	s.attr.max_rd_atomic = 255;
-	bad_value("max_rd_atomic 255", &s);
+	BAD_VALUE("max_rd_atomic 255", max_rd_atomic, 255);
 }
 
 static void query(void)

@@ -656,6 +656,17 @@ static void xrc_keys(void)
 		vt_die(VT_WRONG, "destroy");
 }
 
+/* a message of 1000 bytes, to a queue that has none yet and to completion queue @cq */
+static bool xrc_passes(struct ibv_srq *srq, struct ibv_cq *cq, struct ibv_recv_wr *wr, uint64_t id)
+{
+	struct ibv_recv_wr *bad;
+	struct ibv_wc wc;
+
+	ibv_post_srq_recv(srq, wr, &bad);
+	return !post(id, IBV_WR_SEND, 1000) && completes(cq, wr->wr_id, IBV_WC_SUCCESS, &wc) && arrived(id, 1000) &&
+	       completes(a.send_cq, id, IBV_WC_SUCCESS, &wc);
+}
+
 /* two openers of one file share the domain; the second has the queue, the first the connection */
 static void xrc_shared(void)
 {
@@ -670,11 +681,10 @@ static void xrc_shared(void)
 	struct ibv_cq *cq = ibv_create_cq(ctx, DEPTH, NULL, NULL, 0);
 	struct ibv_mr *mr = ibv_reg_mr(pd, b.mr->addr, ROOM, IBV_ACCESS_LOCAL_WRITE);
 	struct ibv_sge sge = { .addr = (uintptr_t)b.mr->addr, .length = 1000, .lkey = mr->lkey };
-	struct ibv_recv_wr *bad, wr = { .wr_id = 7, .sg_list = &sge, .num_sge = 1 };
+	struct ibv_recv_wr wr = { .wr_id = 7, .sg_list = &sge, .num_sge = 1 };
 	struct ibv_xrcd *domain;
 	struct ibv_srq *srq;
 	struct ibv_qp *qp;
-	struct ibv_wc wc;
 
 	vt_check(!open_xrcd(ctx, fd, 0), "XRC: a domain nobody has made is not there");
 	fresh_xrc(fd);
@@ -684,9 +694,7 @@ static void xrc_shared(void)
 	if (!domain)
 		return;
 	srq = make_xrc_srq(domain, pd, cq, &remote_srqn);
-	ibv_post_srq_recv(srq, &wr, &bad);
-	vt_check(!post(1, IBV_WR_SEND, 1000) && completes(cq, 7, IBV_WC_SUCCESS, &wc) && arrived(1, 1000) &&
-		 completes(a.send_cq, 1, IBV_WC_SUCCESS, &wc), "XRC: a queue of the second opener");
+	vt_check(xrc_passes(srq, cq, &wr, 1), "XRC: a queue of the second opener");
 	open_attr.qp_num = b.qp->qp_num;
 	open_attr.xrcd = domain;
 	qp = ibv_open_qp(ctx, &open_attr);
@@ -695,9 +703,7 @@ static void xrc_shared(void)
 	if (ibv_destroy_qp(b.qp))
 		vt_die(VT_WRONG, "destroy qp");
 	b.qp = NULL;
-	ibv_post_srq_recv(srq, &wr, &bad);
-	vt_check(!post(2, IBV_WR_SEND, 1000) && completes(cq, 7, IBV_WC_SUCCESS, &wc) && arrived(2, 1000) &&
-		 completes(a.send_cq, 2, IBV_WC_SUCCESS, &wc), "XRC: which the first may leave");
+	vt_check(xrc_passes(srq, cq, &wr, 2), "XRC: which the first may leave");
 	vt_check(ibv_close_xrcd(domain), "XRC: a domain in use is not closed");
 	if ((qp && ibv_destroy_qp(qp)) || ibv_destroy_srq(srq) || ibv_close_xrcd(domain))
 		vt_die(VT_WRONG, "destroy: %s", strerror(errno));

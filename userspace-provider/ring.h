@@ -11,6 +11,7 @@
 #define SROCE_RING_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -61,6 +62,32 @@ static inline uint32_t sroce_ring_taken(const struct sroce_ring *ring,
 
 	/* Behind @from it looks very large. */
 	return taken <= next - from ? taken : 0;
+}
+
+/*
+ * Of a ring that we fill: is there a free entry at @next? @cons is the kernel's
+ * index as last seen. Only where the ring looks full is the kernel's cache line
+ * looked at.
+ */
+static inline bool sroce_ring_has_room(const struct sroce_ring *ring,
+				       uint32_t *cons, uint32_t next)
+{
+	if (next - *cons < ring->nr_entries)
+		return true;
+
+	*cons = sroce_load_index(&ring->hdr->cons);
+	return next - *cons < ring->nr_entries;
+}
+
+/* Of a ring that we fill: both indices, as the kernel has left them */
+static inline void sroce_ring_restart(const struct sroce_ring *ring,
+				      uint32_t *prod, uint32_t *cons)
+{
+	if (!ring->nr_entries)
+		return;
+
+	*prod = sroce_load_index(&ring->hdr->prod);
+	*cons = sroce_load_index(&ring->hdr->cons);
 }
 
 /* Our index: what we have written (or read) before comes first */

@@ -31,23 +31,9 @@ void sroce_rq_fini(struct sroce_rq *rq)
 
 void sroce_rq_restart(struct sroce_rq *rq)
 {
-	if (!rq->ring.nr_entries)
-		return;
-
 	sroce_lock(&rq->lock);
-	rq->prod = sroce_load_index(&rq->ring.hdr->prod);
-	rq->cons = sroce_load_index(&rq->ring.hdr->cons);
+	sroce_ring_restart(&rq->ring, &rq->prod, &rq->cons);
 	sroce_unlock(&rq->lock);
-}
-
-static bool has_room(struct sroce_rq *rq, uint32_t next)
-{
-	if (next - rq->cons < rq->ring.nr_entries)
-		return true;
-
-	/* Full as far as we know: only now look at the kernel's cache line. */
-	rq->cons = sroce_load_index(&rq->ring.hdr->cons);
-	return next - rq->cons < rq->ring.nr_entries;
 }
 
 static int write_request(const struct sroce_rq *rq, struct sroce_recv_wqe *wqe,
@@ -89,7 +75,7 @@ int sroce_rq_post(struct sroce_rq *rq, struct ibv_recv_wr *wr,
 	sroce_lock(&rq->lock);
 	posted->begin = rq->prod;
 	for (next = rq->prod; wr; wr = wr->next, next++) {
-		if (!has_room(rq, next))
+		if (!sroce_ring_has_room(&rq->ring, &rq->cons, next))
 			err = ENOMEM;
 		else
 			err = write_request(rq, sroce_ring_entry(&rq->ring,

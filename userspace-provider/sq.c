@@ -42,23 +42,9 @@ void sroce_sq_fini(struct sroce_sq *sq)
 
 void sroce_sq_restart(struct sroce_sq *sq)
 {
-	if (!sq->ring.nr_entries)
-		return;
-
 	sroce_lock(&sq->lock);
-	sq->prod = sroce_load_index(&sq->ring.hdr->prod);
-	sq->cons = sroce_load_index(&sq->ring.hdr->cons);
+	sroce_ring_restart(&sq->ring, &sq->prod, &sq->cons);
 	sroce_unlock(&sq->lock);
-}
-
-bool sroce_sq_has_room(struct sroce_sq *sq, uint32_t next)
-{
-	if (next - sq->cons < sq->ring.nr_entries)
-		return true;
-
-	/* Full as far as we know: only now look at the kernel's cache line. */
-	sq->cons = sroce_load_index(&sq->ring.hdr->cons);
-	return next - sq->cons < sq->ring.nr_entries;
 }
 
 bool sroce_qp_may_send(struct ibv_qp *qp)
@@ -229,7 +215,7 @@ int sroce_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 	sroce_lock(&sq->lock);
 	begin = sq->prod;
 	for (next = begin; wr; wr = wr->next, next++) {
-		if (!sroce_sq_has_room(sq, next))
+		if (!sroce_ring_has_room(&sq->ring, &sq->cons, next))
 			err = ENOMEM;
 		else
 			err = write_request(qp, sroce_ring_entry(&sq->ring,

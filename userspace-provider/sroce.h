@@ -289,9 +289,6 @@ void sroce_sq_fini(struct sroce_sq *sq);
 /* The kernel has emptied the queue and may have moved the indices */
 void sroce_sq_restart(struct sroce_sq *sq);
 
-/* Is there a free entry at @next, which is not before sq->prod? */
-bool sroce_sq_has_room(struct sroce_sq *sq, uint32_t next);
-
 /* May this QP's state take send requests at all? */
 bool sroce_qp_may_send(struct ibv_qp *qp);
 

@@ -221,4 +221,4 @@ static struct kunit_suite backlog_suite = {
 	.test_cases = backlog_cases,
 };
 
-kunit_test_suites(&backlog_suite);
+kunit_test_suite(backlog_suite);

@@ -216,4 +216,4 @@ static struct kunit_suite limits_suite = {
 	.test_cases = limits_cases,
 };
 
-kunit_test_suites(&limits_suite);
+kunit_test_suite(limits_suite);

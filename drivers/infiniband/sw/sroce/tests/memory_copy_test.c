@@ -281,4 +281,4 @@ static struct kunit_suite copy_suite = {
 	.test_cases = copy_cases,
 };
 
-kunit_test_suites(&copy_suite);
+kunit_test_suite(copy_suite);

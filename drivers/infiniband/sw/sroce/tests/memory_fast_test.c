@@ -194,4 +194,4 @@ static struct kunit_suite fast_suite = {
 	.test_cases = fast_cases,
 };
 
-kunit_test_suites(&fast_suite);
+kunit_test_suite(fast_suite);

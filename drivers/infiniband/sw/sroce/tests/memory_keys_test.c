@@ -361,4 +361,4 @@ static struct kunit_suite keys_suite = {
 	.test_cases = keys_cases,
 };
 
-kunit_test_suites(&keys_suite);
+kunit_test_suite(keys_suite);

@@ -290,4 +290,4 @@ static struct kunit_suite mw_suite = {
 	.test_cases = mw_cases,
 };
 
-kunit_test_suites(&mw_suite);
+kunit_test_suite(mw_suite);

@@ -272,4 +272,4 @@ static struct kunit_suite pages_suite = {
 	.test_cases = pages_cases,
 };
 
-kunit_test_suites(&pages_suite);
+kunit_test_suite(pages_suite);

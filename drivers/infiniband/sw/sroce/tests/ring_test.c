@@ -214,4 +214,4 @@ static struct kunit_suite ring_suite = {
 	.test_cases = ring_cases,
 };
 
-kunit_test_suites(&ring_suite);
+kunit_test_suite(ring_suite);

@@ -229,26 +229,25 @@ static void ack_of_hasty_peer(struct kunit *test)
 }
 
 /* Whoever has seen the message may end the QP: the peer learns of it still */
-static void ack_before_error(struct kunit *test)
+static void ack_before(struct kunit *test, void (*end)(struct side *s))
 {
 	struct pair *p = turns_pair(test, *(const bool *)test->param_value);
-	struct side *a = &p->side[0], *b = &p->side[1];
+	struct side *a = &p->side[0];
 
 	say(a, 1000);
-	side_to_error(b);
+	end(pair_peer(a));
 	side_expect_send(a, 1000, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
 }
 
+static void ack_before_error(struct kunit *test)
+{
+	ack_before(test, side_to_error);
+}
+
 static void ack_before_reset(struct kunit *test)
 {
-	struct pair *p = turns_pair(test, *(const bool *)test->param_value);
-	struct side *a = &p->side[0], *b = &p->side[1];
-
-	say(a, 1000);
-	side_to_reset(b);
-	side_expect_send(a, 1000, IB_WC_SUCCESS);
-	KUNIT_EXPECT_EQ(test, 0, p->expired);
+	ack_before(test, side_to_reset);
 }
 
 /* A new connection knows nothing of the last one */

@@ -542,24 +542,37 @@ static void expect_unnoticed(struct pair *p)
 	side_expect_none(b);
 }
 
+/* From another host, and to another of our addresses */
+static void inject_strays(struct side *s, const struct sroce_train *t)
+{
+	struct fake_net *net = &s->pair->net;
+	struct fake_path stray = {};
+
+	fake_path_init(&stray, net, &s->port, 3, 2);
+	KUNIT_EXPECT_TRUE(s->pair->test, fake_net_inject(&stray, t));
+	fake_net_settle(net);
+	fake_path_init(&stray, net, &s->port, 1, 3);
+	KUNIT_EXPECT_TRUE(s->pair->test, fake_net_inject(&stray, t));
+	fake_net_settle(net);
+}
+
 static void dropped_unnoticed(struct kunit *test)
 {
+	static const u8 others[] = { SROCE_UC, SROCE_XRC, SROCE_UD };
 	struct pair *p = error_pair(test);
 	struct side *a = &p->side[0], *b = &p->side[1];
 	struct sroce_train good = side_train(a, SROCE_OP_SEND,
 					     side_first_psn(a));
-	struct fake_path stray = {};
 	struct sroce_train t;
+	int i;
 
 	side_recv(b, 1, 0, 10);
 	/* Another service */
 	t = good;
-	t.service = SROCE_UC;
-	side_inject(a, &t);
-	t.service = SROCE_XRC;
-	side_inject(a, &t);
-	t.service = SROCE_UD;
-	side_inject(a, &t);
+	for (i = 0; i < ARRAY_SIZE(others); i++) {
+		t.service = others[i];
+		side_inject(a, &t);
+	}
 	expect_unnoticed(p);
 	KUNIT_EXPECT_EQ(test, 3, side_count(b, SROCE_CNT_RX_DISCARDS));
 	/* Another partition */
@@ -570,12 +583,7 @@ static void dropped_unnoticed(struct kunit *test)
 	side_inject(a, &t);
 	expect_unnoticed(p);
 	KUNIT_EXPECT_EQ(test, 2, side_count(b, SROCE_CNT_RX_BAD_PKEY));
-	/* From another host, and to another of our addresses */
-	fake_path_init(&stray, &p->net, &a->port, 3, 2);
-	KUNIT_EXPECT_TRUE(test, fake_net_inject(&stray, &good));
-	fake_net_settle(&p->net);
-	fake_path_init(&stray, &p->net, &a->port, 1, 3);
-	KUNIT_EXPECT_TRUE(test, fake_net_inject(&stray, &good));
+	inject_strays(a, &good);
 	expect_unnoticed(p);
 	KUNIT_EXPECT_EQ(test, 2, side_count(b, SROCE_CNT_RX_WRONG_PATH));
 	/* Answers to what was never asked */

@@ -47,15 +47,10 @@ static void club_join(struct club *c, int i)
 	struct side *s = &c->p->side[0];
 	struct ib_qp_init_attr init = {
 		.qp_type = IB_QPT_UD,
-		.send_cq = &s->scq.ibcq,
-		.recv_cq = &s->rcq.ibcq,
 		.cap = { .max_recv_wr = 4, .max_recv_sge = 1 },
 	};
 
-	c->ibqp[i].pd = &s->pd;
-	c->qp[i] = sroce_qp_create(&s->port, &c->ibqp[i], &init, NULL, NULL);
-	KUNIT_ASSERT_FALSE(c->p->test, IS_ERR(c->qp[i]));
-	c->ibqp[i].qp_num = c->qp[i]->qpn;
+	c->qp[i] = side_another_qp(s, &c->ibqp[i], &init);
 	club_ready(c->qp[i]);
 }
 

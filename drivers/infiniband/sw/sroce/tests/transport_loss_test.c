@@ -54,6 +54,17 @@ static void post_write(struct side *a, u64 id, u32 len)
 	side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_WRITE, id, SRC, DST, len));
 }
 
+/* A WRITE of 20 packets arrives, whatever @rules do to these and their answers */
+static void write_arrives(struct pair *p, struct rule *rules)
+{
+	struct side *a = &p->side[0];
+
+	pair_rules(p, rules);
+	post_write(a, 1, 20 * 256);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(p->test, side_filled(pair_peer(a), DST, 20 * 256, 1));
+}
+
 static void post_read(struct side *a, u64 id, u32 len)
 {
 	struct work w;
@@ -91,10 +102,7 @@ static void one_nak_for_a_gap(struct kunit *test)
 	struct rule rules[] = { lose(a, SROCE_OP_WRITE, psn + 5, 1), {} };
 	const struct fake_log *l;
 
-	pair_rules(p, rules);
-	post_write(a, 1, 20 * 256);
-	side_expect_send(a, 1, IB_WC_SUCCESS);
-	KUNIT_EXPECT_TRUE(test, side_filled(b, DST, 20 * 256, 1));
+	write_arrives(p, rules);
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
 
 	KUNIT_EXPECT_EQ(test, 1, side_sent(b, SROCE_OP_ACK, SROCE_NAK_PSN_SEQ));
@@ -118,10 +126,7 @@ static void repeated_packet_lost(struct kunit *test)
 		lose(a, SROCE_OP_WRITE, side_first_psn(a) + 5, 4), {}
 	};
 
-	pair_rules(p, rules);
-	post_write(a, 1, 20 * 256);
-	side_expect_send(a, 1, IB_WC_SUCCESS);
-	KUNIT_EXPECT_TRUE(test, side_filled(b, DST, 20 * 256, 1));
+	write_arrives(p, rules);
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
 	KUNIT_EXPECT_EQ(test, 4, side_sent(b, SROCE_OP_ACK, SROCE_NAK_PSN_SEQ));
 }
@@ -136,10 +141,7 @@ static void nak_lost(struct kunit *test)
 		treat(b, SROCE_OP_ACK, 0, 1, FAKE_DROP), {}
 	};
 
-	pair_rules(p, rules);
-	post_write(a, 1, 20 * 256);
-	side_expect_send(a, 1, IB_WC_SUCCESS);
-	KUNIT_EXPECT_TRUE(test, side_filled(b, DST, 20 * 256, 1));
+	write_arrives(p, rules);
 	KUNIT_EXPECT_EQ(test, 1, p->expired);
 	KUNIT_EXPECT_EQ(test, 1, side_count(a, SROCE_CNT_LOCAL_ACK_TIMEOUT_ERR));
 }
@@ -155,10 +157,7 @@ static void nak_twice(struct kunit *test)
 		treat(b, SROCE_OP_ACK, 0, 1, FAKE_TWICE), {}
 	};
 
-	pair_rules(p, rules);
-	post_write(a, 1, 20 * 256);
-	side_expect_send(a, 1, IB_WC_SUCCESS);
-	KUNIT_EXPECT_TRUE(test, side_filled(b, DST, 20 * 256, 1));
+	write_arrives(p, rules);
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
 	KUNIT_EXPECT_LE(test, side_sent(a, SROCE_OP_WRITE, -1), 20 + 15 + 15);
 }
@@ -167,15 +166,12 @@ static void last_packet_lost(struct kunit *test)
 {
 	struct pair_config c = { .psn = 0xfffffa };
 	struct pair *p = loss_pair(test, &c);
-	struct side *a = &p->side[0], *b = &p->side[1];
+	struct side *a = &p->side[0];
 	struct rule rules[] = {
 		lose(a, SROCE_OP_WRITE, side_first_psn(a) + 19, 2), {}
 	};
 
-	pair_rules(p, rules);
-	post_write(a, 1, 20 * 256);
-	side_expect_send(a, 1, IB_WC_SUCCESS);
-	KUNIT_EXPECT_TRUE(test, side_filled(b, DST, 20 * 256, 1));
+	write_arrives(p, rules);
 	KUNIT_EXPECT_EQ(test, 2, p->expired);
 }
 

@@ -281,16 +281,22 @@ static void goes_twice(struct kunit *test, const struct missing *k, bool direct)
 	pair_exit(test);
 }
 
-static void missing_pages(struct kunit *test)
+/* Try kinds of messages, over the network and on one host */
+static void each_way(struct kunit *test, const struct missing *k, int n,
+		     void (*one)(struct kunit *test, const struct missing *k,
+				 bool direct))
 {
-	int i;
-
 	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
 		kunit_skip(test, "no memory on demand in this kernel");
-	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
-		goes_twice(test, &kinds[i], false);
-		goes_twice(test, &kinds[i], true);
+	for (; n; n--, k++) {
+		one(test, k, false);
+		one(test, k, true);
 	}
+}
+
+static void missing_pages(struct kunit *test)
+{
+	each_way(test, kinds, ARRAY_SIZE(kinds), goes_twice);
 }
 
 /* --- where some pages are there ------------------------------------------------------- */
@@ -353,14 +359,7 @@ static void gets_as_far(struct kunit *test, const struct missing *k, bool direct
 
 static void some_pages_missing(struct kunit *test)
 {
-	int i;
-
-	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
-		kunit_skip(test, "no memory on demand in this kernel");
-	for (i = 0; i < ARRAY_SIZE(long_kinds); i++) {
-		gets_as_far(test, &long_kinds[i], false);
-		gets_as_far(test, &long_kinds[i], true);
-	}
+	each_way(test, long_kinds, ARRAY_SIZE(long_kinds), gets_as_far);
 }
 
 /* Of an unreliable connection the message is lost, and was none */

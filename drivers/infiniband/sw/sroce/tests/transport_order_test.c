@@ -296,6 +296,34 @@ static void hog_start(struct kunit *test, struct hog *hog, unsigned int cpu)
 }
 
 /*
+ * Packets of a half are in the queue of a CPU that comes to nothing any more: what
+ * the half sends from another one would overtake them
+ */
+static void hog_keeps(struct kunit *test, struct hog *hog, unsigned int cpu,
+		      struct sroce_half *half)
+{
+	sent_before(half, cpu);
+	WRITE_ONCE(sroce_stack_passed, never);
+	hog_start(test, hog, cpu);
+}
+
+static void hog_stop(struct hog *hog)
+{
+	kthread_stop(hog->task);
+	migrate_enable();
+}
+
+static void post_add(struct side *a, u64 id)
+{
+	struct work w;
+
+	work_init(&w, SROCE_WR_FETCH_ADD, id);
+	work_local(a, &w, 0, 8);
+	work_atomic(a, &w, 64, 5, 0);
+	side_post(a, &w);
+}
+
+/*
  * The second side has taken a SEND, and its ACK waits for a CPU that does not come to
  * it. Then @end happens to its QP, which sends the ACK first.
  */
@@ -309,15 +337,12 @@ static void ack_is_settled(struct kunit *test, void (*end)(struct side *s))
 
 	side_recv(b, 1, 0, 64);
 	side_post(a, work_send(a, &w, 1, 0, 64));
-	sent_before(&b->qp->resp.half, cpu);
-	WRITE_ONCE(sroce_stack_passed, never);
-	hog_start(test, &hog, cpu);
+	hog_keeps(test, &hog, cpu, &b->qp->resp.half);
 	fake_net_deliver(&p->net);
 	KUNIT_EXPECT_TRUE(test, test_bit(0, &b->qp->resp.half.queued));
 	end(b);
 	KUNIT_EXPECT_TRUE(test, carried(p));
-	kthread_stop(hog.task);
-	migrate_enable();
+	hog_stop(&hog);
 	side_expect_send(a, 1, IB_WC_SUCCESS);
 }
 
@@ -349,15 +374,9 @@ static void destroy_keeps_order(struct kunit *test)
 	struct side *a = &p->side[0], *b = pair_peer(a);
 	unsigned int cpu = other_cpu(test);
 	struct hog hog = {};
-	struct work w;
 
-	work_init(&w, SROCE_WR_FETCH_ADD, 1);
-	work_local(a, &w, 0, 8);
-	work_atomic(a, &w, 64, 5, 0);
-	side_post(a, &w);
-	sent_before(&b->qp->resp.half, cpu);
-	WRITE_ONCE(sroce_stack_passed, never);
-	hog_start(test, &hog, cpu);
+	post_add(a, 1);
+	hog_keeps(test, &hog, cpu, &b->qp->resp.half);
 	fake_net_deliver(&p->net);
 	KUNIT_EXPECT_TRUE(test, test_bit(0, &b->qp->resp.half.queued));
 	WRITE_ONCE(order_passes_at, ktime_get_ns() + 2 * NSEC_PER_MSEC);
@@ -365,8 +384,7 @@ static void destroy_keeps_order(struct kunit *test)
 	side_destroy_now(b);
 	KUNIT_EXPECT_GE(test, ktime_get_ns(), order_passes_at);
 	KUNIT_EXPECT_TRUE(test, carried(p));
-	kthread_stop(hog.task);
-	migrate_enable();
+	hog_stop(&hog);
 	side_expect_send(a, 1, IB_WC_SUCCESS);
 }
 
@@ -378,23 +396,15 @@ static void destroy_answers_all(struct kunit *test)
 	struct side *a = &p->side[0], *b = pair_peer(a);
 	unsigned int cpu = other_cpu(test);
 	struct hog hog = {};
-	struct work w;
 	u32 i;
 
-	for (i = 0; i < ATOMICS; i++) {
-		work_init(&w, SROCE_WR_FETCH_ADD, i);
-		work_local(a, &w, 0, 8);
-		work_atomic(a, &w, 64, 5, 0);
-		side_post(a, &w);
-	}
-	sent_before(&b->qp->resp.half, cpu);
-	WRITE_ONCE(sroce_stack_passed, never);
-	hog_start(test, &hog, cpu);
+	for (i = 0; i < ATOMICS; i++)
+		post_add(a, i);
+	hog_keeps(test, &hog, cpu, &b->qp->resp.half);
 	pair_deliver(p);
 	WRITE_ONCE(sroce_stack_passed, always);
 	side_destroy_now(b);
-	kthread_stop(hog.task);
-	migrate_enable();
+	hog_stop(&hog);
 	pair_deliver(p);
 	for (i = 0; i < ATOMICS; i++)
 		side_expect_send(a, i, IB_WC_SUCCESS);
@@ -419,13 +429,10 @@ static void flush_is_complete(struct kunit *test)
 	struct hog hog = {};
 
 	write_all(a);
-	sent_before(&a->qp->req.half, cpu);
-	WRITE_ONCE(sroce_stack_passed, never);
-	hog_start(test, &hog, cpu);
+	hog_keeps(test, &hog, cpu, &a->qp->req.half);
 	sroce_qp_flush(a->qp);
 	KUNIT_EXPECT_EQ(test, 1, a->scq.ring.index - a->scq.cons);
-	kthread_stop(hog.task);
-	migrate_enable();
+	hog_stop(&hog);
 	side_expect_send(a, 1, IB_WC_WR_FLUSH_ERR);
 }
 

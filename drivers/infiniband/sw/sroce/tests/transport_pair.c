@@ -274,6 +274,25 @@ static void side_make_qp(struct side *s)
 	s->ibqp.qp_num = qp->qpn;
 }
 
+struct sroce_qp *side_another_qp(struct side *s, struct ib_qp *ibqp,
+				 struct ib_qp_init_attr *init)
+{
+	struct kunit *test = s->pair->test;
+	struct sroce_qp *qp;
+
+	if (!ibqp)
+		ibqp = kunit_kzalloc(test, sizeof(*ibqp), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, ibqp);
+	ibqp->pd = &s->pd;
+	ibqp->qp_type = init->qp_type;
+	init->send_cq = &s->scq.ibcq;
+	init->recv_cq = &s->rcq.ibcq;
+	qp = sroce_qp_create(&s->port, ibqp, init, NULL, NULL);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(qp));
+	ibqp->qp_num = qp->qpn;
+	return qp;
+}
+
 /* Only the test's loop lets an ACK be late that waits for a request */
 static void side_stop_ack_timer(struct side *s)
 {

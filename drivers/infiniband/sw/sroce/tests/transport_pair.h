@@ -201,6 +201,17 @@ int srq_try_recv(struct sroce_srq *srq, const struct ib_recv_wr *wr);
 int side_try_recv(struct side *s, const struct ib_recv_wr *wr);
 void side_recv(struct side *s, u64 wr_id, u32 off, u32 len);
 
+/**
+ * side_another_qp() - make another QP of a side's host, with the side's queues
+ * @s: side
+ * @ibqp: what ib_core would know of it, zeroed; NULL: it is of no interest
+ * @init: its type, capacities and SRQ; completion queues are filled in
+ *
+ * Return: the QP, which the test destroys. It has no path.
+ */
+struct sroce_qp *side_another_qp(struct side *s, struct ib_qp *ibqp,
+				 struct ib_qp_init_attr *init);
+
 /* --- completions --------------------------------------------------------- */
 
 /* Take one completion; false when there is none */

@@ -373,22 +373,12 @@ static struct sroce_qp *gsi_make(struct side *s)
 {
 	struct ib_qp_init_attr init = {
 		.qp_type = IB_QPT_GSI,
-		.send_cq = &s->scq.ibcq,
-		.recv_cq = &s->rcq.ibcq,
 		.cap = { .max_recv_wr = 4, .max_recv_sge = 1 },
 	};
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_RTR };
-	struct kunit *test = s->pair->test;
-	struct sroce_qp *gsi;
-	struct ib_qp *ibqp;
+	struct sroce_qp *gsi = side_another_qp(s, NULL, &init);
 
-	ibqp = kunit_kzalloc(test, sizeof(*ibqp), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, ibqp);
-	ibqp->pd = &s->pd;
-	gsi = sroce_qp_create(&s->port, ibqp, &init, NULL, NULL);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(gsi));
-	ibqp->qp_num = gsi->qpn;
-	KUNIT_EXPECT_EQ(test, 0,
+	KUNIT_EXPECT_EQ(s->pair->test, 0,
 			sroce_qp_modify(gsi, &attr, IB_QP_STATE, NULL));
 	return gsi;
 }
@@ -434,8 +424,6 @@ static struct sroce_qp *impostor_make(struct side *s, enum ib_qp_type type)
 {
 	struct ib_qp_init_attr init = {
 		.qp_type = type,
-		.send_cq = &s->scq.ibcq,
-		.recv_cq = &s->rcq.ibcq,
 		.cap = { .max_send_wr = 4, .max_send_sge = SROCE_MAX_SGE },
 	};
 	struct ib_qp_attr attr = {
@@ -447,17 +435,9 @@ static struct sroce_qp *impostor_make(struct side *s, enum ib_qp_type type)
 		.timeout = 20,
 		.max_rd_atomic = 1,
 	};
-	struct kunit *test = s->pair->test;
-	struct sroce_qp *qp;
-	struct ib_qp *ibqp;
+	struct sroce_qp *qp = side_another_qp(s, NULL, &init);
 
-	ibqp = kunit_kzalloc(test, sizeof(*ibqp), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, ibqp);
-	ibqp->pd = &s->pd;
-	qp = sroce_qp_create(&s->port, ibqp, &init, NULL, NULL);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(qp));
-	ibqp->qp_num = qp->qpn;
-	KUNIT_EXPECT_EQ(test, 0,
+	KUNIT_EXPECT_EQ(s->pair->test, 0,
 			sroce_qp_modify(qp, &attr, IB_QP_STATE | IB_QP_AV |
 					IB_QP_PATH_MTU | IB_QP_DEST_QPN |
 					IB_QP_SQ_PSN | IB_QP_RQ_PSN |

@@ -183,18 +183,11 @@ static struct sroce_qp *sibling_create(struct side *s, struct ib_qp *ibqp)
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_RTR };
 	struct ib_qp_init_attr init = {
 		.qp_type = IB_QPT_UD,
-		.send_cq = &s->scq.ibcq,
-		.recv_cq = &s->rcq.ibcq,
 		.srq = &s->srq.ibsrq,
 		.cap = { .max_send_wr = 1, .max_send_sge = 1 },
 	};
-	struct sroce_qp *qp;
+	struct sroce_qp *qp = side_another_qp(s, ibqp, &init);
 
-	ibqp->pd = &s->pd;
-	ibqp->qp_type = IB_QPT_UD;
-	qp = sroce_qp_create(&s->port, ibqp, &init, NULL, NULL);
-	KUNIT_ASSERT_FALSE(s->pair->test, IS_ERR(qp));
-	ibqp->qp_num = qp->qpn;
 	sroce_qp_modify(qp, &attr, IB_QP_STATE, NULL);
 	return qp;
 }

@@ -164,4 +164,4 @@ static struct kunit_suite txq_suite = {
 	.test_cases = txq_cases,
 };
 
-kunit_test_suites(&txq_suite);
+kunit_test_suite(txq_suite);

@@ -954,4 +954,4 @@ static struct kunit_suite wire_suite = {
 	.test_cases = wire_cases,
 };
 
-kunit_test_suites(&wire_suite);
+kunit_test_suite(wire_suite);
