@@ -7,6 +7,9 @@
  * it does not show to drivers, the same ones from 5.8 on; what is below repeats their
  * beginnings. Before the first event of an object its list must be an empty one. If
  * that is not what is found there, the structs have changed, and nothing is held back.
+ *
+ * This is done here and nowhere else. The file can go when ib_uverbs itself has an end to
+ * these lists, as in Documentation/upstream/uverbs-unread-events.patch.
  */
 #include "transport/events.h"
 
