@@ -10,6 +10,7 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/uidgid.h>
+#include <linux/user_namespace.h>
 
 #include "compat.h"
 #include "memory/workers.h"
@@ -20,7 +21,7 @@
 /**
  * struct sroce_workers - those of a user
  * @node: in sroce_all_workers
- * @uid: user
+ * @uid: user, see sroce_workers_owner()
  * @refs: processes that use them; under sroce_workers_mutex
  * @wq: runs them. The kernel may divide what it runs at once among memory nodes by
  *	their processors: a node that has one in 8 still has one for each slot
@@ -113,8 +114,29 @@ void sroce_worker_leave(struct sroce_workers *workers,
 /* --- users ------------------------------------------------------------------------ */
 
 /*
- * Without the mutex: destroy_workqueue() waits for its workers, and one of these may be
- * what has put them, on its way out. Nobody else has to wait for that.
+ * Whose workers a process has. In a namespace of users it can be as many users as it
+ * likes, for whom the one answers who has made the outermost of these namespaces. Those
+ * that root makes are containers: each has a root of its own.
+ */
+static kuid_t sroce_workers_owner(void)
+{
+	struct user_namespace *ns = current_user_ns();
+	kuid_t root;
+
+	if (ns == &init_user_ns)
+		return current_uid();
+	while (ns->parent != &init_user_ns)
+		ns = ns->parent;
+	if (!uid_eq(ns->owner, GLOBAL_ROOT_UID))
+		return ns->owner;
+	root = make_kuid(ns, 0);
+	return uid_valid(root) ? root : ns->owner;
+}
+
+/*
+ * Context: the mutex not held, so that nobody else waits meanwhile. destroy_workqueue()
+ * waits for its workers, and the one that has called sroce_workers_put() last may not
+ * have returned from there yet.
  */
 static void sroce_workers_free_all(struct list_head *idle)
 {
@@ -183,7 +205,7 @@ static bool sroce_workers_stuck(struct sroce_workers *workers)
 
 struct sroce_workers *sroce_workers_get(void)
 {
-	kuid_t uid = current_uid();
+	kuid_t uid = sroce_workers_owner();
 	struct sroce_workers *workers;
 
 	mutex_lock(&sroce_workers_mutex);

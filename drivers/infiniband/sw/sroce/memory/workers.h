@@ -4,8 +4,8 @@
  *
  * A worker whose page does not come cannot always be stopped, and goes on being there
  * when its process has ended and counts nowhere any more. A user who has all workers
- * wait like that waits for them, too, in all processes that run as this user; others
- * have their own.
+ * wait like that waits for them, too, in all processes that run as this user, or as
+ * one of those that he has in a namespace of users; others have their own.
  */
 #ifndef SROCE_MEMORY_WORKERS_H
 #define SROCE_MEMORY_WORKERS_H

@@ -17,6 +17,7 @@
 #include <linux/module.h>
 #include <linux/uaccess.h>
 #include <linux/uidgid.h>
+#include <linux/user_namespace.h>
 
 #include "memory/mr.h"
 #include "memory/odp.h"
@@ -815,21 +816,32 @@ static bool queuer_kicked(struct queuer *q)
 	return soon(&q->kicked);
 }
 
-/* The workers of a user that nobody else is */
-static struct sroce_workers *strangers_workers(struct kunit *test)
+/* The workers that a user in a namespace of users has */
+static struct sroce_workers *workers_of(struct kunit *test, uid_t uid,
+					struct user_namespace *ns)
 {
 	struct cred *cred = prepare_creds();
 	struct sroce_workers *workers;
+	struct user_namespace *held;
 	const struct cred *mine;
 
 	KUNIT_ASSERT_NOT_NULL(test, cred);
-	cred->uid = KUIDT_INIT(4711);
+	held = cred->user_ns;
+	cred->uid = KUIDT_INIT(uid);
+	cred->user_ns = ns;
 	mine = override_creds(cred);
 	workers = sroce_workers_get();
 	revert_creds(mine);
+	cred->user_ns = held;
 	put_cred(cred);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(workers));
 	return workers;
+}
+
+/* Those of a user that nobody else is */
+static struct sroce_workers *strangers_workers(struct kunit *test)
+{
+	return workers_of(test, 4711, &init_user_ns);
 }
 
 /* They come in turns: who has one and wants another goes behind those who have none */
@@ -865,6 +877,68 @@ static void user_turns(struct kunit *test)
 	sroce_workers_put(workers);
 	for (i = 0; i < 3; i++)
 		cancel_work_sync(&q[i].turn.kick);
+}
+
+#define USERS_MAPPED 65536
+
+static struct user_namespace *namespace_of(struct kunit *test, uid_t owner,
+					   uid_t first,
+					   struct user_namespace *parent)
+{
+	struct user_namespace *ns = kunit_kzalloc(test, sizeof(*ns), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, ns);
+	ns->owner = KUIDT_INIT(owner);
+	ns->parent = parent;
+	ns->uid_map.nr_extents = 1;
+	ns->uid_map.extent[0] = (struct uid_gid_extent){
+		.lower_first = first,
+		.count = USERS_MAPPED,
+	};
+	return ns;
+}
+
+/* As many users as one can be in a namespace of one's own have one user's workers */
+static void user_of_many_names(struct kunit *test)
+{
+	struct user_namespace *root = &init_user_ns;
+	struct user_namespace *own, *inner;
+	struct sroce_workers *w[4];
+	int i;
+
+	if (!IS_ENABLED(CONFIG_USER_NS))
+		kunit_skip(test, "no namespaces of users");
+	own = namespace_of(test, 4711, 100000, root);
+	inner = namespace_of(test, 100007, 100000, own);
+	w[0] = workers_of(test, 4711, root);
+	w[1] = workers_of(test, 100007, own);
+	w[2] = workers_of(test, 100008, own);
+	w[3] = workers_of(test, 100009, inner);
+	for (i = 0; i < ARRAY_SIZE(w); i++) {
+		KUNIT_EXPECT_PTR_EQ(test, w[i], w[0]);
+		sroce_workers_put(w[i]);
+	}
+}
+
+/* Root's namespaces are containers, and do not get in each other's way */
+static void user_in_container(struct kunit *test)
+{
+	struct user_namespace *root = &init_user_ns;
+	struct sroce_workers *w[4];
+	int i;
+
+	if (!IS_ENABLED(CONFIG_USER_NS))
+		kunit_skip(test, "no namespaces of users");
+	w[0] = workers_of(test, 100001, namespace_of(test, 0, 100000, root));
+	w[1] = workers_of(test, 100002, namespace_of(test, 0, 100000, root));
+	w[2] = workers_of(test, 200001, namespace_of(test, 0, 200000, root));
+	w[3] = workers_of(test, 0, root);
+	KUNIT_EXPECT_PTR_EQ(test, w[0], w[1]);
+	KUNIT_EXPECT_PTR_NE(test, w[0], w[2]);
+	KUNIT_EXPECT_PTR_NE(test, w[0], w[3]);
+	KUNIT_EXPECT_PTR_NE(test, w[2], w[3]);
+	for (i = 0; i < ARRAY_SIZE(w); i++)
+		sroce_workers_put(w[i]);
 }
 #endif
 
@@ -950,6 +1024,8 @@ static struct kunit_case odp_cases[] = {
 	KUNIT_CASE(stuck_user),
 #ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
 	KUNIT_CASE(user_turns),
+	KUNIT_CASE(user_of_many_names),
+	KUNIT_CASE(user_in_container),
 #endif
 	KUNIT_CASE(readers_let_writer),
 	{}
