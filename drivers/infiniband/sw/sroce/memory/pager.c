@@ -435,29 +435,55 @@ static struct sroce_pager *sroce_pager_new(void)
 	}
 	pager->workers = workers;
 	sroce_pager_init(pager);
-	list_add(&pager->node, &sroce_pagers);
+	pager->refs = 1;
 	return pager;
 }
 
-static struct sroce_pager *sroce_pager_find(void)
+/* Nobody has it, and nothing of it is under way */
+static void sroce_pager_free(struct sroce_pager *pager)
 {
-	struct sroce_pager *pager;
-
-	list_for_each_entry(pager, &sroce_pagers, node)
-		if (pager->mm == current->mm)
-			return pager;
-	return NULL;
+	mmdrop(pager->mm);
+	sroce_workers_put(pager->workers);
+	kfree(pager);
 }
 
-struct sroce_pager *sroce_pager_get(void)
+/* The one that the process has, held; otherwise @fresh becomes it, or NULL is nobody */
+static struct sroce_pager *sroce_pager_find(struct sroce_pager *fresh)
 {
 	struct sroce_pager *pager;
 
 	mutex_lock(&sroce_pagers_mutex);
-	pager = sroce_pager_find() ?: sroce_pager_new();
-	if (!IS_ERR(pager))
-		pager->refs++;
+	list_for_each_entry(pager, &sroce_pagers, node) {
+		if (pager->mm == current->mm) {
+			pager->refs++;
+			goto unlock;
+		}
+	}
+	pager = fresh;
+	if (fresh)
+		list_add(&fresh->node, &sroce_pagers);
+unlock:
 	mutex_unlock(&sroce_pagers_mutex);
+	return pager;
+}
+
+/*
+ * Nothing is allocated with the mutex held, which all processes need to go: one that is
+ * at the limit of its memory cgroup may have to wait for memory.
+ */
+struct sroce_pager *sroce_pager_get(void)
+{
+	struct sroce_pager *pager = sroce_pager_find(NULL);
+	struct sroce_pager *fresh;
+
+	if (pager)
+		return pager;
+	fresh = sroce_pager_new();
+	if (IS_ERR(fresh))
+		return fresh;
+	pager = sroce_pager_find(fresh);
+	if (pager != fresh)
+		sroce_pager_free(fresh);
 	return pager;
 }
 
@@ -476,9 +502,7 @@ void sroce_pager_put(struct sroce_pager *pager)
 	sroce_worker_leave(pager->workers, &pager->turn);
 	cancel_work_sync(&pager->turn.kick);
 	cancel_delayed_work_sync(&pager->watch);
-	mmdrop(pager->mm);
-	sroce_workers_put(pager->workers);
-	kfree(pager);
+	sroce_pager_free(pager);
 }
 
 void sroce_pagers_stop(void)

@@ -187,23 +187,31 @@ static struct sroce_join *sroce_join_find(const struct sroce_joins *joins,
 	return NULL;
 }
 
+/*
+ * What a membership may need, allocated before RTNL is taken: a process at the limit of
+ * its memory cgroup may wait for memory, but not everybody who configures the network.
+ */
+struct sroce_join_room {
+	struct sroce_joins *joins;
+	struct sroce_join *join;
+};
+
 static struct sroce_join *sroce_join_make(struct sroce_joins *joins,
-					  const struct in6_addr *group)
+					  const struct in6_addr *group,
+					  struct sroce_join_room *room)
 {
-	struct sroce_join *join = kzalloc_obj(*join, GFP_KERNEL_ACCOUNT);
+	struct sroce_join *join = room->join;
 	int err;
 
-	if (!join)
-		return ERR_PTR(-ENOMEM);
 	join->of = joins;
 	join->group = *group;
 	err = sroce_join_follow(join);
 	if (err) {
 		sroce_join_end(join);
-		kfree(join);
 		return ERR_PTR(err);
 	}
 	list_add(&join->node, &joins->joins);
+	room->join = NULL;
 	return join;
 }
 
@@ -233,12 +241,12 @@ static struct sroce_joins *sroce_joins_find(const struct net_device *ndev)
 	return NULL;
 }
 
-static struct sroce_joins *sroce_joins_make(struct net_device *ndev)
+static struct sroce_joins *sroce_joins_make(struct net_device *ndev,
+					    struct sroce_join_room *room)
 {
-	struct sroce_joins *joins = kzalloc_obj(*joins, GFP_KERNEL_ACCOUNT);
+	struct sroce_joins *joins = room->joins;
 
-	if (!joins)
-		return ERR_PTR(-ENOMEM);
+	room->joins = NULL;
 	INIT_LIST_HEAD(&joins->joins);
 	joins->ndev = ndev;
 	sroce_joins_look(joins);
@@ -254,18 +262,19 @@ static void sroce_joins_drop(struct sroce_joins *joins)
 	kfree(joins);
 }
 
+/* What is used of @room is NULL then; what is left is the caller's to free */
 static struct sroce_join *sroce_join_get(struct net_device *ndev,
-					 const struct in6_addr *group)
+					 const struct in6_addr *group,
+					 struct sroce_join_room *room)
 {
 	struct sroce_joins *joins;
 	struct sroce_join *join;
 
 	if (ndev->reg_state != NETREG_REGISTERED)
 		return ERR_PTR(-ENODEV);
-	joins = sroce_joins_find(ndev) ?: sroce_joins_make(ndev);
-	if (IS_ERR(joins))
-		return ERR_CAST(joins);
-	join = sroce_join_find(joins, group) ?: sroce_join_make(joins, group);
+	joins = sroce_joins_find(ndev) ?: sroce_joins_make(ndev, room);
+	join = sroce_join_find(joins, group) ?:
+	       sroce_join_make(joins, group, room);
 	if (IS_ERR(join))
 		sroce_joins_drop(joins);
 	else
@@ -286,13 +295,21 @@ static void sroce_join_put(struct sroce_join *join)
 struct sroce_join *sroce_net_join(struct net_device *ndev,
 				  const union ib_gid *mgid)
 {
+	struct sroce_join *join = ERR_PTR(-ENOMEM);
+	struct sroce_join_room room = {
+		.joins = kzalloc_obj(*room.joins, GFP_KERNEL_ACCOUNT),
+		.join = kzalloc_obj(*room.join, GFP_KERNEL_ACCOUNT),
+	};
 	struct in6_addr group;
-	struct sroce_join *join;
 
 	memcpy(&group, mgid, sizeof(group));
-	rtnl_lock();
-	join = sroce_join_get(ndev, &group);
-	rtnl_unlock();
+	if (room.joins && room.join) {
+		rtnl_lock();
+		join = sroce_join_get(ndev, &group, &room);
+		rtnl_unlock();
+	}
+	kfree(room.joins);
+	kfree(room.join);
 	return join;
 }
 
