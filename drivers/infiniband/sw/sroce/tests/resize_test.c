@@ -6,6 +6,7 @@
 #include <kunit/test.h>
 #include <linux/interrupt.h>
 #include <linux/preempt.h>
+#include <linux/sched/signal.h>
 #include <linux/sizes.h>
 
 #include "lock.h"
@@ -112,6 +113,35 @@ static void resize_cq_of_process(struct kunit *test)
 	sroce_cq_cleanup(cq);
 }
 
+/*
+ * A process that is being killed does not go on copying. A queue that would be filled as
+ * fast as it is copied might keep its device for ever.
+ */
+static void resize_cq_is_killed(struct kunit *test)
+{
+	struct sroce_ring ring = {};
+	struct sroce_ring_hdr *hdr;
+	struct sroce_cq *cq;
+	u32 n = SZ_16K;
+
+	cq = kunit_kzalloc(test, sizeof(*cq), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, cq);
+	cq->user = true;
+	KUNIT_ASSERT_EQ(test, 0, sroce_cq_init(cq, NULL, n));
+	KUNIT_ASSERT_EQ(test, 0, sroce_ring_alloc(&ring, n, sizeof(struct sroce_cqe), true));
+	cq->ring.index = n;
+	hdr = cq->ring.hdr;
+	allow_kernel_signal(SIGKILL);
+	send_sig(SIGKILL, current, 1);
+	KUNIT_EXPECT_EQ(test, -EINTR, sroce_cq_resize(cq, &ring));
+	disallow_signal(SIGKILL);
+	KUNIT_EXPECT_PTR_EQ(test, hdr, cq->ring.hdr);
+	KUNIT_EXPECT_EQ(test, 0, sroce_cq_resize(cq, &ring));
+	KUNIT_EXPECT_PTR_NE(test, hdr, cq->ring.hdr);
+	sroce_ring_free(&ring);
+	sroce_cq_cleanup(cq);
+}
+
 /* The same by a full queue. That nothing is to be mapped makes no difference here. */
 static void resize_srq_of_process(struct kunit *test)
 {
@@ -144,6 +174,7 @@ static void resize_srq_of_process(struct kunit *test)
 
 static struct kunit_case resize_cases[] = {
 	KUNIT_CASE(resize_cq_of_process),
+	KUNIT_CASE(resize_cq_is_killed),
 	KUNIT_CASE(resize_srq_of_process),
 	{}
 };

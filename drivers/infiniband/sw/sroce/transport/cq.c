@@ -8,6 +8,7 @@
  * holds the entries, each with its QP.
  */
 #include <linux/ktime.h>
+#include <linux/sched/signal.h>
 
 #include "compat.h"
 #include "lock.h"
@@ -72,12 +73,13 @@ static bool sroce_cq_room(struct sroce_cq *cq)
  * ours are copied to the same indices, a part at a time, because there may be millions.
  * Nobody takes the old ring away meanwhile, and an entry of it is overwritten only when
  * it has been consumed. @first is the consumer's index at the beginning, @next what to
- * copy next.
+ * copy next, @parts how many were copied.
  */
 struct sroce_cq_move {
 	struct sroce_ring ring;
 	u32 first;
 	u32 next;
+	u32 parts;
 };
 
 /* Completions that are copied, or looked at, under the lock: 64 KiB */
@@ -98,6 +100,16 @@ static u32 sroce_cq_move_cons(const struct sroce_cq *cq,
 	u32 cons = sroce_cq_cons(cq);
 
 	return cons - m->first > cq->ring.index - m->first ? m->first : cons;
+}
+
+/* How much is left to copy? Not what has been consumed meanwhile. Context: the lock held */
+static u32 sroce_cq_move_left(const struct sroce_cq *cq, struct sroce_cq_move *m)
+{
+	u32 cons = sroce_cq_move_cons(cq, m);
+
+	if (cons - m->first > m->next - m->first)
+		m->next = cons;
+	return cq->ring.index - m->next;
 }
 
 /* Context: the lock held */
@@ -127,6 +139,22 @@ static int sroce_cq_move_end(struct sroce_cq *cq, struct sroce_cq_move *m)
 	return 0;
 }
 
+/*
+ * Another part, without the lock. The device cannot go during a call, and a process that
+ * is seldom given the processor may be kept from catching up by what others complete: so
+ * there is an end after as many parts as four queues like this one have.
+ */
+static int sroce_cq_move_part(const struct sroce_cq *cq, struct sroce_cq_move *m)
+{
+	if (m->parts++ > sroce_ring_entries(&cq->ring) / SROCE_CQ_PART * 4)
+		return -EBUSY;
+	if (fatal_signal_pending(current))
+		return -EINTR;
+	sroce_cq_copy(cq, m, SROCE_CQ_PART);
+	cond_resched();
+	return 0;
+}
+
 static int sroce_cq_do_move(struct sroce_cq *cq, struct sroce_cq_move *m)
 {
 	unsigned long irq;
@@ -134,10 +162,9 @@ static int sroce_cq_do_move(struct sroce_cq *cq, struct sroce_cq_move *m)
 
 	irq = sroce_lock(&cq->lock, cq->user);
 	err = sroce_cq_move_begin(cq, m);
-	while (!err && cq->ring.index - m->next > SROCE_CQ_PART) {
+	while (!err && sroce_cq_move_left(cq, m) > SROCE_CQ_PART) {
 		sroce_unlock(&cq->lock, cq->user, irq);
-		sroce_cq_copy(cq, m, SROCE_CQ_PART);
-		cond_resched();
+		err = sroce_cq_move_part(cq, m);
 		irq = sroce_lock(&cq->lock, cq->user);
 	}
 	if (!err)

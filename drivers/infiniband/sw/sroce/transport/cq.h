@@ -107,8 +107,9 @@ void sroce_cq_cleanup(struct sroce_cq *cq);
  * starts with the consumer's index of the old one.
  *
  * Context: process, may sleep; serialised by the caller.
- * Return: 0, or -EINVAL when more completions are outstanding than the new ring has
- * entries: then nothing has changed.
+ * Return: 0; or, with nothing changed, -EINVAL when more completions are outstanding
+ * than the new ring has entries, -EBUSY when they come faster than they are copied, or
+ * -EINTR after a fatal signal.
  */
 int sroce_cq_resize(struct sroce_cq *cq, struct sroce_ring *ring);
 
