@@ -259,6 +259,7 @@ static void sroce_attachment_end(struct sroce_attachment *a)
 	while ((path = sroce_attachment_pop_path(a))) {
 		sroce_path_cut(path);
 		sroce_path_put(path);
+		cond_resched();
 	}
 	synchronize_net();
 	if (list_empty(&ns->ports))

@@ -28,6 +28,13 @@
 #define SROCE_RX_BVECS 48
 
 /*
+ * Packets of one buffer. Drivers, GRO and sockets couple no more; who may send frames
+ * (a container over its veth) can say that a buffer has thousands, which would all be
+ * taken without a break.
+ */
+#define SROCE_RX_MOST_PACKETS 128
+
+/*
  * How far an identification may be from the expected one. A larger gap is not worth
  * that a broken packet is the more often taken for one with another identification.
  */
@@ -488,6 +495,10 @@ static bool sroce_rx_start(struct sroce_skb_rx *r, struct net *net)
 		return false;
 	}
 	r->stride = sroce_rx_stride(r);
+	if (r->left > r->stride * SROCE_RX_MOST_PACKETS) {
+		sroce_rx_count(r, SROCE_CNT_RX_MALFORMED);
+		return false;
+	}
 	r->train = r->stride < r->left;
 	r->info.net_cookie = net->net_cookie;
 	r->info.ifindex = r->port->ifindex;

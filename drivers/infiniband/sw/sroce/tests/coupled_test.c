@@ -129,10 +129,13 @@ static void coupled_to_desc(const struct coupled *c, char *desc)
 
 KUNIT_ARRAY_PARAM(coupled, coupled_cases, coupled_to_desc);
 
-static void coupled_ids(struct kunit *test)
+/* Receive a buffer at a device that exists for that only; @seen looks at its counters */
+static void coupled_receive(struct kunit *test,
+			    struct sk_buff *(*make)(struct kunit *test,
+						    struct net_device *dev),
+			    void (*seen)(struct kunit *test,
+					 struct sroce_netport *port))
 {
-	const struct coupled *c = test->param_value;
-	u64 good = c->good ?: PACKETS;
 	struct sroce_netport *port;
 	struct net_device *dev;
 	struct sk_buff *skb;
@@ -143,18 +146,13 @@ static void coupled_ids(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, dev);
 	port->counters = alloc_percpu(struct sroce_counters);
 	if (port->counters) {
-		skb = coupled_skb(test, dev, c);
+		skb = make(test, dev);
 		local_bh_disable();
 		rcu_read_lock();
 		sroce_net_receive(&init_net, port, skb);
 		rcu_read_unlock();
 		local_bh_enable();
-		KUNIT_EXPECT_EQ(test, good,
-				sroce_counter_read(port->counters,
-						   SROCE_CNT_RX_PACKETS));
-		KUNIT_EXPECT_EQ(test, PACKETS - good,
-				sroce_counter_read(port->counters,
-						   SROCE_CNT_RX_ICRC_ENCAPSULATED));
+		seen(test, port);
 	} else {
 		KUNIT_FAIL(test, "no memory");
 	}
@@ -162,8 +160,56 @@ static void coupled_ids(struct kunit *test)
 	free_netdev(dev);
 }
 
+static struct sk_buff *coupled_case_skb(struct kunit *test,
+					struct net_device *dev)
+{
+	return coupled_skb(test, dev, test->param_value);
+}
+
+static void coupled_case_seen(struct kunit *test, struct sroce_netport *port)
+{
+	const struct coupled *c = test->param_value;
+	u64 good = c->good ?: PACKETS;
+
+	KUNIT_EXPECT_EQ(test, good,
+			sroce_counter_read(port->counters, SROCE_CNT_RX_PACKETS));
+	KUNIT_EXPECT_EQ(test, PACKETS - good,
+			sroce_counter_read(port->counters,
+					   SROCE_CNT_RX_ICRC_ENCAPSULATED));
+}
+
+static void coupled_ids(struct kunit *test)
+{
+	coupled_receive(test, coupled_case_skb, coupled_case_seen);
+}
+
+/* As nobody couples them: a frame's sender may say that its packets are this short */
+static struct sk_buff *short_skb(struct kunit *test, struct net_device *dev)
+{
+	struct sk_buff *skb = coupled_skb(test, dev, &coupled_cases[0]);
+
+	skb_shinfo(skb)->gso_size = PACKETS * STRIDE / 129;
+	return skb;
+}
+
+static void short_seen(struct kunit *test, struct sroce_netport *port)
+{
+	KUNIT_EXPECT_EQ(test, 1,
+			sroce_counter_read(port->counters,
+					   SROCE_CNT_RX_MALFORMED));
+	KUNIT_EXPECT_EQ(test, 0,
+			sroce_counter_read(port->counters,
+					   SROCE_CNT_RX_ICRC_ENCAPSULATED));
+}
+
+static void coupled_too_many(struct kunit *test)
+{
+	coupled_receive(test, short_skb, short_seen);
+}
+
 static struct kunit_case coupled_suite_cases[] = {
 	KUNIT_CASE_PARAM(coupled_ids, coupled_gen_params),
+	KUNIT_CASE(coupled_too_many),
 	{}
 };
 
