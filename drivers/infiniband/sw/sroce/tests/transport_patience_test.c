@@ -391,6 +391,35 @@ static void reset_of_both(struct kunit *test)
 		expect_reset(&resets[i]);
 }
 
+static int destroy_thread(void *arg)
+{
+	struct reset *r = arg;
+
+	sroce_qp_destroy(r->s->qp);
+	r->s->qp = NULL;
+	complete(&r->done);
+	return 0;
+}
+
+/* Who is destroyed gets its memory back at once, and not when the receiver looks */
+static void sender_is_destroyed(struct kunit *test)
+{
+	struct pair *p = way_pair(test);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct reset r = { .s = a };
+	struct task_struct *t;
+
+	send_too_early(a, 3);
+	init_completion(&r.done);
+	t = kthread_run(destroy_thread, &r, "destroy");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(t));
+	if (wait_for_completion_timeout(&r.done, 60 * HZ))
+		return;
+	KUNIT_FAIL(test, "a sender that is destroyed waits for the receiver's next look");
+	side_look(b);
+	wait_for_completion(&r.done);
+}
+
 /* Too many wait already: the peer is told at the first look, and comes again */
 static void too_many(struct kunit *test)
 {
@@ -552,6 +581,7 @@ static struct kunit_case patience_cases[] = {
 	KUNIT_CASE_PARAM(error_meanwhile, way_gen_params),
 	KUNIT_CASE_PARAM(reset_meanwhile, way_gen_params),
 	KUNIT_CASE_PARAM(destroyed_meanwhile, way_gen_params),
+	KUNIT_CASE_PARAM(sender_is_destroyed, way_gen_params),
 	KUNIT_CASE_PARAM(too_many, way_gen_params),
 	KUNIT_CASE_PARAM(counted, way_gen_params),
 	KUNIT_CASE_PARAM(late_each_time, way_gen_params),

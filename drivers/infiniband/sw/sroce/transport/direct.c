@@ -36,6 +36,7 @@
 #include "transport/gather.h"
 #include "transport/inbox.h"
 #include "transport/internal.h"
+#include "transport/patience.h"
 #include "transport/run.h"
 #include "turn.h"
 
@@ -162,10 +163,31 @@ static void sroce_parcel_give_back(struct sroce_parcel *p)
 	rcu_read_unlock();
 }
 
+/*
+ * A connection has lent to its peer only. Where a request waits there for a receive it is
+ * looked at once per millisecond, which would be the time that a process takes to end,
+ * for each of its thousands of QPs: so the peer looks now.
+ */
+static void sroce_qp_recall_lent(struct sroce_qp *qp)
+{
+	struct sroce_qp *peer;
+
+	if (sroce_qp_is_datagram(qp))
+		return;
+	peer = sroce_qp_find(READ_ONCE(qp->attr.dest_qp_num));
+	if (!peer)
+		return;
+	sroce_patience_look(&peer->resp);
+	sroce_qp_put(peer);
+}
+
 void sroce_qp_wait_lent(struct sroce_qp *qp)
 {
-	while (sroce_qp_has_lent(qp))
-		usleep_range(10, 100);
+	while (sroce_qp_has_lent(qp)) {
+		sroce_qp_recall_lent(qp);
+		if (sroce_qp_has_lent(qp))
+			usleep_range(10, 100);
+	}
 }
 
 void sroce_parcel_free(struct sroce_parcel *p)

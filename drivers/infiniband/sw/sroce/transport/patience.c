@@ -168,10 +168,8 @@ void sroce_patience_over(struct sroce_qp *qp)
 		sroce_responder_ask_again(resp);
 }
 
-static enum hrtimer_restart sroce_patience_look(struct hrtimer *timer)
+void sroce_patience_look(struct sroce_responder *resp)
 {
-	struct sroce_responder *resp =
-		container_of(timer, struct sroce_responder, patience.timer);
 	bool waits;
 
 	spin_lock_bh(&resp->half.lock);
@@ -181,6 +179,12 @@ static enum hrtimer_restart sroce_patience_look(struct hrtimer *timer)
 	spin_unlock_bh(&resp->half.lock);
 	if (waits)
 		sroce_half_run(&resp->half);
+}
+
+static enum hrtimer_restart sroce_patience_timer(struct hrtimer *timer)
+{
+	sroce_patience_look(container_of(timer, struct sroce_responder,
+					 patience.timer));
 	return HRTIMER_NORESTART;
 }
 
@@ -195,7 +199,7 @@ void sroce_patience_reset(struct sroce_responder *resp)
 
 void sroce_patience_init(struct sroce_responder *resp)
 {
-	hrtimer_setup(&resp->patience.timer, sroce_patience_look,
+	hrtimer_setup(&resp->patience.timer, sroce_patience_timer,
 		      CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
 }
 

@@ -41,6 +41,12 @@ bool sroce_patience_begin(struct sroce_qp *qp, u32 psn);
 void sroce_patience_deny(struct sroce_responder *resp);
 void sroce_patience_allow(struct sroce_responder *resp);
 
+/*
+ * Is there a receive for the request that waits, or does somebody want back what waits?
+ * The timer asks now and then. Context: no locks held.
+ */
+void sroce_patience_look(struct sroce_responder *resp);
+
 /* Keep a train from the network while one waits. Context: responder lock held. */
 void sroce_patience_keep(struct sroce_qp *qp, const struct sroce_train *t);
 
