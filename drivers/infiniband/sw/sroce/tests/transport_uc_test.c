@@ -533,6 +533,38 @@ static void uc_bad_receive(struct kunit *test)
 	expect_silence(p);
 }
 
+/*
+ * A region that its owner has mapped anew, with less memory, while the peer still writes
+ * to it: the message is lost as a whole, and nobody is told that it has arrived.
+ */
+static void uc_region_shrinks(struct kunit *test)
+{
+	struct pair_config c = { .type = IB_QPT_UC, .mtu = IB_MTU_4096,
+				 .direct = *(const bool *)test->param_value };
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	u32 len = 2 * PAGE_SIZE;
+	struct sroce_mr *mr;
+	struct work w;
+
+	mr = sroce_mr_alloc(&b->port.mrs, &b->pd, SROCE_MR_FAST_REG, 2);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+	mr->pages[0] = virt_to_page(b->mem);
+	mr->nr_pages = 1;
+	mr->length = len;
+	mr->access = PAIR_MR_ACCESS;
+	sroce_mr_publish(mr);
+	side_recv(b, 1, 0, 0);
+	work_rdma(a, &w, SROCE_WR_RDMA_WRITE_IMM, 10, SRC, 0, len);
+	w.wqe.rdma.remote_addr = 0;
+	w.wqe.rdma.rkey = mr->key;
+	side_post(a, &w);
+	side_expect_send(a, 10, IB_WC_SUCCESS);
+	pair_settle(p);
+	side_expect_none(b);
+	sroce_mr_free(mr);
+}
+
 /* The receive work request of half a message is the first to be flushed */
 static void uc_flush(struct kunit *test)
 {
@@ -567,6 +599,7 @@ static struct kunit_case uc_cases[] = {
 	KUNIT_CASE(uc_bad_posts),
 	KUNIT_CASE(uc_fails_halfway),
 	KUNIT_CASE(uc_bad_receive),
+	KUNIT_CASE_PARAM(uc_region_shrinks, way_gen_params),
 	KUNIT_CASE(uc_flush),
 	{}
 };

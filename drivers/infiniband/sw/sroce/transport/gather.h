@@ -212,7 +212,8 @@ void sroce_gather_word_end(struct sroce_mr *mr);
 
 /**
  * sroce_gather_cut() - let whole packets do where not all could be gathered
- * @g: buffer, with @g->least at least @mtu
+ * @g: buffer, with @g->least at least @mtu; when it is U32_MAX, nothing less than all
+ *	does, whatever the rest is missing for
  * @err: what gathering has returned
  * @mtu: path MTU
  * @len: bytes asked for; where fewer were gathered, those of whole packets
@@ -222,7 +223,7 @@ void sroce_gather_word_end(struct sroce_mr *mr);
 static inline int sroce_gather_cut(const struct sroce_gather *g, int err,
 				   u32 mtu, u32 *len)
 {
-	if (likely(err != -ENOSPC))
+	if (likely(err != -ENOSPC) || g->least == U32_MAX)
 		return err;
 	*len = round_down(g->len, mtu);
 	return *len ? 0 : err;
