@@ -114,6 +114,7 @@ static void sroce_modify_reset(struct sroce_qp *qp, struct sroce_modify *m)
 	req->posted = 0;
 	req->fetched = 0;
 	req->send = 0;
+	req->reads = 0;
 	req->rd_outstanding = 0;
 	req->rnr_wait = false;
 	sroce_fault_reset(&req->half);

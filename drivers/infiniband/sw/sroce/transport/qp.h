@@ -227,6 +227,7 @@ struct sroce_pacer {
  * @slot_size: bytes of one
  * @fetched: ring index of the next work request to copy
  * @send: ring index of the work request to send from
+ * @reads: ring index before which no READ or atomic waits for its responses
  * @send_psn: PSN to send next, of the work request @send when that was begun
  * @next_psn: PSN after the newest one ever sent
  * @una_psn: oldest PSN neither acknowledged nor received
@@ -260,6 +261,7 @@ struct sroce_requester {
 	u32 slot_size;
 	u32 fetched;
 	u32 send;
+	u32 reads;
 	u32 send_psn;
 	u32 next_psn;
 	u32 una_psn;

@@ -15,25 +15,50 @@
 #include "transport/requester_response.h"
 #include "transport/retransmit.h"
 
-/* The oldest work request that waits for READ or atomic responses, or NULL */
+/*
+ * How far the search for the oldest READ or atomic that waits for responses comes, if
+ * that is before @before_psn: a ring index.
+ */
+static u32 sroce_response_look(const struct sroce_requester *req, u32 i,
+			       u32 before_psn)
+{
+	const struct sroce_swqe *slot;
+
+	for (; i != req->fetched; i++) {
+		slot = sroce_swqe_at(req, i);
+		if (slot->state == SROCE_SWQE_DONE)
+			continue;
+		if (slot->state == SROCE_SWQE_READY ||
+		    sroce_psn_diff(slot->first_psn, before_psn) > 0 ||
+		    sroce_swqe_has_response(slot))
+			break;
+	}
+	return i;
+}
+
+/*
+ * The oldest work request that waits for READ or atomic responses, or NULL. A peer may
+ * send as many responses as it likes while thousands of WRITEs are in flight before the
+ * READ, so it is remembered how far was looked: what is before that never begins to
+ * wait for a response.
+ */
 static struct sroce_swqe *
 sroce_response_oldest_read(struct sroce_requester *req, u32 before_psn)
 {
+	u32 from = req->reads;
 	struct sroce_swqe *slot;
-	u32 i;
 
-	for (i = req->ring.index; i != req->fetched; i++) {
-		slot = sroce_swqe_at(req, i);
-		if (slot->state == SROCE_SWQE_READY)
-			break;
-		if (slot->state == SROCE_SWQE_DONE)
-			continue;
-		if (sroce_psn_diff(slot->first_psn, before_psn) > 0)
-			break;
-		if (sroce_swqe_has_response(slot))
-			return slot;
-	}
-	return NULL;
+	/* What was looked at then has completed since */
+	if (from - req->ring.index > req->fetched - req->ring.index)
+		from = req->ring.index;
+	req->reads = sroce_response_look(req, from, before_psn);
+	if (req->reads == req->fetched)
+		return NULL;
+	slot = sroce_swqe_at(req, req->reads);
+	if (slot->state == SROCE_SWQE_READY ||
+	    sroce_psn_diff(slot->first_psn, before_psn) > 0)
+		return NULL;
+	return slot;
 }
 
 /* Where the next response to the oldest READ or atomic begins */
