@@ -174,17 +174,37 @@ struct sroce_swqe {
 };
 
 /**
- * struct sroce_rtt - a measurement of the round trip under way (see window.c)
- * @at: when the packet before @psn was sent; 0: none under way
- * @min: shortest round trip seen, in ns
- * @psn: an ACK up to here ends the measurement
- * @limited: the window has kept the requester from sending since
- * @lossy: packets were lost on this path
+ * struct sroce_rtt - the round trip to the peer (see rtt.c)
+ * @at: when the packet before @psn was sent, in ns; 0: no measurement under way
+ * @srtt: smoothed round trip, in ns; 0: not measured yet
+ * @rttvar: its mean deviation, in ns
+ * @min: shortest of the last seconds, in ns
+ * @min_next: shortest since @min_since, in ns
+ * @min_since: in jiffies
+ * @sampled: when the newest measurement ended, in jiffies
+ * @psn: an ACK up to here ends the measurement under way
  */
 struct sroce_rtt {
 	u64 at;
+	u64 srtt;
+	u64 rttvar;
 	u64 min;
+	u64 min_next;
+	unsigned long min_since;
+	unsigned long sampled;
 	u32 psn;
+};
+
+/**
+ * struct sroce_growth - what the window's size depends on (see window.c)
+ * @min: shortest round trip seen while the window was in use, in ns
+ * @used: it is in use: the measurement under way counts for it
+ * @limited: it has kept the requester from sending since that began
+ * @lossy: packets were lost on this path
+ */
+struct sroce_growth {
+	u64 min;
+	bool used;
 	bool limited;
 	bool lossy;
 };
@@ -233,7 +253,8 @@ struct sroce_pacer {
  * @una_psn: oldest PSN neither acknowledged nor received
  * @rd_outstanding: READs and atomics sent and not answered
  * @window: most PSNs outstanding
- * @rtt: what @window depends on
+ * @rtt: round trip to the peer
+ * @growth: what @window depends on
  * @retries: left before the QP gives up
  * @rnr_retries: likewise for receiver-not-ready
  * @rnr_naks: answers "not ready" in a row
@@ -268,6 +289,7 @@ struct sroce_requester {
 	u32 rd_outstanding;
 	u32 window;
 	struct sroce_rtt rtt;
+	struct sroce_growth growth;
 	u8 retries;
 	u8 rnr_retries;
 	u8 rnr_naks;

@@ -13,6 +13,7 @@
 #include "transport/internal.h"
 #include "transport/requester_complete.h"
 #include "transport/retransmit.h"
+#include "transport/rtt.h"
 #include "transport/run.h"
 #include "transport/window.h"
 #include "turn.h"
@@ -109,6 +110,7 @@ void sroce_requester_rewind(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
 
+	sroce_rtt_cancel(&req->rtt);
 	req->send = req->ring.index;
 	req->send_psn = req->una_psn;
 	req->rd_outstanding = 0;

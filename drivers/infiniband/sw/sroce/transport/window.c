@@ -12,6 +12,7 @@
 #include <linux/ktime.h>
 
 #include "transport/requester.h"
+#include "transport/rtt.h"
 #include "transport/window.h"
 #include "txq.h"
 
@@ -22,7 +23,7 @@
 /* The window after a round trip that has shown that there is room for more */
 static u32 sroce_window_larger(const struct sroce_requester *req)
 {
-	if (!req->rtt.lossy)
+	if (!req->growth.lossy)
 		return 2 * req->window;
 	return req->window + max_t(u32, SROCE_TRAIN_STUMP, req->window / 8);
 }
@@ -40,41 +41,45 @@ static void sroce_window_set(struct sroce_qp *qp, u32 packets)
 
 void sroce_window_init(struct sroce_qp *qp)
 {
-	memset(&qp->req.rtt, 0, sizeof(qp->req.rtt));
+	memset(&qp->req.growth, 0, sizeof(qp->req.growth));
+	sroce_rtt_reset(&qp->req.rtt);
 	sroce_window_set(qp, SROCE_WINDOW_START / qp->mtu);
 }
 
 void sroce_window_sent(struct sroce_requester *req)
 {
 	/* With less than half of the window under way its size does not matter */
-	if (req->rtt.at || sroce_requester_outstanding(req) < req->window / 2)
+	bool used = sroce_requester_outstanding(req) >= req->window / 2;
+
+	if (sroce_rtt_measures(&req->rtt) ||
+	    (!used && !sroce_rtt_due(&req->rtt)))
 		return;
-	req->rtt.at = ktime_get_ns();
-	req->rtt.psn = req->send_psn;
-	req->rtt.limited = false;
+	sroce_rtt_begin(&req->rtt, req->send_psn, ktime_get_ns());
+	req->growth.used = used;
+	req->growth.limited = false;
 }
 
 void sroce_window_acked(struct sroce_qp *qp)
 {
-	struct sroce_rtt *rtt = &qp->req.rtt;
+	struct sroce_requester *req = &qp->req;
+	struct sroce_growth *growth = &req->growth;
 	u64 ns;
 
-	if (!rtt->at || sroce_psn_diff(qp->req.una_psn, rtt->psn) < 0)
+	if (!sroce_rtt_ends(&req->rtt, req->una_psn))
 		return;
-	ns = ktime_get_ns() - rtt->at;
-	rtt->at = 0;
+	ns = sroce_rtt_end(&req->rtt, ktime_get_ns());
+	if (!growth->used)
+		return;
 	/* A route may become longer: forget the minimum slowly */
-	rtt->min += rtt->min / 64;
-	if (!rtt->min || ns < rtt->min)
-		rtt->min = ns;
-	if (rtt->limited && ns < 2 * rtt->min)
-		sroce_window_set(qp, sroce_window_larger(&qp->req));
+	growth->min += growth->min / 64;
+	if (!growth->min || ns < growth->min)
+		growth->min = ns;
+	if (growth->limited && ns < 2 * growth->min)
+		sroce_window_set(qp, sroce_window_larger(req));
 }
 
 void sroce_window_lost(struct sroce_qp *qp)
 {
-	/* An ACK may be for a packet or for its repetition: it measures nothing */
-	qp->req.rtt.at = 0;
 	sroce_window_set(qp, qp->req.window / 2);
-	qp->req.rtt.lossy = true;
+	qp->req.growth.lossy = true;
 }

@@ -25,7 +25,7 @@ void sroce_window_lost(struct sroce_qp *qp);
 /* The window is what keeps the requester from sending */
 static inline void sroce_window_note_limit(struct sroce_requester *req)
 {
-	req->rtt.limited = true;
+	req->growth.limited = true;
 }
 
 #endif
