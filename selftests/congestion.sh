@@ -117,7 +117,21 @@ a_setting np_enable 1 1
 a_setting np_cnp_dscp 48 63
 a_setting np_cnp_prio 6 7
 a_setting np_min_time_between_cnps 50 1000000
+a_setting rp_enable 0 1
+a_setting rp_initial_alpha_value 1023 1023
+a_setting rp_dce_tcp_g 960 1023
+a_setting rp_dce_tcp_rtt 55 1000000
+a_setting rp_rate_reduce_monitor_period 50 1000000
+a_setting rp_min_dec_fac 50 100
+a_setting rp_time_reset 300 1000000
+a_setting rp_threshold 1 31
+a_setting rp_ai_rate 5 1000000
+a_setting rp_hai_rate 50 1000000
+a_setting rp_min_rate 0 1000000
+a_setting rp_max_rate 0 1000000
+a_setting rp_rate_to_set_on_first_cnp 0 1000000
 
+# Where all packets are marked a rate would fall without end: only those who tell are looked at
 watch_cnps 0xc0
 transports "IPv4"
 SERVER_IP=$IP6_A CLIENT_IP=$IP6_B

@@ -16,14 +16,42 @@ struct sroce_counters;
  * @np_cnp_dscp: DSCP of what tells them
  * @np_cnp_prio: its priority, as packet buffers have it and VLANs and queues map it
  * @np_min_time_between_cnps: in us; so long one sender is not told again
+ * @rp_enable: slow down when told (congestion.c), and say that packets may be marked
+ * @rp_initial_alpha_value: alpha of the first cut, in 1/1024
+ * @rp_dce_tcp_g: what alpha keeps of itself each time, in 1/1024
+ * @rp_dce_tcp_rtt: in us; so often it is less when nobody tells anything
+ * @rp_rate_reduce_monitor_period: in us; so long a rate is not cut again
+ * @rp_min_dec_fac: in percent; a cut leaves as much at least
+ * @rp_time_reset: in us; so often the rate rises
+ * @rp_threshold: so many times it rises towards the rate before the cut only
+ * @rp_ai_rate: what it rises by from then on, in Mbit/s, if that is not too little
+ *	for what the QP sends
+ * @rp_hai_rate: likewise when it has risen for long
+ * @rp_min_rate: in Mbit/s; 0: one packet in 10 ms, which is the least anyhow
+ * @rp_max_rate: above it the QP has no rate any more, in Mbit/s; 0: when it has not needed
+ *	one for a while
+ * @rp_rate_to_set_on_first_cnp: in Mbit/s; 0: half of what it has sent
  *
- * Each changes at any time.
+ * Each changes at any time, and may be 0.
  */
 struct sroce_congestion {
 	u32 np_enable;
 	u32 np_cnp_dscp;
 	u32 np_cnp_prio;
 	u32 np_min_time_between_cnps;
+	u32 rp_enable;
+	u32 rp_initial_alpha_value;
+	u32 rp_dce_tcp_g;
+	u32 rp_dce_tcp_rtt;
+	u32 rp_rate_reduce_monitor_period;
+	u32 rp_min_dec_fac;
+	u32 rp_time_reset;
+	u32 rp_threshold;
+	u32 rp_ai_rate;
+	u32 rp_hai_rate;
+	u32 rp_min_rate;
+	u32 rp_max_rate;
+	u32 rp_rate_to_set_on_first_cnp;
 };
 
 /**

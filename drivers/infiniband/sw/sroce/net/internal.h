@@ -11,6 +11,7 @@
 #include <linux/net.h>
 #include <linux/skbuff.h>
 #include <linux/wait.h>
+#include <net/inet_ecn.h>
 #include <net/ipv6.h>
 
 #include "counters.h"
@@ -283,6 +284,8 @@ static inline struct sroce_flow sroce_path_flow(struct sroce_path *path,
 	/* The path of an address handle has no port; its trains have @sqpn */
 	if (!f.sport)
 		f.sport = htons(rdma_get_udp_sport(0, t->sqpn, t->dqpn));
+	if (t->flags & SROCE_ECT)
+		f.tclass |= INET_ECN_ECT_0;
 	if (unlikely(t->op == SROCE_OP_NOTIFY)) {
 		f.tclass = READ_ONCE(c->np_cnp_dscp) << 2;
 		f.priority = READ_ONCE(c->np_cnp_prio);

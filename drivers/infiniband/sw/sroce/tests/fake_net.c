@@ -93,8 +93,11 @@ static struct fake_packet *fake_packet_make(struct fake_path *path,
 	sroce_train_encode(t, k, p->data);
 	if (len)
 		sroce_bvec_read(p->data + hdr, t->bv, si, len);
-	if (sroce_packet_decode(&p->t, p->data, p->len, p->len) == hdr)
+	if (sroce_packet_decode(&p->t, p->data, p->len, p->len) == hdr) {
+		/* The one flag that is in no header of RoCE */
+		p->t.flags |= t->flags & SROCE_ECT;
 		return p;
+	}
 	WARN_ONCE(1, "packet cannot be decoded\n");
 	fake_packet_free(p);
 	return NULL;

@@ -658,6 +658,23 @@ static u64 side_deadline(struct side *s)
 	return READ_ONCE(s->qp->req.deadline) ?: U64_MAX;
 }
 
+/*
+ * Where a rate holds, its timer may have fired: the half is on a CPU's list, or at work,
+ * and what it sends is there in a moment
+ */
+static bool side_goes_on(struct side *s)
+{
+	int looks;
+
+	for (looks = 0; looks < 100 && READ_ONCE(s->qp->congested); looks++) {
+		fsleep(100);
+		if (READ_ONCE(s->qp->req.pace.wake) ||
+		    fake_net_deliver(&s->pair->net))
+			return true;
+	}
+	return false;
+}
+
 /* Does a side wait for the time that its rate gives it? Then it has come */
 static bool side_paced(struct side *s)
 {
@@ -665,11 +682,20 @@ static bool side_paced(struct side *s)
 	u64 now = ktime_get_ns();
 
 	if (!wake)
-		return false;
+		return side_goes_on(s);
 	if (now < wake)
 		fsleep(div_u64(wake - now, NSEC_PER_USEC) + 1);
 	/* The timer's own softirq may be a little later */
 	fsleep(10);
+	return true;
+}
+
+/* Likewise for READ responses */
+static bool side_reply_paced(struct side *s)
+{
+	if (!hrtimer_active(&s->qp->congestion.timer))
+		return false;
+	fsleep(50);
 	return true;
 }
 
@@ -685,7 +711,8 @@ bool pair_step(struct pair *p)
 		return true;
 	if (side_expire_ack(&p->side[0]) || side_expire_ack(&p->side[1]))
 		return true;
-	if (side_paced(&p->side[0]) || side_paced(&p->side[1]))
+	if (side_paced(&p->side[0]) || side_paced(&p->side[1]) ||
+	    side_reply_paced(&p->side[0]) || side_reply_paced(&p->side[1]))
 		return true;
 	if (side_deadline(&p->side[1]) < side_deadline(first))
 		first = &p->side[1];
@@ -703,7 +730,7 @@ bool pair_wait(struct pair *p, struct sroce_cq *cq, u32 n)
 
 	while (pair_completions(cq) < n) {
 		if (!--steps || !pair_step(p))
-			return false;
+			return pair_completions(cq) >= n;
 		cond_resched();
 	}
 	return true;

@@ -8,6 +8,7 @@
 #include "path.h"
 #include "transport/ack_delay.h"
 #include "transport/answers.h"
+#include "transport/congestion.h"
 #include "transport/direct.h"
 #include "transport/fault.h"
 #include "transport/internal.h"
@@ -104,6 +105,7 @@ static void sroce_modify_set_mtu(struct sroce_qp *qp,
 	qp->attr.path_mtu = attr->path_mtu;
 	qp->mtu = ib_mtu_enum_to_int(attr->path_mtu);
 	sroce_window_init(qp);
+	sroce_congestion_reset(qp);
 }
 
 /* RESET: as after create, but for the attributes of the queues themselves */
@@ -125,6 +127,7 @@ static void sroce_modify_reset(struct sroce_qp *qp, struct sroce_modify *m)
 	req->failed = false;
 	req->deadline = 0;
 	sroce_pace_set(&req->pace, 0);
+	sroce_congestion_reset(qp);
 	sroce_ring_reset(&req->ring);
 	qp->resp.posted = 0;
 	if (!qp->srq)

@@ -93,9 +93,3 @@ void sroce_notify_sender(struct sroce_qp *qp, const struct sroce_train *t,
 	sroce_notify_send(qp, path, t->sqpn);
 	sroce_path_put(path);
 }
-
-/* Nothing slows down yet */
-void sroce_notify_received(struct sroce_qp *qp)
-{
-	sroce_qp_count(qp, SROCE_CNT_RP_CNP_IGNORED, 1);
-}

@@ -32,7 +32,4 @@ void sroce_notify_peer(struct sroce_qp *qp, const struct sroce_train *t);
 void sroce_notify_sender(struct sroce_qp *qp, const struct sroce_train *t,
 			 const struct sroce_rx_info *info);
 
-/* The peer tells that a QP's packets have met congestion. Context: a half's lock held. */
-void sroce_notify_received(struct sroce_qp *qp);
-
 #endif

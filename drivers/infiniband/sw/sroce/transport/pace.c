@@ -1,28 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Packet pacing: a QP that was given a rate (IB_QP_RATE_LIMIT) sends a train, and the
- * next one when the rate has time for it. requester.c asks before each; the QP's timer
- * (retransmit.c) has the requester run again.
+ * Packet pacing: a QP that was given a rate, by its owner (IB_QP_RATE_LIMIT) or by
+ * congestion (congestion.c), sends a train, and the next one when the rate has time for
+ * it. requester.c asks before each; the QP's timer (retransmit.c) has the requester run
+ * again.
  *
- * Trains are as long as the rate makes them in half a millisecond, so that what
+ * Trains are as long as the rate makes them in a fraction of a millisecond, so that what
  * comes to a queue of the network at a time is little, and a train of one packet has
  * its time to itself. A timer may be late, and a QP that sleeps has none: what was
- * missed is made up for, but no more than a millisecond's.
+ * missed is made up for, but no more than two such trains.
  */
 #include <linux/math64.h>
 
 #include "transport/pace.h"
 
-#define SROCE_PACE_TRAIN_US 500
-#define SROCE_PACE_CREDIT_NS NSEC_PER_MSEC
-/* Many datagrams take less time than a timer: they go together, after as long a rest */
-#define SROCE_PACE_REST_NS (NSEC_PER_MSEC / 4)
-/* Of each packet, in front of its BTH: IPv4 and UDP */
-#define SROCE_PACE_HDRS 28
-
 void sroce_pace_set(struct sroce_pacer *p, u64 rate)
 {
 	p->rate = rate;
+	p->train_us = SROCE_PACE_TRAIN_US;
 	p->next = 0;
 }
 
@@ -32,13 +27,14 @@ bool sroce_pace_due(struct sroce_pacer *p, u64 now)
 		p->wake = 0;
 		return true;
 	}
-	p->wake = max(p->next, now + SROCE_PACE_REST_NS);
+	/* Many datagrams take less time than a timer: they go together, after a rest */
+	p->wake = max(p->next, now + p->train_us * NSEC_PER_USEC / 2);
 	return false;
 }
 
 u32 sroce_pace_packets(const struct sroce_pacer *p, u32 mtu)
 {
-	u64 bytes = div_u64(p->rate * SROCE_PACE_TRAIN_US, USEC_PER_SEC);
+	u64 bytes = div_u64(p->rate * p->train_us, USEC_PER_SEC);
 
 	return clamp_t(u64, div_u64(bytes, mtu), 1, U32_MAX);
 }
@@ -55,7 +51,8 @@ static u64 sroce_pace_bytes(const struct sroce_train *t)
 void sroce_pace_sent(struct sroce_pacer *p, const struct sroce_train *t,
 		     u64 now)
 {
-	u64 earliest = now - min(now, SROCE_PACE_CREDIT_NS);
+	u64 credit = 2 * p->train_us * NSEC_PER_USEC;
+	u64 earliest = now - min(now, credit);
 	u64 bytes = sroce_pace_bytes(t);
 
 	p->next = max(p->next, earliest) +

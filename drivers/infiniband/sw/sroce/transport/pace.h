@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The rate that a requester keeps to.
+ * A rate that is kept to.
  */
 #ifndef SROCE_TRANSPORT_PACE_H
 #define SROCE_TRANSPORT_PACE_H
@@ -9,12 +9,17 @@
 
 #include "transport/qp.h"
 
+/* Of each packet, in front of its BTH: IPv4 and UDP */
+#define SROCE_PACE_HDRS 28
+/* Trains of a rate limit */
+#define SROCE_PACE_TRAIN_US 500
+
 /**
  * sroce_pace_set() - have a rate, or none
  * @p: pacer
  * @rate: bytes per second, from the IP header on; 0: no limit
  *
- * Context: requester lock held.
+ * Context: the lock of @p's owner held, as for all of these.
  */
 void sroce_pace_set(struct sroce_pacer *p, u64 rate);
 
@@ -23,7 +28,6 @@ void sroce_pace_set(struct sroce_pacer *p, u64 rate);
  * @p: pacer with a rate
  * @now: in ns
  *
- * Context: requester lock held.
  * Return: false when it is not; @p->wake is when it will be.
  */
 bool sroce_pace_due(struct sroce_pacer *p, u64 now);
@@ -31,11 +35,11 @@ bool sroce_pace_due(struct sroce_pacer *p, u64 now);
 /* Packets of @mtu bytes that the next train may have, at least 1; with a rate */
 u32 sroce_pace_packets(const struct sroce_pacer *p, u32 mtu);
 
-/* A train of a requester with a rate is about to leave. Context: requester lock held. */
+/* A train is about to leave; with a rate */
 void sroce_pace_sent(struct sroce_pacer *p, const struct sroce_train *t,
 		     u64 now);
 
-/* A train is about to leave. Context: requester lock held. */
+/* A train of a requester is about to leave */
 static inline void sroce_requester_pace(struct sroce_requester *req,
 					const struct sroce_train *t)
 {

@@ -15,6 +15,7 @@
 #include "transport/ack_delay.h"
 #include "transport/answers.h"
 #include "transport/batch.h"
+#include "transport/congestion.h"
 #include "transport/direct.h"
 #include "transport/fault.h"
 #include "transport/group.h"
@@ -235,6 +236,7 @@ static struct sroce_qp *sroce_qp_alloc(struct sroce_port *port,
 	sroce_batch_init(&qp->req);
 	sroce_ack_delay_init(&qp->resp.ack.delay);
 	sroce_patience_init(&qp->resp);
+	sroce_congestion_init(qp);
 	return qp;
 }
 
@@ -396,6 +398,7 @@ void sroce_qp_destroy(struct sroce_qp *qp)
 	hrtimer_cancel(&qp->req.batch.timer);
 	hrtimer_cancel(&qp->resp.ack.delay.timer);
 	hrtimer_cancel(&qp->resp.patience.timer);
+	hrtimer_cancel(&qp->congestion.timer);
 	sroce_half_purge(&qp->req.half);
 	sroce_half_purge(&qp->resp.half);
 	sroce_qp_wait_lent(qp);

@@ -97,6 +97,7 @@ struct sroce_qp_kind {
  * @stalled: has waited in vain: what it sends meanwhile is lost
  * @sent_on: CPU in whose queue of the stack its newest packets may be; nr_cpu_ids: none
  * @sent_at: when that was, in jiffies
+ * @sent_bytes: payload of all that it has sent to the network; wraps
  * @qp: the QP
  * @run: handle the inbox, then send; called with @lock held; true when there
  *	is more to do
@@ -119,6 +120,7 @@ struct sroce_half {
 	bool stalled;
 	unsigned int sent_on;
 	unsigned long sent_at;
+	unsigned long sent_bytes;
 	struct sroce_qp *qp;
 	bool (*run)(struct sroce_half *half);
 	struct sroce_fault fault;
@@ -228,15 +230,68 @@ struct sroce_batch {
 };
 
 /**
- * struct sroce_pacer - the rate that a requester keeps to (see pace.c)
+ * struct sroce_pacer - a rate that is kept to (see pace.c)
  * @rate: bytes per second; 0: as fast as can be
+ * @train_us: how long a train takes at that rate, if it is more than a packet
  * @next: when the next train may leave, in ns
- * @wake: when the requester's timer has it run for that; 0: it is not waiting
+ * @wake: when whoever waits for that is to look again; 0: nobody waits
  */
 struct sroce_pacer {
 	u64 rate;
+	u32 train_us;
 	u64 next;
 	u64 wake;
+};
+
+/* sroce_reaction.alpha when all packets meet congestion */
+#define SROCE_ALPHA_ONE 65536
+
+/**
+ * struct sroce_reaction - the rate that congestion leaves to a QP (see reaction.c)
+ * @limited: there is one: @rate. Read without a lock as well
+ * @alpha: how much congestion there is, as a share of SROCE_ALPHA_ONE: what a cut takes
+ *	twice of
+ * @stage: how often the rate has risen since it was cut
+ * @rate: bytes per second
+ * @target: what @rate was before the cut, and is to become more than
+ * @speed: what the QP sends, bytes per second
+ * @cut_at: when the rate was cut, in ns, as all times here
+ * @cut_sent: bytes that the QP had sent then, of a count that wraps
+ * @decay_at: when @alpha became less
+ * @stage_at: when the rate has risen
+ * @used_at: when the QP was about to send something
+ * @mark_at: when the QP had sent @mark_sent; 0: nobody has looked
+ * @mark_sent: bytes, of a count that wraps
+ */
+struct sroce_reaction {
+	bool limited;
+	u32 alpha;
+	u32 stage;
+	u64 rate;
+	u64 target;
+	u64 speed;
+	u64 cut_at;
+	unsigned long cut_sent;
+	u64 decay_at;
+	u64 stage_at;
+	u64 used_at;
+	u64 mark_at;
+	unsigned long mark_sent;
+};
+
+/**
+ * struct sroce_qp_congestion - what congestion does to a QP (see congestion.c)
+ * @lock: innermost; both halves send at one rate. Only taken as long as there is one, and
+ *	when there is news of congestion
+ * @reaction: the rate
+ * @pace: keeps to it
+ * @timer: has the responder run when the next READ response may leave
+ */
+struct sroce_qp_congestion {
+	spinlock_t lock; /* see above */
+	struct sroce_reaction reaction;
+	struct sroce_pacer pace;
+	struct hrtimer timer;
 };
 
 /**
@@ -266,7 +321,7 @@ struct sroce_pacer {
  * @gap: responses of the stream before the restart, which may still arrive
  * @deadline: when the oldest unacknowledged packet times out; 0: nothing does
  * @timer: retransmission, or end of the RNR wait; and for @pace
- * @pace: rate it keeps to
+ * @pace: rate limit it keeps to, and when the next train may leave
  * @batch: doorbells that need not be answered at once
  * @failed: the oldest work request has failed, and completes when nothing is lent
  * @drained_event: raise IB_EVENT_SQ_DRAINED when the queue has drained
@@ -605,6 +660,7 @@ struct sroce_qp_attr {
  * @sig_all: every work request completes
  * @block_self: what it sends to its groups does not come back to it
  * @dead: destroyed: written under both locks, nobody starts anything any more
+ * @congested: there is a rate in @congestion; written under its lock
  * @state: IB_QPS_*, written under @state_lock
  * @max_send_sge: elements of a send work request
  * @max_recv_sge: elements of a receive work request
@@ -617,6 +673,7 @@ struct sroce_qp_attr {
  * @state_lock: innermost
  * @events: that may wait to be read
  * @notify: whom it has told of congestion
+ * @congestion: what it was told itself, and the rate that it keeps to since
  * @groups: multicast groups it is attached to (group.c)
  * @windows: of type 2, bound through it
  * @rcu: freed after a grace period
@@ -645,6 +702,7 @@ struct sroce_qp {
 	bool sig_all;
 	bool block_self;
 	bool dead;
+	bool congested;
 	enum ib_qp_state state;
 	u32 max_send_sge;
 	u32 max_recv_sge;
@@ -657,6 +715,7 @@ struct sroce_qp {
 	spinlock_t state_lock;
 	struct sroce_events events;
 	struct sroce_notify notify;
+	struct sroce_qp_congestion congestion;
 	struct list_head groups;
 	struct sroce_mw_list windows;
 	struct rcu_head rcu;

@@ -6,6 +6,7 @@
  * otherwise).
  */
 #include "path.h"
+#include "transport/congestion.h"
 #include "transport/datagram.h"
 #include "transport/inbox.h"
 #include "transport/internal.h"
@@ -121,7 +122,7 @@ static void sroce_receive_packet(struct sroce_qp *qp, struct sroce_rx *rx)
 	if (sroce_op_is_response(t->op))
 		sroce_requester_response(qp, t);
 	else if (unlikely(t->op == SROCE_OP_NOTIFY))
-		sroce_notify_received(qp);
+		sroce_congestion_notified(qp);
 	else
 		sroce_receive_request_in_turn(qp, t, info);
 }

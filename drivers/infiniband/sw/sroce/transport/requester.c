@@ -14,6 +14,7 @@
  * packets are found by retransmit.c.
  */
 #include "transport/ack_delay.h"
+#include "transport/congestion.h"
 #include "transport/datagram.h"
 #include "transport/fault.h"
 #include "transport/inbox.h"
@@ -59,13 +60,27 @@ static bool sroce_requester_has_space(struct sroce_qp *qp)
 	return true;
 }
 
-/* Is it too early for the QP's rate? The timer will tell when it is time */
-static bool sroce_requester_too_early(struct sroce_requester *req)
+/*
+ * Is it too early for the lower of the QP's rates, its limit and what congestion leaves
+ * to it? The timer will tell when it is time
+ */
+static bool sroce_requester_too_early(struct sroce_qp *qp)
 {
-	if (likely(!req->pace.rate) ||
-	    sroce_pace_due(&req->pace, ktime_get_ns()))
+	struct sroce_requester *req = &qp->req;
+	bool early = false;
+	u64 wake = 0;
+
+	if (unlikely(!sroce_congestion_due(qp, &wake)))
+		early = true;
+	if (unlikely(req->pace.rate) &&
+	    !sroce_pace_due(&req->pace, ktime_get_ns())) {
+		wake = max(wake, req->pace.wake);
+		early = true;
+	}
+	if (likely(!early))
 		return false;
-	sroce_requester_wake_at(req, req->pace.wake);
+	req->pace.wake = wake;
+	sroce_requester_wake_at(req, wake);
 	return true;
 }
 
@@ -98,7 +113,7 @@ static enum sroce_step sroce_requester_step(struct sroce_qp *qp,
 		return SROCE_STEP_WAIT;
 	if (slot->op == SROCE_OP_NONE)
 		return sroce_requester_local(qp, slot);
-	if (!sroce_requester_has_space(qp) || sroce_requester_too_early(req))
+	if (!sroce_requester_has_space(qp) || sroce_requester_too_early(qp))
 		return SROCE_STEP_WAIT;
 	if (sroce_qp_is_datagram(qp))
 		return sroce_step_datagram(qp, tx, slot);

@@ -7,6 +7,7 @@
  * was sent before but the PSN (@send_psn): a repetition, which retransmit.c begins by
  * putting that back, is made here in the same way.
  */
+#include "transport/congestion.h"
 #include "transport/gather.h"
 #include "transport/internal.h"
 #include "transport/pace.h"
@@ -164,6 +165,7 @@ static enum sroce_step sroce_step_data(struct sroce_qp *qp,
 	n = min_t(u32, n, SROCE_TRAIN_BYTES / qp->mtu);
 	if (unlikely(req->pace.rate))
 		n = min(n, sroce_pace_packets(&req->pace, qp->mtu));
+	n = sroce_congestion_room(qp, n);
 	if (slot->length)
 		err = sroce_requester_gather(qp, g, slot, k, &n);
 	if (err) {

@@ -9,6 +9,7 @@
  */
 #include "transport/ack_delay.h"
 #include "transport/answers.h"
+#include "transport/congestion.h"
 #include "transport/gather.h"
 #include "transport/internal.h"
 #include "transport/responder_reply.h"
@@ -53,8 +54,9 @@ static int sroce_reply_read_data(struct sroce_qp *qp, struct sroce_tx *tx,
 				 struct sroce_rd_job *job)
 {
 	const struct sroce_rd_res *res = &job->res;
-	u32 n = min3(res->npsn - job->sent, (u32)SROCE_TRAIN_PACKETS,
-		     (u32)SROCE_TRAIN_BYTES / qp->mtu);
+	u32 most = min3(res->npsn - job->sent, (u32)SROCE_TRAIN_PACKETS,
+			(u32)SROCE_TRAIN_BYTES / qp->mtu);
+	u32 n = sroce_congestion_room(qp, most);
 	u32 off = job->sent * qp->mtu;
 	u32 len = min(res->len - off, n * qp->mtu);
 	struct sroce_gather *g = sroce_gather_begin(&qp->resp.half);
@@ -185,19 +187,19 @@ bool sroce_responder_reply(struct sroce_qp *qp)
 	unsigned long begin = sroce_turn_spent();
 	int budget = SROCE_SEND_BUDGET;
 	struct sroce_tx tx = {};
-	bool paged = true;
+	bool on = true;
 	bool idle;
 
 	if (!qp->kind->acked)
 		return false;
 	while (!sroce_answers_all_sent(&resp->answers) && !resp->half.starved &&
-	       paged && budget-- && !sroce_turn_half_over(begin))
-		paged = sroce_reply_job(qp, &tx);
+	       on && budget-- && !sroce_turn_half_over(begin))
+		on = sroce_congestion_may_reply(qp) && sroce_reply_job(qp, &tx);
 	idle = sroce_answers_all_sent(&resp->answers);
 	if (idle && sroce_reply_ack_due(qp))
 		sroce_reply_ack(qp, &resp->half, &tx);
 	sroce_send_flush(&qp->resp.half, &tx);
 	if (idle && resp->ack.fatal)
 		sroce_qp_error(qp);
-	return !idle && !resp->half.starved && paged;
+	return !idle && !resp->half.starved && on;
 }

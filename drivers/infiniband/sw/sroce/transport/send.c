@@ -19,6 +19,7 @@
 #include <linux/jiffies.h>
 
 #include "path.h"
+#include "transport/congestion.h"
 #include "transport/direct.h"
 #include "transport/internal.h"
 #include "transport/run.h"
@@ -66,6 +67,26 @@ static bool sroce_send_is_direct(const struct sroce_path *path, u32 dqpn)
 	       dqpn != SROCE_QPN_MULTICAST;
 }
 
+/*
+ * May queues mark a train? Not where nobody would slow down: those who answer to a mark
+ * by no notification, or whom it would not reach. An ACK is little and comes of itself,
+ * so that it is not marked either, unless it goes with a request: packets of one buffer
+ * have one class.
+ */
+static u16 sroce_send_ect(const struct sroce_half *half,
+			  const struct sroce_path *path,
+			  const struct sroce_train *t)
+{
+	const struct sroce_qp *qp = half->qp;
+
+	if (!READ_ONCE(qp->port->net.congestion.rp_enable) || path->group ||
+	    qp->type == IB_QPT_GSI)
+		return 0;
+	if (t->op == SROCE_OP_ACK || t->op == SROCE_OP_ATOMIC_ACK)
+		return half == &qp->req.half ? SROCE_ECT : 0;
+	return SROCE_ECT;
+}
+
 void sroce_send_train(struct sroce_half *half, struct sroce_tx *tx,
 		      struct sroce_path *path, struct sroce_train *t,
 		      struct sroce_gather *g)
@@ -83,6 +104,10 @@ void sroce_send_train(struct sroce_half *half, struct sroce_tx *tx,
 	}
 	WRITE_ONCE(half->sent_on, smp_processor_id());
 	WRITE_ONCE(half->sent_at, jiffies);
+	WRITE_ONCE(half->sent_bytes, half->sent_bytes + t->bi.bi_size);
+	if (unlikely(READ_ONCE(qp->congested)))
+		sroce_congestion_sent(qp, t);
+	t->flags |= sroce_send_ect(half, path, t);
 	qp->port->xmit->send(tx, path, t, qp->txq);
 	sroce_half_check_room(half);
 }

@@ -11,6 +11,7 @@
  */
 #include <linux/ktime.h>
 
+#include "transport/congestion.h"
 #include "transport/requester.h"
 #include "transport/rtt.h"
 #include "transport/window.h"
@@ -82,4 +83,5 @@ void sroce_window_lost(struct sroce_qp *qp)
 {
 	sroce_window_set(qp, qp->req.window / 2);
 	qp->req.growth.lossy = true;
+	sroce_congestion_lost(qp);
 }

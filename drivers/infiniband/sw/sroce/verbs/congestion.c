@@ -14,18 +14,42 @@
 #include "verbs/verbs.h"
 
 /* Longer than any network remembers */
-#define SROCE_NP_MOST_US 1000000
+#define SROCE_CC_MOST_US 1000000
+/* 1 Tbit/s */
+#define SROCE_CC_MOST_MBIT 1000000
 #define SROCE_DSCP_MAX 63
 #define SROCE_PRIO_MAX 7
 
-/* CNPs as most NICs send them: once in 50 us for a QP, in a class of their own (CS6) */
+/*
+ * Name, value at first, and most that it may be. CNPs are as most NICs send them: once in
+ * 50 us for a QP, in a class of their own (CS6). What differs from NICs where they are
+ * told is explained in Documentation/congestion.md.
+ */
+#define SROCE_CC_PARAMS(X)						\
+	X(np_enable, 1, 1)						\
+	X(np_cnp_dscp, 48, SROCE_DSCP_MAX)				\
+	X(np_cnp_prio, 6, SROCE_PRIO_MAX)				\
+	X(np_min_time_between_cnps, 50, SROCE_CC_MOST_US)		\
+	X(rp_enable, 0, 1)						\
+	X(rp_initial_alpha_value, 1023, 1023)				\
+	X(rp_dce_tcp_g, 960, 1023)					\
+	X(rp_dce_tcp_rtt, 55, SROCE_CC_MOST_US)				\
+	X(rp_rate_reduce_monitor_period, 50, SROCE_CC_MOST_US)		\
+	X(rp_min_dec_fac, 50, 100)					\
+	X(rp_time_reset, 300, SROCE_CC_MOST_US)				\
+	X(rp_threshold, 1, 31)						\
+	X(rp_ai_rate, 5, SROCE_CC_MOST_MBIT)				\
+	X(rp_hai_rate, 50, SROCE_CC_MOST_MBIT)				\
+	X(rp_min_rate, 0, SROCE_CC_MOST_MBIT)				\
+	X(rp_max_rate, 0, SROCE_CC_MOST_MBIT)				\
+	X(rp_rate_to_set_on_first_cnp, 0, SROCE_CC_MOST_MBIT)
+
 void sroce_congestion_setup(struct sroce_device *dev)
 {
 	dev->port.net.congestion = (struct sroce_congestion){
-		.np_enable = true,
-		.np_cnp_dscp = 48,
-		.np_cnp_prio = 6,
-		.np_min_time_between_cnps = 50,
+#define X(name, value, limit) .name = (value),
+		SROCE_CC_PARAMS(X)
+#undef X
 	};
 }
 
@@ -74,24 +98,27 @@ static ssize_t sroce_cc_store(struct ib_device *ibdev, u32 port,
 	return count;
 }
 
-#define SROCE_CC_PARAM(_name, _most) {					\
-	.attr = __ATTR(_name, 0644, sroce_cc_show, sroce_cc_store),	\
-	.offset = offsetof(struct sroce_congestion, _name),		\
-	.most = (_most),						\
-}
+enum {
+#define X(name, value, limit) SROCE_CC_##name,
+	SROCE_CC_PARAMS(X)
+#undef X
+	SROCE_CC_NUM
+};
 
-static struct sroce_cc_param sroce_cc_params[] = {
-	SROCE_CC_PARAM(np_enable, 1),
-	SROCE_CC_PARAM(np_cnp_dscp, SROCE_DSCP_MAX),
-	SROCE_CC_PARAM(np_cnp_prio, SROCE_PRIO_MAX),
-	SROCE_CC_PARAM(np_min_time_between_cnps, SROCE_NP_MOST_US),
+static struct sroce_cc_param sroce_cc_params[SROCE_CC_NUM] = {
+#define X(name, value, limit) {						\
+	.attr = __ATTR(name, 0644, sroce_cc_show, sroce_cc_store),	\
+	.offset = offsetof(struct sroce_congestion, name),		\
+	.most = (limit),						\
+},
+	SROCE_CC_PARAMS(X)
+#undef X
 };
 
 static struct attribute *sroce_congestion_attrs[] = {
-	&sroce_cc_params[0].attr.attr,
-	&sroce_cc_params[1].attr.attr,
-	&sroce_cc_params[2].attr.attr,
-	&sroce_cc_params[3].attr.attr,
+#define X(name, value, limit) &sroce_cc_params[SROCE_CC_##name].attr.attr,
+	SROCE_CC_PARAMS(X)
+#undef X
 	NULL
 };
 

@@ -4,6 +4,7 @@
  * values are a glance at something that moves; nothing is locked for them.
  */
 #include <linux/capability.h>
+#include <linux/math64.h>
 #include <linux/user_namespace.h>
 #include <net/netlink.h>
 #include <rdma/restrack.h>
@@ -75,6 +76,26 @@ static int sroce_restrack_put_requester(struct sk_buff *msg,
 				      sroce_txq_bytes(qp->txq));
 }
 
+/* What congestion leaves to the QP: a rate of 0 means that there is none */
+static int sroce_restrack_put_congestion(struct sk_buff *msg,
+					 const struct sroce_qp *qp)
+{
+	const struct sroce_reaction *r = &qp->congestion.reaction;
+	bool limited = READ_ONCE(qp->congested);
+	u64 rate = limited ? READ_ONCE(r->rate) : 0;
+	u64 target = limited ? READ_ONCE(r->target) : 0;
+	u64 alpha = limited ? READ_ONCE(r->alpha) : 0;
+
+	return rdma_nl_put_driver_u64(msg, "cc_rate_kbps",
+				      div_u64(rate, 125)) ?:
+	       rdma_nl_put_driver_u64(msg, "cc_target_kbps",
+				      div_u64(target, 125)) ?:
+	       rdma_nl_put_driver_u64(msg, "cc_alpha_permille",
+				      alpha * 1000 / SROCE_ALPHA_ONE) ?:
+	       rdma_nl_put_driver_u64(msg, "cc_srtt_ns",
+				      READ_ONCE(qp->req.rtt.srtt));
+}
+
 static int sroce_restrack_put_responder(struct sk_buff *msg,
 					const struct sroce_qp *qp)
 {
@@ -107,7 +128,8 @@ static int sroce_restrack_put_qp(struct sk_buff *msg, const struct sroce_qp *qp)
 	       sroce_restrack_put_path(msg, qp->path) ?:
 	       sroce_restrack_put_psns(msg, qp) ?:
 	       sroce_restrack_put_requester(msg, qp) ?:
-	       sroce_restrack_put_responder(msg, qp);
+	       sroce_restrack_put_responder(msg, qp) ?:
+	       sroce_restrack_put_congestion(msg, qp);
 }
 
 int sroce_ib_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)

@@ -57,6 +57,8 @@ enum sroce_op {
 #define SROCE_BECN	BIT(13)
 /* the packet arrived with congestion experienced, in sroce_train.flags only */
 #define SROCE_CE	BIT(14)
+/* a train that is sent, and that queues may mark so (ECT), in sroce_train.flags only */
+#define SROCE_ECT	BIT(15)
 
 /**
  * struct sroce_opcode - one row of the opcode table

@@ -1,0 +1,625 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The rate that congestion leaves to a QP: how it is worked out, with a clock that the
+ * test sets; and that QPs keep to it, whatever they send.
+ */
+#include "tests/transport_pair.h"
+#include "transport/reaction.h"
+
+#define SRC 0x1003
+#define DST 0x80005
+#define GRH 40
+#define US NSEC_PER_USEC
+#define MS NSEC_PER_MSEC
+
+/* 1 Gbit/s, in bytes per second */
+#define GBIT 125000000ULL
+#define MBIT_S (GBIT / 1000)
+#define RTT (100 * US)
+#define PACKET 1100
+
+static const struct sroce_congestion defaults = {
+	.rp_enable = 1,
+	.rp_initial_alpha_value = 1023,
+	.rp_dce_tcp_g = 960,
+	.rp_dce_tcp_rtt = 55,
+	.rp_rate_reduce_monitor_period = 50,
+	.rp_min_dec_fac = 50,
+	.rp_time_reset = 300,
+	.rp_threshold = 5,
+	.rp_ai_rate = 5,
+	.rp_hai_rate = 50,
+};
+
+/* --- the arithmetic ------------------------------------------------------------ */
+
+/**
+ * struct world - a QP that sends at a rate, and its clock
+ * @set: settings
+ * @at: circumstances
+ * @r: rate
+ */
+struct world {
+	struct sroce_congestion set;
+	struct sroce_reaction_at at;
+	struct sroce_reaction r;
+};
+
+static void world_begin(struct world *w)
+{
+	*w = (struct world){
+		.set = defaults,
+		.at = { .set = &w->set, .now = 5 * NSEC_PER_SEC, .rtt = RTT,
+			.packet = PACKET, .sent = -1000UL },
+	};
+}
+
+/* So much time passes; it sends as much as the rate, or else the link, lets it */
+static void world_send(struct world *w, u64 ns, u64 link)
+{
+	u64 rate = w->r.limited ? min(w->r.rate, link) : link;
+
+	w->at.now += ns;
+	w->at.sent += div_u64(rate * ns, NSEC_PER_SEC);
+	if (w->r.limited)
+		sroce_reaction_advance(&w->r, &w->at);
+}
+
+static bool world_cut(struct world *w)
+{
+	return sroce_reaction_cut(&w->r, &w->at);
+}
+
+/* The first notification begins a measurement, the next one a rate */
+static void world_meet(struct kunit *test, struct world *w)
+{
+	world_begin(w);
+	KUNIT_EXPECT_FALSE(test, world_cut(w));
+	world_send(w, 500 * US, GBIT);
+	KUNIT_ASSERT_TRUE(test, world_cut(w));
+	KUNIT_ASSERT_TRUE(test, w->r.limited);
+}
+
+static void expect_near(struct kunit *test, u64 got, u64 want)
+{
+	KUNIT_EXPECT_GE(test, got, want - want / 50);
+	KUNIT_EXPECT_LE(test, got, want + want / 50);
+}
+
+/* Half of what was sent: alpha is 1 when nothing is known */
+static void begins_with_what_was_sent(struct kunit *test)
+{
+	struct world w;
+
+	world_meet(test, &w);
+	expect_near(test, w.r.rate, GBIT / 2);
+	expect_near(test, w.r.target, GBIT);
+
+	world_begin(&w);
+	w.set.rp_rate_to_set_on_first_cnp = 100;
+	world_cut(&w);
+	world_send(&w, 500 * US, GBIT);
+	KUNIT_EXPECT_TRUE(test, world_cut(&w));
+	KUNIT_EXPECT_EQ(test, 12500000, w.r.rate);
+}
+
+/* What was sent long ago, or just now, says nothing; nor does nothing */
+static void needs_a_measurement(struct kunit *test)
+{
+	struct world w;
+
+	world_begin(&w);
+	KUNIT_EXPECT_FALSE(test, world_cut(&w));
+	world_send(&w, 50 * US, GBIT);
+	KUNIT_EXPECT_FALSE(test, world_cut(&w));
+	world_send(&w, NSEC_PER_SEC, GBIT);
+	KUNIT_EXPECT_FALSE(test, world_cut(&w));
+	w.at.now += MS;
+	KUNIT_EXPECT_FALSE(test, world_cut(&w));
+	KUNIT_EXPECT_FALSE(test, w.r.limited);
+	world_send(&w, MS, GBIT);
+	KUNIT_EXPECT_TRUE(test, world_cut(&w));
+}
+
+/* A hundred notifications for one queue are one */
+static void one_cut_in_a_round_trip(struct kunit *test)
+{
+	struct world w;
+	u64 rate;
+	int i;
+
+	world_meet(test, &w);
+	rate = w.r.rate;
+	for (i = 0; i < 9; i++) {
+		world_send(&w, 10 * US, GBIT);
+		KUNIT_EXPECT_FALSE(test, world_cut(&w));
+	}
+	KUNIT_EXPECT_EQ(test, rate, w.r.rate);
+	world_send(&w, 10 * US, GBIT);
+	KUNIT_EXPECT_TRUE(test, world_cut(&w));
+	KUNIT_EXPECT_LT(test, w.r.rate, rate);
+	/* Nor is a QP cut that has sent nothing since */
+	w.at.now += MS;
+	KUNIT_EXPECT_FALSE(test, world_cut(&w));
+}
+
+/* Seldom notifications cut little, and never more than half at a time */
+static void alpha_is_how_often(struct kunit *test)
+{
+	struct world w;
+	u64 rate;
+	int i;
+
+	world_meet(test, &w);
+	for (i = 0; i < 100; i++) {
+		rate = w.r.rate;
+		world_send(&w, RTT, GBIT);
+		world_cut(&w);
+		KUNIT_EXPECT_GE(test, w.r.rate, rate / 2 - 1);
+	}
+	KUNIT_EXPECT_GE(test, w.r.alpha, SROCE_ALPHA_ONE * 9 / 10);
+	w.set.rp_time_reset = 1000000;
+	for (i = 0; i < 100; i++)
+		world_send(&w, RTT, GBIT);
+	KUNIT_EXPECT_LE(test, w.r.alpha, SROCE_ALPHA_ONE / 100);
+	w.set.rp_min_dec_fac = 90;
+	w.r.alpha = SROCE_ALPHA_ONE;
+	rate = w.r.rate;
+	KUNIT_EXPECT_TRUE(test, world_cut(&w));
+	KUNIT_EXPECT_GE(test, w.r.rate, rate / 100 * 89);
+}
+
+/* Notifications without end leave one packet in 10 ms, or what is set */
+static void never_below_the_floor(struct kunit *test)
+{
+	struct world w;
+	int i;
+
+	world_meet(test, &w);
+	for (i = 0; i < 1000; i++) {
+		world_send(&w, RTT, GBIT);
+		w.at.sent += 1;
+		world_cut(&w);
+		KUNIT_ASSERT_GE(test, w.r.rate, PACKET * 100);
+	}
+	KUNIT_EXPECT_LE(test, w.r.rate, 2 * PACKET * 100);
+	w.set.rp_min_rate = 10;
+	world_send(&w, RTT, GBIT);
+	w.at.sent += 1;
+	world_cut(&w);
+	KUNIT_EXPECT_GE(test, w.r.rate, 1250000);
+}
+
+/* Once; the QP makes use of all that it may */
+static void world_rise(struct world *w)
+{
+	w->at.now += 300 * US;
+	w->at.sent += 2 * 300 * GBIT / 1000000;
+	sroce_reaction_advance(&w->r, &w->at);
+}
+
+/* Half of the way back each time, then beyond, then ever faster */
+static void rises_in_three_ways(struct kunit *test)
+{
+	u64 left, target;
+	struct world w;
+	int i;
+
+	world_meet(test, &w);
+	target = w.r.target;
+	left = target - w.r.rate;
+	for (i = 0; i < 5; i++) {
+		world_rise(&w);
+		KUNIT_EXPECT_EQ(test, target, w.r.target);
+		left /= 2;
+		expect_near(test, w.r.rate, target - left);
+	}
+	world_rise(&w);
+	left = w.r.target - target;
+	expect_near(test, left, 5 * MBIT_S);
+	for (i = 0; i < 19; i++)
+		world_rise(&w);
+	KUNIT_EXPECT_EQ(test, w.r.target, target + 20 * left);
+	for (i = 0; i < 3; i++)
+		world_rise(&w);
+	KUNIT_EXPECT_GE(test, w.r.target, target + (20 + 3 * 10) * left);
+}
+
+/* Without ticks: who looks seldom sees what he would have seen */
+static void catches_up(struct kunit *test)
+{
+	struct world often, seldom;
+	int i;
+
+	world_meet(test, &often);
+	world_meet(test, &seldom);
+	for (i = 0; i < 2400; i++)
+		world_send(&often, US, GBIT / 2);
+	world_send(&seldom, 2400 * US, GBIT / 2);
+	expect_near(test, seldom.r.rate, often.r.rate);
+	/* (decays, too, in whole round trips) */
+	expect_near(test, seldom.r.alpha, often.r.alpha);
+}
+
+/* Two that share a link come to the same, whatever they began with */
+static void becomes_fair(struct kunit *test)
+{
+	struct world w[2];
+	u64 queue = 0;
+	int i, k;
+
+	world_meet(test, &w[0]);
+	world_meet(test, &w[1]);
+	w[1].r.rate = GBIT / 20;
+	w[1].r.target = GBIT / 20;
+	for (i = 0; i < 20000; i++) {
+		for (k = 0; k < 2; k++) {
+			world_send(&w[k], RTT, GBIT);
+			queue += div_u64(w[k].r.rate * RTT, NSEC_PER_SEC);
+		}
+		queue -= min(queue, div_u64(GBIT * RTT, NSEC_PER_SEC));
+		for (k = 0; k < 2 && queue > 30000; k++)
+			world_cut(&w[k]);
+	}
+	KUNIT_EXPECT_GE(test, w[1].r.rate, w[0].r.rate * 8 / 10);
+	KUNIT_EXPECT_LE(test, w[1].r.rate, w[0].r.rate * 12 / 10);
+	KUNIT_EXPECT_GE(test, w[0].r.rate + w[1].r.rate, GBIT * 8 / 10);
+}
+
+/* A rate above what the QP sends is none; nor is one that nobody has used for long */
+static void ends(struct kunit *test)
+{
+	struct world w;
+	int i;
+
+	world_meet(test, &w);
+	for (i = 0; i < 300; i++)
+		world_send(&w, 300 * US, GBIT);
+	/* It does not run away meanwhile */
+	KUNIT_EXPECT_TRUE(test, w.r.limited);
+	KUNIT_EXPECT_LE(test, w.r.rate, GBIT * 12 / 10);
+	for (i = 0; i < 50; i++)
+		world_send(&w, 300 * US, GBIT);
+	KUNIT_EXPECT_FALSE(test, w.r.limited);
+
+	world_meet(test, &w);
+	w.set.rp_max_rate = 990;
+	for (i = 0; i < 20 && w.r.limited; i++)
+		world_send(&w, 300 * US, GBIT);
+	KUNIT_EXPECT_FALSE(test, w.r.limited);
+
+	world_meet(test, &w);
+	world_send(&w, 999 * MS, 0);
+	/* It was sending, but nothing */
+	w.r.limited = true;
+	world_send(&w, 1001 * MS, 0);
+	KUNIT_EXPECT_FALSE(test, w.r.limited);
+}
+
+/* Whatever is set, whenever: there is a rate, and an end of the arithmetic */
+static void bears_any_setting(struct kunit *test)
+{
+	static const u32 values[] = { 0, 1, 1023, U32_MAX };
+	struct rnd_state rnd;
+	struct world w;
+	u32 *v;
+	int i;
+
+	prandom_seed_state(&rnd, 14);
+	world_meet(test, &w);
+	for (i = 0; i < 20000; i++) {
+		v = (u32 *)&w.set + prandom_u32_state(&rnd) %
+		    (sizeof(w.set) / sizeof(u32));
+		*v = values[prandom_u32_state(&rnd) % ARRAY_SIZE(values)];
+		w.at.rtt = prandom_u32_state(&rnd) % 3 * 400 * US;
+		world_send(&w, prandom_u32_state(&rnd) % 3000000,
+			   prandom_u32_state(&rnd));
+		/* Another processor's clock is read earlier */
+		w.at.now -= prandom_u32_state(&rnd) % 1000;
+		world_cut(&w);
+		if (!w.r.limited)
+			continue;
+		KUNIT_ASSERT_GE(test, w.r.rate, PACKET * 100);
+		KUNIT_ASSERT_LE(test, w.r.rate, 1ULL << 40);
+		KUNIT_ASSERT_LE(test, w.r.alpha, SROCE_ALPHA_ONE);
+	}
+}
+
+/* --- QPs ------------------------------------------------------------------------- */
+
+/* 64 packets at the rate that a first notification sets, 16 Mbit/s, are 34 ms */
+#define MBIT 16
+#define PACKETS 64
+#define LEAST_US 30000
+
+static struct pair *congestion_pair(struct kunit *test, enum ib_qp_type type)
+{
+	struct pair_config c = { .type = type };
+	struct pair *p = pair_create(test, &c);
+	struct sroce_congestion *set;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		set = &p->side[i].port.net.congestion;
+		*set = defaults;
+		set->rp_rate_to_set_on_first_cnp = MBIT;
+		/* It stays there as long as a test takes, also if that is long */
+		set->rp_time_reset = 1000000;
+		set->rp_ai_rate = 1000;
+	}
+	return p;
+}
+
+static void notify(struct side *s)
+{
+	struct sroce_train t = {
+		.op = SROCE_OP_NOTIFY,
+		.service = SROCE_CNP,
+		.pkey = 0xffff,
+		.npkts = 1,
+		.dqpn = s->qp->qpn,
+	};
+
+	side_inject(pair_peer(s), &t);
+	pair_deliver(s->pair);
+}
+
+static void post_message(struct side *s, u8 op, u32 len)
+{
+	struct side *to = pair_peer(s);
+	struct work w;
+
+	if (op == SROCE_WR_RDMA_READ) {
+		side_post(s, work_rdma(s, &w, op, 1, SRC, DST, len));
+		return;
+	}
+	side_recv(to, 2, DST, GRH + len);
+	work_send(s, &w, 1, SRC, len);
+	if (s->qp->type == IB_QPT_UD) {
+		w.wqe.ud.ahn = PAIR_AHN;
+		w.wqe.ud.remote_qpn = to->qp->qpn;
+	}
+	side_post(s, &w);
+}
+
+/* Return: how long so many packets took, in us */
+static u64 message_took(struct side *s, u8 op, u32 packets)
+{
+	u32 mtu = s->pair->mtu;
+	u32 n = s->qp->type == IB_QPT_UD ? packets : 1;
+	u64 begin = ktime_get_ns();
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		post_message(s, op, packets / n * mtu);
+	for (i = 0; i < n; i++)
+		side_expect_send(s, 1, IB_WC_SUCCESS);
+	pair_deliver(s->pair);
+	begin = div_u64(ktime_get_ns() - begin, NSEC_PER_USEC);
+	for (i = 0; op == SROCE_WR_SEND && i < n; i++)
+		side_expect_recv(pair_peer(s), 2, IB_WC_SUCCESS);
+	return begin;
+}
+
+/* @sender's packets have met congestion while @by had something done by @op */
+static void meet_congestion(struct side *sender, struct side *by, u8 op)
+{
+	struct kunit *test = sender->pair->test;
+	u64 first = side_count(sender, SROCE_CNT_RP_CNP_HANDLED);
+	int tries;
+
+	for (tries = 0; tries < 50 && !sender->qp->congested; tries++) {
+		notify(sender);
+		message_took(by, op, 8);
+		fsleep(500);
+	}
+	KUNIT_ASSERT_TRUE(test, sender->qp->congested);
+	KUNIT_EXPECT_EQ(test, tries,
+			side_count(sender, SROCE_CNT_RP_CNP_HANDLED) - first);
+	KUNIT_EXPECT_EQ(test, 0, side_count(sender, SROCE_CNT_RP_CNP_IGNORED));
+}
+
+static void slows_down(struct kunit *test, enum ib_qp_type type)
+{
+	struct pair *p = congestion_pair(test, type);
+	struct side *a = &p->side[0];
+
+	meet_congestion(a, a, SROCE_WR_SEND);
+	KUNIT_EXPECT_GE(test, message_took(a, SROCE_WR_SEND, PACKETS), LEAST_US);
+	KUNIT_EXPECT_FALSE(test, pair_peer(a)->qp->congested);
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+	/* Nobody waits for a rate that was switched off */
+	a->port.net.congestion.rp_enable = 0;
+	message_took(a, SROCE_WR_SEND, 1);
+	KUNIT_EXPECT_FALSE(test, a->qp->congested);
+}
+
+static void connected_slows_down(struct kunit *test)
+{
+	slows_down(test, IB_QPT_RC);
+}
+
+static void unacknowledged_slows_down(struct kunit *test)
+{
+	slows_down(test, IB_QPT_UC);
+}
+
+static void datagrams_slow_down(struct kunit *test)
+{
+	slows_down(test, IB_QPT_UD);
+}
+
+/* It is the responder that a notification for READ responses is for */
+static void responses_slow_down(struct kunit *test)
+{
+	struct pair *p = congestion_pair(test, IB_QPT_RC);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	u32 len = PACKETS * p->mtu;
+
+	meet_congestion(b, a, SROCE_WR_RDMA_READ);
+	side_fill(b, DST, len, 6);
+	KUNIT_EXPECT_GE(test, message_took(a, SROCE_WR_RDMA_READ, PACKETS),
+			LEAST_US);
+	KUNIT_EXPECT_TRUE(test, side_filled(a, SRC, len, 6));
+	KUNIT_EXPECT_FALSE(test, a->qp->congested);
+	/* Its own requests share the rate, which comes back */
+	KUNIT_EXPECT_GE(test, message_took(b, SROCE_WR_SEND, PACKETS), LEAST_US);
+	b->port.net.congestion.rp_time_reset = 300;
+	message_took(b, SROCE_WR_SEND, PACKETS);
+	message_took(b, SROCE_WR_SEND, PACKETS);
+	KUNIT_EXPECT_GT(test, b->qp->congestion.reaction.rate,
+			2 * MBIT * 125000ULL);
+}
+
+/* A QP ends at once, although its responses would have taken 34 ms */
+static void ends_while_it_replies(struct kunit *test)
+{
+	struct pair *p = congestion_pair(test, IB_QPT_RC);
+	struct side *a = &p->side[0], *b = &p->side[1];
+
+	meet_congestion(b, a, SROCE_WR_RDMA_READ);
+	post_message(a, SROCE_WR_RDMA_READ, PACKETS * p->mtu);
+	pair_deliver(p);
+	KUNIT_EXPECT_TRUE(test, hrtimer_active(&b->qp->congestion.timer));
+	side_to_reset(b);
+	KUNIT_EXPECT_FALSE(test, b->qp->congested);
+	side_to_error(a);
+	side_expect_send(a, 1, IB_WC_WR_FLUSH_ERR);
+}
+
+/* A peer that does nothing but notify is not waited for longer than for the floor */
+static void storm_leaves_the_floor(struct kunit *test)
+{
+	struct pair *p = congestion_pair(test, IB_QPT_RC);
+	struct side *a = &p->side[0];
+	struct sroce_reaction *r = &a->qp->congestion.reaction;
+	int i;
+
+	a->port.net.congestion.rp_rate_to_set_on_first_cnp = 0;
+	meet_congestion(a, a, SROCE_WR_SEND);
+	for (i = 0; i < 40; i++) {
+		notify(a);
+		notify(a);
+		message_took(a, SROCE_WR_SEND, 1);
+	}
+	KUNIT_EXPECT_GE(test, r->rate, p->mtu * 100);
+	/* None is lost for it, and no retry is used up */
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+	KUNIT_EXPECT_EQ(test, 0, side_count(a, SROCE_CNT_RETRANS_PACKETS));
+}
+
+static void off_means_ignored(struct kunit *test)
+{
+	struct pair *p = congestion_pair(test, IB_QPT_RC);
+	struct side *a = &p->side[0];
+	int i;
+
+	a->port.net.congestion.rp_enable = 0;
+	for (i = 0; i < 5; i++) {
+		notify(a);
+		message_took(a, SROCE_WR_SEND, 8);
+		fsleep(500);
+	}
+	KUNIT_EXPECT_FALSE(test, a->qp->congested);
+	KUNIT_EXPECT_EQ(test, 0, side_count(a, SROCE_CNT_RP_CNP_HANDLED));
+	KUNIT_EXPECT_EQ(test, 5, side_count(a, SROCE_CNT_RP_CNP_IGNORED));
+}
+
+/* --- what may be marked ------------------------------------------------------------ */
+
+/* How many packets of a kind a side has sent that may be marked, and how many not */
+static void expect_ect(struct side *s, u8 op, bool ect)
+{
+	struct kunit *test = s->pair->test;
+	const struct fake_log *log;
+	u32 n;
+
+	for (n = 0; (log = side_sent_nth(s, op, -1, n)); n++)
+		KUNIT_EXPECT_EQ_MSG(test, ect, !!(log->flags & SROCE_ECT),
+				    "operation %u", op);
+	KUNIT_EXPECT_GT(test, n, 0);
+}
+
+static void send_all_kinds(struct side *a)
+{
+	struct work w;
+
+	message_took(a, SROCE_WR_SEND, 4);
+	message_took(a, SROCE_WR_RDMA_READ, 4);
+	work_init(&w, SROCE_WR_FETCH_ADD, 1);
+	work_local(a, &w, 0, 8);
+	work_atomic(a, &w, 0, 1, 0);
+	side_post(a, &w);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+}
+
+static void only_data_may_be_marked(struct kunit *test)
+{
+	struct pair *p = congestion_pair(test, IB_QPT_RC);
+	struct side *a = &p->side[0], *b = &p->side[1];
+
+	b->port.net.congestion.np_enable = 1;
+	send_all_kinds(a);
+	expect_ect(a, SROCE_OP_SEND, true);
+	expect_ect(a, SROCE_OP_READ, true);
+	expect_ect(a, SROCE_OP_FETCH_ADD, true);
+	expect_ect(b, SROCE_OP_READ_RESP, true);
+	expect_ect(b, SROCE_OP_ACK, false);
+	expect_ect(b, SROCE_OP_ATOMIC_ACK, false);
+}
+
+static void off_may_not_be_marked(struct kunit *test)
+{
+	struct pair *p = congestion_pair(test, IB_QPT_RC);
+	struct side *a = &p->side[0], *b = &p->side[1];
+
+	a->port.net.congestion.rp_enable = 0;
+	b->port.net.congestion.rp_enable = 0;
+	send_all_kinds(a);
+	expect_ect(a, SROCE_OP_SEND, false);
+	expect_ect(a, SROCE_OP_READ, false);
+	expect_ect(b, SROCE_OP_READ_RESP, false);
+}
+
+static void datagrams_to_groups_may_not(struct kunit *test)
+{
+	struct pair *p = congestion_pair(test, IB_QPT_UD);
+	struct side *a = &p->side[0];
+
+	a->path.path.group = true;
+	message_took(a, SROCE_WR_SEND, 1);
+	expect_ect(a, SROCE_OP_SEND, false);
+	a->path.path.group = false;
+}
+
+static struct kunit_case congestion_cases[] = {
+	KUNIT_CASE(begins_with_what_was_sent),
+	KUNIT_CASE(needs_a_measurement),
+	KUNIT_CASE(one_cut_in_a_round_trip),
+	KUNIT_CASE(alpha_is_how_often),
+	KUNIT_CASE(never_below_the_floor),
+	KUNIT_CASE(rises_in_three_ways),
+	KUNIT_CASE(catches_up),
+	KUNIT_CASE(becomes_fair),
+	KUNIT_CASE(ends),
+	KUNIT_CASE(bears_any_setting),
+	KUNIT_CASE(connected_slows_down),
+	KUNIT_CASE(unacknowledged_slows_down),
+	KUNIT_CASE(datagrams_slow_down),
+	KUNIT_CASE(responses_slow_down),
+	KUNIT_CASE(ends_while_it_replies),
+	KUNIT_CASE(storm_leaves_the_floor),
+	KUNIT_CASE(off_means_ignored),
+	KUNIT_CASE(only_data_may_be_marked),
+	KUNIT_CASE(off_may_not_be_marked),
+	KUNIT_CASE(datagrams_to_groups_may_not),
+	{}
+};
+
+static struct kunit_suite congestion_suite = {
+	.name = "sroce_congestion",
+	.test_cases = congestion_cases,
+	.exit = pair_exit,
+};
+
+kunit_test_suite(congestion_suite);

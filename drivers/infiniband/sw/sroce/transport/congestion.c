@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The sending side of congestion control: a QP whose packets have met congestion gets a
+ * rate (reaction.c works it out) and keeps to it (pace.c).
+ *
+ * Whose packets are marked by a queue of the network is told so by the receiver's
+ * notification point (notify.c is ours). receive.c brings it here. From then on
+ * requester.c and responder_reply.c ask before each train, and send.c says what has left:
+ * the queues do not know requests from READ responses, so both halves share one rate.
+ *
+ * Without congestion there is no rate, and all that is asked is qp->congested.
+ */
+#include <linux/ktime.h>
+
+#include "compat.h"
+#include "transport/congestion.h"
+#include "transport/internal.h"
+#include "transport/pace.h"
+#include "transport/reaction.h"
+#include "transport/run.h"
+
+/* Trains are short: queues that mark are, too */
+#define SROCE_CONGESTION_TRAIN_US 125
+
+/* Round trip of who has no acknowledgements to measure it by */
+#define SROCE_CONGESTION_RTT_NS NSEC_PER_MSEC
+
+/* Headers of a full packet, from IPv4 on */
+#define SROCE_CONGESTION_HDRS (SROCE_PACE_HDRS + SROCE_BTH_LEN + SROCE_ICRC_LEN)
+
+static struct sroce_reaction_at sroce_congestion_at(const struct sroce_qp *qp)
+{
+	u64 rtt = READ_ONCE(qp->req.rtt.srtt);
+
+	return (struct sroce_reaction_at){
+		.set = &qp->port->net.congestion,
+		.now = ktime_get_ns(),
+		.rtt = min_t(u64, rtt ?: SROCE_CONGESTION_RTT_NS, NSEC_PER_SEC),
+		.packet = (qp->mtu ?: qp->port->mtu) + SROCE_CONGESTION_HDRS,
+		.sent = READ_ONCE(qp->req.half.sent_bytes) +
+			READ_ONCE(qp->resp.half.sent_bytes),
+	};
+}
+
+/* The rate may be another one, or there may be none any more. Context: @c->lock held. */
+static void sroce_congestion_keep_to(struct sroce_qp *qp)
+{
+	struct sroce_qp_congestion *c = &qp->congestion;
+
+	c->pace.rate = c->reaction.rate;
+	if (qp->congested == c->reaction.limited)
+		return;
+	c->pace.next = 0;
+	WRITE_ONCE(qp->congested, c->reaction.limited);
+}
+
+static void sroce_congestion_cut(struct sroce_qp *qp)
+{
+	struct sroce_qp_congestion *c = &qp->congestion;
+	struct sroce_reaction_at at;
+
+	spin_lock(&c->lock);
+	at = sroce_congestion_at(qp);
+	sroce_reaction_cut(&c->reaction, &at);
+	sroce_congestion_keep_to(qp);
+	spin_unlock(&c->lock);
+}
+
+/* Managers' datagrams are few, and nobody must be able to hold them up */
+static bool sroce_congestion_is_for(const struct sroce_qp *qp)
+{
+	return READ_ONCE(qp->port->net.congestion.rp_enable) &&
+	       qp->type != IB_QPT_GSI && sroce_qp_hears(qp);
+}
+
+void sroce_congestion_notified(struct sroce_qp *qp)
+{
+	if (!sroce_congestion_is_for(qp)) {
+		sroce_qp_count(qp, SROCE_CNT_RP_CNP_IGNORED, 1);
+		return;
+	}
+	sroce_qp_count(qp, SROCE_CNT_RP_CNP_HANDLED, 1);
+	sroce_congestion_cut(qp);
+}
+
+void sroce_congestion_lost(struct sroce_qp *qp)
+{
+	if (unlikely(qp->congested))
+		sroce_congestion_cut(qp);
+}
+
+bool sroce_congestion_is_due(struct sroce_qp *qp, u64 *wake)
+{
+	struct sroce_qp_congestion *c = &qp->congestion;
+	struct sroce_reaction_at at;
+	bool due;
+
+	spin_lock(&c->lock);
+	at = sroce_congestion_at(qp);
+	if (c->reaction.limited)
+		sroce_reaction_advance(&c->reaction, &at);
+	/* Whoever switches it off does not wait for rates to rise */
+	if (!READ_ONCE(at.set->rp_enable))
+		sroce_reaction_end(&c->reaction);
+	sroce_congestion_keep_to(qp);
+	due = !c->reaction.limited || sroce_pace_due(&c->pace, at.now);
+	*wake = c->pace.wake;
+	spin_unlock(&c->lock);
+	return due;
+}
+
+u32 sroce_congestion_packets(struct sroce_qp *qp)
+{
+	struct sroce_qp_congestion *c = &qp->congestion;
+	u32 n = U32_MAX;
+
+	spin_lock(&c->lock);
+	if (c->reaction.limited)
+		n = sroce_pace_packets(&c->pace, qp->mtu);
+	spin_unlock(&c->lock);
+	return n;
+}
+
+void sroce_congestion_sent(struct sroce_qp *qp, const struct sroce_train *t)
+{
+	struct sroce_qp_congestion *c = &qp->congestion;
+
+	spin_lock(&c->lock);
+	if (c->reaction.limited)
+		sroce_pace_sent(&c->pace, t, ktime_get_ns());
+	spin_unlock(&c->lock);
+}
+
+/* A QP that ends sends what it owes and waits for nothing (sroce_ack_settle()) */
+bool sroce_congestion_is_reply_due(struct sroce_qp *qp)
+{
+	u64 wake;
+
+	if (qp->resp.ack.delay.state == SROCE_ACK_OFF ||
+	    sroce_congestion_is_due(qp, &wake))
+		return true;
+	hrtimer_start(&qp->congestion.timer, ns_to_ktime(wake),
+		      HRTIMER_MODE_ABS_SOFT);
+	return false;
+}
+
+static enum hrtimer_restart sroce_congestion_timer(struct hrtimer *timer)
+{
+	struct sroce_qp *qp = container_of(timer, struct sroce_qp,
+					   congestion.timer);
+
+	sroce_half_run(&qp->resp.half);
+	return HRTIMER_NORESTART;
+}
+
+void sroce_congestion_reset(struct sroce_qp *qp)
+{
+	struct sroce_qp_congestion *c = &qp->congestion;
+
+	spin_lock(&c->lock);
+	memset(&c->reaction, 0, sizeof(c->reaction));
+	sroce_congestion_keep_to(qp);
+	spin_unlock(&c->lock);
+}
+
+void sroce_congestion_init(struct sroce_qp *qp)
+{
+	struct sroce_qp_congestion *c = &qp->congestion;
+
+	spin_lock_init(&c->lock);
+	c->pace.train_us = SROCE_CONGESTION_TRAIN_US;
+	hrtimer_setup(&c->timer, sroce_congestion_timer, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_ABS_SOFT);
+}
