@@ -19,6 +19,9 @@
 	X(OUT_OF_BUFFER, "out_of_buffer")				\
 	X(OUT_OF_SEQUENCE, "out_of_sequence")				\
 	X(DUPLICATE_REQUEST, "duplicate_request")			\
+	X(RX_HELD, "rx_held_packets")					\
+	X(RX_HELD_DROPS, "rx_held_dropped_packets")			\
+	X(RX_REORDERED, "rx_reordered_gaps")				\
 	X(PAGE_FAULTS, "odp_page_faults")				\
 	X(RESP_LOCAL_LENGTH_ERROR, "resp_local_length_error")		\
 	X(RESP_CQE_ERROR, "resp_cqe_error")				\

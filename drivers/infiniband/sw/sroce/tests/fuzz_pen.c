@@ -36,6 +36,12 @@ static void trouble(struct pen *pen)
 	case 2 ... 8:
 		pen_lose_pages(pen, ps);
 		break;
+	case 9 ... 10:
+		side_grow_old(ps->s);
+		break;
+	case 11 ... 16:
+		side_ask(ps->s);
+		break;
 	default:
 		side_expire(ps->s);
 	}
@@ -73,7 +79,8 @@ static bool expire(struct pen *pen)
 {
 	bool first = fuzz_one_in(&pen->f->rnd, 2);
 
-	return side_expire(pen->side[first].s) || side_expire(pen->side[!first].s);
+	return side_ask(pen->side[first].s) || side_ask(pen->side[!first].s) ||
+	       side_expire(pen->side[first].s) || side_expire(pen->side[!first].s);
 }
 
 /* --- lives ----------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Lost, late and repeated packets, one event at a time: what is sent because
- * of it, how often, and that nothing is done twice.
+ * of it by go-back-N, how often, and that nothing is done twice.
  */
 #include <linux/delay.h>
 
@@ -17,6 +17,7 @@ static struct pair *loss_pair(struct kunit *test, struct pair_config *c)
 	struct pair *p;
 
 	c->mtu = c->mtu ?: IB_MTU_256;
+	c->plain = true;
 	p = pair_create(test, c);
 	p->net.batch = 1;
 	return p;

@@ -9,6 +9,7 @@
 #include "lock.h"
 #include "tests/transport_pair.h"
 #include "transport/ah.h"
+#include "transport/hold.h"
 #include "transport/patience.h"
 #include "turn.h"
 
@@ -164,6 +165,7 @@ static void side_make_port(struct side *s, int number)
 	s->port.net.ifindex = 1000 + number;
 	s->port.mtu = 4096;
 	s->port.pkeys[0] = 0xffff;
+	s->port.recovery.selective_repeat_en = !s->pair->config.plain;
 }
 
 static void side_make_memory(struct side *s)
@@ -319,6 +321,54 @@ static void side_stop_looks(struct side *s)
 	ACCESS_PRIVATE(timer, function) = no_look;
 }
 
+/* What the timer of what is held would call, and what only the test's loop calls */
+static enum hrtimer_restart (*look_held)(struct hrtimer *timer);
+
+static void side_stop_hold(struct side *s)
+{
+	struct hrtimer *timer = &s->qp->resp.hold.timer;
+
+	look_held = ACCESS_PRIVATE(timer, function);
+	ACCESS_PRIVATE(timer, function) = no_look;
+}
+
+/* Let the timer find that a moment has come, which it does when that is not 0 */
+static bool side_hold_time(struct side *s, u64 *moment)
+{
+	bool due;
+
+	if (!s->qp)
+		return false;
+	spin_lock_bh(&s->qp->resp.half.lock);
+	due = *moment;
+	if (due)
+		*moment = 1;
+	spin_unlock_bh(&s->qp->resp.half.lock);
+	if (!due)
+		return false;
+	local_bh_disable();
+	look_held(&s->qp->resp.hold.timer);
+	local_bh_enable();
+	return true;
+}
+
+bool side_ask(struct side *s)
+{
+	return side_hold_time(s, &s->qp->resp.hold.ask_at);
+}
+
+bool side_grow_old(struct side *s)
+{
+	struct sroce_hold *hold = &s->qp->resp.hold;
+
+	if (hold->ntrains && !hold->look_at) {
+		local_bh_disable();
+		look_held(&hold->timer);
+		local_bh_enable();
+	}
+	return side_hold_time(s, &hold->look_at);
+}
+
 bool side_look(struct side *s)
 {
 	if (!s->qp || s->qp->resp.patience.state != SROCE_RESP_WAITS)
@@ -363,6 +413,7 @@ static void side_make(struct pair *p, int number)
 	side_make_qp(s);
 	side_stop_ack_timer(s);
 	side_stop_looks(s);
+	side_stop_hold(s);
 	fake_path_init(&s->path, &p->net, &s->port, 1 + number, 2 - number);
 	if (p->config.direct)
 		s->path.path.direct_ifindex = 1000 + !number;
@@ -464,6 +515,7 @@ void pair_exit(struct kunit *test)
 		side_destroy_qp(&p->side[i]);
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&p->net.open));
 	KUNIT_EXPECT_EQ(test, 0, atomic_long_read(&sroce_patience_all.bytes));
+	KUNIT_EXPECT_EQ(test, 0, atomic_long_read(&sroce_hold_all.bytes));
 	/* Packets outlive QPs */
 	fake_net_purge(&p->net);
 	for (i = 0; i < 2; i++)
@@ -710,6 +762,8 @@ bool pair_step(struct pair *p)
 	if (fake_net_deliver(&p->net))
 		return true;
 	if (side_expire_ack(&p->side[0]) || side_expire_ack(&p->side[1]))
+		return true;
+	if (side_ask(&p->side[0]) || side_ask(&p->side[1]))
 		return true;
 	if (side_paced(&p->side[0]) || side_paced(&p->side[1]) ||
 	    side_reply_paced(&p->side[0]) || side_reply_paced(&p->side[1]))

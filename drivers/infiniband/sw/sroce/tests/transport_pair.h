@@ -89,6 +89,7 @@ struct side {
  * @access: rights of the QPs (all); -1 for none
  * @window: PSNs outstanding (what the driver chooses)
  * @seed: of the network's chances
+ * @plain: both recover from loss by go-back-N
  */
 struct pair_config {
 	enum ib_qp_type type;
@@ -106,6 +107,7 @@ struct pair_config {
 	int access;
 	u32 window;
 	u64 seed;
+	bool plain;
 };
 
 /**
@@ -243,6 +245,13 @@ void pair_deliver(struct pair *p);
  * the test has set @net.idle to NULL: then time stands still.
  */
 bool side_look(struct side *s);
+
+/*
+ * Let a side ask now for what is missing, or give up what it holds; false when it does
+ * not wait for that
+ */
+bool side_ask(struct side *s);
+bool side_grow_old(struct side *s);
 
 /* Let the timer of a side fire now; false when nothing is to time out */
 bool side_expire(struct side *s);

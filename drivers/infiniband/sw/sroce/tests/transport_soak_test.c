@@ -468,6 +468,7 @@ static void soak(struct kunit *test)
 			.rd_atomic = 1 + mtu,
 			.seed = seed + mtu,
 			.window = mtu == IB_MTU_512 ? 16 : 0,
+			.plain = mtu == IB_MTU_2048,
 		};
 
 		kunit_info(test, "%s, seed %llu\n", way->name, c.seed);

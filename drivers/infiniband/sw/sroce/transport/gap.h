@@ -19,6 +19,13 @@ static inline void sroce_gap_begin(struct sroce_gap *gap, u32 psn)
 	gap->high = psn;
 }
 
+/* Another packet of the same stream was seen */
+static inline void sroce_gap_see(struct sroce_gap *gap, u32 psn)
+{
+	if (sroce_psn_diff(psn, gap->high) > 0)
+		gap->high = psn;
+}
+
 /**
  * sroce_gap_again() - see whether a gap was left by a repeated stream too
  * @gap: what was seen of the first stream
@@ -37,8 +44,7 @@ static inline bool sroce_gap_again(struct sroce_gap *gap, u32 psn)
 		sroce_gap_begin(gap, psn);
 		return true;
 	}
-	if (sroce_psn_diff(psn, gap->high) > 0)
-		gap->high = psn;
+	sroce_gap_see(gap, psn);
 	return false;
 }
 

@@ -6,6 +6,7 @@
 #include <linux/rcupdate.h>
 
 #include "memory/odp.h"
+#include "transport/hold.h"
 #include "transport/internal.h"
 #include "transport/number.h"
 #include "transport/patience.h"
@@ -17,6 +18,7 @@ int __init sroce_transport_init(void)
 
 	sroce_runqs_start();
 	sroce_patience_start();
+	sroce_hold_start();
 	err = sroce_numbers_start();
 	if (err)
 		return err;

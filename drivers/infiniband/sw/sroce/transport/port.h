@@ -23,12 +23,25 @@ struct sroce_qp;
 struct sroce_xmit_ops;
 
 /**
+ * struct sroce_recovery - how a device's connections recover from loss, as an
+ * administrator has set it (verbs/recovery.c)
+ * @selective_repeat_en: hold requests that come before a missing one;
+ *	0: go-back-N
+ *
+ * Each changes at any time.
+ */
+struct sroce_recovery {
+	u32 selective_repeat_en;
+};
+
+/**
  * struct sroce_port - the device as the transport sees it
  * @net: what the network knows of it, too
  * @xmit: the network
  * @mrs: keys of this device
  * @ahs: address handles by number (ah.c)
  * @ibdev: for messages and events; NULL in unit tests
+ * @recovery: settings
  * @gsi: QP 1
  * @groups: multicast groups that QPs are attached to, by address
  * @ngroups: their number
@@ -41,6 +54,7 @@ struct sroce_port {
 	struct sroce_mr_table mrs;
 	struct xarray ahs;
 	struct ib_device *ibdev;
+	struct sroce_recovery recovery;
 	struct sroce_qp __rcu *gsi;
 	struct hlist_head groups[SROCE_GROUP_BUCKETS];
 	u32 ngroups;

@@ -19,6 +19,7 @@
 #include "transport/direct.h"
 #include "transport/fault.h"
 #include "transport/group.h"
+#include "transport/hold.h"
 #include "transport/inbox.h"
 #include "transport/internal.h"
 #include "transport/kind.h"
@@ -237,6 +238,7 @@ static struct sroce_qp *sroce_qp_alloc(struct sroce_port *port,
 	sroce_ack_delay_init(&qp->resp.ack.delay);
 	sroce_patience_init(&qp->resp);
 	sroce_congestion_init(qp);
+	sroce_hold_init(&qp->resp);
 	return qp;
 }
 
@@ -390,6 +392,7 @@ void sroce_qp_destroy(struct sroce_qp *qp)
 	sroce_fault_reset(&qp->req.half);
 	sroce_fault_reset(&qp->resp.half);
 	sroce_patience_reset(&qp->resp);
+	sroce_hold_reset(qp);
 	spin_unlock(&qp->resp.half.lock);
 	spin_unlock_bh(&qp->req.half.lock);
 
@@ -399,6 +402,7 @@ void sroce_qp_destroy(struct sroce_qp *qp)
 	hrtimer_cancel(&qp->resp.ack.delay.timer);
 	hrtimer_cancel(&qp->resp.patience.timer);
 	hrtimer_cancel(&qp->congestion.timer);
+	hrtimer_cancel(&qp->resp.hold.timer);
 	sroce_half_purge(&qp->req.half);
 	sroce_half_purge(&qp->resp.half);
 	sroce_qp_wait_lent(qp);

@@ -13,6 +13,7 @@
 #include <linux/hrtimer.h>
 #include <linux/list.h>
 #include <linux/llist.h>
+#include <linux/rbtree.h>
 #include <linux/refcount.h>
 #include <linux/spinlock.h>
 #include <rdma/ib_verbs.h>
@@ -473,6 +474,49 @@ struct sroce_patience {
 };
 
 /**
+ * struct sroce_hold - requests that have come before one that is missing (see hold.c)
+ * @trains: by PSN
+ * @ntrains: their number
+ * @bytes: of memory that they take
+ * @timer: for @ask_at and @look_at
+ * @wake: when @timer is going to fire, in ns; 0: it is not
+ * @ask_at: when the peer is to be asked for what is missing, in ns; 0: it was, or
+ *	nothing is missing
+ * @look_at: when it is looked whether the gap is still the one before @looked_psn
+ * @looked_psn: PSN expected at the last look
+ * @opened_at: when the gap was seen, in ns
+ * @late: how long a late packet is waited for before it is asked for, in ns
+ * @took: how long the one took that was asked for last, in ns
+ * @asked_psn: and which that was, if @asked
+ * @asked: a duplicate of it would tell that it was only late
+ * @open: something is missing, that the peer was or will be asked for
+ * @repairing: and a part of it has come already
+ * @lost: not all that has come since could be held
+ * @data: the newest request that was carried out was a SEND or RDMA WRITE
+ * @vain: gaps in a row that were waited for in vain
+ */
+struct sroce_hold {
+	struct rb_root_cached trains;
+	u32 ntrains;
+	u32 bytes;
+	struct hrtimer timer;
+	u64 wake;
+	u64 ask_at;
+	u64 look_at;
+	u64 opened_at;
+	u64 late;
+	u64 took;
+	u32 looked_psn;
+	u32 asked_psn;
+	bool asked;
+	bool open;
+	bool repairing;
+	bool lost;
+	bool data;
+	u8 vain;
+};
+
+/**
  * struct sroce_resp_msg - the message that the responder is in, and its receive
  * @state: place in it, an enum sroce_resp_state
  * @have_wqe: @wqe holds its receive work request
@@ -569,6 +613,7 @@ struct sroce_resp_answers {
  * @ack: what the peer is owed
  * @answers: to its READs and atomics
  * @patience: the wait for a receive
+ * @hold: what has come too early
  * @post_lock: serialises kernel posters; taken by sroce_lock()
  * @posted: kernel posters' producer index
  */
@@ -584,6 +629,7 @@ struct sroce_responder {
 	struct sroce_resp_ack ack;
 	struct sroce_resp_answers answers;
 	struct sroce_patience patience;
+	struct sroce_hold hold;
 	spinlock_t post_lock ____cacheline_aligned_in_smp;
 	u32 posted;
 };

@@ -9,14 +9,14 @@
  * Here is the order: requests come from receive.c, or from the inbox when the half
  * runs, and go on by their PSN. The next one is carried out, by its opcode
  * (responder_place.c, responder_read.c); one from before is a duplicate
- * (responder_dup.c); a later one tells that some are missing. Then the answers leave
- * (responder_reply.c).
+ * (responder_dup.c); a later one tells that some are missing, and is held until they
+ * have come (hold.c). Then the answers leave (responder_reply.c).
  */
 #include "transport/ack_delay.h"
 #include "transport/answers.h"
 #include "transport/direct.h"
 #include "transport/fault.h"
-#include "transport/gap.h"
+#include "transport/hold.h"
 #include "transport/inbox.h"
 #include "transport/internal.h"
 #include "transport/patience.h"
@@ -46,21 +46,6 @@ bool sroce_qp_takes_requests(const struct sroce_qp *qp)
 	}
 }
 
-/* Packets are missing. One NAK says so; the rest of the stream is dropped. */
-static void sroce_responder_missed(struct sroce_qp *qp,
-				   const struct sroce_train *t)
-{
-	struct sroce_responder *resp = &qp->resp;
-
-	if (!resp->ack.nak_sent && !resp->ack.rnr_sent)
-		sroce_gap_begin(&resp->ack.gap, t->psn);
-	else if (!sroce_gap_again(&resp->ack.gap, t->psn))
-		return;
-	sroce_qp_count(qp, SROCE_CNT_OUT_OF_SEQUENCE, 1);
-	sroce_responder_owe_nak(resp, SROCE_NAK_PSN_SEQ);
-	resp->ack.nak_sent = true;
-}
-
 /* IBA 9.7.4.1.2: FIRST and ONLY between messages, MIDDLE and LAST within one */
 bool sroce_responder_sequence_ok(const struct sroce_responder *resp,
 				 const struct sroce_train *t)
@@ -79,6 +64,8 @@ void sroce_responder_execute(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
 
+	if (unlikely(resp->hold.open))
+		sroce_hold_gap_filled(qp);
 	resp->ack.nak_sent = false;
 	resp->ack.rnr_sent = false;
 	resp->half.fault.waiting = false;
@@ -138,7 +125,7 @@ void sroce_responder_request(struct sroce_qp *qp, struct sroce_train *t)
 		ahead = 0;
 	}
 	if (ahead > 0)
-		sroce_responder_missed(qp, t);
+		sroce_hold_missed(qp, t);
 	else if (ahead < 0)
 		sroce_responder_duplicate(qp, t);
 	else if (qp->xrcd)
@@ -149,6 +136,7 @@ void sroce_responder_request(struct sroce_qp *qp, struct sroce_train *t)
 
 void sroce_responder_reset(struct sroce_responder *resp)
 {
+	sroce_hold_reset(container_of(resp, struct sroce_qp, resp));
 	sroce_fault_reset(&resp->half);
 	resp->msg.state = SROCE_RESP_IDLE;
 	resp->ack.state = SROCE_ACK_NONE;
@@ -264,6 +252,8 @@ bool sroce_responder_run(struct sroce_half *half)
 
 	sroce_half_unstarve(half);
 	more = sroce_responder_inbox(qp);
+	if (unlikely(qp->resp.hold.ntrains || qp->resp.hold.lost))
+		more |= sroce_hold_replay(qp);
 	if (unlikely(half->fault.waiting) && !sroce_fault_is_running(half))
 		sroce_responder_pages_come(&qp->resp);
 	if (sroce_qp_takes_requests(qp))

@@ -11,6 +11,7 @@
 #include "transport/answers.h"
 #include "transport/congestion.h"
 #include "transport/gather.h"
+#include "transport/hold.h"
 #include "transport/internal.h"
 #include "transport/responder_reply.h"
 #include "transport/run.h"
@@ -168,14 +169,17 @@ void sroce_reply_ack(struct sroce_qp *qp, struct sroce_half *half,
 	sroce_send_train(half, tx, qp->path, &t, NULL);
 }
 
-/* An ACK may wait for a request to go with; a NAK does not */
+/*
+ * An ACK may wait for a request to go with, or until it is known whether it is to be a
+ * NAK; a NAK does not wait
+ */
 static bool sroce_reply_ack_due(struct sroce_qp *qp)
 {
 	switch (qp->resp.ack.state) {
 	case SROCE_ACK_NAK:
 		return true;
 	case SROCE_ACK_OWED:
-		return !sroce_ack_hold(qp);
+		return !sroce_hold_keeps_ack(&qp->resp) && !sroce_ack_hold(qp);
 	default:
 		return false;
 	}

@@ -300,6 +300,9 @@ extern const struct attribute_group sroce_congestion_group;
 /* What a new device does about congestion. Context: nobody uses it yet. */
 void sroce_congestion_setup(struct sroce_device *dev);
 
+/* recovery.c */
+extern const struct attribute_group sroce_recovery_group;
+
 /* pkey.c */
 extern const struct attribute_group sroce_pkey_group;
 int sroce_ib_query_pkey(struct ib_device *ibdev, u32 port, u16 index,

@@ -1,0 +1,541 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Requests that have come too early: one before them was lost, or is late.
+ *
+ * responder.c comes here with them. They are held until the missing one is here, and
+ * are then carried out in the order of their PSNs, as if they had come only now
+ * (responder.c again). So nothing is done before its time, what may be waited for
+ * (a receive work request, pages) is waited for in the same places, and the peer sees
+ * no more of it than an ACK for all of it. That ACK saves a peer which knows how to
+ * use it from sending again what has arrived.
+ *
+ * A gap is reported by one NAK. The rest of the stream that has the gap must not
+ * cause another; how the repeated stream is told from it is in gap.h, and a request
+ * of the repeated stream is also one that is held already.
+ *
+ * Where a network brings packets in another order, the missing one is only late, and
+ * what is sent again because of a NAK is sent in vain: it comes as a duplicate. Whoever
+ * has seen that asks later from then on: in about twice the time that the late packet
+ * took, and no later than in two milliseconds. When what is missing does not come by
+ * itself so many times in a row, it is asked for at once again.
+ *
+ * When only a part of what is missing has come, the rest may be right behind it (a peer
+ * that repeats everything), or it waits for our answer (a peer that repeats what is
+ * missing). So the answer waits for a moment.
+ *
+ * The memory is the kernel's, and nobody is charged for it: the network decides how
+ * much it is. Therefore it has a bound for each QP and one for all, which no QP can use
+ * up: each may have an eighth of what the others have left. A gap that is not filled
+ * within one to two seconds is not worth its memory any more.
+ */
+#include <linux/ktime.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "compat.h"
+#include "memory/copy.h"
+#include "transport/ack_delay.h"
+#include "transport/answers.h"
+#include "transport/gap.h"
+#include "transport/hold.h"
+#include "transport/internal.h"
+#include "transport/patience.h"
+#include "transport/responder.h"
+#include "transport/responder_verdict.h"
+#include "transport/run.h"
+#include "turn.h"
+
+/* Trains that a QP may hold, and bytes of memory */
+#define SROCE_HOLD_TRAINS 1024
+#define SROCE_HOLD_BYTES SZ_4M
+
+/* Memory of all that is held: this part of the machine's, at least and at most so much */
+#define SROCE_HOLD_OF_RAM 64
+#define SROCE_HOLD_LEAST SZ_16M
+#define SROCE_HOLD_MOST SZ_256M
+/* ... and the part of what is left of it that one QP may have */
+#define SROCE_HOLD_SHARE 8
+
+/* A gap that has been there at two looks is given up */
+#define SROCE_HOLD_LOOK_NS ((u64)NSEC_PER_SEC)
+
+/* The longest time that a late packet is waited for */
+#define SROCE_HOLD_LATE_MOST_NS ((u64)2 * NSEC_PER_MSEC)
+/* Gaps in a row that did not fill by themselves, until none is waited for any more */
+#define SROCE_HOLD_VAIN_MOST 8
+
+/* So long after a part of what is missing the rest may come */
+#define SROCE_HOLD_REST_NS ((u64)200 * NSEC_PER_USEC)
+
+/**
+ * struct sroce_held - a request that is held
+ * @node: in the QP's tree
+ * @bytes: of memory that it counts as
+ * @t: request
+ * @bv: its payload, which follows
+ * @data: payload
+ */
+struct sroce_held {
+	struct rb_node node;
+	u32 bytes;
+	struct sroce_train t;
+	struct bio_vec bv;
+	u8 data[];
+};
+
+struct sroce_hold_all sroce_hold_all;
+
+/* --- what is held -------------------------------------------------------------- */
+
+static struct sroce_held *sroce_hold_first(const struct sroce_hold *hold)
+{
+	struct rb_node *node = rb_first_cached(&hold->trains);
+
+	return node ? rb_entry(node, struct sroce_held, node) : NULL;
+}
+
+static u32 sroce_held_end(const struct sroce_held *h)
+{
+	return sroce_psn_add(h->t.psn, h->t.npkts);
+}
+
+/* Is what comes next held? */
+static bool sroce_hold_ready(const struct sroce_responder *resp)
+{
+	const struct sroce_held *h = sroce_hold_first(&resp->hold);
+
+	return h && sroce_psn_diff(h->t.psn, resp->epsn) <= 0;
+}
+
+static bool sroce_hold_admits(const struct sroce_hold *hold, u32 bytes)
+{
+	long left = READ_ONCE(sroce_hold_all.most) -
+		    atomic_long_read(&sroce_hold_all.bytes);
+
+	return hold->ntrains < SROCE_HOLD_TRAINS &&
+	       (long)(hold->bytes + bytes) <=
+	       min_t(long, SROCE_HOLD_BYTES, left / SROCE_HOLD_SHARE);
+}
+
+static struct sroce_held *sroce_held_make(const struct sroce_train *t, u32 bytes)
+{
+	struct sroce_held *h = kmalloc(bytes, GFP_ATOMIC | __GFP_NOWARN);
+	u32 len = t->bi.bi_size;
+	struct bvec_iter si = t->bi;
+
+	if (!h)
+		return NULL;
+	h->t = *t;
+	if (!len)
+		return h;
+	sroce_bvec_read(h->data, t->bv, &si, len);
+	bvec_set_virt(&h->bv, h->data, len);
+	h->t.bv = &h->bv;
+	h->t.bi = (struct bvec_iter){ .bi_size = len };
+	return h;
+}
+
+/**
+ * struct sroce_hold_place - where in the tree a request belongs
+ * @link: to be set to it
+ * @parent: node that has @link
+ * @before: the one before it, or NULL
+ * @first: there is none before it
+ */
+struct sroce_hold_place {
+	struct rb_node **link;
+	struct rb_node *parent;
+	struct sroce_held *before;
+	bool first;
+};
+
+static void sroce_hold_find(struct sroce_hold *hold, u32 psn,
+			    struct sroce_hold_place *place)
+{
+	struct sroce_held *h;
+
+	*place = (struct sroce_hold_place){
+		.link = &hold->trains.rb_root.rb_node,
+		.first = true,
+	};
+	while (*place->link) {
+		place->parent = *place->link;
+		h = rb_entry(place->parent, struct sroce_held, node);
+		if (sroce_psn_diff(psn, h->t.psn) < 0) {
+			place->link = &place->parent->rb_left;
+			continue;
+		}
+		place->link = &place->parent->rb_right;
+		place->before = h;
+		place->first = false;
+	}
+}
+
+static void sroce_hold_count(struct sroce_hold *hold, long bytes)
+{
+	hold->bytes += bytes;
+	atomic_long_add(bytes, &sroce_hold_all.bytes);
+}
+
+static bool sroce_hold_insert(struct sroce_hold *hold,
+			      const struct sroce_train *t,
+			      const struct sroce_hold_place *place)
+{
+	/* As much as the allocator takes at most */
+	u32 bytes = roundup_pow_of_two(sizeof(struct sroce_held) +
+				       t->bi.bi_size);
+	struct sroce_held *h = NULL;
+
+	if (sroce_hold_admits(hold, bytes))
+		h = sroce_held_make(t, bytes);
+	if (!h)
+		return false;
+	h->bytes = bytes;
+	rb_link_node(&h->node, place->parent, place->link);
+	rb_insert_color_cached(&h->node, &hold->trains, place->first);
+	hold->ntrains++;
+	sroce_hold_count(hold, bytes);
+	return true;
+}
+
+static void sroce_hold_wake_at(struct sroce_hold *hold, u64 at)
+{
+	if (hold->wake && hold->wake <= at)
+		return;
+	hold->wake = at;
+	hrtimer_start(&hold->timer, ns_to_ktime(at), HRTIMER_MODE_ABS_SOFT);
+}
+
+static bool sroce_hold_is_on(const struct sroce_qp *qp)
+{
+	return READ_ONCE(qp->port->recovery.selective_repeat_en);
+}
+
+/* Return: true when it is held now, and was not before */
+static bool sroce_hold_add(struct sroce_qp *qp, const struct sroce_train *t)
+{
+	struct sroce_hold *hold = &qp->resp.hold;
+	struct sroce_hold_place place;
+
+	/* What comes after a request that has to come again comes again as well */
+	if (!sroce_hold_is_on(qp) || qp->resp.ack.rnr_sent)
+		return false;
+	sroce_hold_find(hold, t->psn, &place);
+	/* What is held in part is trimmed when its turn comes */
+	if (place.before &&
+	    sroce_psn_diff(sroce_held_end(place.before), t->psn) >=
+	    (s32)t->npkts)
+		return false;
+	if (!sroce_hold_insert(hold, t, &place)) {
+		hold->lost = true;
+		return false;
+	}
+	if (hold->ntrains == 1)
+		sroce_hold_wake_at(hold, ktime_get_ns() + SROCE_HOLD_LOOK_NS);
+	sroce_qp_count(qp, SROCE_CNT_RX_HELD, t->npkts);
+	return true;
+}
+
+static void sroce_hold_remove(struct sroce_hold *hold, struct sroce_held *h)
+{
+	rb_erase_cached(&h->node, &hold->trains);
+	hold->ntrains--;
+	sroce_hold_count(hold, -(long)h->bytes);
+}
+
+/* What is dropped comes again: the peer is asked for it, or its timer sees to that */
+static void sroce_hold_drop(struct sroce_qp *qp)
+{
+	struct sroce_hold *hold = &qp->resp.hold;
+	struct sroce_held *h, *next;
+
+	rbtree_postorder_for_each_entry_safe(h, next, &hold->trains.rb_root,
+					     node) {
+		sroce_qp_count(qp, SROCE_CNT_RX_HELD_DROPS, h->t.npkts);
+		kfree(h);
+	}
+	hold->trains = RB_ROOT_CACHED;
+	hold->ntrains = 0;
+	sroce_hold_count(hold, -(long)hold->bytes);
+}
+
+static void sroce_hold_clear(struct sroce_qp *qp)
+{
+	struct sroce_hold *hold = &qp->resp.hold;
+
+	sroce_hold_drop(qp);
+	/* The timer may still fire, and finds nothing to do */
+	hold->ask_at = 0;
+	hold->look_at = 0;
+	hold->open = false;
+	hold->repairing = false;
+	hold->asked = false;
+	hold->lost = false;
+}
+
+/* --- when to ask ----------------------------------------------------------------- */
+
+static void sroce_hold_ask(struct sroce_qp *qp)
+{
+	struct sroce_responder *resp = &qp->resp;
+
+	resp->hold.ask_at = 0;
+	resp->hold.repairing = false;
+	sroce_qp_count(qp, SROCE_CNT_OUT_OF_SEQUENCE, 1);
+	sroce_responder_owe_nak(resp, SROCE_NAK_PSN_SEQ);
+	resp->ack.nak_sent = true;
+}
+
+/* A gap has opened before @psn. The peer is asked for what is missing in so many ns */
+static void sroce_hold_open(struct sroce_qp *qp, u32 psn, u64 wait)
+{
+	struct sroce_hold *hold = &qp->resp.hold;
+
+	sroce_gap_begin(&qp->resp.ack.gap, psn);
+	hold->opened_at = ktime_get_ns();
+	hold->open = true;
+	hold->asked = false;
+	if (!wait) {
+		sroce_hold_ask(qp);
+		return;
+	}
+	hold->ask_at = hold->opened_at + wait;
+	sroce_hold_wake_at(hold, hold->ask_at);
+}
+
+void sroce_hold_missed(struct sroce_qp *qp, struct sroce_train *t)
+{
+	struct sroce_responder *resp = &qp->resp;
+	struct sroce_hold *hold = &resp->hold;
+	bool added = sroce_hold_add(qp, t);
+
+	/* sroce_hold_replay() looks what is missing when it has come to the end */
+	if (sroce_hold_ready(resp) || hold->ask_at)
+		sroce_gap_see(&resp->ack.gap, t->psn);
+	else if (!resp->ack.nak_sent && !resp->ack.rnr_sent)
+		sroce_hold_open(qp, t->psn,
+				sroce_hold_is_on(qp) ? hold->late : 0);
+	else if (added)
+		sroce_gap_see(&resp->ack.gap, t->psn);
+	else if (sroce_gap_again(&resp->ack.gap, t->psn))
+		sroce_hold_ask(qp);
+}
+
+void sroce_hold_gap_filled(struct sroce_qp *qp)
+{
+	struct sroce_hold *hold = &qp->resp.hold;
+	u64 took = ktime_get_ns() - hold->opened_at;
+
+	hold->open = false;
+	if (!hold->ask_at) {
+		/* Was it what we have asked for? If not, that will come as well */
+		hold->asked = true;
+		hold->asked_psn = qp->resp.epsn;
+		hold->took = took;
+		return;
+	}
+	hold->ask_at = 0;
+	if (hold->repairing) {
+		hold->repairing = false;
+		return;
+	}
+	sroce_qp_count(qp, SROCE_CNT_RX_REORDERED, 1);
+	hold->vain = 0;
+	hold->late = clamp(2 * took, hold->late - hold->late / 16,
+			   SROCE_HOLD_LATE_MOST_NS);
+}
+
+void sroce_hold_asked_in_vain(struct sroce_qp *qp)
+{
+	struct sroce_hold *hold = &qp->resp.hold;
+
+	hold->asked = false;
+	/* So late as that nobody should wait for it */
+	if (hold->took >= SROCE_HOLD_LATE_MOST_NS)
+		return;
+	sroce_qp_count(qp, SROCE_CNT_RX_REORDERED, 1);
+	hold->vain = 0;
+	hold->late = clamp(2 * hold->took, hold->late, SROCE_HOLD_LATE_MOST_NS);
+}
+
+/* The time is up, and it has not come by itself */
+static void sroce_hold_time_is_up(struct sroce_qp *qp)
+{
+	struct sroce_hold *hold = &qp->resp.hold;
+
+	if (!hold->repairing && ++hold->vain >= SROCE_HOLD_VAIN_MOST) {
+		hold->late = 0;
+		hold->vain = 0;
+	}
+	sroce_hold_ask(qp);
+}
+
+/* --- replay ---------------------------------------------------------------------- */
+
+/* Carry out a held request, of which a part may have come again meanwhile */
+static void sroce_hold_execute(struct sroce_qp *qp, struct sroce_held *h)
+{
+	struct sroce_responder *resp = &qp->resp;
+
+	if (sroce_psn_diff(sroce_held_end(h), resp->epsn) <= 0)
+		return;
+	sroce_turn_spend(h->t.bi.bi_size + SROCE_TURN_TRAIN);
+	resp->hold.data = h->t.op == SROCE_OP_SEND || h->t.op == SROCE_OP_WRITE;
+	sroce_responder_request(qp, &h->t);
+	/* It waits for a receive work request: in the inbox, as if it had just come */
+	if (unlikely(resp->patience.state != SROCE_RESP_READY))
+		sroce_patience_keep(qp, &h->t);
+}
+
+/* What is held is of no use: it comes again, or is not wanted any more */
+static bool sroce_hold_is_void(struct sroce_qp *qp)
+{
+	const struct sroce_resp_ack *ack = &qp->resp.ack;
+
+	return !sroce_qp_takes_requests(qp) || ack->fatal || ack->rnr_sent;
+}
+
+/*
+ * What was held has been carried out as far as possible. The peer is told how far; an
+ * ACK must not be about a READ, which is acknowledged by its response.
+ */
+static void sroce_hold_tell(struct sroce_qp *qp)
+{
+	struct sroce_responder *resp = &qp->resp;
+
+	sroce_ack_hurry(resp);
+	if (resp->ack.state == SROCE_ACK_NONE && resp->hold.data &&
+	    sroce_answers_all_sent(&resp->answers))
+		resp->ack.state = SROCE_ACK_OWED;
+}
+
+/* Something is missing still, and nothing is under way that says so */
+static void sroce_hold_look_for_gap(struct sroce_qp *qp)
+{
+	struct sroce_responder *resp = &qp->resp;
+	struct sroce_hold *hold = &resp->hold;
+	const struct sroce_held *h = sroce_hold_first(hold);
+	bool lost = hold->lost &&
+		    sroce_psn_diff(resp->ack.gap.high, resp->epsn) >= 0;
+
+	if (resp->ack.nak_sent || hold->ask_at)
+		return;
+	hold->lost = false;
+	if (!h && !lost)
+		return;
+	sroce_hold_open(qp, h ? h->t.psn : sroce_psn_add(resp->epsn, 1),
+			max(hold->late, SROCE_HOLD_REST_NS));
+	hold->repairing = true;
+}
+
+bool sroce_hold_replay(struct sroce_qp *qp)
+{
+	struct sroce_responder *resp = &qp->resp;
+	unsigned long begin = sroce_turn_spent();
+	u32 epsn = resp->epsn;
+	struct sroce_held *h;
+
+	while (resp->patience.state == SROCE_RESP_READY &&
+	       !sroce_hold_is_void(qp) && sroce_hold_ready(resp) &&
+	       !sroce_turn_half_over(begin)) {
+		h = sroce_hold_first(&resp->hold);
+		sroce_hold_remove(&resp->hold, h);
+		sroce_hold_execute(qp, h);
+		kfree(h);
+	}
+	if (sroce_hold_is_void(qp)) {
+		sroce_hold_clear(qp);
+		return false;
+	}
+	if (resp->epsn != epsn)
+		sroce_hold_tell(qp);
+	if (resp->patience.state != SROCE_RESP_READY)
+		return false;
+	if (sroce_hold_ready(resp))
+		return true;
+	sroce_hold_look_for_gap(qp);
+	return false;
+}
+
+/* --- time ------------------------------------------------------------------------ */
+
+/*
+ * Look now and then whether the gap is the one of the last look: then its peer has given
+ * up, or is no peer
+ */
+static void sroce_hold_look_for_old(struct sroce_qp *qp, u64 now)
+{
+	struct sroce_hold *hold = &qp->resp.hold;
+	bool due = hold->look_at && now >= hold->look_at;
+
+	if (due && hold->looked_psn == qp->resp.epsn) {
+		sroce_hold_drop(qp);
+		hold->lost = true;
+	}
+	if (due || !hold->look_at) {
+		hold->look_at = hold->ntrains ? now + SROCE_HOLD_LOOK_NS : 0;
+		hold->looked_psn = qp->resp.epsn;
+	}
+	if (hold->look_at)
+		sroce_hold_wake_at(hold, hold->look_at);
+}
+
+/* Return: true when the half has something to send */
+static bool sroce_hold_timer_look(struct sroce_qp *qp, u64 now)
+{
+	struct sroce_hold *hold = &qp->resp.hold;
+
+	hold->wake = 0;
+	sroce_hold_look_for_old(qp, now);
+	if (!hold->ask_at)
+		return false;
+	if (now < hold->ask_at) {
+		sroce_hold_wake_at(hold, hold->ask_at);
+		return false;
+	}
+	/* The answer to that is owed, and must not become another one */
+	if (sroce_hold_is_void(qp)) {
+		sroce_hold_clear(qp);
+		return false;
+	}
+	sroce_hold_time_is_up(qp);
+	return true;
+}
+
+static enum hrtimer_restart sroce_hold_timer_fired(struct hrtimer *timer)
+{
+	struct sroce_responder *resp =
+		container_of(timer, struct sroce_responder, hold.timer);
+	struct sroce_qp *qp = container_of(resp, struct sroce_qp, resp);
+	bool run;
+
+	spin_lock_bh(&resp->half.lock);
+	run = !qp->dead && sroce_hold_timer_look(qp, ktime_get_ns());
+	spin_unlock_bh(&resp->half.lock);
+	if (run)
+		sroce_half_run(&resp->half);
+	return HRTIMER_NORESTART;
+}
+
+void sroce_hold_reset(struct sroce_qp *qp)
+{
+	sroce_hold_clear(qp);
+	qp->resp.hold.late = 0;
+	qp->resp.hold.vain = 0;
+}
+
+void sroce_hold_init(struct sroce_responder *resp)
+{
+	resp->hold.trains = RB_ROOT_CACHED;
+	hrtimer_setup(&resp->hold.timer, sroce_hold_timer_fired,
+		      CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+}
+
+void __init sroce_hold_start(void)
+{
+	u64 ram = (u64)totalram_pages() << PAGE_SHIFT;
+
+	sroce_hold_all.most = clamp_t(u64, ram / SROCE_HOLD_OF_RAM,
+				      SROCE_HOLD_LEAST, SROCE_HOLD_MOST);
+}

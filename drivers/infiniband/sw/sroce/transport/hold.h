@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Requests that have come before one that is missing, and how long that is waited for
+ * before the peer is asked for it.
+ */
+#ifndef SROCE_TRANSPORT_HOLD_H
+#define SROCE_TRANSPORT_HOLD_H
+
+#include "transport/qp.h"
+
+/**
+ * struct sroce_hold_all - what all QPs hold
+ * @bytes: of memory
+ * @most: that may be so much; tests change it
+ */
+struct sroce_hold_all {
+	atomic_long_t bytes;
+	long most;
+};
+
+extern struct sroce_hold_all sroce_hold_all;
+
+/**
+ * sroce_hold_missed() - a request has come, and one before it is missing
+ * @qp: QP of a type that is acknowledged
+ * @t: request, whose PSN is behind the one that is expected
+ *
+ * It is held if there is room. The peer is asked for what is missing, once for each
+ * gap: at once, or soon, where packets have come late before.
+ *
+ * Context: responder lock held.
+ */
+void sroce_hold_missed(struct sroce_qp *qp, struct sroce_train *t);
+
+/* The request that was missing is here, and about to be carried out */
+void sroce_hold_gap_filled(struct sroce_qp *qp);
+
+/* For sroce_hold_duplicate(): the peer was asked for something that was only late */
+void sroce_hold_asked_in_vain(struct sroce_qp *qp);
+
+/*
+ * A request has come twice. If it is the one that was missing, it was only late, and
+ * its repetition was asked for in vain. Context: responder lock held.
+ */
+static inline void sroce_hold_duplicate(struct sroce_qp *qp,
+					const struct sroce_train *t)
+{
+	const struct sroce_hold *hold = &qp->resp.hold;
+
+	if (unlikely(hold->asked) &&
+	    ((hold->asked_psn - t->psn) & SROCE_PSN_MASK) < t->npkts)
+		sroce_hold_asked_in_vain(qp);
+}
+
+/**
+ * sroce_hold_replay() - carry out held requests whose turn it is
+ * @qp: QP that holds some
+ *
+ * As many as one half may before others run. In a state that takes no requests, and
+ * when one was refused, they are dropped.
+ *
+ * Context: responder lock held; the inbox is empty, or will be looked at again.
+ * Return: true when there are more.
+ */
+bool sroce_hold_replay(struct sroce_qp *qp);
+
+/* Is an answer to come as soon as it is known what else is missing? */
+static inline bool sroce_hold_keeps_ack(const struct sroce_responder *resp)
+{
+	return unlikely(resp->hold.ask_at && resp->hold.repairing);
+}
+
+/* Drop everything, and forget what is missing. Context: responder lock held. */
+void sroce_hold_reset(struct sroce_qp *qp);
+
+void sroce_hold_init(struct sroce_responder *resp);
+
+/* Module start */
+void sroce_hold_start(void);
+
+#endif

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What an administrator sets of how a device's connections recover from lost packets,
+ * in ports/1/roce_accl, with the names that ConnectX has for the same in its register
+ * ROCE_ACCL (Documentation/congestion.md):
+ *
+ *	echo 1 >ports/1/roce_accl/selective_repeat_en
+ */
+#include <linux/kstrtox.h>
+#include <rdma/ib_sysfs.h>
+
+#include "verbs/verbs.h"
+
+/**
+ * struct sroce_accl_param - a setting, as a file
+ * @attr: the file
+ * @offset: of a u32 in struct sroce_recovery
+ */
+struct sroce_accl_param {
+	struct ib_port_attribute attr;
+	size_t offset;
+};
+
+static u32 *sroce_accl_value(struct ib_device *ibdev,
+			     struct ib_port_attribute *attr)
+{
+	struct sroce_accl_param *p = container_of(attr, struct sroce_accl_param,
+						  attr);
+
+	return (void *)&to_sroce_device(ibdev)->port.recovery + p->offset;
+}
+
+static ssize_t sroce_accl_show(struct ib_device *ibdev, u32 port,
+			       struct ib_port_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%u\n", READ_ONCE(*sroce_accl_value(ibdev, attr)));
+}
+
+static ssize_t sroce_accl_store(struct ib_device *ibdev, u32 port,
+				struct ib_port_attribute *attr,
+				const char *buf, size_t count)
+{
+	bool value;
+	int err;
+
+	err = kstrtobool(buf, &value);
+	if (err)
+		return err;
+	WRITE_ONCE(*sroce_accl_value(ibdev, attr), value);
+	return count;
+}
+
+#define SROCE_ACCL_PARAM(_name) {					\
+	.attr = __ATTR(_name, 0644, sroce_accl_show, sroce_accl_store),	\
+	.offset = offsetof(struct sroce_recovery, _name),		\
+}
+
+static struct sroce_accl_param sroce_accl_params[] = {
+	SROCE_ACCL_PARAM(selective_repeat_en),
+};
+
+static struct attribute *sroce_recovery_attrs[] = {
+	&sroce_accl_params[0].attr.attr,
+	NULL
+};
+
+const struct attribute_group sroce_recovery_group = {
+	.name = "roce_accl",
+	.attrs = sroce_recovery_attrs,
+};
