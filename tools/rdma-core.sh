@@ -46,13 +46,14 @@ rdma_core_update() {
 }
 rdma_core_copy() { cmp -s "$1" "$2" || cp "$1" "$2"; }
 
-# rdma_core_configure TREE BUILD [OPTION...] : needs cmake and what rdma-core needs itself
+# rdma_core_configure TREE BUILD [OPTION...] : needs cmake and what rdma-core needs itself.  Without RPATH, because what is
+# installed would look for libibverbs in the folder of the build first, which may be anybody's one day.
 rdma_core_configure() {
 	local tree=$1 build=$2
 	shift 2
 	[ ! -e "$build/CMakeCache.txt" ] || return 0
 	cmake --log-level=WARNING -Wno-dev -DCMAKE_BUILD_TYPE=RelWithDebInfo -DNO_MAN_PAGES=1 \
-		-DNO_PYVERBS=1 -DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_EXPORT_COMPILE_COMMANDS=1 "$@" -S "$tree" -B "$build"
+		-DNO_PYVERBS=1 -DCMAKE_SKIP_RPATH=1 -DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_EXPORT_COMPILE_COMMANDS=1 "$@" -S "$tree" -B "$build"
 }
 
 # rdma_core_build TREE BUILD : our provider, which then is in BUILD/lib
