@@ -21,9 +21,11 @@ modules_install: modules
 
 install:
 	tools/provider install $(DESTDIR)
+	tools/host/install $(DESTDIR)
 
 uninstall:
 	tools/provider uninstall $(DESTDIR)
+	tools/host/install --remove $(DESTDIR)
 
 clean:
 	$(MAKE) -C $(KDIR) M=$(CURDIR) clean
@@ -34,7 +36,7 @@ help:
 
 ## make                    build the module for this kernel (or KDIR=...) and the provider
 ## make modules_install    put the module where modprobe finds it
-## make install            put the provider where libibverbs finds it
+## make install            put the provider where libibverbs finds it, and sroce-netdev and its configuration
 ## make demo               show it working between two virtual machines
 ## make demo-storage       show a disk exported over NVMe-oF from one to the other
 ## make test               run every test in the lab; ends with N passed, N failed, N skipped
