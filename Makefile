@@ -37,6 +37,7 @@ help:
 ## make                    build the module for this kernel (or KDIR=...) and the provider
 ## make modules_install    put the module where modprobe finds it
 ## make install            put the provider where libibverbs finds it, and sroce-netdev and its configuration
+## make deb                build packages for Debian 13 of all of it
 ## make demo               show it working between two virtual machines
 ## make demo-storage       show a disk exported over NVMe-oF from one to the other
 ## make test               run every test in the lab; ends with N passed, N failed, N skipped
@@ -47,7 +48,9 @@ help:
 -include tools/lab/lab.mk
 -include selftests/tests.mk
 
-.PHONY: demo demo-storage test test-full bench
+.PHONY: demo demo-storage test test-full bench deb
+deb:
+	tools/package deb
 demo:
 	tools/demo
 demo-storage:

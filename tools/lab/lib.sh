@@ -91,16 +91,21 @@ apt_options() {
 
 # apt_suite SUITE COMMAND... : apt with the index of another suite, kept apart from this machine's own
 apt_suite() {
-	local suite=$1 dir=$CACHE/apt/$1
+	local suite=$1 dir=$CACHE/apt/$1 lock
 	shift
 	local apt=(-q -o "Dir::Etc::SourceList=$dir/sources.list" -o Dir::Etc::SourceParts=/dev/null
 		-o "Dir::State::Lists=$dir/lists" -o APT::Sandbox::User=root
 		-o Acquire::Check-Valid-Until=false)
 	if [ ! -e "$dir/done" ]; then
 		mkdir -p "$dir/lists/partial"
-		printf 'deb %s %s main\ndeb-src %s %s main\n' "$(mirror)" "$suite" "$(mirror)" "$suite" >"$dir/sources.list"
-		timed "index of $suite" apt-get "${apt[@]}" update
-		touch "$dir/done"
+		exec {lock}>"$dir.lock"
+		flock "$lock"
+		if [ ! -e "$dir/done" ]; then
+			printf 'deb %s %s main\ndeb-src %s %s main\n' "$(mirror)" "$suite" "$(mirror)" "$suite" >"$dir/sources.list"
+			timed "index of $suite" apt-get "${apt[@]}" update
+			touch "$dir/done"
+		fi
+		exec {lock}>&-
 	fi
 	case $1 in
 	apt-get | apt-cache) "$1" "${apt[@]}" "${@:2}" ;;
