@@ -159,6 +159,44 @@ watch_cnps 0xa0
 told $B ib_write_bw -s 65536 -n $n
 set_param np_cnp_dscp 48
 
+# --- who slows down -----------------------------------------------------------------------------------------
+
+# slow_write : $ms is what 64 MiB have taken
+slow_write() {
+	local start
+	start=$(us)
+	perftest ib_write_bw -s 65536 -n 1024
+	ms=$((($(us) - start) / 1000))
+}
+
+WHERE="slowing down"
+stock_gids
+for ns in $A $B; do tc -n $ns filter del dev veth0 ingress; done
+watch $A 10 protocol ip flower ip_proto udp dst_port 4791 ip_tos 2/0x3
+set_param rp_enable 1
+slow_write
+free=$ms ect=$(passed $A 10)
+[ "$ect" -gt 0 ]
+result $? "$WHERE: packets may be marked ($ect buffers)"
+# No slower than 25 MB/s, which takes 64 MiB more than two seconds
+set_param rp_min_rate 200
+before=$(counter $B $DEV_B rp_cnp_handled) ignored=$(counter $B $DEV_B rp_cnp_ignored)
+mark $B veth0
+slow_write
+unmark $B veth0
+handled=$(($(counter $B $DEV_B rp_cnp_handled) - before)) ignored=$(($(counter $B $DEV_B rp_cnp_ignored) - ignored))
+[ $handled -gt 0 ] && [ $ignored -eq 0 ]
+result $? "$WHERE: $handled notifications handled, $ignored ignored"
+[ $ms -gt 2000 ]
+result $? "$WHERE: 64 MiB in $ms ms, not less than 2000 (in $free ms without marks)"
+set_param rp_min_rate 0
+set_param rp_enable 0
+for ns in $A $B; do tc -n $ns filter del dev veth0 ingress; done
+watch $A 10 protocol ip flower ip_proto udp dst_port 4791 ip_tos 2/0x3
+slow_write
+[ "$(passed $A 10)" -eq 0 ]
+result $? "$WHERE: switched off, no packet may be marked, and 64 MiB take $ms ms"
+
 # --- a VLAN's priority ----------------------------------------------------------------------------------------
 
 WHERE="VLAN"

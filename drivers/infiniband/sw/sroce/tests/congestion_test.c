@@ -508,6 +508,53 @@ static void storm_leaves_the_floor(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, side_count(a, SROCE_CNT_RETRANS_PACKETS));
 }
 
+/* ACKs leave when they are due, and do not put off what waits for its time */
+static void acks_are_no_debt(struct kunit *test)
+{
+	struct pair *p = congestion_pair(test, IB_QPT_RC);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	u64 next;
+
+	meet_congestion(a, a, SROCE_WR_SEND);
+	next = a->qp->congestion.pace.next;
+	KUNIT_EXPECT_LT(test, message_took(b, SROCE_WR_SEND, PACKETS), LEAST_US);
+	KUNIT_EXPECT_GT(test, side_sent(a, SROCE_OP_ACK, -1), 0);
+	KUNIT_EXPECT_EQ(test, next, a->qp->congestion.pace.next);
+}
+
+/* Who sends without end leaves the other half its turn */
+static void halves_take_turns(struct kunit *test)
+{
+	struct pair *p = congestion_pair(test, IB_QPT_RC);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	u32 psn, i;
+
+	meet_congestion(b, b, SROCE_WR_SEND);
+	psn = b->qp->req.next_psn;
+	for (i = 0; i < 4; i++)
+		post_message(b, SROCE_WR_SEND, PACKETS * p->mtu);
+	post_message(a, SROCE_WR_RDMA_READ, PACKETS / 4 * p->mtu);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_LT(test, sroce_psn_diff(b->qp->req.next_psn, psn), PACKETS);
+	for (i = 0; i < 4; i++) {
+		side_expect_send(b, 1, IB_WC_SUCCESS);
+		side_expect_recv(a, 2, IB_WC_SUCCESS);
+	}
+}
+
+/* What a rate is about is what is on the wire, also of a message without payload */
+static void headers_count(struct kunit *test)
+{
+	struct pair *p = congestion_pair(test, IB_QPT_RC);
+	struct side *a = &p->side[0];
+	unsigned long before = a->qp->req.half.sent_bytes;
+
+	post_message(a, SROCE_WR_SEND, 0);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	side_expect_recv(pair_peer(a), 2, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 28 + 12 + 4, a->qp->req.half.sent_bytes - before);
+}
+
 static void off_means_ignored(struct kunit *test)
 {
 	struct pair *p = congestion_pair(test, IB_QPT_RC);
@@ -609,6 +656,9 @@ static struct kunit_case congestion_cases[] = {
 	KUNIT_CASE(responses_slow_down),
 	KUNIT_CASE(ends_while_it_replies),
 	KUNIT_CASE(storm_leaves_the_floor),
+	KUNIT_CASE(acks_are_no_debt),
+	KUNIT_CASE(halves_take_turns),
+	KUNIT_CASE(headers_count),
 	KUNIT_CASE(off_means_ignored),
 	KUNIT_CASE(only_data_may_be_marked),
 	KUNIT_CASE(off_may_not_be_marked),

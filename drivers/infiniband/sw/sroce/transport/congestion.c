@@ -22,11 +22,16 @@
 /* Trains are short: queues that mark are, too */
 #define SROCE_CONGESTION_TRAIN_US 125
 
-/* Round trip of who has no acknowledgements to measure it by */
+/* The round trip that is assumed of QPs without ACKs, which cannot measure it */
 #define SROCE_CONGESTION_RTT_NS NSEC_PER_MSEC
 
 /* Headers of a full packet, from IPv4 on */
 #define SROCE_CONGESTION_HDRS (SROCE_PACE_HDRS + SROCE_BTH_LEN + SROCE_ICRC_LEN)
+
+static enum sroce_side sroce_congestion_side(const struct sroce_half *half)
+{
+	return half == &half->qp->resp.half ? SROCE_RESPONDER : SROCE_REQUESTER;
+}
 
 static struct sroce_reaction_at sroce_congestion_at(const struct sroce_qp *qp)
 {
@@ -89,9 +94,26 @@ void sroce_congestion_lost(struct sroce_qp *qp)
 		sroce_congestion_cut(qp);
 }
 
-bool sroce_congestion_is_due(struct sroce_qp *qp, u64 *wake)
+/*
+ * When both halves wait for the same time, the one whose timer is the first would always
+ * be. So who has sent last lets the other one go first, if that has waited, too: once, as
+ * it may have nothing to send any more.
+ */
+static bool sroce_congestion_yields(struct sroce_qp_congestion *c,
+				    enum sroce_side side, u64 now)
 {
+	if (c->last != side || !c->waits[!side])
+		return false;
+	c->waits[!side] = false;
+	c->pace.wake = now + c->pace.train_us * NSEC_PER_USEC / 2;
+	return true;
+}
+
+bool sroce_congestion_is_due(struct sroce_half *half, u64 *wake)
+{
+	struct sroce_qp *qp = half->qp;
 	struct sroce_qp_congestion *c = &qp->congestion;
+	enum sroce_side side = sroce_congestion_side(half);
 	struct sroce_reaction_at at;
 	bool due;
 
@@ -103,7 +125,10 @@ bool sroce_congestion_is_due(struct sroce_qp *qp, u64 *wake)
 	if (!READ_ONCE(at.set->rp_enable))
 		sroce_reaction_end(&c->reaction);
 	sroce_congestion_keep_to(qp);
-	due = !c->reaction.limited || sroce_pace_due(&c->pace, at.now);
+	due = !c->reaction.limited ||
+	      (sroce_pace_due(&c->pace, at.now) &&
+	       !sroce_congestion_yields(c, side, at.now));
+	c->waits[side] = !due;
 	*wake = c->pace.wake;
 	spin_unlock(&c->lock);
 	return due;
@@ -121,11 +146,12 @@ u32 sroce_congestion_packets(struct sroce_qp *qp)
 	return n;
 }
 
-void sroce_congestion_sent(struct sroce_qp *qp, const struct sroce_train *t)
+void sroce_congestion_sent(struct sroce_half *half, const struct sroce_train *t)
 {
-	struct sroce_qp_congestion *c = &qp->congestion;
+	struct sroce_qp_congestion *c = &half->qp->congestion;
 
 	spin_lock(&c->lock);
+	c->last = sroce_congestion_side(half);
 	if (c->reaction.limited)
 		sroce_pace_sent(&c->pace, t, ktime_get_ns());
 	spin_unlock(&c->lock);
@@ -137,7 +163,7 @@ bool sroce_congestion_is_reply_due(struct sroce_qp *qp)
 	u64 wake;
 
 	if (qp->resp.ack.delay.state == SROCE_ACK_OFF ||
-	    sroce_congestion_is_due(qp, &wake))
+	    sroce_congestion_is_due(&qp->resp.half, &wake))
 		return true;
 	hrtimer_start(&qp->congestion.timer, ns_to_ktime(wake),
 		      HRTIMER_MODE_ABS_SOFT);
@@ -159,6 +185,7 @@ void sroce_congestion_reset(struct sroce_qp *qp)
 
 	spin_lock(&c->lock);
 	memset(&c->reaction, 0, sizeof(c->reaction));
+	memset(c->waits, 0, sizeof(c->waits));
 	sroce_congestion_keep_to(qp);
 	spin_unlock(&c->lock);
 }

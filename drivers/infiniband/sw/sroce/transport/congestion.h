@@ -30,19 +30,19 @@ void sroce_congestion_notified(struct sroce_qp *qp);
 void sroce_congestion_lost(struct sroce_qp *qp);
 
 /* sroce_congestion_due() of a QP that has a rate */
-bool sroce_congestion_is_due(struct sroce_qp *qp, u64 *wake);
+bool sroce_congestion_is_due(struct sroce_half *half, u64 *wake);
 
 /**
- * sroce_congestion_due() - is it time for a QP's next train?
- * @qp: QP
+ * sroce_congestion_due() - is it time for the next train of a half?
+ * @half: half
  * @wake: when not, the time when it will be, in ns
  *
- * Context: a half's lock held.
+ * Context: @half's lock held.
  */
-static inline bool sroce_congestion_due(struct sroce_qp *qp, u64 *wake)
+static inline bool sroce_congestion_due(struct sroce_half *half, u64 *wake)
 {
-	return likely(!READ_ONCE(qp->congested)) ||
-	       sroce_congestion_is_due(qp, wake);
+	return likely(!READ_ONCE(half->qp->congested)) ||
+	       sroce_congestion_is_due(half, wake);
 }
 
 /* Packets that a train may have at the rate of a QP that has one, at least 1 */
@@ -69,7 +69,7 @@ static inline bool sroce_congestion_may_reply(struct sroce_qp *qp)
 	       sroce_congestion_is_reply_due(qp);
 }
 
-/* A train leaves. Context: a half's lock held. */
-void sroce_congestion_sent(struct sroce_qp *qp, const struct sroce_train *t);
+/* A train leaves that has waited for its time. Context: @half's lock held. */
+void sroce_congestion_sent(struct sroce_half *half, const struct sroce_train *t);
 
 #endif

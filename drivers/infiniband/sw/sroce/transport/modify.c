@@ -99,13 +99,20 @@ static void sroce_modify_set_psns(struct sroce_qp *qp,
 		qp->resp.epsn = attr->rq_psn & SROCE_PSN_MASK;
 }
 
+/* Another path, or one used in another way: what was measured is not of it */
+static void sroce_modify_forget_path(struct sroce_qp *qp)
+{
+	if (qp->mtu)
+		sroce_window_init(qp);
+	sroce_congestion_reset(qp);
+}
+
 static void sroce_modify_set_mtu(struct sroce_qp *qp,
 				 const struct ib_qp_attr *attr)
 {
 	qp->attr.path_mtu = attr->path_mtu;
 	qp->mtu = ib_mtu_enum_to_int(attr->path_mtu);
-	sroce_window_init(qp);
-	sroce_congestion_reset(qp);
+	sroce_modify_forget_path(qp);
 }
 
 /* RESET: as after create, but for the attributes of the queues themselves */
@@ -178,6 +185,7 @@ static void sroce_modify_apply(struct sroce_qp *qp,
 		/* No reference to the GID is held here */
 		qp->attr.ah_attr.grh.sgid_attr = NULL;
 		swap(qp->path, m->path);
+		sroce_modify_forget_path(qp);
 	}
 	if (mask & IB_QP_PATH_MTU)
 		sroce_modify_set_mtu(qp, attr);

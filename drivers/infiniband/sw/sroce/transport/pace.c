@@ -39,10 +39,10 @@ u32 sroce_pace_packets(const struct sroce_pacer *p, u32 mtu)
 	return clamp_t(u64, div_u64(bytes, mtu), 1, U32_MAX);
 }
 
-static u64 sroce_pace_bytes(const struct sroce_train *t)
+u64 sroce_pace_bytes(const struct sroce_train *t)
 {
 	u32 hdrs = SROCE_PACE_HDRS + SROCE_BTH_LEN + SROCE_ICRC_LEN;
-	/* What the first packet has more: a RETH or DETH */
+	/* Headers that only the first packet has, as a RETH */
 	u32 extended = sroce_train_hdr_len(t, 0) - SROCE_BTH_LEN;
 
 	return t->bi.bi_size + extended + (u64)t->npkts * hdrs;
@@ -53,8 +53,9 @@ void sroce_pace_sent(struct sroce_pacer *p, const struct sroce_train *t,
 {
 	u64 credit = 2 * p->train_us * NSEC_PER_USEC;
 	u64 earliest = now - min(now, credit);
-	u64 bytes = sroce_pace_bytes(t);
+	u64 takes = div64_u64(sroce_pace_bytes(t) * NSEC_PER_SEC, p->rate);
 
-	p->next = max(p->next, earliest) +
-		  div64_u64(bytes * NSEC_PER_SEC, p->rate);
+	p->next = max(p->next, earliest) + takes;
+	/* Nobody waits for more than a train, whatever has left without being asked */
+	p->next = min(p->next, now + max(takes, credit));
 }

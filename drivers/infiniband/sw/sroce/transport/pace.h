@@ -35,6 +35,9 @@ bool sroce_pace_due(struct sroce_pacer *p, u64 now);
 /* Packets of @mtu bytes that the next train may have, at least 1; with a rate */
 u32 sroce_pace_packets(const struct sroce_pacer *p, u32 mtu);
 
+/* What a train counts as: bytes from the IP header on, of all its packets */
+u64 sroce_pace_bytes(const struct sroce_train *t);
+
 /* A train is about to leave; with a rate */
 void sroce_pace_sent(struct sroce_pacer *p, const struct sroce_train *t,
 		     u64 now);

@@ -98,7 +98,8 @@ struct sroce_qp_kind {
  * @stalled: has waited in vain: what it sends meanwhile is lost
  * @sent_on: CPU in whose queue of the stack its newest packets may be; nr_cpu_ids: none
  * @sent_at: when that was, in jiffies
- * @sent_bytes: payload of all that it has sent to the network; wraps
+ * @sent_bytes: what it has sent to the network while congestion control was on, as
+ *	sroce_pace_bytes() counts; wraps
  * @qp: the QP
  * @run: handle the inbox, then send; called with @lock held; true when there
  *	is more to do
@@ -280,18 +281,28 @@ struct sroce_reaction {
 	unsigned long mark_sent;
 };
 
+/* The halves of a QP */
+enum sroce_side {
+	SROCE_REQUESTER,
+	SROCE_RESPONDER,
+};
+
 /**
  * struct sroce_qp_congestion - what congestion does to a QP (see congestion.c)
  * @lock: innermost; both halves send at one rate. Only taken as long as there is one, and
  *	when there is news of congestion
  * @reaction: the rate
  * @pace: keeps to it
+ * @last: half that has sent last
+ * @waits: halves that were told to wait, and have not looked since
  * @timer: has the responder run when the next READ response may leave
  */
 struct sroce_qp_congestion {
 	spinlock_t lock; /* see above */
 	struct sroce_reaction reaction;
 	struct sroce_pacer pace;
+	enum sroce_side last;
+	bool waits[2];
 	struct hrtimer timer;
 };
 

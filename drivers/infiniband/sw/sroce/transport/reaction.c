@@ -117,7 +117,7 @@ static u64 sroce_reaction_step(const struct sroce_reaction *r, u32 mbit)
 	return max(sroce_reaction_mbit(mbit), r->speed / SROCE_RISE_PART) + 1;
 }
 
-/* What a rate may be of which the QP makes use. Above it others than the network limit it */
+/* The highest rate that what the QP sends can justify: above it something else limits it */
 static u64 sroce_reaction_most(const struct sroce_reaction *r,
 			       const struct sroce_reaction_at *at)
 {
@@ -265,7 +265,7 @@ bool sroce_reaction_cut(struct sroce_reaction *r,
 		sroce_reaction_catch_up(r, at);
 	if (!r->limited)
 		return sroce_reaction_begin(r, at);
-	/* What is told now was sent before the cut, or never */
+	/* The packet that was marked had been sent before the cut: that was for it, too */
 	if (at->sent == r->cut_sent ||
 	    sroce_reaction_since(at, r->cut_at) <
 	    max(sroce_reaction_us(us), at->rtt))

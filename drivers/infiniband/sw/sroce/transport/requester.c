@@ -70,7 +70,7 @@ static bool sroce_requester_too_early(struct sroce_qp *qp)
 	bool early = false;
 	u64 wake = 0;
 
-	if (unlikely(!sroce_congestion_due(qp, &wake)))
+	if (unlikely(!sroce_congestion_due(&req->half, &wake)))
 		early = true;
 	if (unlikely(req->pace.rate) &&
 	    !sroce_pace_due(&req->pace, ktime_get_ns())) {

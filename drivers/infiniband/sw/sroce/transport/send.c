@@ -22,6 +22,7 @@
 #include "transport/congestion.h"
 #include "transport/direct.h"
 #include "transport/internal.h"
+#include "transport/pace.h"
 #include "transport/run.h"
 #include "transport/send.h"
 #include "turn.h"
@@ -73,18 +74,32 @@ static bool sroce_send_is_direct(const struct sroce_path *path, u32 dqpn)
  * so that it is not marked either, unless it goes with a request: packets of one buffer
  * have one class.
  */
-static u16 sroce_send_ect(const struct sroce_half *half,
-			  const struct sroce_path *path,
-			  const struct sroce_train *t)
+static bool sroce_send_may_be_marked(const struct sroce_half *half,
+				     const struct sroce_path *path,
+				     const struct sroce_train *t)
 {
 	const struct sroce_qp *qp = half->qp;
 
-	if (!READ_ONCE(qp->port->net.congestion.rp_enable) || path->group ||
-	    qp->type == IB_QPT_GSI)
-		return 0;
-	if (t->op == SROCE_OP_ACK || t->op == SROCE_OP_ATOMIC_ACK)
-		return half == &qp->req.half ? SROCE_ECT : 0;
-	return SROCE_ECT;
+	if (path->group || qp->type == IB_QPT_GSI)
+		return false;
+	return (t->op != SROCE_OP_ACK && t->op != SROCE_OP_ATOMIC_ACK) ||
+	       half == &qp->req.half;
+}
+
+/* What congestion control, which is on, wants of a train that leaves */
+static void sroce_send_in_congestion(struct sroce_half *half,
+				     const struct sroce_path *path,
+				     struct sroce_train *t)
+{
+	/* ACKs do not wait for their time, and so must not put off what does */
+	if (t->op != SROCE_OP_ACK) {
+		WRITE_ONCE(half->sent_bytes,
+			   half->sent_bytes + sroce_pace_bytes(t));
+		if (READ_ONCE(half->qp->congested))
+			sroce_congestion_sent(half, t);
+	}
+	if (sroce_send_may_be_marked(half, path, t))
+		t->flags |= SROCE_ECT;
 }
 
 void sroce_send_train(struct sroce_half *half, struct sroce_tx *tx,
@@ -104,10 +119,8 @@ void sroce_send_train(struct sroce_half *half, struct sroce_tx *tx,
 	}
 	WRITE_ONCE(half->sent_on, smp_processor_id());
 	WRITE_ONCE(half->sent_at, jiffies);
-	WRITE_ONCE(half->sent_bytes, half->sent_bytes + t->bi.bi_size);
-	if (unlikely(READ_ONCE(qp->congested)))
-		sroce_congestion_sent(qp, t);
-	t->flags |= sroce_send_ect(half, path, t);
+	if (READ_ONCE(qp->port->net.congestion.rp_enable))
+		sroce_send_in_congestion(half, path, t);
 	qp->port->xmit->send(tx, path, t, qp->txq);
 	sroce_half_check_room(half);
 }
