@@ -83,6 +83,24 @@ for percent in 0.1 1; do
 	under "corruption $percent %" corrupt $percent%
 done
 under "all at once, 1 %" delay 200us loss 1% duplicate 1% corrupt 1%
+
+# Requests behind a gap are held: what was lost comes alone, what is late is waited for
+hold() { echo "$1" >"/sys/class/infiniband/$DEV_A/ports/1/roce_accl/selective_repeat_en" && echo "$1" >"/sys/class/infiniband/$DEV_B/ports/1/roce_accl/selective_repeat_en"; }
+if [ "$DRIVER" != rxe ]; then
+	[ "$(counter $A $DEV_A rx_held_packets)" -eq 0 ]
+	result $? "nothing is held where it is not switched on"
+	hold 1
+	result $? "holding is switched on"
+	held=$(counter $A $DEV_A rx_held_packets)
+	under "held, loss 1 %" loss 1%
+	under "held, reordering 1 %" delay 1ms reorder 99%
+	under "held, all at once, 1 %" delay 200us loss 1% duplicate 1% corrupt 1%
+	held=$(($(counter $A $DEV_A rx_held_packets) - held))
+	note "$held packets held, $(counter $A $DEV_A rx_held_dropped_packets) of them dropped, $(counter $A $DEV_A rx_reordered_gaps) gaps were late packets"
+	[ $held -gt 0 ]
+	result $? "requests behind a gap are held"
+	hold 0
+fi
 for ns in $A $B; do tc -n $ns qdisc del dev veth0 root; done
 sent=$(($(packets $A) + $(packets $B)))
 retries=$(($(retransmissions $A $DEV_A) + $(retransmissions $B $DEV_B)))

@@ -133,6 +133,32 @@ static void held_twice(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
 }
 
+/*
+ * Where GRO has coupled what is repeated, it is another train than the one that is held,
+ * and tells all the same that the missing one was lost again
+ */
+static void repeated_in_one_train(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = hold_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule rules[] = {
+		treat(a, SROCE_OP_WRITE, side_first_psn(a), 2, FAKE_DROP), {}
+	};
+
+	pair_rules(p, rules);
+	post_write(a, 1, 20 * MTU);
+	while (!naks(b))
+		KUNIT_ASSERT_TRUE(test, fake_net_deliver(&p->net));
+	while (b->qp->resp.hold.ntrains < 19)
+		KUNIT_ASSERT_TRUE(test, fake_net_deliver(&p->net));
+	p->net.batch = 32;
+	expect_written(a, 1, 20 * MTU);
+	KUNIT_EXPECT_EQ(test, 2, naks(b));
+	KUNIT_EXPECT_EQ(test, 19, side_count(b, SROCE_CNT_RX_HELD));
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+}
+
 /* --- whatever is lost ------------------------------------------------------------ */
 
 /* One of each, so that whatever is done twice, or not in its turn, shows */
@@ -409,6 +435,33 @@ static void ends_with_the_connection(struct kunit *test)
 	holding_pair(test, &c);
 }
 
+/* An answer that waits for the rest of what is missing leaves before the QP goes */
+static void last_answer_is_sent(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = hold_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	u32 psn = side_first_psn(a);
+	struct rule rules[] = {
+		treat(a, SROCE_OP_WRITE, psn, 1, FAKE_HOLD),
+		treat(a, SROCE_OP_WRITE, psn + 1, 0, FAKE_DROP), {}
+	};
+	u32 i;
+
+	pair_rules(p, rules);
+	for (i = 1; i < 4; i++)
+		post_write(a, i, 10);
+	while (!b->qp->resp.hold.ntrains)
+		KUNIT_ASSERT_TRUE(test, fake_net_deliver(&p->net));
+	fake_net_release(&p->net);
+	while (b->qp->resp.epsn == psn)
+		KUNIT_ASSERT_TRUE(test, fake_net_deliver(&p->net));
+	KUNIT_EXPECT_TRUE(test, b->qp->resp.hold.repairing);
+	KUNIT_EXPECT_EQ(test, SROCE_ACK_OWED, b->qp->resp.ack.state);
+	side_to_reset(b);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+}
+
 static void ends_when_it_is_old(struct kunit *test)
 {
 	struct pair_config c = {};
@@ -478,15 +531,54 @@ static void gaps_without_end(struct kunit *test)
 
 	for (i = 0; i < 3000; i++) {
 		t.psn = sroce_psn_add(side_first_psn(a),
-				      3 + 2 * ((i * 7919) % 100000));
+				      3 + 2 * ((i * 7919) % 4000));
 		side_inject(a, &t);
 		fake_net_settle(&p->net);
 		KUNIT_ASSERT_LE(test, b->qp->resp.hold.ntrains, 1024);
 	}
 	KUNIT_EXPECT_EQ(test, 1024, b->qp->resp.hold.ntrains);
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, side_state(b));
+	/* Its own requests are answered all the same, which nothing is missing behind */
 	post_write(a, 1, 10);
 	expect_written(a, 1, 10);
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+}
+
+/* What could come only after more than can be held is not held itself */
+static void too_far_ahead(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = hold_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct sroce_train t = side_train(a, SROCE_OP_WRITE,
+					  side_first_psn(a) + 20000);
+
+	side_inject(a, &t);
+	fake_net_settle(&p->net);
+	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.hold.ntrains);
+	post_write(a, 1, 10);
+	expect_written(a, 1, 10);
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+}
+
+/* It grows old also while others come and go */
+static void old_on_a_busy_connection(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = hold_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct sroce_train t = side_train(a, SROCE_OP_WRITE,
+					  side_first_psn(a) + 50);
+
+	side_inject(a, &t);
+	fake_net_settle(&p->net);
+	side_look_held(b);
+	post_write(a, 1, 10);
+	expect_written(a, 1, 10);
+	KUNIT_EXPECT_EQ(test, 1, b->qp->resp.hold.ntrains);
+	KUNIT_EXPECT_TRUE(test, side_grow_old(b));
+	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.hold.ntrains);
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
 }
 
 static void switched_off(struct kunit *test)
@@ -604,6 +696,7 @@ static struct kunit_case hold_cases[] = {
 	KUNIT_CASE(what_is_held_counts),
 	KUNIT_CASE(several_gaps),
 	KUNIT_CASE(held_twice),
+	KUNIT_CASE(repeated_in_one_train),
 	KUNIT_CASE(lost_anywhere),
 	KUNIT_CASE(late_anywhere),
 	KUNIT_CASE(twice_anywhere),
@@ -612,7 +705,10 @@ static struct kunit_case hold_cases[] = {
 	KUNIT_CASE(held_until_ready),
 	KUNIT_CASE(held_and_refused),
 	KUNIT_CASE(ends_with_the_connection),
+	KUNIT_CASE(last_answer_is_sent),
 	KUNIT_CASE(ends_when_it_is_old),
+	KUNIT_CASE(old_on_a_busy_connection),
+	KUNIT_CASE(too_far_ahead),
 	KUNIT_CASE(memory_has_a_bound),
 	KUNIT_CASE(no_memory),
 	KUNIT_CASE(gaps_without_end),

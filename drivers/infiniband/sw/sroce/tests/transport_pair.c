@@ -357,15 +357,19 @@ bool side_ask(struct side *s)
 	return side_hold_time(s, &s->qp->resp.hold.ask_at);
 }
 
+void side_look_held(struct side *s)
+{
+	local_bh_disable();
+	look_held(&s->qp->resp.hold.timer);
+	local_bh_enable();
+}
+
 bool side_grow_old(struct side *s)
 {
 	struct sroce_hold *hold = &s->qp->resp.hold;
 
-	if (hold->ntrains && !hold->look_at) {
-		local_bh_disable();
-		look_held(&hold->timer);
-		local_bh_enable();
-	}
+	if (hold->ntrains && !hold->look_at)
+		side_look_held(s);
 	return side_hold_time(s, &hold->look_at);
 }
 

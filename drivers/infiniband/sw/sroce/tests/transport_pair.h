@@ -253,6 +253,9 @@ bool side_look(struct side *s);
 bool side_ask(struct side *s);
 bool side_grow_old(struct side *s);
 
+/* A side looks once at what it holds; what is there at the next look is given up */
+void side_look_held(struct side *s);
+
 /* Let the timer of a side fire now; false when nothing is to time out */
 bool side_expire(struct side *s);
 

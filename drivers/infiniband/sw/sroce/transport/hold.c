@@ -4,10 +4,11 @@
  *
  * responder.c comes here with them. They are held until the missing one is here, and
  * are then carried out in the order of their PSNs, as if they had come only now
- * (responder.c again). So nothing is done before its time, what may be waited for
- * (a receive work request, pages) is waited for in the same places, and the peer sees
- * no more of it than an ACK for all of it. That ACK saves a peer which knows how to
- * use it from sending again what has arrived.
+ * (responder.c again). So nothing is done before its time, a receive work request is
+ * waited for in the same place (patience.c), and the peer sees no more of it than an
+ * ACK for all of it. That ACK saves a peer which knows how to use it from sending again
+ * what has arrived. (Where pages are missing it is told "not ready" as ever, and sends
+ * all that comes behind again: then what is held is dropped.)
  *
  * A gap is reported by one NAK. The rest of the stream that has the gap must not
  * cause another; how the repeated stream is told from it is in gap.h, and a request
@@ -25,8 +26,8 @@
  *
  * The memory is the kernel's, and nobody is charged for it: the network decides how
  * much it is. Therefore it has a bound for each QP and one for all, which no QP can use
- * up: each may have an eighth of what the others have left. A gap that is not filled
- * within one to two seconds is not worth its memory any more.
+ * up: each may have an eighth of what the others have left. What has waited for one to
+ * two seconds is not worth its memory any more.
  */
 #include <linux/ktime.h>
 #include <linux/log2.h>
@@ -57,7 +58,13 @@
 /* ... and the part of what is left of it that one QP may have */
 #define SROCE_HOLD_SHARE 8
 
-/* A gap that has been there at two looks is given up */
+/*
+ * So many packets ahead of the one that is expected is too far: what is between would
+ * not fit. It bounds, too, for how long a stranger's packet can wait for its time.
+ */
+#define SROCE_HOLD_AHEAD (SROCE_HOLD_BYTES / 256)
+
+/* What has been there at two looks is given up */
 #define SROCE_HOLD_LOOK_NS ((u64)NSEC_PER_SEC)
 
 /* The longest time that a late packet is waited for */
@@ -72,6 +79,7 @@
  * struct sroce_held - a request that is held
  * @node: in the QP's tree
  * @bytes: of memory that it counts as
+ * @looked: it was there at the last look
  * @t: request
  * @bv: its payload, which follows
  * @data: payload
@@ -79,6 +87,7 @@
 struct sroce_held {
 	struct rb_node node;
 	u32 bytes;
+	bool looked;
 	struct sroce_train t;
 	struct bio_vec bv;
 	u8 data[];
@@ -120,13 +129,16 @@ static bool sroce_hold_admits(const struct sroce_hold *hold, u32 bytes)
 
 static struct sroce_held *sroce_held_make(const struct sroce_train *t, u32 bytes)
 {
-	struct sroce_held *h = kmalloc(bytes, GFP_ATOMIC | __GFP_NOWARN);
+	/* Not from the reserves: drivers fill their rings with these, and this can be lost */
+	struct sroce_held *h = kmalloc(bytes, GFP_NOWAIT | __GFP_NOWARN);
 	u32 len = t->bi.bi_size;
 	struct bvec_iter si = t->bi;
 
 	if (!h)
 		return NULL;
+	h->looked = false;
 	h->t = *t;
+	h->t.bv = NULL;
 	if (!len)
 		return h;
 	sroce_bvec_read(h->data, t->bv, &si, len);
@@ -172,6 +184,28 @@ static void sroce_hold_find(struct sroce_hold *hold, u32 psn,
 	}
 }
 
+/*
+ * Leave of a request what is not held yet, and find its place
+ * Return: false when nothing is left
+ */
+static bool sroce_hold_trim(struct sroce_hold *hold, struct sroce_train *t,
+			    struct sroce_hold_place *place)
+{
+	s32 over;
+
+	for (;;) {
+		sroce_hold_find(hold, t->psn, place);
+		if (!place->before)
+			return true;
+		over = sroce_psn_diff(sroce_held_end(place->before), t->psn);
+		if (over <= 0)
+			return true;
+		if (over >= (s32)t->npkts)
+			return false;
+		sroce_train_trim(t, over);
+	}
+}
+
 static void sroce_hold_count(struct sroce_hold *hold, long bytes)
 {
 	hold->bytes += bytes;
@@ -212,20 +246,18 @@ static bool sroce_hold_is_on(const struct sroce_qp *qp)
 	return READ_ONCE(qp->port->recovery.selective_repeat_en);
 }
 
-/* Return: true when it is held now, and was not before */
-static bool sroce_hold_add(struct sroce_qp *qp, const struct sroce_train *t)
+/* Return: true when it is held now, and nothing of it was before */
+static bool sroce_hold_add(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_hold *hold = &qp->resp.hold;
 	struct sroce_hold_place place;
+	u32 psn = t->psn;
 
-	/* What comes after a request that has to come again comes again as well */
+	/* The peer was told "not ready", and sends everything behind that request again */
 	if (!sroce_hold_is_on(qp) || qp->resp.ack.rnr_sent)
 		return false;
-	sroce_hold_find(hold, t->psn, &place);
-	/* What is held in part is trimmed when its turn comes */
-	if (place.before &&
-	    sroce_psn_diff(sroce_held_end(place.before), t->psn) >=
-	    (s32)t->npkts)
+	if (sroce_psn_diff(psn, qp->resp.epsn) > SROCE_HOLD_AHEAD ||
+	    !sroce_hold_trim(hold, t, &place))
 		return false;
 	if (!sroce_hold_insert(hold, t, &place)) {
 		hold->lost = true;
@@ -234,7 +266,7 @@ static bool sroce_hold_add(struct sroce_qp *qp, const struct sroce_train *t)
 	if (hold->ntrains == 1)
 		sroce_hold_wake_at(hold, ktime_get_ns() + SROCE_HOLD_LOOK_NS);
 	sroce_qp_count(qp, SROCE_CNT_RX_HELD, t->npkts);
-	return true;
+	return t->psn == psn;
 }
 
 static void sroce_hold_remove(struct sroce_hold *hold, struct sroce_held *h)
@@ -245,26 +277,20 @@ static void sroce_hold_remove(struct sroce_hold *hold, struct sroce_held *h)
 }
 
 /* What is dropped comes again: the peer is asked for it, or its timer sees to that */
-static void sroce_hold_drop(struct sroce_qp *qp)
+static void sroce_hold_drop(struct sroce_qp *qp, struct sroce_held *h)
 {
-	struct sroce_hold *hold = &qp->resp.hold;
-	struct sroce_held *h, *next;
-
-	rbtree_postorder_for_each_entry_safe(h, next, &hold->trains.rb_root,
-					     node) {
-		sroce_qp_count(qp, SROCE_CNT_RX_HELD_DROPS, h->t.npkts);
-		kfree(h);
-	}
-	hold->trains = RB_ROOT_CACHED;
-	hold->ntrains = 0;
-	sroce_hold_count(hold, -(long)hold->bytes);
+	sroce_hold_remove(&qp->resp.hold, h);
+	sroce_qp_count(qp, SROCE_CNT_RX_HELD_DROPS, h->t.npkts);
+	kfree(h);
 }
 
 static void sroce_hold_clear(struct sroce_qp *qp)
 {
 	struct sroce_hold *hold = &qp->resp.hold;
+	struct sroce_held *h;
 
-	sroce_hold_drop(qp);
+	while ((h = sroce_hold_first(hold)))
+		sroce_hold_drop(qp, h);
 	/* The timer may still fire, and finds nothing to do */
 	hold->ask_at = 0;
 	hold->look_at = 0;
@@ -296,6 +322,7 @@ static void sroce_hold_open(struct sroce_qp *qp, u32 psn, u64 wait)
 	hold->opened_at = ktime_get_ns();
 	hold->open = true;
 	hold->asked = false;
+	hold->answer = false;
 	if (!wait) {
 		sroce_hold_ask(qp);
 		return;
@@ -308,17 +335,18 @@ void sroce_hold_missed(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
 	struct sroce_hold *hold = &resp->hold;
+	u32 psn = t->psn;
 	bool added = sroce_hold_add(qp, t);
 
 	/* sroce_hold_replay() looks what is missing when it has come to the end */
 	if (sroce_hold_ready(resp) || hold->ask_at)
-		sroce_gap_see(&resp->ack.gap, t->psn);
+		sroce_gap_see(&resp->ack.gap, psn);
 	else if (!resp->ack.nak_sent && !resp->ack.rnr_sent)
-		sroce_hold_open(qp, t->psn,
+		sroce_hold_open(qp, psn,
 				sroce_hold_is_on(qp) ? hold->late : 0);
 	else if (added)
-		sroce_gap_see(&resp->ack.gap, t->psn);
-	else if (sroce_gap_again(&resp->ack.gap, t->psn))
+		sroce_gap_see(&resp->ack.gap, psn);
+	else if (sroce_gap_again(&resp->ack.gap, psn))
 		sroce_hold_ask(qp);
 }
 
@@ -328,6 +356,11 @@ void sroce_hold_gap_filled(struct sroce_qp *qp)
 	u64 took = ktime_get_ns() - hold->opened_at;
 
 	hold->open = false;
+	if (!sroce_hold_is_on(qp)) {
+		hold->ask_at = 0;
+		hold->repairing = false;
+		return;
+	}
 	if (!hold->ask_at) {
 		/* Was it what we have asked for? If not, that will come as well */
 		hold->asked = true;
@@ -351,7 +384,7 @@ void sroce_hold_asked_in_vain(struct sroce_qp *qp)
 	struct sroce_hold *hold = &qp->resp.hold;
 
 	hold->asked = false;
-	/* So late as that nobody should wait for it */
+	/* So late that to wait for such a packet would cost more than to ask for it */
 	if (hold->took >= SROCE_HOLD_LATE_MOST_NS)
 		return;
 	sroce_qp_count(qp, SROCE_CNT_RX_REORDERED, 1);
@@ -359,11 +392,22 @@ void sroce_hold_asked_in_vain(struct sroce_qp *qp)
 	hold->late = clamp(2 * hold->took, hold->late, SROCE_HOLD_LATE_MOST_NS);
 }
 
-/* The time is up, and it has not come by itself */
-static void sroce_hold_time_is_up(struct sroce_qp *qp)
+/*
+ * The time is up, and it has not come by itself. An answer that waits for it leaves
+ * first, because it might be all that the peer wants: what comes behind the gap may be
+ * no request of its own.
+ */
+static void sroce_hold_time_is_up(struct sroce_qp *qp, u64 now)
 {
 	struct sroce_hold *hold = &qp->resp.hold;
 
+	if (hold->repairing && !hold->answer &&
+	    qp->resp.ack.state == SROCE_ACK_OWED) {
+		hold->answer = true;
+		hold->ask_at = now + SROCE_HOLD_REST_NS;
+		sroce_hold_wake_at(hold, hold->ask_at);
+		return;
+	}
 	if (!hold->repairing && ++hold->vain >= SROCE_HOLD_VAIN_MOST) {
 		hold->late = 0;
 		hold->vain = 0;
@@ -436,7 +480,9 @@ bool sroce_hold_replay(struct sroce_qp *qp)
 	u32 epsn = resp->epsn;
 	struct sroce_held *h;
 
+	/* What waits in the inbox is to be the next, in its order */
 	while (resp->patience.state == SROCE_RESP_READY &&
+	       list_empty(&resp->half.inbox) &&
 	       !sroce_hold_is_void(qp) && sroce_hold_ready(resp) &&
 	       !sroce_turn_half_over(begin)) {
 		h = sroce_hold_first(&resp->hold);
@@ -460,22 +506,35 @@ bool sroce_hold_replay(struct sroce_qp *qp)
 
 /* --- time ------------------------------------------------------------------------ */
 
-/*
- * Look now and then whether the gap is the one of the last look: then its peer has given
- * up, or is no peer
- */
+/* Drop what was there at the last look: its peer has given up, or is no peer */
+static void sroce_hold_drop_old(struct sroce_qp *qp)
+{
+	struct sroce_hold *hold = &qp->resp.hold;
+	struct rb_node *node = rb_first_cached(&hold->trains);
+	struct sroce_held *h;
+
+	while (node) {
+		h = rb_entry(node, struct sroce_held, node);
+		node = rb_next(node);
+		if (!h->looked) {
+			h->looked = true;
+			continue;
+		}
+		sroce_hold_drop(qp, h);
+		hold->lost = true;
+		/* What was asked for has not come either: it may be asked for again */
+		if (!qp->resp.ack.rnr_sent)
+			qp->resp.ack.nak_sent = false;
+	}
+}
+
 static void sroce_hold_look_for_old(struct sroce_qp *qp, u64 now)
 {
 	struct sroce_hold *hold = &qp->resp.hold;
-	bool due = hold->look_at && now >= hold->look_at;
 
-	if (due && hold->looked_psn == qp->resp.epsn) {
-		sroce_hold_drop(qp);
-		hold->lost = true;
-	}
-	if (due || !hold->look_at) {
+	if (!hold->look_at || now >= hold->look_at) {
+		sroce_hold_drop_old(qp);
 		hold->look_at = hold->ntrains ? now + SROCE_HOLD_LOOK_NS : 0;
-		hold->looked_psn = qp->resp.epsn;
 	}
 	if (hold->look_at)
 		sroce_hold_wake_at(hold, hold->look_at);
@@ -499,7 +558,7 @@ static bool sroce_hold_timer_look(struct sroce_qp *qp, u64 now)
 		sroce_hold_clear(qp);
 		return false;
 	}
-	sroce_hold_time_is_up(qp);
+	sroce_hold_time_is_up(qp, now);
 	return true;
 }
 

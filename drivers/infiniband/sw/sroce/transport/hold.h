@@ -59,15 +59,21 @@ static inline void sroce_hold_duplicate(struct sroce_qp *qp,
  * As many as one half may before others run. In a state that takes no requests, and
  * when one was refused, they are dropped.
  *
- * Context: responder lock held; the inbox is empty, or will be looked at again.
+ * Context: responder lock held; the inbox is empty, or its first request waits.
  * Return: true when there are more.
  */
 bool sroce_hold_replay(struct sroce_qp *qp);
 
-/* Is an answer to come as soon as it is known what else is missing? */
+/*
+ * Is an answer to come as soon as it is known what else is missing? Not when the QP goes,
+ * which sends what it owes and waits for nothing (sroce_ack_settle())
+ */
 static inline bool sroce_hold_keeps_ack(const struct sroce_responder *resp)
 {
-	return unlikely(resp->hold.ask_at && resp->hold.repairing);
+	const struct sroce_hold *hold = &resp->hold;
+
+	return unlikely(hold->ask_at && hold->repairing && !hold->answer) &&
+	       resp->ack.delay.state != SROCE_ACK_OFF;
 }
 
 /* Drop everything, and forget what is missing. Context: responder lock held. */

@@ -493,8 +493,7 @@ struct sroce_patience {
  * @wake: when @timer is going to fire, in ns; 0: it is not
  * @ask_at: when the peer is to be asked for what is missing, in ns; 0: it was, or
  *	nothing is missing
- * @look_at: when it is looked whether the gap is still the one before @looked_psn
- * @looked_psn: PSN expected at the last look
+ * @look_at: when what was there at the last look is dropped
  * @opened_at: when the gap was seen, in ns
  * @late: how long a late packet is waited for before it is asked for, in ns
  * @took: how long the one took that was asked for last, in ns
@@ -502,6 +501,7 @@ struct sroce_patience {
  * @asked: a duplicate of it would tell that it was only late
  * @open: something is missing, that the peer was or will be asked for
  * @repairing: and a part of it has come already
+ * @answer: the answer does not wait for the rest of it any longer
  * @lost: not all that has come since could be held
  * @data: the newest request that was carried out was a SEND or RDMA WRITE
  * @vain: gaps in a row that were waited for in vain
@@ -517,11 +517,11 @@ struct sroce_hold {
 	u64 opened_at;
 	u64 late;
 	u64 took;
-	u32 looked_psn;
 	u32 asked_psn;
 	bool asked;
 	bool open;
 	bool repairing;
+	bool answer;
 	bool lost;
 	bool data;
 	u8 vain;

@@ -252,8 +252,8 @@ bool sroce_responder_run(struct sroce_half *half)
 
 	sroce_half_unstarve(half);
 	more = sroce_responder_inbox(qp);
-	if (unlikely(qp->resp.hold.ntrains || qp->resp.hold.lost))
-		more |= sroce_hold_replay(qp);
+	if (unlikely(qp->resp.hold.ntrains || qp->resp.hold.lost) && !more)
+		more = sroce_hold_replay(qp);
 	if (unlikely(half->fault.waiting) && !sroce_fault_is_running(half))
 		sroce_responder_pages_come(&qp->resp);
 	if (sroce_qp_takes_requests(qp))
