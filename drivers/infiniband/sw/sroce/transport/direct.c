@@ -168,23 +168,23 @@ static void sroce_parcel_give_back(struct sroce_parcel *p)
  * looked at once per millisecond, which would be the time that a process takes to end,
  * for each of its thousands of QPs: so the peer looks now.
  */
-static void sroce_qp_recall_lent(struct sroce_qp *qp)
+static void sroce_qp_recall_lent(struct sroce_qp *qp, u32 qpn)
 {
 	struct sroce_qp *peer;
 
 	if (sroce_qp_is_datagram(qp))
 		return;
-	peer = sroce_qp_find(READ_ONCE(qp->attr.dest_qp_num));
+	peer = sroce_qp_find(qpn);
 	if (!peer)
 		return;
 	sroce_patience_look(&peer->resp);
 	sroce_qp_put(peer);
 }
 
-void sroce_qp_wait_lent(struct sroce_qp *qp)
+void sroce_qp_wait_lent(struct sroce_qp *qp, u32 peer)
 {
 	while (sroce_qp_has_lent(qp)) {
-		sroce_qp_recall_lent(qp);
+		sroce_qp_recall_lent(qp, peer);
 		if (sroce_qp_has_lent(qp))
 			usleep_range(10, 100);
 	}

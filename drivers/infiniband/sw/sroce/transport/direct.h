@@ -34,7 +34,10 @@ static inline bool sroce_qp_has_lent(const struct sroce_qp *qp)
 	return atomic_read_acquire(&qp->lent);
 }
 
-/* A QP has been reset, or is dead: wait until none does. Context: process. */
-void sroce_qp_wait_lent(struct sroce_qp *qp);
+/*
+ * Wait until none does. The QP has been reset, or is dead; the one that it was connected
+ * to has the number @peer. Context: process.
+ */
+void sroce_qp_wait_lent(struct sroce_qp *qp, u32 peer);
 
 #endif

@@ -19,11 +19,12 @@
 
 /*
  * What a modification needs, allocated before the locks are taken; afterwards what it has
- * replaced, to be freed when they are dropped
+ * replaced, to be freed when they are dropped; and the peer that the QP had
  */
 struct sroce_modify {
 	struct sroce_path *path;
 	struct sroce_resp_answers answers;
+	u32 peer;
 };
 
 static int sroce_modify_alloc(struct sroce_modify *m,
@@ -141,6 +142,7 @@ static void sroce_modify_reset(struct sroce_qp *qp, struct sroce_modify *m)
 		sroce_ring_reset(&qp->resp.ring);
 	sroce_responder_reset(&qp->resp);
 	swap(qp->path, m->path);
+	m->peer = qp->attr.dest_qp_num;
 	memset(&qp->attr, 0, sizeof(qp->attr));
 }
 
@@ -212,7 +214,8 @@ static bool sroce_modify_still_legal(const struct sroce_qp *qp,
 	return qp->state != IB_QPS_ERR;
 }
 
-static void sroce_modify_state_entered(struct sroce_qp *qp, enum ib_qp_state to)
+static void sroce_modify_state_entered(struct sroce_qp *qp, enum ib_qp_state to,
+				       u32 peer)
 {
 	/*
 	 * Queues flush, go on, or notice that they have drained. In RESET the halves drop
@@ -227,7 +230,7 @@ static void sroce_modify_state_entered(struct sroce_qp *qp, enum ib_qp_state to)
 	}
 	sroce_half_run_here(&qp->req.half, NULL);
 	sroce_half_run_here(&qp->resp.half, NULL);
-	sroce_qp_wait_lent(qp);
+	sroce_qp_wait_lent(qp, peer);
 	sroce_qp_forget_completions(qp);
 }
 
@@ -261,7 +264,7 @@ int sroce_qp_modify(struct sroce_qp *qp, const struct ib_qp_attr *attr,
 	if (err)
 		return err;
 	if (mask & IB_QP_STATE)
-		sroce_modify_state_entered(qp, attr->qp_state);
+		sroce_modify_state_entered(qp, attr->qp_state, m.peer);
 	else if (mask & IB_QP_RATE_LIMIT) /* what waits at the old rate looks again */
 		sroce_half_run(&qp->req.half);
 	return 0;

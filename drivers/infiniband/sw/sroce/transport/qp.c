@@ -333,7 +333,7 @@ void sroce_qp_flush(struct sroce_qp *qp)
 
 	if (sroce_qp_modify(qp, &attr, IB_QP_STATE, NULL))
 		return;
-	sroce_qp_wait_lent(qp);
+	sroce_qp_wait_lent(qp, READ_ONCE(qp->attr.dest_qp_num));
 	/* The last ACK of what was received is part of it */
 	sroce_ack_settle(qp);
 	sroce_half_flush(&qp->req.half, &qp->req.ring);
@@ -405,7 +405,7 @@ void sroce_qp_destroy(struct sroce_qp *qp)
 	hrtimer_cancel(&qp->resp.hold.timer);
 	sroce_half_purge(&qp->req.half);
 	sroce_half_purge(&qp->resp.half);
-	sroce_qp_wait_lent(qp);
+	sroce_qp_wait_lent(qp, READ_ONCE(qp->attr.dest_qp_num));
 	sroce_txq_free(qp->txq);
 	sroce_qp_forget_completions(qp);
 	sroce_mw_disown(&qp->windows);
