@@ -479,8 +479,9 @@ struct sroce_pager *sroce_pager_get(void)
 	if (pager)
 		return pager;
 	fresh = sroce_pager_new();
+	/* Another thread may have made one meanwhile, perhaps the last that there may be */
 	if (IS_ERR(fresh))
-		return fresh;
+		return sroce_pager_find(NULL) ?: fresh;
 	pager = sroce_pager_find(fresh);
 	if (pager != fresh)
 		sroce_pager_free(fresh);

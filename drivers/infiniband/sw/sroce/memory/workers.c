@@ -114,23 +114,32 @@ void sroce_worker_leave(struct sroce_workers *workers,
 /* --- users ------------------------------------------------------------------------ */
 
 /*
- * Whose workers a process has. In a namespace of users it can be as many users as it
- * likes, for whom the one answers who has made the outermost of these namespaces. Those
- * that root makes are containers: each has a root of its own.
+ * Who answers for all who are users in a namespace, and are not known outside: whoever
+ * has made it. When that was root it is a container, whose root does, if it is another
+ * one than the host's. If not, its users are the host's: @user.
  */
-static kuid_t sroce_workers_owner(void)
+static kuid_t sroce_workers_of_ns(struct user_namespace *ns, kuid_t user)
 {
-	struct user_namespace *ns = current_user_ns();
 	kuid_t root;
 
-	if (ns == &init_user_ns)
-		return current_uid();
-	while (ns->parent != &init_user_ns)
-		ns = ns->parent;
 	if (!uid_eq(ns->owner, GLOBAL_ROOT_UID))
 		return ns->owner;
 	root = make_kuid(ns, 0);
-	return uid_valid(root) ? root : ns->owner;
+	return uid_valid(root) && !uid_eq(root, GLOBAL_ROOT_UID) ? root : user;
+}
+
+/*
+ * Whose workers a process has. In a namespace of users it can be as many users as it
+ * likes; the outermost one in which that is so decides.
+ */
+static kuid_t sroce_workers_owner(void)
+{
+	struct user_namespace *ns;
+	kuid_t user = current_uid();
+
+	for (ns = current_user_ns(); ns != &init_user_ns; ns = ns->parent)
+		user = sroce_workers_of_ns(ns, user);
+	return user;
 }
 
 /*

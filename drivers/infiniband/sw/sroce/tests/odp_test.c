@@ -940,6 +940,29 @@ static void user_in_container(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(w); i++)
 		sroce_workers_put(w[i]);
 }
+
+/* Where root has mapped users to themselves, as for a service, they are the host's */
+static void user_of_service(struct kunit *test)
+{
+	struct user_namespace *root = &init_user_ns;
+	struct user_namespace *service, *own;
+	struct sroce_workers *w[4];
+	int i;
+
+	if (!IS_ENABLED(CONFIG_USER_NS))
+		kunit_skip(test, "no namespaces of users");
+	service = namespace_of(test, 0, 0, root);
+	own = namespace_of(test, 4711, 100000, service);
+	w[0] = workers_of(test, 4711, root);
+	w[1] = workers_of(test, 4711, service);
+	w[2] = workers_of(test, 100003, own);
+	w[3] = workers_of(test, 0, service);
+	KUNIT_EXPECT_PTR_EQ(test, w[0], w[1]);
+	KUNIT_EXPECT_PTR_EQ(test, w[0], w[2]);
+	KUNIT_EXPECT_PTR_NE(test, w[0], w[3]);
+	for (i = 0; i < ARRAY_SIZE(w); i++)
+		sroce_workers_put(w[i]);
+}
 #endif
 
 /* --- readers and writers ------------------------------------------------------------------ */
@@ -1026,6 +1049,7 @@ static struct kunit_case odp_cases[] = {
 	KUNIT_CASE(user_turns),
 	KUNIT_CASE(user_of_many_names),
 	KUNIT_CASE(user_in_container),
+	KUNIT_CASE(user_of_service),
 #endif
 	KUNIT_CASE(readers_let_writer),
 	{}
