@@ -47,13 +47,20 @@ void sroce_window_init(struct sroce_qp *qp)
 	sroce_window_set(qp, SROCE_WINDOW_START / qp->mtu);
 }
 
+/* Is a measurement to begin? One that does not count for the window gives way to one that does */
+static bool sroce_window_wants_rtt(const struct sroce_requester *req, bool used)
+{
+	if (sroce_rtt_measures(&req->rtt))
+		return used && !req->growth.used;
+	return used || sroce_rtt_due(&req->rtt);
+}
+
 void sroce_window_sent(struct sroce_requester *req)
 {
 	/* With less than half of the window under way its size does not matter */
 	bool used = sroce_requester_outstanding(req) >= req->window / 2;
 
-	if (sroce_rtt_measures(&req->rtt) ||
-	    (!used && !sroce_rtt_due(&req->rtt)))
+	if (!sroce_window_wants_rtt(req, used))
 		return;
 	sroce_rtt_begin(&req->rtt, req->send_psn, ktime_get_ns());
 	req->growth.used = used;
