@@ -116,4 +116,7 @@ result $good "such a name is nothing but a name"
 dummy '*' && event '*' && on '*' x && [ "$(number)" -eq $((before + 1)) ]
 result $? "a star in the configuration is the netdev of that name, and no other"
 ip -n $A link del '*'
+printf '%s\n' '-V option' >"$conf"
+dummy -V && ! by_hand && says "a line is" && [ "$(number)" -eq "$before" ]
+result $? "a netdev whose name rdma takes for an option gets no device, and that is said"
 ktap_end
