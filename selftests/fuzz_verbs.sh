@@ -156,6 +156,9 @@ patience=$(cat /proc/sys/net/core/netdev_unregister_timeout_secs 2>/dev/null)
 trap 'finish; restore' EXIT
 devices_up 9000
 before=$(splats)
+# As in stretch.sh: for how long bottom halves are off, of which the bytes have a limit on any machine
+TURNS=/sys/module/sroce/parameters
+echo 1 >$TURNS/largest_turn
 while read -r seed way seconds _; do
 	[[ $seed == \#* ]] || fuzz_round "seed $seed" "$seed" "$way" "$seconds"
 done <"$SEEDS"
@@ -170,4 +173,9 @@ newcomer "in the end"
 # What needs several calls in the right order is the first that a fuzzer does no longer when they change
 awk '{ moved += $1; rates += $2 } END { print "# " moved+0 " queues resized, " rates+0 " rates"; exit !(moved && rates) }' "$TMP/done"
 result $? "queues have been resized, and rates set"
+bytes=$(cat $TURNS/largest_turn)
+note "at most $bytes bytes, or what counts as such, at a stretch, in $(cat $TURNS/longest_turn) us"
+echo 0 >$TURNS/largest_turn
+[ "$bytes" -gt 0 ] && [ "$bytes" -le $((10 << 20)) ]
+result $? "not more than 10 MiB at a stretch"
 unharmed "$before"
