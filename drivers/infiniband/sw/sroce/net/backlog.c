@@ -68,7 +68,10 @@ struct sroce_backlog_cb {
 
 static struct sroce_backlog sroce_backlogs[SROCE_BACKLOGS];
 
-/* Of the hash. Whoever knows it could send such that others wait behind his packets */
+/*
+ * Secret of the hash that says in which list a flow waits. Who knows it could choose
+ * flows that wait in the same list as somebody else's.
+ */
 static u32 sroce_backlog_seed __read_mostly;
 
 /* Most memory of the buffers in all lists */

@@ -262,7 +262,7 @@ static void sroce_joins_drop(struct sroce_joins *joins)
 	kfree(joins);
 }
 
-/* What is used of @room is NULL then; what is left is the caller's to free */
+/* Takes from @room what it needs, and leaves NULL there; the caller frees the rest */
 static struct sroce_join *sroce_join_get(struct net_device *ndev,
 					 const struct in6_addr *group,
 					 struct sroce_join_room *room)

@@ -135,7 +135,7 @@ static void sroce_ack_rode(struct sroce_ack_delay *d)
 	d->wanted = max(d->wanted / 2, SROCE_ACK_TURNS);
 }
 
-void __sroce_ack_ride(struct sroce_qp *qp, struct sroce_tx *tx)
+void sroce_ack_ride_along(struct sroce_qp *qp, struct sroce_tx *tx)
 {
 	struct sroce_responder *resp = &qp->resp;
 	struct sroce_ack_delay *d = &resp->ack.delay;

@@ -24,7 +24,8 @@ static inline void sroce_ack_hurry(struct sroce_responder *resp)
 	resp->ack.delay.turns = 0;
 }
 
-void __sroce_ack_ride(struct sroce_qp *qp, struct sroce_tx *tx);
+/* sroce_ack_ride() where an ACK waits */
+void sroce_ack_ride_along(struct sroce_qp *qp, struct sroce_tx *tx);
 
 /**
  * sroce_ack_ride() - a request was sent: let the ACK that waits go with it
@@ -37,7 +38,7 @@ static inline void sroce_ack_ride(struct sroce_qp *qp, struct sroce_tx *tx)
 {
 	/* An ACK that is missed here leaves with the next request, or by the timer */
 	if (!qp->user && READ_ONCE(qp->resp.ack.delay.messages))
-		__sroce_ack_ride(qp, tx);
+		sroce_ack_ride_along(qp, tx);
 }
 
 /**

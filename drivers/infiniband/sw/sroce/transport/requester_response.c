@@ -48,7 +48,7 @@ sroce_response_oldest_read(struct sroce_requester *req, u32 before_psn)
 	u32 from = req->reads;
 	struct sroce_swqe *slot;
 
-	/* What was looked at then has completed since */
+	/* The work requests that were looked at last time have all completed since */
 	if (from - req->ring.index > req->fetched - req->ring.index)
 		from = req->ring.index;
 	req->reads = sroce_response_look(req, from, before_psn);
@@ -337,7 +337,7 @@ static void sroce_response_data(struct sroce_qp *qp, struct sroce_train *t)
 	/* The response acknowledges what was sent before the READ */
 	if (expected != req->una_psn)
 		sroce_response_advance(qp, expected);
-	/* What was acknowledged just now may have had an error of its own */
+	/* Completing the work requests in front of the READ may have failed the QP */
 	if (sroce_qp_state(qp) == IB_QPS_ERR)
 		return;
 	status = sroce_response_take(qp, slot, t);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Lost packets: when to go back, how often, and the one timer of a QP.
+ * Lost packets: when to go back, how often, and the requester's timer, which also has it
+ * run when a rate lets it send again (pace.c).
  *
  * The timer is armed while something is in flight and is not moved at every
  * ACK: progress only writes a new deadline, and the timer, when it fires too

@@ -71,8 +71,3 @@ u64 sroce_rtt_end(struct sroce_rtt *rtt, u64 now)
 	sroce_rtt_find_min(rtt, ns);
 	return ns;
 }
-
-u64 sroce_rtt_timeout(const struct sroce_rtt *rtt, u64 floor)
-{
-	return rtt->srtt ? rtt->srtt + max(4 * rtt->rttvar, floor) : 0;
-}

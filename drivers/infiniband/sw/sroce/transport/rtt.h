@@ -61,15 +61,4 @@ static inline bool sroce_rtt_ends(const struct sroce_rtt *rtt, u32 una)
  */
 u64 sroce_rtt_end(struct sroce_rtt *rtt, u64 now);
 
-/**
- * sroce_rtt_timeout() - by when should there be an ACK for what leaves now?
- * @rtt: estimate
- * @floor: ns that it is allowed to vary at least
- *
- * As TCP's retransmission timeout (RFC 6298 2.3), of which @floor is the granularity.
- *
- * Return: ns from now, 0 when the round trip was not measured yet.
- */
-u64 sroce_rtt_timeout(const struct sroce_rtt *rtt, u64 floor);
-
 #endif

@@ -516,7 +516,7 @@ static void sroce_runq_tasklet(struct tasklet_struct *t)
 	sroce_turn_end();
 }
 
-/* Whoever was going to go on with the lists of a CPU has not come to it */
+/* The task, tasklet or worker that was to go on with the lists of a CPU was kept from it */
 static void sroce_run_left(struct sroce_runq *rq)
 {
 	local_bh_disable();

@@ -36,7 +36,6 @@ struct sroce_tx {
  *	send what is there first. The payload is read before it returns.
  *	A failure to transmit is a lost packet: it is counted, not returned.
  * @flush: send what @tx still holds
- *
  * @path_back: make a path to where packets came from, for the answer to a datagram; NULL
  *	without memory, or when the device goes away
  *

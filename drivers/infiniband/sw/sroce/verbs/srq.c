@@ -186,7 +186,10 @@ static int sroce_srq_resize_swap(struct sroce_srq *srq, struct sroce_ring *to,
 /* Parts copied before a process that keeps posting meanwhile gets EBUSY */
 #define SROCE_SRQ_MOVE_PARTS (4 * SROCE_MAX_SRQ_WR / SROCE_SRQ_PART)
 
-/* Context: @obj->lock held. @next is left with the ring that is not used (any more) */
+/*
+ * Move the queue to the ring in @next, which has the old one then, or still the new one
+ * after an error. Context: @obj->lock held.
+ */
 static int sroce_srq_resize_move(struct sroce_srq_obj *obj,
 				 struct sroce_successor *next)
 {
