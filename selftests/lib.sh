@@ -312,7 +312,7 @@ wait_gids() {
 
 # counters NAMESPACE DEVICE : "name value" lines, through netlink
 counters() {
-	in_ns "$1" rdma statistic show link "$2/1" | tr -s ' \n' '\n\n' |
+	in_ns "$1" rdma statistic show link "$2/1" | tr -s ' ' '\n' |
 		awk '/\// || /^link$/ { next } { if (name == "") name = $1; else { print name, $1; name = "" } }'
 }
 

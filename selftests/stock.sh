@@ -154,6 +154,7 @@ perftests_all() {
 
 # --- rdma_cm -------------------------------------------------------------------------------------------
 
+# shellcheck disable=SC2153 # the addresses are set by those who source this
 rping_quick() {
 	stock_pair "rping, data verified" 30 "rping -s -a $SERVER_IP -C 20 -V -v" \
 		"rping -c -a $SERVER_IP -I $CLIENT_IP -C 20 -V -v"

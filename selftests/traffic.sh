@@ -37,6 +37,7 @@ dev_number() { in_ns "$1" rdma dev show "$2" | awk -F: '{ print $1 }'; }
 # verify NAME IP_A IP_B [OPTIONS] ; datagrams NAME IP_A IP_B [OPTIONS]
 # with $PINNED before the programs
 PINNED=
+# shellcheck disable=SC2153 # the devices are lib.sh's
 verify() {
 	local name=$1 ipa=$2 ipb=$3
 	shift 3

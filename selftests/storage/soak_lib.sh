@@ -50,17 +50,18 @@ target_streams() {
 	done
 }
 
-# streams_end PID... : of those that run here; says what they have done
+# streams_end SIDE PID... : of those that run here; says what they have done
 streams_end() {
-	local pid status=0
+	local side=$1 pid status=0
+	shift
 	for pid; do
 		wait "$pid" || status=$?
 	done
-	tail -q -n 3 "$TMP/$side_of_streams".*
+	tail -q -n 3 "$TMP/$side".*
 	return $status
 }
 
-target_streams_end() { side_of_streams=server streams_end "${servers[@]}"; }
+target_streams_end() { streams_end server "${servers[@]}"; }
 
 streams_begin() {
 	local i
@@ -110,7 +111,7 @@ soak() {
 	status=$?
 	notes <"$TMP/under"
 	result $status "$seconds s of fio: no error"
-	side_of_streams=client streams_end "${clients[@]}" >"$TMP/out" 2>&1
+	streams_end client "${clients[@]}" >"$TMP/out" 2>&1
 	status=$?
 	notes <"$TMP/out"
 	result $status "streams of verify: no error"

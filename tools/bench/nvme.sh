@@ -103,6 +103,7 @@ nvme_disk() {
 }
 
 # nvme_fio LOAD NAME DISK METRIC SIZE DEPTH RW
+# shellcheck disable=SC2154 # $seconds and $round are guest's
 nvme_fio() {
 	local load=$1 name=$2 disk=$3 metric=$4 size=$5 depth=$6 rw=$7 field v
 	field=7
