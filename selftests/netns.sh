@@ -75,8 +75,8 @@ strays() {
 	result $? "$1"
 }
 
-exclusive_case() {
-	local ns direct watch
+# one device in each of two namespaces, which see nothing of each other but what the netdevs carry
+exclusive_separate() {
 	hosts_up 9000
 	host_ns $C
 	short_orphans
@@ -90,8 +90,11 @@ exclusive_case() {
 	result $? "exclusive: the other's device cannot be opened"
 	verify "exclusive: the two talk over their netdevs" $IP_A $IP_B
 	cm "exclusive: rdma_cm" $IP_A $IP_B
+}
 
-	# Two netdevs alike in name, number and address, in two namespaces
+# two netdevs alike in name, number and address, in two namespaces
+exclusive_strays() {
+	local ns direct
 	if ip -n $A link add t0 index 77 type dummy && ip -n $B link add t0 index 77 type dummy; then
 		for ns in $A $B; do
 			ip -n $ns link set t0 up
@@ -110,8 +113,11 @@ exclusive_case() {
 	else
 		ktap_skip "exclusive: strays" "no dummy netdev in this kernel"
 	fi
+}
 
-	# The RDMA device goes to another namespace, and its netdev follows it
+# the RDMA device goes to another namespace, and its netdev follows it
+exclusive_moved() {
+	local watch
 	: >"$TMP/watch"
 	ip netns exec $A ibv_asyncwatch -d $DEV_A >"$TMP/watch" 2>&1 &
 	watch=$!
@@ -134,19 +140,32 @@ exclusive_case() {
 	result $? "exclusive, moved: new connections work"
 	run_pair 40 $C "rping -s -a $IP_A -C 10 -V" $B "rping -c -a $IP_A -C 10 -V"
 	result $? "exclusive, moved: rdma_cm"
-	# once more, now that one disassociation is behind it
+}
+
+# users lose their device once more, now that one disassociation is behind it
+exclusive_deleted() {
 	SERVER_NS=$C traffic_start 30 $IP_A $IP_B
 	expect "exclusive: the link is deleted there, in use" link_del $C $DEV_A
 	traffic_end "exclusive, deleted: connections end" 3
 	port_4791_free $C
 	result $? "exclusive, deleted: UDP port 4791 is free"
+}
 
-	# A namespace that ends gives its device back to the first one, or takes it with its netdev
+# a namespace that ends gives its device back to the first one, or takes it with its netdev
+exclusive_ended() {
 	expect "exclusive: a device in namespace C" exclusive_add $C $DEV_C veth0
 	third_down
 	eventually "exclusive: namespace removed, device gone" gone $B $DEV_C
 	wait_for 5 eval "! rdma link show | grep -qw $DEV_C/1"
 	result $? "exclusive: not in the first namespace either"
+}
+
+exclusive_case() {
+	exclusive_separate
+	exclusive_strays
+	exclusive_moved
+	exclusive_deleted
+	exclusive_ended
 }
 
 # It can be chosen only while there is no other namespace

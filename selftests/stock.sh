@@ -97,7 +97,8 @@ perftests_features() {
 	has_xrc && perftest ib_send_bw -c XRC -q 4 -s 4096 -n 200
 }
 
-perftests_all() {
+# reliable connections: verbs, sizes and options
+perftests_rc() {
 	local tool
 	for tool in send write read; do
 		perftest ib_${tool}_bw -a -n 20
@@ -119,37 +120,62 @@ perftests_all() {
 	perftest ib_read_bw -m 256 -s 100000 -n 50
 	perftest ib_write_bw -l 8 -s 64 -n 800
 	perftest ib_send_bw -I 64 -s 64 -n 800
+}
+
+perftests_atomic() {
+	local tool
 	for tool in CMP_AND_SWAP FETCH_AND_ADD; do
 		perftest ib_atomic_bw -A $tool -n 500
 		perftest ib_atomic_lat -A $tool -n 200
 	done
 	perftest ib_atomic_bw -R -n 200
 	perftest ib_atomic_bw -b -q 4 -n 500
+}
+
+perftests_uc() {
+	local tool
 	for tool in send write; do
 		perftest ib_${tool}_bw -c UC -a -n 20
 		perftest ib_${tool}_bw -c UC -b -q 4 -s 65536 -n 100
 		perftest ib_${tool}_bw -c UC -R -s 65536 -n 200
 		perftest ib_${tool}_lat -c UC -a -n 20
 	done
-	if has_xrc; then
-		for tool in send write read; do
-			perftest ib_${tool}_bw -c XRC -a -n 20
-			perftest ib_${tool}_bw -c XRC -b -q 4 -s 65536 -n 100
-			perftest ib_${tool}_lat -c XRC -a -n 20
-		done
-		perftest ib_send_bw -c XRC -R -s 65536 -n 200
-		perftest ib_atomic_bw -c XRC -n 200
-	fi
 	perftest ib_send_bw -c UC -e -s 4096 -n 200
+}
+
+perftests_xrc() {
+	local tool
+	for tool in send write read; do
+		perftest ib_${tool}_bw -c XRC -a -n 20
+		perftest ib_${tool}_bw -c XRC -b -q 4 -s 65536 -n 100
+		perftest ib_${tool}_lat -c XRC -a -n 20
+	done
+	perftest ib_send_bw -c XRC -R -s 65536 -n 200
+	perftest ib_atomic_bw -c XRC -n 200
+}
+
+perftests_srq() {
 	perftest ib_send_bw --use-srq -q 8 -s 4096 -n 500
 	perftest ib_send_bw --use-srq -c UD -s 1024 -n 500
 	perftest ib_send_lat --use-srq -s 4096 -n 100
+}
+
+perftests_ud() {
 	perftest ib_send_bw -c UD -s 1024 -n 500
 	perftest ib_send_bw -c UD -b -s 1 -n 500
 	perftest ib_send_bw -c UD -R -s 1000 -n 200
 	perftest ib_send_bw -c UD -e -s 1000 -n 200
 	perftest ib_send_lat -c UD -a -n 20
 	perftest ib_send_lat -c UD -R -n 100
+}
+
+perftests_all() {
+	perftests_rc
+	perftests_atomic
+	perftests_uc
+	! has_xrc || perftests_xrc
+	perftests_srq
+	perftests_ud
 }
 
 # --- rdma_cm -------------------------------------------------------------------------------------------
