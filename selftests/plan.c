@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The rounds of verify (plan.h): a queue pair's operations and the places of their messages, drawn from the seed, and
+ * what memory looks like before and after them.
+ */
 #include "plan.h"
 
 const char *const op_names[OP_KINDS] = {

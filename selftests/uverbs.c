@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What hostile, limits and fuzz_verbs say to the kernel without a library (uverbs.h): commands that are right in every
+ * field, of which the caller then changes some, and the mapping of rings.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
