@@ -31,11 +31,8 @@ static struct ibv_qp *make_qp(enum ibv_qp_type type)
 		.qp_type = type,
 		.cap = { .max_send_wr = 8, .max_recv_wr = RECVS, .max_send_sge = 1, .max_recv_sge = 1 },
 	};
-	struct ibv_qp *qp = ibv_create_qp(dev.pd, &init);
 
-	if (!qp)
-		vt_die(VT_SETUP, "create qp: %s", strerror(errno));
-	return qp;
+	return vt_create_qp(&dev, &init);
 }
 
 static void connect_qp(struct ibv_qp *qp)
@@ -49,7 +46,7 @@ static void connect_qp(struct ibv_qp *qp)
 		.rnr_retry = 7,
 	};
 
-	if (vt_to_init(qp, VT_REMOTE_ACCESS) || vt_to_rtr(qp, &dev, &conn) || vt_to_rts(qp, &conn))
+	if (vt_bring_up(qp, &dev, VT_REMOTE_ACCESS, &conn))
 		vt_die(VT_SETUP, "qp to RTS: %s", strerror(errno));
 }
 
@@ -164,9 +161,9 @@ int main(int argc, char **argv)
 	}
 	vt_open(&dev, device, ip, -1);
 	peer = vt_gid_of_ip(peer_ip);
-	cq = ibv_create_cq(dev.ctx, 8 * RECVS, NULL, NULL, 0);
+	cq = vt_create_cq(&dev, 8 * RECVS);
 	make_memory();
-	if (!cq || !open_mr)
+	if (!open_mr)
 		vt_die(VT_SETUP, "set-up: %s", strerror(errno));
 	rc = make_qp(IBV_QPT_RC);
 	ud = make_qp(IBV_QPT_UD);

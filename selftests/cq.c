@@ -19,19 +19,16 @@ static struct ibv_mr *mr[2];
 
 /* --- a connected pair ------------------------------------------------------------- */
 
-static struct ibv_qp *make_qp(struct vt_dev *dev, struct ibv_cq *send_cq, struct ibv_cq *recv_cq)
+static struct ibv_qp *make_qp(struct vt_dev *dev, struct ibv_cq *cq)
 {
 	struct ibv_qp_init_attr init = {
-		.send_cq = send_cq,
-		.recv_cq = recv_cq,
+		.send_cq = cq,
+		.recv_cq = cq,
 		.qp_type = IBV_QPT_RC,
 		.cap = { .max_send_wr = DEPTH, .max_recv_wr = DEPTH, .max_send_sge = 1, .max_recv_sge = 1 },
 	};
-	struct ibv_qp *qp = ibv_create_qp(dev->pd, &init);
 
-	if (!qp)
-		vt_die(VT_SETUP, "create qp: %s", strerror(errno));
-	return qp;
+	return vt_create_qp(dev, &init);
 }
 
 static void to_rts(struct ibv_qp *qp, struct vt_dev *dev, struct ibv_qp *other, struct vt_dev *other_dev)
@@ -42,7 +39,7 @@ static void to_rts(struct ibv_qp *qp, struct vt_dev *dev, struct ibv_qp *other, 
 		.rnr_retry = 7, .min_rnr_timer = 1,
 	};
 
-	if (vt_to_init(qp, VT_REMOTE_ACCESS) || vt_to_rtr(qp, dev, &conn) || vt_to_rts(qp, &conn))
+	if (vt_bring_up(qp, dev, VT_REMOTE_ACCESS, &conn))
 		vt_die(VT_SETUP, "qp to RTS: %s", strerror(errno));
 }
 
@@ -50,15 +47,6 @@ static void connect_pair(struct ibv_qp *a, struct ibv_qp *b)
 {
 	to_rts(a, &devs[0], b, peer_dev);
 	to_rts(b, peer_dev, a, &devs[0]);
-}
-
-static struct ibv_cq *make_cq(struct vt_dev *dev, int depth, struct ibv_comp_channel *channel)
-{
-	struct ibv_cq *cq = ibv_create_cq(dev->ctx, depth, NULL, channel, 0);
-
-	if (!cq)
-		vt_die(VT_SETUP, "create cq: %s", strerror(errno));
-	return cq;
 }
 
 static int post_send(struct ibv_qp *qp, uint64_t id, unsigned int flags)
@@ -101,10 +89,10 @@ static struct ibv_qp *qa, *qb;
 static void begin(int depth)
 {
 	channel = ibv_create_comp_channel(peer_dev->ctx);
-	scq = make_cq(&devs[0], DEPTH, NULL);
-	rcq = make_cq(peer_dev, depth, channel);
-	qa = make_qp(&devs[0], scq, scq);
-	qb = make_qp(peer_dev, rcq, rcq);
+	scq = vt_create_cq(&devs[0], DEPTH);
+	rcq = vt_create_channel_cq(peer_dev, depth, channel, 0);
+	qa = make_qp(&devs[0], scq);
+	qb = make_qp(peer_dev, rcq);
 	connect_pair(qa, qb);
 }
 
@@ -179,9 +167,9 @@ static void one_channel(void)
 
 	begin(DEPTH);
 	for (i = 0; i < 8; i++) {
-		cqs[i] = make_cq(peer_dev, 16, channel);
-		as[i] = make_qp(&devs[0], scq, scq);
-		bs[i] = make_qp(peer_dev, cqs[i], cqs[i]);
+		cqs[i] = vt_create_channel_cq(peer_dev, 16, channel, 0);
+		as[i] = make_qp(&devs[0], scq);
+		bs[i] = make_qp(peer_dev, cqs[i]);
 		connect_pair(as[i], bs[i]);
 		ibv_req_notify_cq(cqs[i], 0);
 	}

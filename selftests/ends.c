@@ -75,7 +75,7 @@ static void connect_to(struct end *e, const struct end *peer)
 
 	c.peer = (struct vt_addr){ .qpn = peer->qp->qp_num, .psn = 0xfffffe, .gid = peer->dev->gid };
 	c.sq_psn = 0xfffffe;
-	if (vt_to_init(e->qp, VT_REMOTE_ACCESS) || vt_to_rtr(e->qp, e->dev, &c) || vt_to_rts(e->qp, &c))
+	if (vt_bring_up(e->qp, e->dev, VT_REMOTE_ACCESS, &c))
 		vt_die(VT_SETUP, "connect qp: %s", strerror(errno));
 }
 

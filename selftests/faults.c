@@ -343,7 +343,7 @@ static int connect_qp(void)
 
 	if (err)
 		return err;
-	err = vt_to_init(qp, VT_REMOTE_ACCESS) ?: vt_to_rtr(qp, &devs[0], &how) ?: vt_to_rts(qp, &how);
+	err = vt_bring_up(qp, &devs[0], VT_REMOTE_ACCESS, &how);
 	if (err)
 		undo_qp();
 	return err;

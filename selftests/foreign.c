@@ -66,9 +66,9 @@ static struct ibv_qp *approach(struct vt_dev *dev, struct ibv_cq *cq, const stru
 		.peer = { .qpn = o->qpn, .psn = 1, .gid = o->gid },
 		.sq_psn = o->psn, .mtu = IBV_MTU_1024, .rd_atomic = 1, .timeout = 10, .retry_cnt = 1,
 	};
-	struct ibv_qp *qp = ibv_create_qp(dev->pd, &init);
+	struct ibv_qp *qp = vt_create_qp(dev, &init);
 
-	if (!qp || vt_to_init(qp, 0) || vt_to_rtr(qp, dev, &c) || vt_to_rts(qp, &c))
+	if (vt_bring_up(qp, dev, 0, &c))
 		vt_die(VT_SETUP, "stranger's queue pair: %s", strerror(errno));
 	return qp;
 }
@@ -84,9 +84,7 @@ static struct report obey(const struct order *o)
 	vt_open(&dev, o->device, o->ip, -1);
 	mr = vt_mr(&dev, LEN, IBV_ACCESS_LOCAL_WRITE);
 	vt_pattern(mr->addr, STRANGERS, 0, LEN);
-	e.send_cq = ibv_create_cq(dev.ctx, 8, NULL, NULL, 0);
-	if (!e.send_cq)
-		vt_die(VT_SETUP, "stranger's completion queue: %s", strerror(errno));
+	e.send_cq = vt_create_cq(&dev, 8);
 	e.qp = approach(&dev, e.send_cq, o);
 	if (post_op(&e, 1, o->opcode, local(mr), LEN, (struct place){ o->addr, o->rkey }))
 		vt_die(VT_SETUP, "stranger's request: %s", strerror(errno));

@@ -23,18 +23,9 @@ static struct ibv_mr *mr;
 
 static void make_qp(void)
 {
-	struct ibv_qp_init_attr init = {
-		.qp_type = IBV_QPT_UD,
-		.cap = { .max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1 },
-	};
-	const struct vt_conn c = { .sq_psn = 1 };
-
-	cq = ibv_create_cq(dev.ctx, 16, NULL, NULL, 0);
+	cq = vt_create_cq(&dev, 16);
 	mr = vt_mr(&dev, LEN, IBV_ACCESS_LOCAL_WRITE);
-	init.send_cq = init.recv_cq = cq;
-	qp = cq ? ibv_create_qp(dev.pd, &init) : NULL;
-	if (!qp || vt_to_init(qp, 0) || vt_to_rtr(qp, &dev, &c) || vt_to_rts(qp, &c))
-		vt_die(VT_SETUP, "queue pair: %s", strerror(errno));
+	qp = vt_create_ud_qp(&dev, cq, cq, 8);
 }
 
 static void join(const char *name)

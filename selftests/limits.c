@@ -424,12 +424,10 @@ static struct ibv_qp *self(struct ibv_cq *cq)
 		.peer = { .psn = 7, .gid = dev.gid }, .sq_psn = 7, .mtu = IBV_MTU_1024, .rd_atomic = 4,
 		.timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 20,
 	};
-	struct ibv_qp *qp = ibv_create_qp(dev.pd, &init);
+	struct ibv_qp *qp = vt_create_qp(&dev, &init);
 
-	if (!qp)
-		vt_die(VT_SETUP, "create qp: %s", strerror(errno));
 	conn.peer.qpn = qp->qp_num;
-	if (vt_to_init(qp, VT_REMOTE_ACCESS) || vt_to_rtr(qp, &dev, &conn) || vt_to_rts(qp, &conn))
+	if (vt_bring_up(qp, &dev, VT_REMOTE_ACCESS, &conn))
 		vt_die(VT_SETUP, "qp to RTS: %s", strerror(errno));
 	return qp;
 }

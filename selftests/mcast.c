@@ -42,18 +42,9 @@ static uint32_t messages;
 
 static void make_member(struct vt_dev *dev, struct member *m)
 {
-	struct ibv_qp_init_attr init = {
-		.qp_type = IBV_QPT_UD,
-		.cap = { .max_send_wr = DEPTH, .max_recv_wr = DEPTH, .max_send_sge = 1, .max_recv_sge = 1 },
-	};
-	const struct vt_conn c = { .sq_psn = 1 };
-
-	m->cq = ibv_create_cq(dev->ctx, 2 * DEPTH, NULL, NULL, 0);
+	m->cq = vt_create_cq(dev, 2 * DEPTH);
 	m->mr = vt_mr(dev, DEPTH * ROOM, IBV_ACCESS_LOCAL_WRITE);
-	init.send_cq = init.recv_cq = m->cq;
-	m->qp = m->cq ? ibv_create_qp(dev->pd, &init) : NULL;
-	if (!m->qp || vt_to_init(m->qp, 0) || vt_to_rtr(m->qp, dev, &c) || vt_to_rts(m->qp, &c))
-		vt_die(VT_SETUP, "queue pair: %s", strerror(errno));
+	m->qp = vt_create_ud_qp(dev, m->cq, m->cq, DEPTH);
 }
 
 static void post_recv(struct member *m, uint64_t slot)

@@ -198,32 +198,13 @@ static void atomics(void)
 
 static void shared_receives(void)
 {
-	struct ibv_srq_init_attr init = { .attr = { .max_wr = ENDS_DEPTH, .max_sge = 4 } };
-
-	a.srq = ibv_create_srq(a.dev->pd, &init);
-	b.srq = ibv_create_srq(b.dev->pd, &init);
-	if (!a.srq || !b.srq)
-		vt_die(VT_SETUP, "create srq: %s", strerror(errno));
+	a.srq = vt_create_srq(a.dev, ENDS_DEPTH, 4);
+	b.srq = vt_create_srq(b.dev, ENDS_DEPTH, 4);
 	send_recv("SEND to a shared receive queue", mine.mr, theirs.mr);
 	ends_stop();
 	ibv_destroy_srq(a.srq);
 	ibv_destroy_srq(b.srq);
 	a.srq = b.srq = NULL;
-}
-
-static void make_datagram_qp(struct end *e)
-{
-	struct ibv_qp_init_attr init = {
-		.send_cq = e->send_cq,
-		.recv_cq = e->recv_cq,
-		.qp_type = IBV_QPT_UD,
-		.cap = { .max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1 },
-	};
-	const struct vt_conn c = { .sq_psn = 1 };
-
-	e->qp = vt_create_qp(e->dev, &init);
-	if (vt_to_init(e->qp, 0) || vt_to_rtr(e->qp, e->dev, &c) || vt_to_rts(e->qp, &c))
-		vt_die(VT_SETUP, "UD: %s", strerror(errno));
 }
 
 static void datagrams(void)
@@ -235,8 +216,8 @@ static void datagrams(void)
 	int i, bad = 0;
 
 	ends_stop();
-	make_datagram_qp(&a);
-	make_datagram_qp(&b);
+	a.qp = vt_create_ud_qp(a.dev, a.send_cq, a.recv_cq, 4);
+	b.qp = vt_create_ud_qp(b.dev, b.send_cq, b.recv_cq, 4);
 	wr.wr.ud.ah = vt_ah(a.dev, &b.dev->gid);
 	wr.wr.ud.remote_qpn = b.qp->qp_num;
 	wr.wr.ud.remote_qkey = VT_QKEY;

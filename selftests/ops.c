@@ -183,15 +183,12 @@ static void connect_qp(int i, enum ibv_mtu mtu)
 /* new queue pairs, connected; with @shared, two that receive from one queue */
 static void fresh(enum ibv_qp_type type, enum ibv_mtu mtu, bool shared)
 {
-	struct ibv_srq_init_attr init = { .attr = { .max_wr = DEPTH, .max_sge = 1 } };
 	struct hello me = { .gid = dev.gid, .addr = (uintptr_t)mem, .rkey = mr->rkey, .rxe = vt_is_rxe() };
 	int i, n = shared ? MAX_QPS : 1;
 
 	stop();
 	if (shared)
-		srq = ibv_create_srq(dev.pd, &init);
-	if (shared && !srq)
-		vt_die(VT_SETUP, "create srq: %s", strerror(errno));
+		srq = vt_create_srq(&dev, DEPTH, 1);
 	for (i = 0; i < n; i++) {
 		qps[i] = make_qp(type);
 		me.qpn[i] = qps[i]->qp_num;
@@ -1026,10 +1023,8 @@ int main(int argc, char **argv)
 	asks = optind < argc;
 	vt_open(&dev, device, ip, -1);
 	ctl = asks ? vt_ctl_connect(argv[optind], PORT, slow(30)) : vt_ctl_accept(PORT, slow(30));
-	send_cq = ibv_create_cq(dev.ctx, 4 * DEPTH, NULL, NULL, 0);
-	recv_cq = ibv_create_cq(dev.ctx, 4 * DEPTH, NULL, NULL, 0);
-	if (!send_cq || !recv_cq)
-		vt_die(VT_SETUP, "create cq: %s", strerror(errno));
+	send_cq = vt_create_cq(&dev, 4 * DEPTH);
+	recv_cq = vt_create_cq(&dev, 4 * DEPTH);
 	mr = vt_mr(&dev, ROOM, IBV_ACCESS_LOCAL_WRITE | VT_REMOTE_ACCESS | IBV_ACCESS_MW_BIND);
 	mem = mr->addr;
 	for (i = 0; i < ARRAY_SIZE(tests); i++)

@@ -38,12 +38,10 @@ static struct queue make_queue(struct ibv_comp_channel *channel)
 	};
 	struct queue q;
 
-	q.cq = ibv_create_cq(dev.ctx, 2 * DEPTH, NULL, channel, 0);
+	q.cq = vt_create_channel_cq(&dev, 2 * DEPTH, channel, 0);
 	init.send_cq = q.cq;
 	init.recv_cq = q.cq;
-	q.qp = q.cq ? ibv_create_qp(dev.pd, &init) : NULL;
-	if (!q.qp)
-		vt_die(VT_SETUP, "create qp: %s", strerror(errno));
+	q.qp = vt_create_qp(&dev, &init);
 	return q;
 }
 
@@ -56,7 +54,7 @@ static void connect_queue(struct queue *q)
 		.rnr_retry = 7, .min_rnr_timer = 20,
 	};
 
-	if (vt_to_init(q->qp, VT_REMOTE_ACCESS) || vt_to_rtr(q->qp, &dev, &conn) || vt_to_rts(q->qp, &conn))
+	if (vt_bring_up(q->qp, &dev, VT_REMOTE_ACCESS, &conn))
 		vt_die(VT_SETUP, "qp to RTS: %s", strerror(errno));
 }
 

@@ -49,18 +49,11 @@ static struct ibv_ah *ah;
 
 static void make_sender(void)
 {
-	struct ibv_qp_init_attr init = {
-		.qp_type = IBV_QPT_UD,
-		.cap = { .max_send_wr = DATAGRAMS, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
-	};
-	const struct vt_conn c = { .sq_psn = 1 };
-
-	cq = ibv_create_cq(a.dev->ctx, 2 * DATAGRAMS, NULL, NULL, 0);
-	init.send_cq = init.recv_cq = cq;
-	qp = cq ? ibv_create_qp(a.dev->pd, &init) : NULL;
+	cq = vt_create_cq(a.dev, 2 * DATAGRAMS);
+	qp = vt_create_ud_qp(a.dev, cq, cq, DATAGRAMS);
 	ah = vt_ah(a.dev, &b.dev->gid);
-	if (!qp || !ah || vt_to_init(qp, 0) || vt_to_rtr(qp, a.dev, &c) || vt_to_rts(qp, &c))
-		vt_die(VT_SETUP, "queue pair: %s", strerror(errno));
+	if (!ah)
+		vt_die(VT_SETUP, "create ah: %s", strerror(errno));
 }
 
 /* As many as the queue takes; to nobody */

@@ -257,8 +257,8 @@ static void many(void)
 		struct vt_conn how = ends_how;
 
 		how.peer = (struct vt_addr){ b.qp->qp_num, 1, b.dev->gid };
-		qps[i] = ibv_create_qp(a.dev->pd, &init);
-		if (!qps[i] || vt_to_init(qps[i], 0) || vt_to_rtr(qps[i], a.dev, &how) || vt_to_rts(qps[i], &how))
+		qps[i] = vt_create_qp(a.dev, &init);
+		if (vt_bring_up(qps[i], a.dev, 0, &how))
 			vt_die(VT_SETUP, "queue pair %d: %s", i, strerror(errno));
 	}
 	if (ibv_resize_cq(a.send_cq, QPS + 10))

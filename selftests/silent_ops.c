@@ -156,7 +156,7 @@ static void connect_to(struct ibv_qp *qp, struct vt_dev *dev, struct ibv_qp *pee
 
 	c.peer = (struct vt_addr){ .qpn = peer->qp_num, .psn = 0xfffffe, .gid = peer_dev->gid };
 	c.sq_psn = 0xfffffe;
-	if (vt_to_init(qp, VT_REMOTE_ACCESS | FLUSH_ACCESS) || vt_to_rtr(qp, dev, &c) || vt_to_rts(qp, &c))
+	if (vt_bring_up(qp, dev, VT_REMOTE_ACCESS | FLUSH_ACCESS, &c))
 		vt_die(VT_SETUP, "connect: %s", strerror(errno));
 }
 

@@ -30,11 +30,9 @@ static struct ibv_qp *make_qp(enum ibv_qp_type type, uint32_t peer)
 			 .max_recv_sge = 1 },
 	};
 	struct vt_conn conn = { .mtu = IBV_MTU_256, .peer = { .qpn = peer, .gid = dev.gid } };
-	struct ibv_qp *qp = ibv_create_qp(dev.pd, &init);
+	struct ibv_qp *qp = vt_create_qp(&dev, &init);
 
-	if (!qp)
-		vt_die(VT_SETUP, "create qp: %s", strerror(errno));
-	if (vt_to_init(qp, 0) || vt_to_rtr(qp, &dev, &conn) || vt_to_rts(qp, &conn))
+	if (vt_bring_up(qp, &dev, 0, &conn))
 		vt_die(VT_SETUP, "connect qp: %s", strerror(errno));
 	return qp;
 }
@@ -118,11 +116,9 @@ int main(int argc, char **argv)
 	if (!device || !ip || (optind < argc && argc - optind != 2))
 		vt_die(VT_SETUP, "see the top of stray.c");
 	vt_open(&dev, device, ip, -1);
-	send_cq = ibv_create_cq(dev.ctx, 4 * MESSAGES, NULL, NULL, 0);
-	recv_cq = ibv_create_cq(dev.ctx, 4 * MESSAGES, NULL, NULL, 0);
+	send_cq = vt_create_cq(&dev, 4 * MESSAGES);
+	recv_cq = vt_create_cq(&dev, 4 * MESSAGES);
 	mr = vt_mr(&dev, 4096, IBV_ACCESS_LOCAL_WRITE);
-	if (!send_cq || !recv_cq)
-		vt_die(VT_SETUP, "create cq: %s", strerror(errno));
 	if (optind == argc) {
 		receive();
 		return VT_OK;

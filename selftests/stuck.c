@@ -373,10 +373,10 @@ static void queue_pairs(void)
 	vt_to_state(a.qp, IBV_QPS_RESET);
 	c.peer = (struct vt_addr){ .qpn = b.qp->qp_num, .psn = 1, .gid = b.dev->gid };
 	c.sq_psn = 1;
-	if (vt_to_init(a.qp, VT_REMOTE_ACCESS) || vt_to_rtr(a.qp, a.dev, &c) || vt_to_rts(a.qp, &c))
+	if (vt_bring_up(a.qp, a.dev, VT_REMOTE_ACCESS, &c))
 		vt_die(VT_SETUP, "connect: %s", strerror(errno));
 	c.peer = (struct vt_addr){ .qpn = a.qp->qp_num, .psn = 1, .gid = a.dev->gid };
-	if (vt_to_init(b.qp, VT_REMOTE_ACCESS) || vt_to_rtr(b.qp, b.dev, &c) || vt_to_rts(b.qp, &c))
+	if (vt_bring_up(b.qp, b.dev, VT_REMOTE_ACCESS, &c))
 		vt_die(VT_SETUP, "connect: %s", strerror(errno));
 	expect_op("... and then used with other memory", &a, IBV_WR_RDMA_WRITE, at(mine, 0), 8, at(other, PAGE),
 		  IBV_WC_SUCCESS);

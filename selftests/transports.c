@@ -94,7 +94,7 @@ static void connect_to(struct end *e, struct end *peer, int access)
 		.peer = { .qpn = peer->qp->qp_num, .psn = 0xfffffe, .gid = peer->dev->gid },
 	};
 
-	if (vt_to_init(e->qp, access) || vt_to_rtr(e->qp, e->dev, &c) || vt_to_rts(e->qp, &c))
+	if (vt_bring_up(e->qp, e->dev, access, &c))
 		vt_die(VT_SETUP, "connect: %s", strerror(errno));
 }
 

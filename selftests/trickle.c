@@ -64,7 +64,7 @@ static struct ibv_qp *make_qp(struct ibv_cq *cq)
 		.cap = { .max_send_wr = MESSAGES, .max_recv_wr = RECEIVES, .max_send_sge = 1, .max_recv_sge = 1 },
 	};
 
-	return ibv_create_qp(dev.pd, &init);
+	return vt_create_qp(&dev, &init);
 }
 
 static int connect_qp(struct ibv_qp *qp, const struct ibv_qp *peer)
@@ -79,7 +79,7 @@ static int connect_qp(struct ibv_qp *qp, const struct ibv_qp *peer)
 		.min_rnr_timer = 12,
 	};
 
-	return vt_to_init(qp, 0) ?: vt_to_rtr(qp, &dev, &c) ?: vt_to_rts(qp, &c);
+	return vt_bring_up(qp, &dev, 0, &c);
 }
 
 static void post_sends(void)
@@ -123,11 +123,11 @@ static int begin(void)
 	int done;
 
 	from = vt_mr(&dev, MESSAGE, IBV_ACCESS_LOCAL_WRITE);
-	send_cq = ibv_create_cq(dev.ctx, MESSAGES, NULL, NULL, 0);
-	recv_cq = ibv_create_cq(dev.ctx, RECEIVES, NULL, NULL, 0);
-	sender = send_cq ? make_qp(send_cq) : NULL;
-	receiver = recv_cq ? make_qp(recv_cq) : NULL;
-	if (!sender || !receiver || connect_qp(receiver, sender) || connect_qp(sender, receiver))
+	send_cq = vt_create_cq(&dev, MESSAGES);
+	recv_cq = vt_create_cq(&dev, RECEIVES);
+	sender = make_qp(send_cq);
+	receiver = make_qp(recv_cq);
+	if (connect_qp(receiver, sender) || connect_qp(sender, receiver))
 		vt_die(VT_SETUP, "queue pair: %s", strerror(errno));
 	over = false;
 	if (pthread_create(&thread, NULL, trickle, NULL))

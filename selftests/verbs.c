@@ -41,15 +41,6 @@ static struct side *side_of(struct vt_dev *dev)
 	return s;
 }
 
-static struct ibv_cq *make_cq(struct vt_dev *dev, int cqe, struct ibv_comp_channel *channel, int vector)
-{
-	struct ibv_cq *cq = ibv_create_cq(dev->ctx, cqe, NULL, channel, vector);
-
-	if (!cq)
-		vt_die(VT_SETUP, "create cq: %s", strerror(errno));
-	return cq;
-}
-
 static struct ibv_qp *make_qp(struct side *s, enum ibv_qp_type type)
 {
 	struct ibv_qp_init_attr init = {
@@ -131,8 +122,8 @@ static void pair_end(void)
 
 static void cqs_begin(struct ibv_comp_channel *channel)
 {
-	client->cq = make_cq(client->dev, 256, NULL, 0);
-	server->cq = make_cq(server->dev, 256, channel, 0);
+	client->cq = vt_create_cq(client->dev, 256);
+	server->cq = vt_create_channel_cq(server->dev, 256, channel, 0);
 }
 
 static void cqs_end(void)
@@ -311,7 +302,7 @@ static void fields_of_rc(void)
 
 	if (!cq)
 		vt_die(VT_WRONG, "WRONG: cq with every field: %s", strerror(errno));
-	client->cq = make_cq(client->dev, 16, NULL, 0);
+	client->cq = vt_create_cq(client->dev, 16);
 	server->cq = ibv_cq_ex_to_cq(cq);
 	pair_begin(IBV_QPT_RC);
 	recv_at(server->qp, 7);
@@ -351,7 +342,7 @@ static void fields_of_ud(void)
 
 	if (!cq)
 		vt_die(VT_WRONG, "WRONG: single-threaded cq: %s", strerror(errno));
-	client->cq = make_cq(client->dev, 16, NULL, 0);
+	client->cq = vt_create_cq(client->dev, 16);
 	server->cq = ibv_cq_ex_to_cq(cq);
 	make_qp(client, IBV_QPT_UD);
 	make_qp(server, IBV_QPT_UD);
@@ -431,7 +422,7 @@ static void ignored_overrun(void)
 
 	if (!cq)
 		vt_die(VT_WRONG, "WRONG: cq that ignores overruns: %s", strerror(errno));
-	client->cq = make_cq(client->dev, 64, NULL, 0);
+	client->cq = vt_create_cq(client->dev, 64);
 	server->cq = ibv_cq_ex_to_cq(cq);
 	pair_begin(IBV_QPT_RC);
 	for (i = 0; i < 40; i++)
@@ -566,9 +557,9 @@ static void vectors(void)
 
 	vt_check(n >= 1 && n >= sysconf(_SC_NPROCESSORS_ONLN), "there is a completion vector for each CPU: %d", n);
 	channel = ibv_create_comp_channel(server->dev->ctx);
-	client->cq = make_cq(client->dev, 64, NULL, 0);
+	client->cq = vt_create_cq(client->dev, 64);
 	for (v = 0; v < min(n, 64); v++) {
-		server->cq = make_cq(server->dev, 64, channel, v);
+		server->cq = vt_create_channel_cq(server->dev, 64, channel, v);
 		pair_begin(IBV_QPT_RC);
 		ibv_req_notify_cq(server->cq, 0);
 		good += message() == IBV_WC_SUCCESS && event_comes(5);
@@ -694,7 +685,7 @@ static void domains(void)
 		vt_die(VT_WRONG, "WRONG: parent domain: %s", strerror(errno));
 	given.pd = pd;
 	vt_check(ibv_dealloc_td(td) == EBUSY, "a thread domain that is used stays");
-	client->cq = make_cq(client->dev, 16, NULL, 0);
+	client->cq = vt_create_cq(client->dev, 16);
 	cq_init.parent_domain = pd;
 	server->cq = ibv_cq_ex_to_cq(ibv_create_cq_ex(server->dev->ctx, &cq_init));
 	server->pd = pd;

@@ -146,12 +146,7 @@ static void negotiate(void)
 
 static struct ibv_cq *make_cq(void)
 {
-	struct ibv_cq *cq;
-
-	cq = ibv_create_cq(dev.ctx, cfg.qps * (cfg.plan.batch + 2), NULL, channel, 0);
-	if (!cq)
-		vt_die(VT_SETUP, "create cq: %s", strerror(errno));
-	return cq;
+	return vt_create_channel_cq(&dev, cfg.qps * (cfg.plan.batch + 2), channel, 0);
 }
 
 static void make_qp(struct link *l)
@@ -169,9 +164,7 @@ static void make_qp(struct link *l)
 		},
 	};
 
-	l->qp = ibv_create_qp(dev.pd, &init);
-	if (!l->qp)
-		vt_die(VT_SETUP, "create qp: %s", strerror(errno));
+	l->qp = vt_create_qp(&dev, &init);
 	l->max_inline = init.cap.max_inline_data;
 	if (vt_to_init(l->qp, VT_REMOTE_ACCESS))
 		vt_die(VT_SETUP, "qp to INIT: %s", strerror(errno));

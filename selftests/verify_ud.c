@@ -66,11 +66,9 @@ static struct ibv_qp *make_qp(void)
 			 .max_send_sge = 2, .max_recv_sge = 2 },
 	};
 	struct vt_conn conn = {};
-	struct ibv_qp *qp = ibv_create_qp(dev.pd, &init);
+	struct ibv_qp *qp = vt_create_qp(&dev, &init);
 
-	if (!qp)
-		vt_die(VT_SETUP, "create qp: %s", strerror(errno));
-	if (vt_to_init(qp, 0) || vt_to_rtr(qp, &dev, &conn) || vt_to_rts(qp, &conn))
+	if (vt_bring_up(qp, &dev, 0, &conn))
 		vt_die(VT_SETUP, "qp to RTS: %s", strerror(errno));
 	return qp;
 }
@@ -80,9 +78,7 @@ static void set_up(uint16_t port, const char *host)
 	int i;
 
 	ctl = client ? vt_ctl_connect(host, port, 20) : vt_ctl_accept(port, 20);
-	cq = ibv_create_cq(dev.ctx, 4 * SENDERS * BURST, NULL, NULL, 0);
-	if (!cq)
-		vt_die(VT_SETUP, "create cq: %s", strerror(errno));
+	cq = vt_create_cq(&dev, 4 * SENDERS * BURST);
 	for (i = 0; i < SENDERS; i++) {
 		qps[i] = make_qp();
 		me.qpn[i] = qps[i]->qp_num;

@@ -337,6 +337,11 @@ int vt_to_rts(struct ibv_qp *qp, const struct vt_conn *c)
 	return ibv_modify_qp(qp, &attr, mask);
 }
 
+int vt_bring_up(struct ibv_qp *qp, struct vt_dev *dev, int access, const struct vt_conn *c)
+{
+	return vt_to_init(qp, access) ?: vt_to_rtr(qp, dev, c) ?: vt_to_rts(qp, c);
+}
+
 int vt_to_state(struct ibv_qp *qp, enum ibv_qp_state state)
 {
 	struct ibv_qp_attr attr = { .qp_state = state };
@@ -380,13 +385,28 @@ struct ibv_ah *vt_ah(struct vt_dev *dev, const union ibv_gid *dgid)
 	return ibv_create_ah(dev->pd, &attr);
 }
 
-struct ibv_cq *vt_create_cq(struct vt_dev *dev, int entries)
+struct ibv_cq *vt_create_channel_cq(struct vt_dev *dev, int entries, struct ibv_comp_channel *channel, int vector)
 {
-	struct ibv_cq *cq = ibv_create_cq(dev->ctx, entries, NULL, NULL, 0);
+	struct ibv_cq *cq = ibv_create_cq(dev->ctx, entries, NULL, channel, vector);
 
 	if (!cq)
 		vt_die(VT_SETUP, "create cq: %s", strerror(errno));
 	return cq;
+}
+
+struct ibv_cq *vt_create_cq(struct vt_dev *dev, int entries)
+{
+	return vt_create_channel_cq(dev, entries, NULL, 0);
+}
+
+struct ibv_srq *vt_create_srq(struct vt_dev *dev, uint32_t entries, uint32_t sges)
+{
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = entries, .max_sge = sges } };
+	struct ibv_srq *srq = ibv_create_srq(dev->pd, &init);
+
+	if (!srq)
+		vt_die(VT_SETUP, "create srq: %s", strerror(errno));
+	return srq;
 }
 
 struct ibv_qp *vt_create_qp(struct vt_dev *dev, struct ibv_qp_init_attr *init)
@@ -395,6 +415,22 @@ struct ibv_qp *vt_create_qp(struct vt_dev *dev, struct ibv_qp_init_attr *init)
 
 	if (!qp)
 		vt_die(VT_SETUP, "create qp: %s", strerror(errno));
+	return qp;
+}
+
+struct ibv_qp *vt_create_ud_qp(struct vt_dev *dev, struct ibv_cq *send_cq, struct ibv_cq *recv_cq, uint32_t depth)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = send_cq,
+		.recv_cq = recv_cq,
+		.qp_type = IBV_QPT_UD,
+		.cap = { .max_send_wr = depth, .max_recv_wr = depth, .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+	const struct vt_conn c = { .sq_psn = 1 };
+	struct ibv_qp *qp = vt_create_qp(dev, &init);
+
+	if (vt_bring_up(qp, dev, 0, &c))
+		vt_die(VT_SETUP, "qp to RTS: %s", strerror(errno));
 	return qp;
 }
 

@@ -125,6 +125,8 @@ struct vt_conn {
 int vt_to_init(struct ibv_qp *qp, int access);
 int vt_to_rtr(struct ibv_qp *qp, struct vt_dev *dev, const struct vt_conn *c);
 int vt_to_rts(struct ibv_qp *qp, const struct vt_conn *c);
+/* these three, from RESET; the errno of the first that fails */
+int vt_bring_up(struct ibv_qp *qp, struct vt_dev *dev, int access, const struct vt_conn *c);
 int vt_to_state(struct ibv_qp *qp, enum ibv_qp_state state);
 enum ibv_qp_state vt_state(struct ibv_qp *qp);
 const char *vt_state_name(enum ibv_qp_state state);
@@ -133,7 +135,12 @@ struct ibv_ah *vt_ah(struct vt_dev *dev, const union ibv_gid *dgid);
 
 /* each ends the program when the device refuses */
 struct ibv_cq *vt_create_cq(struct vt_dev *dev, int entries);
+/* one whose events go to @channel (NULL: nowhere) */
+struct ibv_cq *vt_create_channel_cq(struct vt_dev *dev, int entries, struct ibv_comp_channel *channel, int vector);
+struct ibv_srq *vt_create_srq(struct vt_dev *dev, uint32_t entries, uint32_t sges);
 struct ibv_qp *vt_create_qp(struct vt_dev *dev, struct ibv_qp_init_attr *init);
+/* for datagrams, in RTS, with that many work requests of one element each way */
+struct ibv_qp *vt_create_ud_qp(struct vt_dev *dev, struct ibv_cq *send_cq, struct ibv_cq *recv_cq, uint32_t depth);
 
 /* A signalled request of one element, to be completed by the caller */
 struct ibv_send_wr vt_request(struct ibv_sge *sge, uint64_t id, enum ibv_wr_opcode opcode);
