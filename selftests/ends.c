@@ -18,14 +18,15 @@ struct vt_conn ends_how = {
 	.min_rnr_timer = 1,
 };
 bool ends_short;
+uint32_t ends_depth = ENDS_DEPTH;
 
 static struct vt_dev devs[2];
 
 static void make_end(struct end *e, struct vt_dev *dev)
 {
 	e->dev = dev;
-	e->send_cq = vt_create_cq(dev, 4 * ENDS_DEPTH);
-	e->recv_cq = vt_create_cq(dev, 4 * ENDS_DEPTH);
+	e->send_cq = vt_create_cq(dev, 4 * ends_depth);
+	e->recv_cq = vt_create_cq(dev, 4 * ends_depth);
 }
 
 void ends_open(int argc, char **argv)
@@ -62,7 +63,7 @@ static void make_qp(struct end *e, enum ibv_qp_type type)
 		.recv_cq = e->recv_cq,
 		.srq = e->srq,
 		.qp_type = type,
-		.cap = { .max_send_wr = ENDS_DEPTH, .max_recv_wr = ENDS_DEPTH, .max_send_sge = 4,
+		.cap = { .max_send_wr = ends_depth, .max_recv_wr = ends_depth, .max_send_sge = 4,
 			 .max_recv_sge = 4, .max_inline_data = 64 },
 	};
 
@@ -86,11 +87,16 @@ void ends_make(enum ibv_qp_type type)
 	make_qp(&b, type);
 }
 
+void ends_connect(void)
+{
+	connect_to(&a, &b);
+	connect_to(&b, &a);
+}
+
 void ends_fresh(enum ibv_qp_type type)
 {
 	ends_make(type);
-	connect_to(&a, &b);
-	connect_to(&b, &a);
+	ends_connect();
 }
 
 int post_wr(struct end *e, struct ibv_send_wr *wr)

@@ -9,6 +9,8 @@
 #include "vt.h"
 
 #define ENDS_DEPTH 16
+/* work requests of each queue, four times as many completions; to be changed before ends_open() */
+extern uint32_t ends_depth;
 
 struct end {
 	struct vt_dev *dev;
@@ -30,7 +32,9 @@ extern bool ends_short;
 
 /* a new pair, in RESET */
 void ends_make(enum ibv_qp_type type);
-/* a new pair in RTS, everything remote allowed */
+/* from RESET to RTS, everything remote allowed */
+void ends_connect(void);
+/* a new pair in RTS */
 void ends_fresh(enum ibv_qp_type type);
 /* destroy the pair and forget its completions and events */
 void ends_stop(void);

@@ -13,22 +13,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "vt.h"
+#include "ends.h"
 
 #define ROOM (1 << 20)
 #define DEPTH 64
-
-/* one of the two ends; the queue pair receives from @srq when there is one */
-struct end {
-	struct vt_dev *dev;
-	struct ibv_cq *send_cq, *recv_cq;
-	struct ibv_srq *srq;
-	struct ibv_qp *qp;
-	struct ibv_mr *mr;
-};
-
-static struct vt_dev devs[2];
-static struct end a, b;
 
 /* XRC: the domain on b's host, and the number of the queue that a's requests name */
 static struct ibv_xrcd *xrcd;
@@ -36,89 +24,32 @@ static uint32_t remote_srqn;
 
 /* --- ends -------------------------------------------------------------------------- */
 
-static struct ibv_srq *make_srq(struct end *e, uint32_t entries)
+/* the pair, and what b had for it */
+static void unmake(void)
 {
-	struct ibv_srq_init_attr init = { .attr = { .max_wr = entries, .max_sge = 4 } };
-	struct ibv_srq *srq = ibv_create_srq(e->dev->pd, &init);
-
-	if (!srq)
-		vt_die(VT_SETUP, "create srq: %s", strerror(errno));
-	return srq;
-}
-
-static struct ibv_qp *make_qp(struct end *e, enum ibv_qp_type type)
-{
-	struct ibv_qp_init_attr init = {
-		.send_cq = e->send_cq,
-		.recv_cq = e->recv_cq,
-		.srq = e->srq,
-		.qp_type = type,
-		.cap = { .max_send_wr = DEPTH, .max_recv_wr = DEPTH, .max_send_sge = 4,
-			 .max_recv_sge = 4 },
-	};
-
-	return vt_create_qp(e->dev, &init);
-}
-
-static void make_end(struct end *e, struct vt_dev *dev)
-{
-	e->dev = dev;
-	e->send_cq = vt_create_cq(dev, 4 * DEPTH);
-	e->recv_cq = vt_create_cq(dev, 16 * DEPTH);
-	e->mr = vt_mr(dev, ROOM, IBV_ACCESS_LOCAL_WRITE | VT_REMOTE_ACCESS);
-}
-
-static void unmake_qp(struct end *e)
-{
-	if (e->qp && ibv_destroy_qp(e->qp))
-		vt_die(VT_WRONG, "destroy qp: %s", strerror(errno));
-	e->qp = NULL;
-	if (e->srq && ibv_destroy_srq(e->srq))
+	ends_stop();
+	if (b.srq && ibv_destroy_srq(b.srq))
 		vt_die(VT_WRONG, "destroy srq: %s", strerror(errno));
-	e->srq = NULL;
-	if (e == &b && xrcd) {
-		if (ibv_close_xrcd(xrcd))
-			vt_die(VT_WRONG, "close xrcd: %s", strerror(errno));
-		xrcd = NULL;
-	}
-	vt_drain_cq(e->send_cq);
-	vt_drain_cq(e->recv_cq);
-	vt_drain_events(e->dev);
-}
-
-static void connect_to(struct end *e, struct end *peer, int access)
-{
-	struct vt_conn c = {
-		.mtu = IBV_MTU_1024, .rd_atomic = 4, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7,
-		.min_rnr_timer = 1, .sq_psn = 0xfffffe,
-		.peer = { .qpn = peer->qp->qp_num, .psn = 0xfffffe, .gid = peer->dev->gid },
-	};
-
-	if (vt_bring_up(e->qp, e->dev, access, &c))
-		vt_die(VT_SETUP, "connect: %s", strerror(errno));
+	b.srq = NULL;
+	if (xrcd && ibv_close_xrcd(xrcd))
+		vt_die(VT_WRONG, "close xrcd: %s", strerror(errno));
+	xrcd = NULL;
 }
 
 /* a fresh pair in RTS; b receives from a shared queue of that many entries, 0: from its own */
 static void fresh(enum ibv_qp_type type, uint32_t srq_entries)
 {
-	unmake_qp(&a);
-	unmake_qp(&b);
+	unmake();
 	if (srq_entries)
-		b.srq = make_srq(&b, srq_entries);
-	a.qp = make_qp(&a, type);
-	b.qp = make_qp(&b, type);
-	connect_to(&a, &b, VT_REMOTE_ACCESS);
-	connect_to(&b, &a, VT_REMOTE_ACCESS);
+		b.srq = vt_create_srq(b.dev, srq_entries, 4);
+	ends_fresh(type);
 }
 
 /* --- work --------------------------------------------------------------------------- */
 
 static int try_recv(struct end *e, uint64_t id, uint32_t off, uint32_t len)
 {
-	struct ibv_sge sge = { (uintptr_t)e->mr->addr + off, len, e->mr->lkey };
-	struct ibv_recv_wr *bad, wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1 };
-
-	return e->srq ? ibv_post_srq_recv(e->srq, &wr, &bad) : ibv_post_recv(e->qp, &wr, &bad);
+	return post_recv(e, id, (struct place){ (uintptr_t)e->mr->addr + off, e->mr->lkey }, len);
 }
 
 static void recv_into(struct end *e, uint64_t id, uint32_t off, uint32_t len)
@@ -152,15 +83,6 @@ static int post(uint64_t id, enum ibv_wr_opcode opcode, uint32_t len)
 static bool completes(struct ibv_cq *cq, uint64_t id, enum ibv_wc_status status, struct ibv_wc *wc)
 {
 	return poll_one(cq, wc, 5) && wc->wr_id == id && wc->status == status;
-}
-
-static void expect_wc(const char *what, struct ibv_cq *cq, uint64_t id, enum ibv_wc_status status)
-{
-	struct ibv_wc wc = {};
-	bool ok = completes(cq, id, status, &wc);
-
-	vt_check(ok, "%s: %lu: %s (wanted %lu: %s)", what, (unsigned long)wc.wr_id,
-		 ibv_wc_status_str(wc.status), (unsigned long)id, ibv_wc_status_str(status));
 }
 
 static bool arrived(uint64_t id, uint32_t len)
@@ -347,13 +269,8 @@ static void srq_last_wqe(void)
 	vt_to_state(b.qp, IBV_QPS_ERR);
 	vt_check(vt_event_comes(b.dev, IBV_EVENT_QP_LAST_WQE_REACHED, NULL, 2), "SRQ: last work request reached");
 	vt_check(vt_silent(b.recv_cq), "SRQ: its work requests are not flushed");
-	unmake_qp(&a);
-	if (ibv_destroy_qp(b.qp))
-		vt_die(VT_WRONG, "destroy qp");
-	a.qp = make_qp(&a, IBV_QPT_RC);
-	b.qp = make_qp(&b, IBV_QPT_RC);
-	connect_to(&a, &b, VT_REMOTE_ACCESS);
-	connect_to(&b, &a, VT_REMOTE_ACCESS);
+	/* the shared queue stays */
+	ends_fresh(IBV_QPT_RC);
 	vt_check(passes(2, 1, IBV_WR_SEND, 1000), "SRQ: another queue pair takes them");
 }
 
@@ -427,10 +344,10 @@ static void srq_shared(void)
 	fresh(IBV_QPT_RC, 64);
 	from[0] = a.qp, to[0] = b.qp;
 	for (i = 1; i < 4; i++) {
-		from[i] = a.qp = make_qp(&a, IBV_QPT_RC);
-		to[i] = b.qp = make_qp(&b, IBV_QPT_RC);
-		connect_to(&a, &b, VT_REMOTE_ACCESS);
-		connect_to(&b, &a, VT_REMOTE_ACCESS);
+		/* those before stay */
+		a.qp = b.qp = NULL;
+		ends_fresh(IBV_QPT_RC);
+		from[i] = a.qp, to[i] = b.qp;
 	}
 	for (i = 0; i < 40; i++)
 		recv_into(&b, i, i * 2000, 2000);
@@ -460,17 +377,13 @@ static void srq_domain(void)
 		printf("skip: SRQ: domains [rdma_rxe asks the queue pair's\n");
 		return;
 	}
-	unmake_qp(&a);
-	unmake_qp(&b);
+	unmake();
 	pd = ibv_alloc_pd(b.dev->ctx);
 	mr = ibv_reg_mr(pd, own->addr, ROOM, IBV_ACCESS_LOCAL_WRITE);
 	b.srq = ibv_create_srq(pd, &init);
 	if (!mr || !b.srq)
 		vt_die(VT_SETUP, "create srq: %s", strerror(errno));
-	a.qp = make_qp(&a, IBV_QPT_RC);
-	b.qp = make_qp(&b, IBV_QPT_RC);
-	connect_to(&a, &b, VT_REMOTE_ACCESS);
-	connect_to(&b, &a, VT_REMOTE_ACCESS);
+	ends_fresh(IBV_QPT_RC);
 	b.mr = mr;
 	recv_into(&b, 1, 0, 1000);
 	vt_check(passes(1, 1, IBV_WR_SEND, 1000), "SRQ: keys are of the queue's domain");
@@ -478,7 +391,7 @@ static void srq_domain(void)
 	recv_into(&b, 2, 0, 1000);
 	post(2, IBV_WR_SEND, 1000);
 	expect_wc("SRQ: and not of the queue pair's", b.recv_cq, 2, IBV_WC_LOC_PROT_ERR);
-	unmake_qp(&b);
+	unmake();
 	if (ibv_dereg_mr(mr) || ibv_dealloc_pd(pd))
 		vt_die(VT_WRONG, "dealloc pd: %s", strerror(errno));
 }
@@ -562,16 +475,14 @@ static struct ibv_qp *make_xrc_qp(struct end *e, bool target)
 /* a sends, b is the target and has a queue */
 static void fresh_xrc(int fd)
 {
-	unmake_qp(&a);
-	unmake_qp(&b);
+	unmake();
 	xrcd = open_xrcd(b.dev->ctx, fd, O_CREAT);
 	if (!xrcd)
 		vt_die(VT_WRONG, "open xrcd: %s", strerror(errno));
 	b.srq = make_xrc_srq(xrcd, b.dev->pd, b.recv_cq, &remote_srqn);
 	a.qp = make_xrc_qp(&a, false);
 	b.qp = make_xrc_qp(&b, true);
-	connect_to(&a, &b, VT_REMOTE_ACCESS);
-	connect_to(&b, &a, VT_REMOTE_ACCESS);
+	ends_connect();
 }
 
 static void xrc_messages(void)
@@ -826,10 +737,11 @@ static void xrc(void)
 
 int main(int argc, char **argv)
 {
-	int hosts = vt_open_hosts(argc, argv, devs, NULL);
-
-	make_end(&a, &devs[0]);
-	make_end(&b, &devs[hosts - 1]);
+	ends_depth = DEPTH;
+	ends_how.timeout = 14;
+	ends_open(argc, argv);
+	a.mr = vt_mr(a.dev, ROOM, IBV_ACCESS_LOCAL_WRITE | VT_REMOTE_ACCESS);
+	b.mr = vt_mr(b.dev, ROOM, IBV_ACCESS_LOCAL_WRITE | VT_REMOTE_ACCESS);
 	uc_messages();
 	uc_drops();
 	uc_errors();
