@@ -3,9 +3,6 @@
 # Completion queues: on one device, and between two hosts.
 . "$(dirname "$0")/lib.sh"
 
-CQ=$(program cq) || bail "cq was not built"
-
 devices_up 9000
-program_verdicts "one device" 120 in_ns $A "$CQ" -d $DEV_A -i $IP_A
-program_verdicts "two hosts" 120 "$CQ" -d $DEV_A -i $IP_A -D $DEV_B -I $IP_B
+two_ways cq
 ktap_end

@@ -453,6 +453,15 @@ program_verdicts() {
 	tail -n 1 "$TMP/verdicts" | notes
 }
 
+# two_ways PROGRAM [SECONDS [OPTION...]] : one of our programs with both ends on one device, then between the two hosts,
+# for which it holds both devices: RDMA devices are visible in all namespaces
+two_ways() {
+	local file seconds=${2:-120}
+	file=$(program "$1") || bail "$1 was not built"
+	program_verdicts "one device" "$seconds" in_ns $A "$file" -d $DEV_A -i $IP_A "${@:3}"
+	program_verdicts "two hosts" "$seconds" "$file" -d $DEV_A -i $IP_A -D $DEV_B -I $IP_B "${@:3}"
+}
+
 # undisturbed NAME BYSTANDER PEER : the two ends of a connection beside what is tested, process numbers of children
 # of this shell whose output is in $TMP/bystander and $TMP/peer, came to a good end
 undisturbed() {
