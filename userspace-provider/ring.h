@@ -118,4 +118,17 @@ static inline void sroce_full_barrier(void)
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
+/*
+ * Of a ring that we fill: the kernel may have all entries before @next. Returns
+ * its flags, as they are once it can see these entries.
+ */
+static inline uint32_t sroce_ring_publish(const struct sroce_ring *ring,
+					  uint32_t *prod, uint32_t next)
+{
+	*prod = next;
+	sroce_store_index(&ring->hdr->prod, next);
+	sroce_full_barrier();
+	return sroce_load_flags(&ring->hdr->flags);
+}
+
 #endif

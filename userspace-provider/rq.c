@@ -52,20 +52,6 @@ static int write_request(const struct sroce_rq *rq, struct sroce_recv_wqe *wqe,
 	return 0;
 }
 
-/* Returns the kernel's flags, as they are once it can see the new requests */
-static uint32_t publish(struct sroce_rq *rq, uint32_t next)
-{
-	struct sroce_ring_hdr *hdr = rq->ring.hdr;
-
-	if (next == rq->prod)
-		return 0;
-
-	rq->prod = next;
-	sroce_store_index(&hdr->prod, next);
-	sroce_full_barrier();
-	return sroce_load_flags(&hdr->flags);
-}
-
 int sroce_rq_post(struct sroce_rq *rq, struct ibv_recv_wr *wr,
 		  struct ibv_recv_wr **bad, struct sroce_posted *posted)
 {
@@ -86,7 +72,8 @@ int sroce_rq_post(struct sroce_rq *rq, struct ibv_recv_wr *wr,
 		}
 	}
 	posted->next = next;
-	posted->flags = publish(rq, next);
+	posted->flags = next == rq->prod ? 0 :
+			sroce_ring_publish(&rq->ring, &rq->prod, next);
 	sroce_unlock(&rq->lock);
 	return err;
 }

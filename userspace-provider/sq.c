@@ -68,19 +68,15 @@ static bool sroce_qp_flushes(struct ibv_qp *qp)
 bool sroce_sq_publish(struct sroce_qp *qp, uint32_t next)
 {
 	struct sroce_sq *sq = &qp->sq;
-	struct sroce_ring_hdr *hdr = sq->ring.hdr;
 	uint32_t flags;
 
 	if (next == sq->prod)
 		return false;
 
-	sq->prod = next;
-	sroce_store_index(&hdr->prod, next);
-	sroce_full_barrier();
-
-	flags = sroce_load_flags(&hdr->flags);
+	flags = sroce_ring_publish(&sq->ring, &sq->prod, next);
 	if (flags & SROCE_SQ_GATHERING) {
-		if ((int32_t)(next - sroce_load_flags(&hdr->until)) >= 0)
+		if ((int32_t)(next -
+			      sroce_load_flags(&sq->ring.hdr->until)) >= 0)
 			return true;
 		cq_note_gathering(&qp->vqp.qp);
 	}
