@@ -18,7 +18,9 @@
 #include <net/netns/generic.h>
 
 #include "compat.h"
-#include "net/internal.h"
+#include "net/attach.h"
+#include "net/net.h"
+#include "net/socket.h"
 
 /**
  * struct sroce_attachment - a device and its namespace

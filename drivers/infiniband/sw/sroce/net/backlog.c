@@ -24,7 +24,12 @@
 #include <linux/workqueue.h>
 #include <net/dst.h>
 
-#include "net/internal.h"
+#include "counters.h"
+#include "net/backlog.h"
+#include "net/net.h"
+#include "net/pack.h"
+#include "net/receive.h"
+#include "net/socket.h"
 #include "turn.h"
 
 #define SROCE_BACKLOG_BITS 6

@@ -21,7 +21,8 @@
 #include <net/addrconf.h>
 
 #include "compat.h"
-#include "net/internal.h"
+#include "net/group.h"
+#include "net/net.h"
 
 /**
  * struct sroce_member - a netdev that is member of a group

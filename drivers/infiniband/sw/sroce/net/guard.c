@@ -23,7 +23,9 @@
 #include <net/ipv6.h>
 #include <net/sock.h>
 
-#include "net/internal.h"
+#include "net/guard.h"
+#include "net/net.h"
+#include "net/socket.h"
 
 /* Is it from a socket of a process? The driver and tunnels send from the kernel's own */
 static bool sroce_guard_is_process(const struct sk_buff *skb)

@@ -4,7 +4,12 @@
  */
 #include <linux/module.h>
 
-#include "net/internal.h"
+#include "net/attach.h"
+#include "net/backlog.h"
+#include "net/group.h"
+#include "net/init.h"
+#include "net/net.h"
+#include "net/pack.h"
 
 bool sroce_direct __read_mostly = true;
 module_param_named(direct, sroce_direct, bool, 0644);

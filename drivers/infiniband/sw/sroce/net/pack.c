@@ -19,8 +19,12 @@
 #include <net/udp.h>
 
 #include "compat.h"
+#include "counters.h"
 #include "memory/copy.h"
-#include "net/internal.h"
+#include "net/init.h"
+#include "net/net.h"
+#include "net/pack.h"
+#include "net/paths.h"
 #include "txq.h"
 #include "wire/icrc.h"
 

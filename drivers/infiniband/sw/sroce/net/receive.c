@@ -16,8 +16,13 @@
 #include <net/ip.h>
 #include <net/ipv6.h>
 
+#include "counters.h"
 #include "memory/copy.h"
-#include "net/internal.h"
+#include "net/attach.h"
+#include "net/net.h"
+#include "net/pack.h"
+#include "net/receive.h"
+#include "net/walk.h"
 #include "turn.h"
 #include "wire/icrc.h"
 

@@ -14,7 +14,10 @@
 #include <rdma/ib_cache.h>
 
 #include "compat.h"
-#include "net/internal.h"
+#include "net/attach.h"
+#include "net/init.h"
+#include "net/net.h"
+#include "net/paths.h"
 
 /* --- route ---------------------------------------------------------------- */
 

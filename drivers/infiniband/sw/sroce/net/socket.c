@@ -20,7 +20,11 @@
 #include <net/xfrm.h>
 
 #include "compat.h"
-#include "net/internal.h"
+#include "net/attach.h"
+#include "net/backlog.h"
+#include "net/guard.h"
+#include "net/net.h"
+#include "net/socket.h"
 
 static struct sroce_netport *sroce_port_of_address(struct net *net,
 						   const struct in6_addr *addr,

@@ -4,7 +4,8 @@
  * page fragments, and a list of further buffers with the same.
  */
 #include "compat.h"
-#include "net/internal.h"
+#include "net/net.h"
+#include "net/walk.h"
 
 /*
  * Has a member of the list a list of its own, which is legal and never seen? Or is it in

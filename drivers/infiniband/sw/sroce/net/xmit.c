@@ -6,7 +6,10 @@
  */
 #include <linux/skbuff.h>
 
-#include "net/internal.h"
+#include "counters.h"
+#include "net/net.h"
+#include "net/pack.h"
+#include "net/paths.h"
 #include "txq.h"
 
 /* Trains up to this size are put right behind the headers */

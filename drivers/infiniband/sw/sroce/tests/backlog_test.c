@@ -9,7 +9,9 @@
 #include <linux/ip.h>
 #include <linux/udp.h>
 
-#include "net/internal.h"
+#include "counters.h"
+#include "net/backlog.h"
+#include "net/net.h"
 #include "turn.h"
 
 #define MANY 4096

@@ -10,7 +10,9 @@
 #include <linux/udp.h>
 
 #include "compat.h"
-#include "net/internal.h"
+#include "counters.h"
+#include "net/net.h"
+#include "net/receive.h"
 #include "wire/icrc.h"
 
 #define PACKETS 48

@@ -11,7 +11,8 @@
 #include <net/ipv6.h>
 
 #include "compat.h"
-#include "net/internal.h"
+#include "net/net.h"
+#include "net/receive.h"
 #include "tests/fuzz_skb.h"
 #include "wire/icrc.h"
 

@@ -11,7 +11,8 @@
 #include <linux/moduleparam.h>
 #include <linux/vmalloc.h>
 
-#include "net/internal.h"
+#include "net/backlog.h"
+#include "net/net.h"
 #include "tests/fuzz_datagram.h"
 #include "tests/fuzz_pen.h"
 

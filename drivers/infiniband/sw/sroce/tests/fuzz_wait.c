@@ -8,7 +8,9 @@
 #include <linux/vmalloc.h>
 #include <linux/workqueue.h>
 
-#include "net/internal.h"
+#include "net/backlog.h"
+#include "net/net.h"
+#include "net/receive.h"
 #include "tests/fuzz_wait.h"
 
 /* More than all that a buffer can cause: no QP leaves anything for later */

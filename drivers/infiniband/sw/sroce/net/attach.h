@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The devices of a network namespace, and how one is found by its netdev or by an
+ * address.
+ */
+#ifndef SROCE_NET_ATTACH_H
+#define SROCE_NET_ATTACH_H
+
+#include <linux/list.h>
+#include <net/ipv6.h>
+
+struct net;
+struct net_device;
+struct socket;
+struct sroce_netport;
+struct sroce_path;
+
+/**
+ * struct sroce_netns - what a network namespace has
+ * @ports: attached devices (struct sroce_attachment), RCU
+ * @sock4: UDP socket, NULL when there is no device
+ * @sock6: the same for IPv6, NULL also where there is no IPv6
+ */
+struct sroce_netns {
+	struct list_head ports;
+	struct socket *sock4;
+	struct socket *sock6;
+};
+
+struct sroce_netns *sroce_netns(const struct net *net);
+
+/* The device of a netdev. Context: RCU. Return: NULL when it has none. */
+struct sroce_netport *sroce_port_of_ifindex(const struct net *net, int ifindex);
+
+/**
+ * sroce_port_of_netdev() - the device that has the GIDs of a netdev
+ * @net: namespace
+ * @dev: netdev
+ * @unique: find nothing when several devices share them (slaves of one bond,
+ *	members of one bridge)
+ *
+ * That is the device of the netdev, or of one below it (of a VLAN, bond, bridge
+ * or macvlan): ib_core puts the addresses into the GID tables of both.
+ *
+ * Context: RCU.
+ * Return: the device or NULL.
+ */
+struct sroce_netport *sroce_port_of_netdev(struct net *net,
+					   struct net_device *dev, bool unique);
+
+/**
+ * sroce_netdev_of_address() - the netdev that an address of this host belongs to
+ * @net: namespace
+ * @addr: IPv6 or v4-mapped address
+ * @dev: where a link-local address is looked for; NULL: anywhere
+ *
+ * Context: RCU.
+ * Return: the netdev or NULL.
+ */
+struct net_device *sroce_netdev_of_address(struct net *net,
+					   const struct in6_addr *addr,
+					   struct net_device *dev);
+
+/*
+ * The VLAN of a netdev's GIDs as ib_core sees it (rdma_read_gid_l2_fields()):
+ * its own, or that of what it stands on; 0xffff for none. Context: RCU.
+ */
+u16 sroce_netdev_vlan_id(struct net_device *dev);
+
+static inline bool sroce_is_group(const struct in6_addr *addr)
+{
+	return ipv6_addr_is_multicast(addr) ||
+	       (ipv6_addr_v4mapped(addr) &&
+		ipv4_is_multicast(addr->s6_addr32[3]));
+}
+
+/**
+ * sroce_attachment_add_path() - have a path cut off when its device is detached
+ * @path: @path->port is set; @path->net is set on success
+ *
+ * Return: 0, or -ENODEV when the device is not attached.
+ */
+int sroce_attachment_add_path(struct sroce_path *path);
+
+/* Forget a path and its route; nobody else uses it any more. Context: any. */
+void sroce_attachment_del_path(struct sroce_path *path);
+
+int sroce_attachments_init(void);
+void sroce_attachments_exit(void);
+
+#endif
