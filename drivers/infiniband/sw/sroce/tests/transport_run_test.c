@@ -69,7 +69,7 @@ static void doorbell_of_dead(struct kunit *test)
 	struct side *a = &p->side[0];
 	struct sroce_qp *qp = a->qp;
 
-	sroce_qp_hold(qp);
+	sroce_qp_get(qp);
 	a->qp = NULL;
 	sroce_qp_destroy(qp);
 	KUNIT_EXPECT_TRUE(test, qp->dead);

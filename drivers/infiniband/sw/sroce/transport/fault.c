@@ -52,7 +52,7 @@ static void sroce_fault_wait(struct sroce_half *half,
 	f->write = miss->write;
 	f->key = miss->mr->key;
 	f->va = miss->va;
-	sroce_qp_hold(half->qp);
+	sroce_qp_get(half->qp);
 	if (!sroce_want_pages(&f->want, miss->mr, miss->va, miss->len,
 			      miss->ahead,
 			      miss->write ? SROCE_ODP_WRITE : SROCE_ODP_READ))

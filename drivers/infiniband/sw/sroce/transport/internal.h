@@ -15,7 +15,7 @@ int sroce_qps_start(void);
 /* Module end: no QP is left, and none that waits to be freed */
 void sroce_qps_stop(void);
 
-static inline void sroce_qp_hold(struct sroce_qp *qp)
+static inline void sroce_qp_get(struct sroce_qp *qp)
 {
 	refcount_inc(&qp->refs);
 }

@@ -122,7 +122,7 @@ static bool sroce_half_list(struct sroce_half *half, struct sroce_runq *rq)
 {
 	if (test_and_set_bit(0, &half->queued))
 		return false;
-	sroce_qp_hold(half->qp);
+	sroce_qp_get(half->qp);
 	spin_lock(&rq->lock);
 	list_add_tail(&half->node, &rq->halves);
 	spin_unlock(&rq->lock);
@@ -141,7 +141,7 @@ void sroce_half_kick(struct sroce_half *half)
 
 	if (test_and_set_bit(0, &half->queued))
 		return;
-	sroce_qp_hold(half->qp);
+	sroce_qp_get(half->qp);
 	rq = get_cpu_ptr(&sroce_runqs);
 	llist_add(&half->kicked, &rq->kicked);
 	tasklet_schedule(&rq->tasklet);
