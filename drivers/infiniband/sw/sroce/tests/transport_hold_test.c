@@ -23,19 +23,6 @@ static struct pair *hold_pair(struct kunit *test, struct pair_config *c)
 	return p;
 }
 
-static struct rule treat(struct side *from, u8 op, u32 psn, u32 count,
-			 enum fake_verdict verdict)
-{
-	return (struct rule){
-		.from = from,
-		.op = op,
-		.psn = psn & SROCE_PSN_MASK,
-		.by_psn = true,
-		.count = count,
-		.verdict = verdict,
-	};
-}
-
 static void post_write(struct side *a, u64 id, u32 len)
 {
 	struct work w;
@@ -65,7 +52,7 @@ static void what_is_held_counts(struct kunit *test)
 	struct pair *p = hold_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
 	u32 psn = side_first_psn(a);
-	struct rule rules[] = { treat(a, SROCE_OP_WRITE, psn + 5, 1, FAKE_DROP),
+	struct rule rules[] = { rule_psn(a, SROCE_OP_WRITE, psn + 5, 1, FAKE_DROP),
 				{} };
 	const struct fake_log *l;
 
@@ -98,9 +85,9 @@ static void several_gaps(struct kunit *test)
 	struct side *a = &p->side[0], *b = &p->side[1];
 	u32 psn = side_first_psn(a);
 	struct rule rules[] = {
-		treat(a, SROCE_OP_WRITE, psn + 5, 1, FAKE_DROP),
-		treat(a, SROCE_OP_WRITE, psn + 8, 2, FAKE_DROP),
-		treat(a, SROCE_OP_WRITE, psn + 9, 1, FAKE_DROP), {}
+		rule_psn(a, SROCE_OP_WRITE, psn + 5, 1, FAKE_DROP),
+		rule_psn(a, SROCE_OP_WRITE, psn + 8, 2, FAKE_DROP),
+		rule_psn(a, SROCE_OP_WRITE, psn + 9, 1, FAKE_DROP), {}
 	};
 
 	pair_rules(p, rules);
@@ -119,7 +106,7 @@ static void held_twice(struct kunit *test)
 	struct side *a = &p->side[0], *b = &p->side[1];
 	u32 psn = side_first_psn(a);
 	struct rule rules[] = {
-		treat(a, SROCE_OP_WRITE, psn, 1, FAKE_HOLD),
+		rule_psn(a, SROCE_OP_WRITE, psn, 1, FAKE_HOLD),
 		{ .from = a, .op = SROCE_OP_WRITE, .verdict = FAKE_TWICE }, {}
 	};
 
@@ -143,7 +130,7 @@ static void repeated_in_one_train(struct kunit *test)
 	struct pair *p = hold_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
 	struct rule rules[] = {
-		treat(a, SROCE_OP_WRITE, side_first_psn(a), 2, FAKE_DROP), {}
+		rule_psn(a, SROCE_OP_WRITE, side_first_psn(a), 2, FAKE_DROP), {}
 	};
 
 	pair_rules(p, rules);
@@ -308,7 +295,7 @@ static void held_and_not_ready(struct kunit *test)
 	struct pair *p = hold_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
 	struct rule rules[] = {
-		treat(a, SROCE_OP_WRITE, side_first_psn(a), 1, FAKE_HOLD), {}
+		rule_psn(a, SROCE_OP_WRITE, side_first_psn(a), 1, FAKE_HOLD), {}
 	};
 	struct work w;
 
@@ -339,7 +326,7 @@ static void held_until_ready(struct kunit *test)
 	struct pair *p = hold_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
 	struct rule rules[] = {
-		treat(a, SROCE_OP_WRITE, side_first_psn(a), 1, FAKE_HOLD), {}
+		rule_psn(a, SROCE_OP_WRITE, side_first_psn(a), 1, FAKE_HOLD), {}
 	};
 	struct work w;
 
@@ -371,7 +358,7 @@ static void held_and_refused(struct kunit *test)
 	struct pair *p = hold_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
 	struct rule rules[] = {
-		treat(a, SROCE_OP_WRITE, side_first_psn(a), 1, FAKE_HOLD), {}
+		rule_psn(a, SROCE_OP_WRITE, side_first_psn(a), 1, FAKE_HOLD), {}
 	};
 	struct work w;
 
@@ -400,7 +387,7 @@ static struct pair *holding_pair(struct kunit *test, struct pair_config *c)
 {
 	struct pair *p = hold_pair(test, c);
 	struct rule rules[] = {
-		treat(&p->side[0], SROCE_OP_WRITE, side_first_psn(&p->side[0]),
+		rule_psn(&p->side[0], SROCE_OP_WRITE, side_first_psn(&p->side[0]),
 		      0, FAKE_DROP),
 		/* Who is told of it would send all of it again and again */
 		{ .from = &p->side[1], .op = SROCE_OP_ACK, .verdict = FAKE_DROP },
@@ -443,8 +430,8 @@ static void last_answer_is_sent(struct kunit *test)
 	struct side *a = &p->side[0], *b = &p->side[1];
 	u32 psn = side_first_psn(a);
 	struct rule rules[] = {
-		treat(a, SROCE_OP_WRITE, psn, 1, FAKE_HOLD),
-		treat(a, SROCE_OP_WRITE, psn + 1, 0, FAKE_DROP), {}
+		rule_psn(a, SROCE_OP_WRITE, psn, 1, FAKE_HOLD),
+		rule_psn(a, SROCE_OP_WRITE, psn + 1, 0, FAKE_DROP), {}
 	};
 	u32 i;
 
@@ -478,46 +465,46 @@ static void ends_when_it_is_old(struct kunit *test)
 
 /* --- memory ------------------------------------------------------------------------ */
 
-/* Everybody may have a part of what is left, and what finds no room comes again */
-static void memory_has_a_bound(struct kunit *test)
+/*
+ * The first of 40 packets is lost while everything that is held may take @most bytes.
+ * Return: the side that holds.
+ */
+static struct side *hold_at_most(struct kunit *test, long most)
 {
-	long most = sroce_hold_all.most;
+	long usual = sroce_hold_all.most;
 	struct pair_config c = {};
 	struct pair *p = hold_pair(test, &c);
-	struct side *a = &p->side[0], *b = &p->side[1];
+	struct side *a = &p->side[0];
 	struct rule rules[] = {
-		treat(a, SROCE_OP_WRITE, side_first_psn(a), 1, FAKE_DROP), {}
+		rule_psn(a, SROCE_OP_WRITE, side_first_psn(a), 1, FAKE_DROP), {}
 	};
 
-	sroce_hold_all.most = SZ_64K;
+	sroce_hold_all.most = most;
 	pair_rules(p, rules);
 	post_write(a, 1, 40 * MTU);
 	expect_written(a, 1, 40 * MTU);
-	sroce_hold_all.most = most;
+	sroce_hold_all.most = usual;
+	pair_rules(p, NULL);
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+	return &p->side[1];
+}
+
+/* Everybody may have a part of what is left, and what finds no room comes again */
+static void memory_has_a_bound(struct kunit *test)
+{
+	struct side *b = hold_at_most(test, SZ_64K);
+
 	KUNIT_EXPECT_GT(test, side_count(b, SROCE_CNT_RX_HELD), 0);
 	KUNIT_EXPECT_LE(test, side_count(b, SROCE_CNT_RX_HELD) * 512,
 			SZ_64K / 8);
-	KUNIT_EXPECT_EQ(test, 0, p->expired);
 	KUNIT_EXPECT_FALSE(test, b->qp->resp.hold.lost);
 }
 
 static void no_memory(struct kunit *test)
 {
-	long most = sroce_hold_all.most;
-	struct pair_config c = {};
-	struct pair *p = hold_pair(test, &c);
-	struct side *a = &p->side[0], *b = &p->side[1];
-	struct rule rules[] = {
-		treat(a, SROCE_OP_WRITE, side_first_psn(a), 1, FAKE_DROP), {}
-	};
+	struct side *b = hold_at_most(test, 0);
 
-	sroce_hold_all.most = 0;
-	pair_rules(p, rules);
-	post_write(a, 1, 40 * MTU);
-	expect_written(a, 1, 40 * MTU);
-	sroce_hold_all.most = most;
 	KUNIT_EXPECT_EQ(test, 0, side_count(b, SROCE_CNT_RX_HELD));
-	KUNIT_EXPECT_EQ(test, 0, p->expired);
 }
 
 /* A peer that sends gaps without end */
@@ -587,7 +574,7 @@ static void switched_off(struct kunit *test)
 	struct pair *p = hold_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
 	struct rule rules[] = {
-		treat(a, SROCE_OP_WRITE, side_first_psn(a), 1, FAKE_DROP), {}
+		rule_psn(a, SROCE_OP_WRITE, side_first_psn(a), 1, FAKE_DROP), {}
 	};
 
 	pair_rules(p, rules);
@@ -604,7 +591,7 @@ static void late_packet(struct pair *p, u64 id, bool asks)
 {
 	struct side *a = &p->side[0], *b = &p->side[1];
 	struct rule rules[] = {
-		treat(a, SROCE_OP_WRITE, a->qp->req.next_psn + 1, 1, FAKE_HOLD),
+		rule_psn(a, SROCE_OP_WRITE, a->qp->req.next_psn + 1, 1, FAKE_HOLD),
 		{}
 	};
 	u32 before = naks(b);
@@ -653,7 +640,7 @@ static void lost_packets_are_not_waited_for(struct kunit *test)
 	hold->late = NSEC_PER_MSEC;
 	for (i = 0; i < 9; i++) {
 		struct rule rules[] = {
-			treat(a, SROCE_OP_WRITE, a->qp->req.next_psn + 1, 1,
+			rule_psn(a, SROCE_OP_WRITE, a->qp->req.next_psn + 1, 1,
 			      FAKE_DROP), {}
 		};
 
@@ -678,7 +665,7 @@ static void much_too_late(struct kunit *test)
 	struct pair *p = hold_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
 	struct rule rules[] = {
-		treat(a, SROCE_OP_WRITE, side_first_psn(a) + 1, 1, FAKE_HOLD), {}
+		rule_psn(a, SROCE_OP_WRITE, side_first_psn(a) + 1, 1, FAKE_HOLD), {}
 	};
 
 	pair_rules(p, rules);

@@ -23,30 +23,6 @@ static struct pair *loss_pair(struct kunit *test, struct pair_config *c)
 	return p;
 }
 
-static struct rule lose(struct side *from, u8 op, u32 psn, u32 count)
-{
-	return (struct rule){
-		.from = from,
-		.op = op,
-		.psn = psn & SROCE_PSN_MASK,
-		.by_psn = true,
-		.count = count,
-		.verdict = FAKE_DROP,
-	};
-}
-
-static struct rule treat(struct side *from, u8 op, u32 skip, u32 count,
-			 enum fake_verdict verdict)
-{
-	return (struct rule){
-		.from = from,
-		.op = op,
-		.skip = skip,
-		.count = count,
-		.verdict = verdict,
-	};
-}
-
 static void post_write(struct side *a, u64 id, u32 len)
 {
 	struct work w;
@@ -100,7 +76,9 @@ static void one_nak_for_a_gap(struct kunit *test)
 	struct pair *p = loss_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
 	u32 psn = side_first_psn(a);
-	struct rule rules[] = { lose(a, SROCE_OP_WRITE, psn + 5, 1), {} };
+	struct rule rules[] = {
+		rule_psn(a, SROCE_OP_WRITE, psn + 5, 1, FAKE_DROP), {}
+	};
 	const struct fake_log *l;
 
 	write_arrives(p, rules);
@@ -124,7 +102,7 @@ static void repeated_packet_lost(struct kunit *test)
 	struct pair *p = loss_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
 	struct rule rules[] = {
-		lose(a, SROCE_OP_WRITE, side_first_psn(a) + 5, 4), {}
+		rule_psn(a, SROCE_OP_WRITE, side_first_psn(a) + 5, 4, FAKE_DROP), {}
 	};
 
 	write_arrives(p, rules);
@@ -138,8 +116,8 @@ static void nak_lost(struct kunit *test)
 	struct pair *p = loss_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
 	struct rule rules[] = {
-		lose(a, SROCE_OP_WRITE, side_first_psn(a) + 5, 1),
-		treat(b, SROCE_OP_ACK, 0, 1, FAKE_DROP), {}
+		rule_psn(a, SROCE_OP_WRITE, side_first_psn(a) + 5, 1, FAKE_DROP),
+		rule_nth(b, SROCE_OP_ACK, 0, 1, FAKE_DROP), {}
 	};
 
 	write_arrives(p, rules);
@@ -154,8 +132,8 @@ static void nak_twice(struct kunit *test)
 	struct pair *p = loss_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
 	struct rule rules[] = {
-		lose(a, SROCE_OP_WRITE, side_first_psn(a) + 5, 1),
-		treat(b, SROCE_OP_ACK, 0, 1, FAKE_TWICE), {}
+		rule_psn(a, SROCE_OP_WRITE, side_first_psn(a) + 5, 1, FAKE_DROP),
+		rule_nth(b, SROCE_OP_ACK, 0, 1, FAKE_TWICE), {}
 	};
 
 	write_arrives(p, rules);
@@ -169,7 +147,7 @@ static void last_packet_lost(struct kunit *test)
 	struct pair *p = loss_pair(test, &c);
 	struct side *a = &p->side[0];
 	struct rule rules[] = {
-		lose(a, SROCE_OP_WRITE, side_first_psn(a) + 19, 2), {}
+		rule_psn(a, SROCE_OP_WRITE, side_first_psn(a) + 19, 2, FAKE_DROP), {}
 	};
 
 	write_arrives(p, rules);
@@ -182,8 +160,8 @@ static void gap_across_psn_wrap(struct kunit *test)
 	struct pair *p = loss_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
 	struct rule rules[] = {
-		lose(a, SROCE_OP_WRITE, 0xffffff, 1),
-		lose(a, SROCE_OP_WRITE, 0, 1), {}
+		rule_psn(a, SROCE_OP_WRITE, 0xffffff, 1, FAKE_DROP),
+		rule_psn(a, SROCE_OP_WRITE, 0, 1, FAKE_DROP), {}
 	};
 
 	pair_rules(p, rules);
@@ -204,7 +182,7 @@ static void ack_lost(struct kunit *test)
 	struct pair_config c = {};
 	struct pair *p = loss_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
-	struct rule rules[] = { treat(b, SROCE_OP_ACK, 0, 1, FAKE_DROP), {} };
+	struct rule rules[] = { rule_nth(b, SROCE_OP_ACK, 0, 1, FAKE_DROP), {} };
 	struct ib_wc wc;
 
 	pair_rules(p, rules);
@@ -283,10 +261,10 @@ static void every_request_twice(struct kunit *test)
 	struct pair *p = loss_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
 	struct rule rules[] = {
-		treat(a, SROCE_OP_SEND, 0, 0, FAKE_TWICE),
-		treat(a, SROCE_OP_WRITE, 0, 0, FAKE_TWICE),
-		treat(a, SROCE_OP_READ, 0, 0, FAKE_TWICE),
-		treat(a, SROCE_OP_FETCH_ADD, 0, 0, FAKE_TWICE), {}
+		rule_nth(a, SROCE_OP_SEND, 0, 0, FAKE_TWICE),
+		rule_nth(a, SROCE_OP_WRITE, 0, 0, FAKE_TWICE),
+		rule_nth(a, SROCE_OP_READ, 0, 0, FAKE_TWICE),
+		rule_nth(a, SROCE_OP_FETCH_ADD, 0, 0, FAKE_TWICE), {}
 	};
 	u64 *cell = (u64 *)(b->mem + 0x40000);
 	u32 i;
@@ -320,7 +298,7 @@ static void atomic_response_lost(struct kunit *test)
 	struct pair *p = loss_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
 	struct rule rules[] = {
-		treat(b, SROCE_OP_ATOMIC_ACK, 2, 3, FAKE_DROP), {}
+		rule_nth(b, SROCE_OP_ATOMIC_ACK, 2, 3, FAKE_DROP), {}
 	};
 	u64 *cell = (u64 *)(b->mem + 0x40000);
 	u64 *got = (u64 *)(a->mem + 0x40000);
@@ -356,7 +334,7 @@ static void atomic_write_response_lost(struct kunit *test)
 	struct pair *p = loss_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
 	struct rule rules[] = {
-		treat(b, SROCE_OP_READ_RESP, 0, 2, FAKE_DROP), {}
+		rule_nth(b, SROCE_OP_READ_RESP, 0, 2, FAKE_DROP), {}
 	};
 	u64 *cell = (u64 *)(b->mem + 0x40000);
 
@@ -380,7 +358,7 @@ static void late_duplicate_of_read(struct kunit *test)
 	struct pair *p = loss_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
 	struct rule rules[] = {
-		treat(a, SROCE_OP_READ, 0, 1, FAKE_TWICE), {}
+		rule_nth(a, SROCE_OP_READ, 0, 1, FAKE_TWICE), {}
 	};
 	u32 i;
 
@@ -402,7 +380,7 @@ static void repeated_read_after_wrap(struct kunit *test)
 	struct pair *p = loss_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
 	struct rule rules[] = {
-		treat(b, SROCE_OP_READ_RESP, 0, 1, FAKE_DROP), {}
+		rule_nth(b, SROCE_OP_READ_RESP, 0, 1, FAKE_DROP), {}
 	};
 	u32 psn = side_first_psn(a);
 	struct work w;
@@ -507,7 +485,9 @@ static void read_response_lost(struct kunit *test)
 	struct pair *p = loss_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
 	u32 psn = side_first_psn(a);
-	struct rule rules[] = { lose(b, SROCE_OP_READ_RESP, psn + 5, 1), {} };
+	struct rule rules[] = {
+		rule_psn(b, SROCE_OP_READ_RESP, psn + 5, 1, FAKE_DROP), {}
+	};
 
 	pair_rules(p, rules);
 	post_read(a, 1, 20 * 256 - 1);
@@ -530,7 +510,7 @@ static void repeated_response_lost(struct kunit *test)
 	struct pair *p = loss_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
 	struct rule rules[] = {
-		lose(b, SROCE_OP_READ_RESP, side_first_psn(a) + 5, 3), {}
+		rule_psn(b, SROCE_OP_READ_RESP, side_first_psn(a) + 5, 3, FAKE_DROP), {}
 	};
 
 	pair_rules(p, rules);
@@ -547,8 +527,8 @@ static void response_after_timeout_lost(struct kunit *test)
 	struct pair *p = loss_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
 	struct rule rules[] = {
-		treat(a, SROCE_OP_READ, 0, 1, FAKE_DROP),
-		lose(b, SROCE_OP_READ_RESP, side_first_psn(a), 1), {}
+		rule_nth(a, SROCE_OP_READ, 0, 1, FAKE_DROP),
+		rule_psn(b, SROCE_OP_READ_RESP, side_first_psn(a), 1, FAKE_DROP), {}
 	};
 
 	pair_rules(p, rules);
@@ -563,7 +543,7 @@ static void read_request_lost(struct kunit *test)
 	struct pair_config c = {};
 	struct pair *p = loss_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
-	struct rule rules[] = { treat(a, SROCE_OP_READ, 0, 1, FAKE_DROP), {} };
+	struct rule rules[] = { rule_nth(a, SROCE_OP_READ, 0, 1, FAKE_DROP), {} };
 
 	pair_rules(p, rules);
 	post_read(a, 1, 1000);
@@ -581,7 +561,7 @@ static void chunk_request_lost(struct kunit *test)
 	struct pair_config c = { .window = 8 };
 	struct pair *p = loss_pair(test, &c);
 	struct side *a = &p->side[0];
-	struct rule rules[] = { treat(a, SROCE_OP_READ, 1, 1, FAKE_DROP), {} };
+	struct rule rules[] = { rule_nth(a, SROCE_OP_READ, 1, 1, FAKE_DROP), {} };
 
 	pair_rules(p, rules);
 	post_read(a, 1, 32 * 256);
@@ -603,7 +583,7 @@ static void implied_by_ack(struct kunit *test)
 	struct pair *p = loss_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
 	struct rule rules[] = {
-		lose(b, SROCE_OP_READ_RESP, side_first_psn(a) + 3, 1), {}
+		rule_psn(b, SROCE_OP_READ_RESP, side_first_psn(a) + 3, 1, FAKE_DROP), {}
 	};
 
 	pair_rules(p, rules);
@@ -749,7 +729,7 @@ static void old_rnr_then_ack(struct kunit *test)
 	struct pair_config c = {};
 	struct pair *p = loss_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
-	struct rule rules[] = { treat(b, SROCE_OP_ACK, 0, 1, FAKE_HOLD), {} };
+	struct rule rules[] = { rule_nth(b, SROCE_OP_ACK, 0, 1, FAKE_HOLD), {} };
 
 	side_recv(b, 1, DST, 10);
 	pair_rules(p, rules);
@@ -832,7 +812,7 @@ static void naks_exhaust_retries(struct kunit *test)
 	struct pair *p = loss_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
 	struct rule rules[] = {
-		lose(a, SROCE_OP_WRITE, side_first_psn(a) + 5, 0), {}
+		rule_psn(a, SROCE_OP_WRITE, side_first_psn(a) + 5, 0, FAKE_DROP), {}
 	};
 	u64 start = ktime_get_ns();
 
@@ -856,7 +836,7 @@ static void stuck_below(struct kunit *test)
 	struct pair *p = loss_pair(test, &c);
 	struct side *a = &p->side[0];
 	struct rule rules[] = {
-		treat(a, SROCE_OP_WRITE, 0, 0, FAKE_HOLD), {}
+		rule_nth(a, SROCE_OP_WRITE, 0, 0, FAKE_HOLD), {}
 	};
 	u32 i;
 
@@ -921,9 +901,9 @@ static void progress_reloads_retries(struct kunit *test)
 	struct side *a = &p->side[0];
 	u32 psn = side_first_psn(a);
 	struct rule rules[] = {
-		lose(a, SROCE_OP_WRITE, psn + 2, 2),
-		lose(a, SROCE_OP_WRITE, psn + 5, 2),
-		lose(a, SROCE_OP_WRITE, psn + 8, 2), {}
+		rule_psn(a, SROCE_OP_WRITE, psn + 2, 2, FAKE_DROP),
+		rule_psn(a, SROCE_OP_WRITE, psn + 5, 2, FAKE_DROP),
+		rule_psn(a, SROCE_OP_WRITE, psn + 8, 2, FAKE_DROP), {}
 	};
 
 	pair_rules(p, rules);
@@ -940,7 +920,7 @@ static void ignored_acks(struct kunit *test)
 	struct pair *p = loss_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
 	u32 psn = side_first_psn(a);
-	struct rule rules[] = { treat(a, SROCE_OP_WRITE, 0, 1, FAKE_HOLD), {} };
+	struct rule rules[] = { rule_nth(a, SROCE_OP_WRITE, 0, 1, FAKE_HOLD), {} };
 
 	pair_rules(p, rules);
 	post_write(a, 1, 10);
@@ -1008,7 +988,7 @@ static void real_timers(struct kunit *test)
 	struct pair_config c = { .timeout = 8 };
 	struct pair *p = loss_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
-	struct rule rules[] = { treat(a, SROCE_OP_WRITE, 0, 3, FAKE_DROP), {} };
+	struct rule rules[] = { rule_nth(a, SROCE_OP_WRITE, 0, 3, FAKE_DROP), {} };
 	struct ib_wc wc;
 	u64 start;
 
@@ -1071,7 +1051,7 @@ static void timeout_after_reset(struct kunit *test)
 	struct pair_config c = { .timeout = 20 };
 	struct pair *p = loss_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
-	struct rule rules[] = { treat(a, SROCE_OP_WRITE, 0, 0, FAKE_DROP), {} };
+	struct rule rules[] = { rule_nth(a, SROCE_OP_WRITE, 0, 0, FAKE_DROP), {} };
 	struct ib_wc wc;
 
 	pair_rules(p, rules);

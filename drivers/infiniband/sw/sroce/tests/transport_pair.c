@@ -866,6 +866,31 @@ static enum fake_verdict rules_filter(struct fake_net *net,
 	return FAKE_PASS;
 }
 
+struct rule rule_psn(struct side *from, u8 op, u32 psn, u32 count,
+		     enum fake_verdict verdict)
+{
+	return (struct rule){
+		.from = from,
+		.op = op,
+		.psn = psn & SROCE_PSN_MASK,
+		.by_psn = true,
+		.count = count,
+		.verdict = verdict,
+	};
+}
+
+struct rule rule_nth(struct side *from, u8 op, u32 skip, u32 count,
+		     enum fake_verdict verdict)
+{
+	return (struct rule){
+		.from = from,
+		.op = op,
+		.skip = skip,
+		.count = count,
+		.verdict = verdict,
+	};
+}
+
 void pair_rules(struct pair *p, struct rule *rules)
 {
 	p->net.arg = rules;

@@ -309,6 +309,13 @@ struct rule {
 	u32 hits;
 };
 
+/* A rule for the packet with @psn, the first @count times that it is sent; 0: each time */
+struct rule rule_psn(struct side *from, u8 op, u32 psn, u32 count,
+		     enum fake_verdict verdict);
+/* A rule for @count packets after the first @skip; 0: for all of them */
+struct rule rule_nth(struct side *from, u8 op, u32 skip, u32 count,
+		     enum fake_verdict verdict);
+
 /* Apply a list of rules to packets from now on; NULL: none any more */
 void pair_rules(struct pair *p, struct rule *rules);
 

@@ -157,24 +157,12 @@ static void uc_long_message(struct kunit *test)
 
 /* --- what is lost ---------------------------------------------------------- */
 
-/* From the packet after the first @skip, @count are lost; 0: all */
-static struct rule lose(struct side *from, u8 op, u32 skip, u32 count)
-{
-	return (struct rule){
-		.from = from,
-		.op = op,
-		.skip = skip,
-		.count = count,
-		.verdict = FAKE_DROP,
-	};
-}
-
 /* Lose the packet @k of a message of four, and see that the next one arrives */
 static void lose_one(struct kunit *test, u32 k)
 {
 	struct pair *p = uc_pair(test);
 	struct side *a = &p->side[0], *b = &p->side[1];
-	struct rule rules[] = { lose(a, SROCE_OP_SEND, k, 1), {} };
+	struct rule rules[] = { rule_nth(a, SROCE_OP_SEND, k, 1, FAKE_DROP), {} };
 
 	pair_rules(p, rules);
 	side_recv(b, 1, DST, 4 * MTU);
@@ -207,7 +195,7 @@ static void uc_message_lost(struct kunit *test)
 {
 	struct pair *p = uc_pair(test);
 	struct side *a = &p->side[0], *b = &p->side[1];
-	struct rule rules[] = { lose(a, SROCE_OP_SEND, 0, 4), {} };
+	struct rule rules[] = { rule_nth(a, SROCE_OP_SEND, 0, 4, FAKE_DROP), {} };
 
 	pair_rules(p, rules);
 	side_recv(b, 1, DST, 4 * MTU);
@@ -222,7 +210,7 @@ static void uc_lost_with_srq(struct kunit *test)
 {
 	struct pair *p = uc_pair_srq(test);
 	struct side *a = &p->side[0], *b = &p->side[1];
-	struct rule rules[] = { lose(a, SROCE_OP_SEND, 1, 1), {} };
+	struct rule rules[] = { rule_nth(a, SROCE_OP_SEND, 1, 1, FAKE_DROP), {} };
 
 	pair_rules(p, rules);
 	side_recv(b, 1, DST, 4 * MTU);
@@ -239,7 +227,7 @@ static void uc_write_lost(struct kunit *test)
 {
 	struct pair *p = uc_pair(test);
 	struct side *a = &p->side[0], *b = &p->side[1];
-	struct rule rules[] = { lose(a, SROCE_OP_WRITE, 2, 1), {} };
+	struct rule rules[] = { rule_nth(a, SROCE_OP_WRITE, 2, 1, FAKE_DROP), {} };
 
 	pair_rules(p, rules);
 	side_recv(b, 1, 0, 0);
@@ -570,7 +558,7 @@ static void uc_flush(struct kunit *test)
 {
 	struct pair *p = uc_pair(test);
 	struct side *a = &p->side[0], *b = &p->side[1];
-	struct rule rules[] = { lose(a, SROCE_OP_SEND, 2, 0), {} };
+	struct rule rules[] = { rule_nth(a, SROCE_OP_SEND, 2, 0, FAKE_DROP), {} };
 
 	pair_rules(p, rules);
 	side_recv(b, 1, DST, 4 * MTU);
