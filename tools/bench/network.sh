@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# shellcheck shell=bash disable=SC2004,SC2154 # network, an associative array, seconds and round are guest's
+# What an ordinary switch makes of it: four senders, a switch, and a receiver behind a port of 1 Gbit/s, in six network
+# namespaces of a driver. Sourced by guest, never run.
+#
+# The port cuts trains, so that packets are lost and marked one by one:
+#	drop	queue of 150 kB, what does not fit is lost
+#	ecn	what waits for more than 240 us (30 kB) is marked, and hardly anything is lost
+#	late	no limit of the rate, but one packet in a hundred overtakes the others by a millisecond
+#	free	no limit at all, packets one by one all the same
+# sroce is measured as it is by default, with requests held behind a gap (sroce-hold), and with senders that obey
+# notifications as well (sroce-cc).
+
+network_ports="r s1 s2 s3 s4"
+# Connections there are, spread over the senders
+network_many="1 4 16"
+
+# network_ns DRIVER MTU WHO ; network_device DRIVER MTU WHO
+network_ns() { echo "net-$1-$2-$3"; }
+network_device() { echo "n${1}_${2}_$3"; }
+
+# network_make DRIVER MTU NET : address 10.NET.1.N, 1 for the receiver
+network_make() {
+	local driver=$1 mtu=$2 net=$3 who ns n=0 sw
+	sw=$(network_ns "$driver" "$mtu" sw)
+	ip netns add "$sw" && ip -n "$sw" link add br0 mtu "$mtu" type bridge && ip -n "$sw" link set br0 up || return
+	for who in $network_ports; do
+		n=$((n + 1))
+		ns=$(network_ns "$driver" "$mtu" $who)
+		ip netns add "$ns" && ip link add eth0 netns "$ns" mtu "$mtu" type veth peer name $who netns "$sw" mtu "$mtu" || return
+		ip -n "$sw" link set $who master br0 && ip -n "$sw" link set $who up || return
+		ip netns exec "$ns" sysctl -qw net.ipv6.conf.eth0.disable_ipv6=1 net.ipv4.tcp_ecn=1
+		ip -n "$ns" link set lo up
+		ip -n "$ns" addr add "10.$net.1.$n/24" dev eth0
+		ip -n "$ns" link set eth0 up
+		[ "$driver" = tcp ] || lab_link "$driver" "$(network_device "$driver" "$mtu" $who)" eth0 "$ns" || return
+	done
+	network[net-$driver-$mtu]=$net
+}
+
+network_setup() {
+	local driver mtu net=100
+	modprobe -a bridge sch_tbf sch_codel sch_netem 2>/dev/null
+	sysctl -qw net.core.netdev_max_backlog=100000
+	for driver in sroce rxe tcp; do
+		for mtu in 1500 9000; do
+			network_make "$driver" "$mtu" $net || return
+			net=$((net + 1))
+		done
+	done
+}
+
+# network_port DRIVER MTU KIND : what the switch does on its way to the receiver
+network_port() {
+	local sw
+	sw=$(network_ns "$1" "$2" sw)
+	tc -n "$sw" qdisc del dev r root 2>/dev/null
+	case $3 in
+	drop) tc -n "$sw" qdisc add dev r root handle 1: tbf rate 1gbit burst 20k limit 150k ;;
+	ecn)
+		tc -n "$sw" qdisc add dev r root handle 1: tbf rate 1gbit burst 20k limit 2m &&
+			tc -n "$sw" qdisc add dev r parent 1:1 codel limit 2000 target 1s interval 10s ce_threshold 240us ecn
+		;;
+	late)
+		tc -n "$sw" qdisc add dev r root handle 1: tbf rate 100gbit burst 10k limit 100m &&
+			tc -n "$sw" qdisc add dev r parent 1:1 netem limit 100000 delay 1ms reorder 1%
+		;;
+	free) tc -n "$sw" qdisc add dev r root handle 1: tbf rate 100gbit burst 10k limit 100m ;;
+	esac
+}
+
+# network_counts DRIVER MTU : packets that the senders have sent, and how many of them again
+network_counts() {
+	local who sent=0 again=0 ns
+	for who in s1 s2 s3 s4; do
+		ns=$(network_ns "$1" "$2" $who)
+		case $1 in
+		tcp)
+			sent=$((sent + $(ip netns exec "$ns" nstat -az TcpOutSegs | awk '/TcpOutSegs/ { print $2 }')))
+			again=$((again + $(ip netns exec "$ns" nstat -az TcpRetransSegs | awk '/TcpRetransSegs/ { print $2 }')))
+			;;
+		sroce)
+			sent=$((sent + $(network_counter "$1" "$2" $who rdma_tx_packets)))
+			again=$((again + $(network_counter "$1" "$2" $who retrans_packets)))
+			;;
+		esac
+	done
+	echo "$sent $again"
+}
+network_counter() {
+	lab_in "$(network_ns "$1" "$2" "$3")" cat "/sys/class/infiniband/$(network_device "$1" "$2" "$3")/ports/1/hw_counters/$4" 2>/dev/null || echo 0
+}
+
+# network_set MTU FILE VALUE : a setting of all of sroce's devices there
+network_set() {
+	local who
+	for who in $network_ports; do
+		echo "$3" >"/sys/class/infiniband/$(network_device sroce "$1" $who)/ports/1/$2" || return
+	done
+}
+
+# network_stream DRIVER MTU NUMBER : one connection; the client's words in /tmp/net.NUMBER
+network_stream() {
+	local driver=$1 mtu=$2 i=$3 ns who=s$((($3 - 1) % 4 + 1)) net=${network[net-$1-$2]} dev
+	ns=$(network_ns "$driver" "$mtu" $who)
+	if [ "$driver" = tcp ]; then
+		ip netns exec "$ns" timeout 60 iperf3 -c "10.$net.1.1" -p $((5200 + i)) -t "$seconds" -l 64K -f k >"/tmp/net.$i" 2>&1
+		return
+	fi
+	dev=$(network_device "$driver" "$mtu" $who)
+	# shellcheck disable=SC2046 # two words
+	ip netns exec "$ns" timeout 60 ib_write_bw -d "$dev" -F -x "$(lab_gid_index "$dev" "10.$net.1.$((${who#s} + 1))" "$ns")" \
+		-p $((18600 + i)) -s 65536 -D "$seconds" "10.$net.1.1" >"/tmp/net.$i" 2>&1
+}
+
+network_server() {
+	local driver=$1 mtu=$2 i=$3 ns net=${network[net-$1-$2]} dev
+	ns=$(network_ns "$driver" "$mtu" r)
+	if [ "$driver" = tcp ]; then
+		ip netns exec "$ns" timeout 60 iperf3 -s -1 -p $((5200 + i)) >/dev/null 2>&1
+		return
+	fi
+	dev=$(network_device "$driver" "$mtu" r)
+	ip netns exec "$ns" timeout 60 ib_write_bw -d "$dev" -F -x "$(lab_gid_index "$dev" "10.$net.1.1" "$ns")" \
+		-p $((18600 + i)) -s 65536 -D "$seconds" >/dev/null 2>&1
+}
+
+# network_rate DRIVER NUMBER : MB/s of a connection, or nothing
+network_rate() {
+	if [ "$1" = tcp ]; then
+		awk '/receiver/ { for (i = 1; i < NF; i++) if ($(i + 1) == "Kbits/sec") print $i / 8 / 1024 }' "/tmp/net.$2"
+	else
+		awk '$1 == 65536 && NF > 4 && $4 > 0 { print $4 }' "/tmp/net.$2"
+	fi
+}
+
+# network_case DRIVER NAME MTU KIND CONNECTIONS : NAME is what the results are called
+network_case() {
+	local driver=$1 name=$2 mtu=$3 kind=$4 n=$5 i load before after rates
+	load=net$mtu-$kind-$n
+	network_port "$driver" "$mtu" "$kind" || { lost "$load $name: no queueing discipline"; return; }
+	before=$(network_counts "$driver" "$mtu")
+	rm -f /tmp/net.*
+	for ((i = 1; i <= n; i++)); do network_server "$driver" "$mtu" $i & done
+	sleep 1
+	for ((i = 1; i <= n; i++)); do network_stream "$driver" "$mtu" $i & done
+	wait
+	after=$(network_counts "$driver" "$mtu")
+	rates=$(for ((i = 1; i <= n; i++)); do network_rate "$driver" $i; done)
+	# A connection that has died has no rate
+	note "$load" 65536 "$name" "$round" died $((n - $(grep -c . <<<"$rates")))
+	# shellcheck disable=SC2086 # numbers
+	awk -v n="$n" '{ sum += $1; squares += $1 * $1 } END { if (sum > 0) print sum, sum * sum / (n * squares) }' <<<"$rates" |
+		while read -r sum jain; do
+			note "$load" 65536 "$name" "$round" MB/s "$sum"
+			[ "$n" -eq 1 ] || note "$load" 65536 "$name" "$round" Jain "$jain"
+		done
+	# shellcheck disable=SC2086 # four numbers
+	set -- $before $after
+	[ "$driver" = rxe ] || [ $(($3 - $1)) -eq 0 ] ||
+		note "$load" 65536 "$name" "$round" resent-% "$(awk "BEGIN { print 100 * ($4 - $2) / ($3 - $1) }")"
+}
+
+# measure_network DRIVER NAME
+measure_network() {
+	local driver=$1 name=${2:-$1} mtu kind n
+	for mtu in 1500 9000; do
+		for kind in drop ecn; do
+			for n in $network_many; do network_case "$driver" "$name" $mtu $kind "$n"; done
+		done
+		for kind in late free; do network_case "$driver" "$name" $mtu $kind 1; done
+	done
+	[ "$driver-$name" = sroce-sroce ] || return 0
+	for mtu in 1500 9000; do network_set $mtu roce_accl/selective_repeat_en 1; done
+	measure_network sroce sroce-hold
+	for mtu in 1500 9000; do network_set $mtu cc_params/rp_enable 1; done
+	measure_network sroce sroce-cc
+	for mtu in 1500 9000; do network_set $mtu cc_params/rp_enable 0 && network_set $mtu roce_accl/selective_repeat_en 0; done
+}
