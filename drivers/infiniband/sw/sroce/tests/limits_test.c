@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What a device has only so many of, and events that nobody reads.
+ * What a device has only so many of, the calls that make these, and events that nobody
+ * reads.
  */
 #include <kunit/test.h>
 #include <linux/capability.h>
@@ -10,6 +11,7 @@
 #include "transport/events.h"
 #include "verbs/limits.h"
 #include "verbs/quota.h"
+#include "verbs/verbs.h"
 
 /* @n are there; can one more be made? It is given back */
 static int take(struct kunit *test, enum sroce_object kind, int n, bool user)
@@ -89,6 +91,255 @@ static void limits_process(struct kunit *test)
 static void limits_keys_sparse(struct kunit *test)
 {
 	KUNIT_EXPECT_LE(test, SROCE_MAX_MR + SROCE_MAX_MW, (1 << 24) / 4);
+}
+
+/* --- who makes an object asks --------------------------------------------------- */
+
+/**
+ * struct made - objects as ib_core has them when it calls the driver
+ * @pd: protection domain
+ * @xrcd: XRC domain
+ * @cq: completion queue
+ * @srq: shared receive queue
+ * @qp: queue pair
+ * @mw: memory window
+ * @mr: memory region
+ */
+struct made {
+	struct sroce_pd pd;
+	struct sroce_xrcd xrcd;
+	struct sroce_cq_obj cq;
+	struct sroce_srq_obj srq;
+	struct sroce_qp_obj qp;
+	struct sroce_mw_obj mw;
+	struct ib_mr *mr;
+};
+
+static int make_pd(struct made *m, struct ib_udata *udata)
+{
+	return sroce_ib_alloc_pd(&m->pd.ibpd, udata);
+}
+
+static void end_pd(struct made *m)
+{
+	sroce_ib_dealloc_pd(&m->pd.ibpd, NULL);
+}
+
+static int make_xrcd(struct made *m, struct ib_udata *udata)
+{
+	return sroce_ib_alloc_xrcd(&m->xrcd.ibxrcd, udata);
+}
+
+static void end_xrcd(struct made *m)
+{
+	sroce_ib_dealloc_xrcd(&m->xrcd.ibxrcd, NULL);
+}
+
+static int make_cq(struct made *m, struct ib_udata *udata)
+{
+	struct ib_cq_init_attr attr = { .cqe = 16 };
+
+	return sroce_ib_create_cq(&m->cq.cq.ibcq, &attr, NULL);
+}
+
+static void end_cq(struct made *m)
+{
+	sroce_ib_destroy_cq(&m->cq.cq.ibcq, NULL);
+}
+
+static int make_srq(struct made *m, struct ib_udata *udata)
+{
+	struct ib_srq_init_attr init = {
+		.srq_type = IB_SRQT_BASIC,
+		.attr = { .max_wr = 16, .max_sge = 1 },
+	};
+
+	return sroce_ib_create_srq(&m->srq.srq.ibsrq, &init, udata);
+}
+
+static void end_srq(struct made *m)
+{
+	sroce_ib_destroy_srq(&m->srq.srq.ibsrq, NULL);
+}
+
+static int make_qp(struct made *m, struct ib_udata *udata)
+{
+	struct ib_qp_init_attr init = {
+		.qp_type = IB_QPT_RC,
+		.send_cq = &m->cq.cq.ibcq,
+		.recv_cq = &m->cq.cq.ibcq,
+		.cap = { .max_send_wr = 16, .max_recv_wr = 16 },
+	};
+	int err;
+
+	err = make_cq(m, udata);
+	if (err)
+		return err;
+	err = sroce_ib_create_qp(&m->qp.ibqp, &init, udata);
+	if (err)
+		end_cq(m);
+	return err;
+}
+
+static void end_qp(struct made *m)
+{
+	sroce_ib_destroy_qp(&m->qp.ibqp, NULL);
+	end_cq(m);
+}
+
+static int make_mw(struct made *m, struct ib_udata *udata)
+{
+	return sroce_ib_alloc_mw(&m->mw.ibmw, udata);
+}
+
+static void end_mw(struct made *m)
+{
+	sroce_ib_dealloc_mw(&m->mw.ibmw);
+}
+
+/* What ib_core fills in afterwards */
+static int make_mr(struct made *m, struct ib_mr *mr)
+{
+	if (IS_ERR(mr))
+		return PTR_ERR(mr);
+	mr->device = m->pd.ibpd.device;
+	m->mr = mr;
+	return 0;
+}
+
+static int make_dma_mr(struct made *m, struct ib_udata *udata)
+{
+	return make_mr(m, sroce_ib_get_dma_mr(&m->pd.ibpd, 0));
+}
+
+static int make_fast_mr(struct made *m, struct ib_udata *udata)
+{
+	return make_mr(m, sroce_ib_alloc_mr(&m->pd.ibpd, IB_MR_TYPE_MEM_REG, 16));
+}
+
+static void end_mr(struct made *m)
+{
+	sroce_ib_dereg_mr(m->mr, NULL);
+}
+
+/**
+ * struct maker - a call that makes an object
+ * @name: case
+ * @kind: as what it counts
+ * @make: the call; 0 or a negative errno
+ * @end: the call that undoes it
+ * @bare: a process makes it without driver data, which a test cannot have
+ */
+static const struct maker {
+	const char *name;
+	enum sroce_object kind;
+	int (*make)(struct made *m, struct ib_udata *udata);
+	void (*end)(struct made *m);
+	bool bare;
+} makers[] = {
+	{ "alloc_pd", SROCE_OBJECT_PD, make_pd, end_pd, true },
+	{ "alloc_xrcd", SROCE_OBJECT_XRCD, make_xrcd, end_xrcd, true },
+	{ "create_cq", SROCE_OBJECT_CQ, make_cq, end_cq },
+	{ "create_srq", SROCE_OBJECT_SRQ, make_srq, end_srq },
+	{ "create_qp", SROCE_OBJECT_QP, make_qp, end_qp },
+	{ "alloc_mw", SROCE_OBJECT_MW, make_mw, end_mw, true },
+	{ "get_dma_mr", SROCE_OBJECT_MR, make_dma_mr, end_mr },
+	{ "alloc_mr", SROCE_OBJECT_MR, make_fast_mr, end_mr },
+};
+
+static void maker_name(const struct maker *maker, char *desc)
+{
+	strscpy(desc, maker->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(maker, makers, maker_name);
+
+static struct made *made_of(struct kunit *test)
+{
+	struct made *m = kunit_kzalloc(test, sizeof(*m), GFP_KERNEL);
+	struct sroce_device *dev = test->priv;
+
+	KUNIT_ASSERT_NOT_NULL(test, m);
+	m->pd.ibpd.device = &dev->ibdev;
+	m->xrcd.ibxrcd.device = &dev->ibdev;
+	m->cq.cq.ibcq.device = &dev->ibdev;
+	m->srq.srq.ibsrq.device = &dev->ibdev;
+	m->srq.srq.ibsrq.pd = &m->pd.ibpd;
+	m->qp.ibqp.device = &dev->ibdev;
+	m->qp.ibqp.pd = &m->pd.ibpd;
+	m->qp.ibqp.qp_type = IB_QPT_RC;
+	m->mw.ibmw.device = &dev->ibdev;
+	m->mw.ibmw.pd = &m->pd.ibpd;
+	m->mw.ibmw.type = IB_MW_TYPE_2;
+	return m;
+}
+
+static int most_of(enum sroce_object kind)
+{
+	int i = 0;
+
+	while (kinds[i].kind != kind)
+		i++;
+	return kinds[i].most;
+}
+
+/* @n are there: what comes of one more, which is ended; all counts are as before */
+static void expect_made(struct kunit *test, const struct maker *maker, int n,
+			struct ib_udata *udata, int expected)
+{
+	struct sroce_device *dev = test->priv;
+	struct made *m = made_of(test);
+	int err, kind;
+
+	atomic_set(&dev->objects[maker->kind], n);
+	err = maker->make(m, udata);
+	KUNIT_EXPECT_EQ(test, expected, err);
+	KUNIT_EXPECT_EQ(test, n + !err, atomic_read(&dev->objects[maker->kind]));
+	if (!err)
+		maker->end(m);
+	KUNIT_EXPECT_EQ(test, n, atomic_read(&dev->objects[maker->kind]));
+	atomic_set(&dev->objects[maker->kind], 0);
+	for (kind = 0; kind < SROCE_OBJECTS; kind++)
+		KUNIT_EXPECT_EQ(test, 0, atomic_read(&dev->objects[kind]));
+	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->port.mrs.xa));
+}
+
+/* (Address handles need a GID of a device that is registered) */
+static void limits_made(struct kunit *test)
+{
+	const struct maker *maker = test->param_value;
+	int most = most_of(maker->kind);
+
+	expect_made(test, maker, most, NULL, -ENOSPC);
+	expect_made(test, maker, most - 1, NULL, 0);
+}
+
+static void expect_made_for_process(struct kunit *test, const struct maker *maker)
+{
+	int most = most_of(maker->kind);
+	int open = most - most / SROCE_RESERVED_PART;
+	struct ib_udata udata = {};
+
+	if (!maker->bare)
+		return;
+	expect_made(test, maker, open, &udata, -ENOSPC);
+	expect_made(test, maker, open - 1, &udata, 0);
+}
+
+/* A call that is a process's leaves the last ones to others */
+static void limits_made_for_process(struct kunit *test)
+{
+	struct cred *cred = prepare_creds();
+	const struct cred *mine;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, cred);
+	cap_lower(cred->cap_effective, CAP_SYS_RESOURCE);
+	mine = override_creds(cred);
+	for (i = 0; i < ARRAY_SIZE(makers); i++)
+		expect_made_for_process(test, &makers[i]);
+	revert_creds(mine);
+	put_cred(cred);
 }
 
 /* --- events that nobody reads ------------------------------------------------- */
@@ -195,15 +446,30 @@ static void limits_unread_target(struct kunit *test)
 
 static int limits_init(struct kunit *test)
 {
-	test->priv = kunit_kzalloc(test, sizeof(struct sroce_device),
-				   GFP_KERNEL);
-	return test->priv ? 0 : -ENOMEM;
+	struct sroce_device *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
+
+	if (!dev)
+		return -ENOMEM;
+	dev->ibdev.num_comp_vectors = 1;
+	sroce_mr_table_init(&dev->port.mrs);
+	test->priv = dev;
+	return 0;
+}
+
+static void limits_exit(struct kunit *test)
+{
+	struct sroce_device *dev = test->priv;
+
+	if (dev)
+		sroce_mr_table_destroy(&dev->port.mrs);
 }
 
 static struct kunit_case limits_cases[] = {
 	KUNIT_CASE(limits_kernel),
 	KUNIT_CASE(limits_process),
 	KUNIT_CASE(limits_keys_sparse),
+	KUNIT_CASE_PARAM(limits_made, maker_gen_params),
+	KUNIT_CASE(limits_made_for_process),
 	KUNIT_CASE(limits_unread),
 	KUNIT_CASE(limits_unread_unknown),
 	KUNIT_CASE(limits_unread_target),
@@ -213,6 +479,7 @@ static struct kunit_case limits_cases[] = {
 static struct kunit_suite limits_suite = {
 	.name = "sroce_limits",
 	.init = limits_init,
+	.exit = limits_exit,
 	.test_cases = limits_cases,
 };
 
