@@ -383,6 +383,41 @@ static void resize_in_parts(struct kunit *test)
 	side_expect_none(s);
 }
 
+/* The first doorbell may only begin a batch: with the second all has been sent */
+static void post_and_ring(struct side *s, u32 n)
+{
+	post_quietly(s, n);
+	sroce_qp_doorbell(s->qp);
+	sroce_qp_doorbell(s->qp);
+}
+
+/*
+ * A doorbell takes no lock of a completion queue, whose ring may be going away just then.
+ * So it looks at neither the old ring nor the new one, whatever a process writes there:
+ * what has been consumed it learns with the next completion.
+ */
+static void doorbell_beside_resize(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct side *s = &pair_create(test, &c)->side[0];
+	struct sroce_batch *b = &s->qp->req.batch;
+	int i;
+
+	post_and_ring(s, 8);
+	KUNIT_EXPECT_EQ(test, 0, b->consumed);
+	s->scq.ring.hdr->cons = 1000;
+	KUNIT_ASSERT_EQ(test, 0, resize(s, 1024));
+	s->scq.ring.hdr->cons = 2000;
+	post_and_ring(s, 8);
+	KUNIT_EXPECT_EQ(test, 0, b->consumed);
+	for (i = 0; i < 16; i++)
+		side_expect_send(s, 0, IB_WC_SUCCESS);
+	post_and_ring(s, 1);
+	side_expect_send(s, 0, IB_WC_SUCCESS);
+	sroce_qp_doorbell(s->qp);
+	KUNIT_EXPECT_EQ(test, 16, b->consumed);
+}
+
 /* A process may say anything about what it has consumed */
 static void resize_for_liar(struct kunit *test)
 {
@@ -418,6 +453,7 @@ static struct kunit_case run_cases[] = {
 	KUNIT_CASE(turn_was_over),
 	KUNIT_CASE(requester_ends),
 	KUNIT_CASE(list_of_other_cpu),
+	KUNIT_CASE(doorbell_beside_resize),
 	KUNIT_CASE(resize_in_parts),
 	KUNIT_CASE(resize_for_liar),
 	{}
