@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Queues of processes that are resized: however much is in them, others get the
- * processor in between.
+ * processor in between, and there is an end, also where there is always more in them.
  */
 #include <kunit/test.h>
 #include <linux/interrupt.h>
+#include <linux/jiffies.h>
 #include <linux/preempt.h>
 #include <linux/sched/signal.h>
 #include <linux/sizes.h>
@@ -142,28 +143,146 @@ static void resize_cq_is_killed(struct kunit *test)
 	sroce_cq_cleanup(cq);
 }
 
-/* The same by a full queue. That nothing is to be mapped makes no difference here. */
-static void resize_srq_of_process(struct kunit *test)
+/* --- queues that are filled as fast as they are copied ---------------------------- */
+
+/**
+ * struct filler - a softirq of this CPU, again and again, that keeps a queue full
+ * @tasklet: it
+ * @lock: of the queue
+ * @ring: of the queue
+ * @mem: memory of @ring in the beginning, held
+ * @theirs: the process's index in it
+ * @part: so much is consumed and added each time, which is what is copied at a time
+ * @until: in jiffies: should the resize have no end, this has
+ * @done: not any more
+ */
+struct filler {
+	struct tasklet_struct tasklet;
+	spinlock_t *lock;
+	struct sroce_ring *ring;
+	struct sroce_ring_mem *mem;
+	u32 *theirs;
+	u32 part;
+	unsigned long until;
+	bool done;
+};
+
+static void filler_run(struct tasklet_struct *t)
 {
-	struct ib_srq_attr attr = { .max_wr = SZ_8K };
-	struct sroce_srq_obj *obj;
-	struct sroce_srq *srq;
-	struct witness w = {};
-	u32 n = SZ_4K;
+	struct filler *f = container_of(t, struct filler, tasklet);
+
+	spin_lock(f->lock);
+	f->ring->index += f->part;
+	WRITE_ONCE(*f->theirs, *f->theirs + f->part);
+	spin_unlock(f->lock);
+	if (!READ_ONCE(f->done) && time_before(jiffies, f->until))
+		tasklet_schedule(t);
+}
+
+/* The resize turns bottom halves on after each part, and then it runs */
+static void filler_begin(struct filler *f, spinlock_t *lock, struct sroce_ring *ring,
+			 u32 *theirs, u32 part)
+{
+	*f = (struct filler){
+		.lock = lock,
+		.ring = ring,
+		.mem = ring->mem,
+		.theirs = theirs,
+		.part = part,
+		.until = jiffies + 20 * HZ,
+	};
+	sroce_ring_mem_get(f->mem);
+	tasklet_setup(&f->tasklet, filler_run);
+	migrate_disable();
+	tasklet_schedule(&f->tasklet);
+}
+
+static void filler_end(struct filler *f)
+{
+	WRITE_ONCE(f->done, true);
+	tasklet_kill(&f->tasklet);
+	migrate_enable();
+	sroce_ring_mem_put(f->mem);
+}
+
+/* The queue stays where it is, and can be resized later, when it is not filled any more */
+static void resize_cq_that_is_filled(struct kunit *test)
+{
+	struct sroce_ring ring = {};
+	struct sroce_ring_hdr *hdr;
+	struct sroce_cq *cq;
+	struct filler f;
+	u32 n = SZ_16K;
 	int err;
 
-	obj = kunit_kzalloc(test, sizeof(*obj), GFP_KERNEL);
+	cq = kunit_kzalloc(test, sizeof(*cq), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, cq);
+	cq->user = true;
+	KUNIT_ASSERT_EQ(test, 0, sroce_cq_init(cq, NULL, n));
+	KUNIT_ASSERT_EQ(test, 0, sroce_ring_alloc(&ring, n, sizeof(struct sroce_cqe), true));
+	cq->ring.index = n;
+	hdr = cq->ring.hdr;
+	filler_begin(&f, &cq->lock, &cq->ring, &hdr->cons, 1024);
+	err = sroce_cq_resize(cq, &ring);
+	filler_end(&f);
+	KUNIT_EXPECT_EQ(test, -EBUSY, err);
+	KUNIT_EXPECT_PTR_EQ(test, hdr, cq->ring.hdr);
+	KUNIT_EXPECT_EQ(test, n, cq->ring.index - hdr->cons);
+	KUNIT_EXPECT_EQ(test, 0, sroce_cq_resize(cq, &ring));
+	KUNIT_EXPECT_PTR_NE(test, hdr, cq->ring.hdr);
+	KUNIT_EXPECT_EQ(test, n, cq->ring.index - cq->ring.hdr->cons);
+	sroce_ring_free(&ring);
+	sroce_cq_cleanup(cq);
+}
+
+static struct sroce_srq_obj *srq_of_process(struct kunit *test, u32 n, u32 max_sge)
+{
+	struct sroce_srq_obj *obj = kunit_kzalloc(test, sizeof(*obj), GFP_KERNEL);
+	struct sroce_srq *srq;
+
 	KUNIT_ASSERT_NOT_NULL(test, obj);
 	srq = &obj->srq;
 	mutex_init(&obj->lock);
 	sroce_lock_init(&srq->lock, true);
 	srq->user = true;
-	srq->max_sge = SROCE_MAX_SGE - 1;
+	srq->max_sge = max_sge;
 	KUNIT_ASSERT_EQ(test, 0, sroce_ring_alloc(&srq->ring, n,
 						  sizeof(struct sroce_recv_wqe) +
-						  srq->max_sge * sizeof(struct sroce_sge), true));
+						  max_sge * sizeof(struct sroce_sge), true));
 	srq->ring.hdr->prod = n;
-	witness_begin(&w, &srq->ring, 0, n);
+	return obj;
+}
+
+static void resize_srq_that_is_filled(struct kunit *test)
+{
+	struct ib_srq_attr attr = { .max_wr = SZ_8K };
+	struct sroce_srq *srq = &srq_of_process(test, SZ_4K, 1)->srq;
+	struct sroce_ring_hdr *hdr = srq->ring.hdr;
+	struct filler f;
+	int err;
+
+	filler_begin(&f, &srq->lock, &srq->ring, &hdr->prod, 128);
+	err = sroce_ib_modify_srq(&srq->ibsrq, &attr, IB_SRQ_MAX_WR, NULL);
+	filler_end(&f);
+	KUNIT_EXPECT_EQ(test, -EBUSY, err);
+	KUNIT_EXPECT_PTR_EQ(test, hdr, srq->ring.hdr);
+	KUNIT_EXPECT_EQ(test, SZ_4K, sroce_ring_pending(&srq->ring));
+	err = sroce_ib_modify_srq(&srq->ibsrq, &attr, IB_SRQ_MAX_WR, NULL);
+	KUNIT_EXPECT_EQ(test, 0, err);
+	KUNIT_EXPECT_EQ(test, SZ_8K, sroce_ring_entries(&srq->ring));
+	KUNIT_EXPECT_EQ(test, SZ_4K, sroce_ring_pending(&srq->ring));
+	sroce_ring_free(&srq->ring);
+}
+
+/* As the first one, by a full queue. That nothing is to be mapped makes no difference here */
+static void resize_srq_of_process(struct kunit *test)
+{
+	struct ib_srq_attr attr = { .max_wr = SZ_8K };
+	struct sroce_srq *srq = &srq_of_process(test, SZ_4K, SROCE_MAX_SGE - 1)->srq;
+	struct witness w = {};
+	int err;
+
+	witness_begin(&w, &srq->ring, 0, SZ_4K);
 	err = sroce_ib_modify_srq(&srq->ibsrq, &attr, IB_SRQ_MAX_WR, NULL);
 	witness_end(&w);
 	KUNIT_EXPECT_EQ(test, 0, err);
@@ -175,6 +294,8 @@ static void resize_srq_of_process(struct kunit *test)
 static struct kunit_case resize_cases[] = {
 	KUNIT_CASE(resize_cq_of_process),
 	KUNIT_CASE(resize_cq_is_killed),
+	KUNIT_CASE(resize_cq_that_is_filled),
+	KUNIT_CASE(resize_srq_that_is_filled),
 	KUNIT_CASE(resize_srq_of_process),
 	{}
 };
