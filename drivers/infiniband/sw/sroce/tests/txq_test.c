@@ -6,9 +6,13 @@
 #include <kunit/test.h>
 #include <linux/delay.h>
 #include <linux/etherdevice.h>
+#include <linux/ip.h>
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
 #include <linux/smp.h>
+#include <linux/udp.h>
+#include <net/checksum.h>
+#include <net/ip.h>
 #include <net/net_namespace.h>
 #include <net/sock.h>
 
@@ -112,6 +116,153 @@ static void txq_most(struct kunit *test)
 	sroce_txq_free(txq);
 }
 
+/* --- buffers that GRO merges -------------------------------------------------- */
+
+#define HEADERS (ETH_HLEN + sizeof(struct iphdr) + sizeof(struct udphdr))
+#define DATAGRAM (HEADERS + LEN)
+
+/* All in a head of its own: the second one hangs at the first afterwards */
+static struct sk_buff *merge_linear(struct net_device *dev)
+{
+	struct sk_buff *skb = alloc_skb(DATAGRAM, GFP_KERNEL);
+
+	if (skb)
+		skb_put_zero(skb, DATAGRAM);
+	return skb;
+}
+
+/* The head is a piece of a page, which the first one takes over */
+static struct sk_buff *merge_page_head(struct net_device *dev)
+{
+	struct sk_buff *skb = netdev_alloc_skb(dev, DATAGRAM);
+
+	if (skb)
+		skb_put_zero(skb, DATAGRAM);
+	return skb;
+}
+
+/* Only the payload is in a page */
+static struct sk_buff *merge_fragment(struct net_device *dev)
+{
+	struct sk_buff *skb = alloc_skb(HEADERS, GFP_KERNEL);
+	struct page *page = alloc_page(GFP_KERNEL);
+
+	if (!skb || !page) {
+		kfree_skb(skb);
+		if (page)
+			__free_page(page);
+		return NULL;
+	}
+	skb_put_zero(skb, HEADERS);
+	skb_add_rx_frag(skb, 0, page, 0, LEN, PAGE_SIZE);
+	return skb;
+}
+
+static const struct merge {
+	const char *name;
+	struct sk_buff *(*make)(struct net_device *dev);
+	gro_result_t result;
+} merges[] = {
+	{ "linear", merge_linear, GRO_MERGED },
+	{ "head in a page", merge_page_head, GRO_MERGED_FREE },
+	{ "payload in a page", merge_fragment, GRO_MERGED_FREE },
+};
+
+static void merge_name(const struct merge *m, char *desc)
+{
+	strscpy(desc, m->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(merge, merges, merge_name);
+
+/* UDP over IPv4, of one flow, charged, as it comes to the other end of a veth */
+static struct sk_buff *merge_datagram(struct kunit *test, struct net_device *dev,
+				      struct sroce_txq *txq, u16 id)
+{
+	const struct merge *m = test->param_value;
+	struct sk_buff *skb = m->make(dev);
+	struct udphdr *udp;
+	struct iphdr *ip;
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	ip = (struct iphdr *)(skb->data + ETH_HLEN);
+	udp = (struct udphdr *)(ip + 1);
+	((struct ethhdr *)skb->data)->h_proto = htons(ETH_P_IP);
+	*ip = (struct iphdr){
+		.version = 4,
+		.ihl = 5,
+		.ttl = 64,
+		.tot_len = htons(DATAGRAM - ETH_HLEN),
+		.id = htons(id),
+		.frag_off = htons(IP_DF),
+		.protocol = IPPROTO_UDP,
+		.saddr = htonl(0x0a4d0001),
+		.daddr = htonl(0x0a4d0002),
+	};
+	ip->check = ip_fast_csum(ip, ip->ihl);
+	*udp = (struct udphdr){
+		.source = htons(0xc123),
+		.dest = htons(9),
+		.len = htons(sizeof(*udp) + LEN),
+		/* which nobody looks at */
+		.check = CSUM_MANGLED_0,
+	};
+	skb->ip_summed = CHECKSUM_UNNECESSARY;
+	KUNIT_EXPECT_EQ(test, 0, sroce_txq_charge(skb, txq));
+	skb->protocol = eth_type_trans(skb, dev);
+	skb_prepare_for_gro(skb);
+	return skb;
+}
+
+static int no_poll(struct napi_struct *napi, int budget)
+{
+	return 0;
+}
+
+/*
+ * GRO takes the destructor of a buffer away that it hangs at another one, and charges
+ * that for both. So a destructor that remembers what its buffer was charged would leave
+ * some for ever, and the QP would wait for room for ever.
+ */
+static void txq_merged(struct kunit *test)
+{
+	const struct merge *m = test->param_value;
+	struct net_device *dev = alloc_etherdev(0);
+	gro_result_t held, merged;
+	struct napi_struct *napi;
+	struct sk_buff *skb[2];
+	struct sroce_txq *txq;
+	int called = 0, first;
+
+	napi = kunit_kzalloc(test, sizeof(*napi), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, napi);
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	dev->features |= NETIF_F_GRO | NETIF_F_GRO_UDP_FWD;
+	netif_napi_add(dev, napi, no_poll);
+	txq = make_txq(test, &called);
+	skb[0] = merge_datagram(test, dev, txq, 1);
+	first = sroce_txq_bytes(txq);
+	skb[1] = merge_datagram(test, dev, txq, 2);
+	sroce_txq_set_limit(txq, first);
+	KUNIT_EXPECT_TRUE(test, sroce_txq_wait(txq));
+	local_bh_disable();
+	held = napi_gro_receive(napi, skb[0]);
+	merged = napi_gro_receive(napi, skb[1]);
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, GRO_HELD, held);
+	KUNIT_EXPECT_EQ(test, m->result, merged);
+	KUNIT_EXPECT_GE(test, sroce_txq_bytes(txq), first + LEN);
+	KUNIT_EXPECT_EQ(test, 0, called);
+	/* What was held is freed */
+	netif_napi_del(napi);
+	KUNIT_EXPECT_EQ(test, 0, sroce_txq_bytes(txq));
+	KUNIT_EXPECT_EQ(test, 1, called);
+	sroce_txq_free(txq);
+	free_netdev(dev);
+}
+
+/* --- the queue of a CPU --------------------------------------------------------- */
+
 /* A packet that nobody wants, on the loopback device, which is up */
 static struct sk_buff *unwanted(struct kunit *test)
 {
@@ -156,6 +307,7 @@ static struct kunit_case txq_cases[] = {
 	KUNIT_CASE(txq_room),
 	KUNIT_CASE(txq_outlives),
 	KUNIT_CASE(txq_most),
+	KUNIT_CASE_PARAM(txq_merged, merge_gen_params),
 	{}
 };
 
