@@ -388,7 +388,7 @@ static struct pair *holding_pair(struct kunit *test, struct pair_config *c)
 	struct pair *p = hold_pair(test, c);
 	struct rule rules[] = {
 		rule_psn(&p->side[0], SROCE_OP_WRITE, side_first_psn(&p->side[0]),
-		      0, FAKE_DROP),
+			 0, FAKE_DROP),
 		/* Who is told of it would send all of it again and again */
 		{ .from = &p->side[1], .op = SROCE_OP_ACK, .verdict = FAKE_DROP },
 		{}
@@ -641,7 +641,7 @@ static void lost_packets_are_not_waited_for(struct kunit *test)
 	for (i = 0; i < 9; i++) {
 		struct rule rules[] = {
 			rule_psn(a, SROCE_OP_WRITE, a->qp->req.next_psn + 1, 1,
-			      FAKE_DROP), {}
+				 FAKE_DROP), {}
 		};
 
 		pair_rules(p, rules);
