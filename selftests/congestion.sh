@@ -178,7 +178,7 @@ slow_write
 free=$ms ect=$(passed $A 10)
 [ "$ect" -gt 0 ]
 result $? "$WHERE: packets may be marked ($ect buffers)"
-# No slower than 25 MB/s, which takes 64 MiB more than two seconds
+# No slower than 25 MB/s, which is two seconds and a half for 64 MiB, and a little faster before the first notification
 set_param rp_min_rate 200
 before=$(counter $B $DEV_B rp_cnp_handled) ignored=$(counter $B $DEV_B rp_cnp_ignored)
 mark $B veth0
@@ -187,15 +187,15 @@ unmark $B veth0
 handled=$(($(counter $B $DEV_B rp_cnp_handled) - before)) ignored=$(($(counter $B $DEV_B rp_cnp_ignored) - ignored))
 [ $handled -gt 0 ] && [ $ignored -eq 0 ]
 result $? "$WHERE: $handled notifications handled, $ignored ignored"
-[ $ms -gt 2000 ]
-result $? "$WHERE: 64 MiB in $ms ms, not less than 2000 (in $free ms without marks)"
+[ $((ms - free)) -gt 1500 ]
+result $? "$WHERE: 64 MiB in $ms ms, and in $free ms without marks"
 set_param rp_min_rate 0
 set_param rp_enable 0
 for ns in $A $B; do tc -n $ns filter del dev veth0 ingress; done
 watch $A 10 protocol ip flower ip_proto udp dst_port 4791 ip_tos 2/0x3
 slow_write
 [ "$(passed $A 10)" -eq 0 ]
-result $? "$WHERE: switched off, no packet may be marked, and 64 MiB take $ms ms"
+result $? "$WHERE: switched off, no packet may be marked (64 MiB in $ms ms)"
 
 # --- a VLAN's priority ----------------------------------------------------------------------------------------
 
