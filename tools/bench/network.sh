@@ -125,6 +125,16 @@ network_server() {
 		-p $((18600 + i)) -s 65536 -D "$seconds" >/dev/null 2>&1
 }
 
+# network_listening DRIVER MTU CONNECTIONS : wait for so many servers
+network_listening() {
+	local tries ns
+	ns=$(network_ns "$1" "$2" r)
+	for ((tries = 0; tries < 150; tries++)); do
+		[ "$(ip netns exec "$ns" ss -Hltn | grep -cE ':(52|186)[0-9]*')" -lt "$3" ] || return 0
+		sleep 0.1
+	done
+}
+
 # network_rate DRIVER NUMBER : MB/s of a connection, or nothing
 network_rate() {
 	if [ "$1" = tcp ]; then
@@ -142,7 +152,7 @@ network_case() {
 	before=$(network_counts "$driver" "$mtu")
 	rm -f /tmp/net.*
 	for ((i = 1; i <= n; i++)); do network_server "$driver" "$mtu" $i & done
-	sleep 1
+	network_listening "$driver" "$mtu" "$n"
 	for ((i = 1; i <= n; i++)); do network_stream "$driver" "$mtu" $i & done
 	wait
 	after=$(network_counts "$driver" "$mtu")
