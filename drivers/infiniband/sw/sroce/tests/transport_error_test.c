@@ -4,6 +4,7 @@
  * and what must not even be noticed.
  */
 #include "tests/transport_pair.h"
+#include "transport/pace.h"
 #include "transport/requester.h"
 
 #define SRC 0x1003
@@ -918,6 +919,35 @@ static void long_response(struct kunit *test, u32 depth)
 	pair_exit(test);
 }
 
+/*
+ * The second request waits for its time. Its answer may not come before it, not even
+ * behind the end of a train that is nothing new in its first packet.
+ */
+static void response_to_nothing(struct kunit *test)
+{
+	struct pair_config c = {
+		.mtu = IB_MTU_256,
+		.window = 64,
+		.rd_atomic = 1,
+	};
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0];
+	struct sroce_requester *req = &a->qp->req;
+	struct work w;
+
+	sroce_pace_set(&req->pace, 1);
+	side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_READ, 1, DST, SRC,
+			       128 * MTU));
+	fake_net_purge(&p->net);
+	respond(a, 0, 64);
+	KUNIT_EXPECT_EQ(test, side_first_psn(a) + 64, req->una_psn);
+	KUNIT_EXPECT_EQ(test, req->next_psn, req->una_psn);
+	respond(a, 63, 20);
+	KUNIT_EXPECT_EQ(test, req->next_psn, req->una_psn);
+	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, side_state(a));
+	side_expect_none(a);
+}
+
 static void responses_too_long(struct kunit *test)
 {
 	long_response(test, 2);
@@ -992,6 +1022,7 @@ static struct kunit_case error_cases[] = {
 	KUNIT_CASE_PARAM(local_failure, local_error_gen_params),
 	KUNIT_CASE(bad_responses),
 	KUNIT_CASE(responses_too_long),
+	KUNIT_CASE(response_to_nothing),
 	KUNIT_CASE(naks_acknowledge),
 	KUNIT_CASE(cannot_send_again),
 	{}

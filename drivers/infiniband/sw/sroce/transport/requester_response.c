@@ -327,6 +327,9 @@ static void sroce_response_data(struct sroce_qp *qp, struct sroce_train *t)
 		if (t->npkts <= behind)
 			return;
 		sroce_train_trim(t, behind);
+		/* What is new in it may be the answer to a request that was never sent */
+		if (sroce_psn_diff(t->psn, req->next_psn) >= 0)
+			return;
 	}
 	if (t->psn != expected) {
 		sroce_response_ack_until(qp, expected);
