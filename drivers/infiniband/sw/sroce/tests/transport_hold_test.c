@@ -531,17 +531,27 @@ static void gaps_without_end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
 }
 
+/* A pair whose side 1 has got a request that is @ahead of what it expects */
+static struct pair *ahead_pair(struct kunit *test, struct pair_config *c,
+			       u32 ahead)
+{
+	struct pair *p = hold_pair(test, c);
+	struct side *a = &p->side[0];
+	struct sroce_train t = side_train(a, SROCE_OP_WRITE,
+					  side_first_psn(a) + ahead);
+
+	side_inject(a, &t);
+	fake_net_settle(&p->net);
+	return p;
+}
+
 /* What could come only after more than can be held is not held itself */
 static void too_far_ahead(struct kunit *test)
 {
 	struct pair_config c = {};
-	struct pair *p = hold_pair(test, &c);
+	struct pair *p = ahead_pair(test, &c, 20000);
 	struct side *a = &p->side[0], *b = &p->side[1];
-	struct sroce_train t = side_train(a, SROCE_OP_WRITE,
-					  side_first_psn(a) + 20000);
 
-	side_inject(a, &t);
-	fake_net_settle(&p->net);
 	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.hold.ntrains);
 	post_write(a, 1, 10);
 	expect_written(a, 1, 10);
@@ -552,13 +562,9 @@ static void too_far_ahead(struct kunit *test)
 static void old_on_a_busy_connection(struct kunit *test)
 {
 	struct pair_config c = {};
-	struct pair *p = hold_pair(test, &c);
+	struct pair *p = ahead_pair(test, &c, 50);
 	struct side *a = &p->side[0], *b = &p->side[1];
-	struct sroce_train t = side_train(a, SROCE_OP_WRITE,
-					  side_first_psn(a) + 50);
 
-	side_inject(a, &t);
-	fake_net_settle(&p->net);
 	side_look_held(b);
 	post_write(a, 1, 10);
 	expect_written(a, 1, 10);
