@@ -19,35 +19,35 @@ static void fast_register(struct kunit *test)
 	struct sroce_mr *mr = new_mr(test, SROCE_MR_FAST_REG, 0, 0, 4096);
 	u32 old = mr->key, key = mr->key ^ 0x5a;
 
-	KUNIT_EXPECT_EQ(test, check_key(test, old, &w->pd, 0, 0, 8), -EINVAL);
+	KUNIT_EXPECT_EQ(test, check_key(test, old, &w->pd.ibpd, 0, 0, 8), -EINVAL);
 	/* not valid yet: nothing to invalidate */
-	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, old, &w->pd, &w->qp, false),
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, old, &w->pd.ibpd, &w->qp, false),
 			-EINVAL);
 
-	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, &w->other_pd, key, access),
+	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, &w->other_pd.ibpd, key, access),
 			-EINVAL);
-	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, &w->pd, key ^ 0x100, access),
+	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, &w->pd.ibpd, key ^ 0x100, access),
 			-EINVAL);
-	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, &w->pd, key, IB_ACCESS_REMOTE_WRITE),
+	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, &w->pd.ibpd, key, IB_ACCESS_REMOTE_WRITE),
 			-EINVAL);
-	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, &w->pd, key, IB_ACCESS_REMOTE_ATOMIC),
+	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, &w->pd.ibpd, key, IB_ACCESS_REMOTE_ATOMIC),
 			-EINVAL);
-	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, &w->pd, key, access | BIT(15)),
+	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, &w->pd.ibpd, key, access | BIT(15)),
 			-EINVAL);
-	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, &w->pd, key, access | IB_ACCESS_ON_DEMAND),
+	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, &w->pd.ibpd, key, access | IB_ACCESS_ON_DEMAND),
 			-EINVAL);
-	KUNIT_EXPECT_EQ(test, check_key(test, key, &w->pd, 0, 0, 8), -EINVAL);
+	KUNIT_EXPECT_EQ(test, check_key(test, key, &w->pd.ibpd, 0, 0, 8), -EINVAL);
 
 	/* the consumer may choose another address after mapping (xprtrdma) */
 	mr->ibmr.iova = 0x500000000;
-	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, &w->pd, key, access), 0);
-	KUNIT_EXPECT_EQ(test, check_key(test, key, &w->pd, access, 0x500000000, 8),
+	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, &w->pd.ibpd, key, access), 0);
+	KUNIT_EXPECT_EQ(test, check_key(test, key, &w->pd.ibpd, access, 0x500000000, 8),
 			0);
-	KUNIT_EXPECT_EQ(test, check_key(test, key, &w->pd, 0, 0, 8), -ERANGE);
-	KUNIT_EXPECT_EQ(test, check_key(test, old, &w->pd, 0, 0x500000000, 8),
+	KUNIT_EXPECT_EQ(test, check_key(test, key, &w->pd.ibpd, 0, 0, 8), -ERANGE);
+	KUNIT_EXPECT_EQ(test, check_key(test, old, &w->pd.ibpd, 0, 0x500000000, 8),
 			-EINVAL);
 	/* valid already */
-	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, &w->pd, key, access),
+	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, &w->pd.ibpd, key, access),
 			-EINVAL);
 }
 
@@ -58,29 +58,29 @@ static void fast_invalidate(struct kunit *test)
 	struct sroce_mr *mr = new_mr(test, SROCE_MR_FAST_REG, 0, 0, 4096);
 	u32 key = mr->key;
 
-	KUNIT_ASSERT_EQ(test, sroce_mr_register(mr, &w->pd, key, access), 0);
-	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 1, &w->pd, &w->qp, false),
+	KUNIT_ASSERT_EQ(test, sroce_mr_register(mr, &w->pd.ibpd, key, access), 0);
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 1, &w->pd.ibpd, &w->qp, false),
 			-EINVAL);
-	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 0x100, &w->pd, &w->qp, false),
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 0x100, &w->pd.ibpd, &w->qp, false),
 			-EINVAL);
-	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key, &w->other_pd, &w->qp, false),
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key, &w->other_pd.ibpd, &w->qp, false),
 			-EINVAL);
-	KUNIT_EXPECT_EQ(test, check_key(test, key, &w->pd, access, 0, 8), 0);
+	KUNIT_EXPECT_EQ(test, check_key(test, key, &w->pd.ibpd, access, 0, 8), 0);
 
-	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key, &w->pd, &w->qp, true),
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key, &w->pd.ibpd, &w->qp, true),
 			0);
-	KUNIT_EXPECT_EQ(test, check_key(test, key, &w->pd, access, 0, 8), -EINVAL);
-	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key, &w->pd, &w->qp, true),
+	KUNIT_EXPECT_EQ(test, check_key(test, key, &w->pd.ibpd, access, 0, 8), -EINVAL);
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key, &w->pd.ibpd, &w->qp, true),
 			-EINVAL);
 
 	/* again, without a right for the peer */
-	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, &w->pd, key ^ 0xff, 0), 0);
-	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 0xff, &w->pd, &w->qp, true),
+	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, &w->pd.ibpd, key ^ 0xff, 0), 0);
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 0xff, &w->pd.ibpd, &w->qp, true),
 			-EACCES);
-	KUNIT_EXPECT_EQ(test, check_key(test, key ^ 0xff, &w->pd, 0, 0, 8), 0);
-	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 0xff, &w->pd, &w->qp, false),
+	KUNIT_EXPECT_EQ(test, check_key(test, key ^ 0xff, &w->pd.ibpd, 0, 0, 8), 0);
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 0xff, &w->pd.ibpd, &w->qp, false),
 			0);
-	KUNIT_EXPECT_EQ(test, check_key(test, key ^ 0xff, &w->pd, 0, 0, 8), -EINVAL);
+	KUNIT_EXPECT_EQ(test, check_key(test, key ^ 0xff, &w->pd.ibpd, 0, 0, 8), -EINVAL);
 }
 
 /**
@@ -110,7 +110,7 @@ static int registrar_thread(void *arg)
 	complete(&r->here);
 	while (!READ_ONCE(r->go))
 		cpu_relax();
-	r->err = sroce_mr_register(r->mr, &r->w->pd, r->key,
+	r->err = sroce_mr_register(r->mr, &r->w->pd.ibpd, r->key,
 				   IB_ACCESS_REMOTE_READ);
 	complete(&r->done);
 	return 0;
@@ -137,9 +137,9 @@ static void fast_register_waits(struct kunit *test)
 	r.key = old ^ 1;
 	init_completion(&r.here);
 	init_completion(&r.done);
-	KUNIT_ASSERT_EQ(test, 0, sroce_mr_register(r.mr, &w->pd, old,
+	KUNIT_ASSERT_EQ(test, 0, sroce_mr_register(r.mr, &w->pd.ibpd, old,
 						   IB_ACCESS_REMOTE_READ));
-	KUNIT_ASSERT_EQ(test, 0, sroce_mr_invalidate(&w->table, old, &w->pd,
+	KUNIT_ASSERT_EQ(test, 0, sroce_mr_invalidate(&w->table, old, &w->pd.ibpd,
 						     &w->qp, true));
 	task = kthread_create(registrar_thread, &r, "sroce_registrar");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
@@ -156,9 +156,9 @@ static void fast_register_waits(struct kunit *test)
 	wait_for_completion(&r.done);
 	kthread_stop_put(task);
 	KUNIT_EXPECT_EQ(test, r.err, 0);
-	KUNIT_EXPECT_EQ(test, -EINVAL, sroce_mr_invalidate(&w->table, old, &w->pd,
+	KUNIT_EXPECT_EQ(test, -EINVAL, sroce_mr_invalidate(&w->table, old, &w->pd.ibpd,
 							   &w->qp, true));
-	KUNIT_EXPECT_EQ(test, check_key(test, r.key, &w->pd, IB_ACCESS_REMOTE_READ, 0,
+	KUNIT_EXPECT_EQ(test, check_key(test, r.key, &w->pd.ibpd, IB_ACCESS_REMOTE_READ, 0,
 					8), 0);
 }
 
@@ -170,13 +170,13 @@ static void fast_other_kinds(struct kunit *test)
 	struct sroce_mr *fresh = new_mr(test, SROCE_MR_USER, 0, 0, 8);
 	struct sroce_mr *dma = new_dma_mr(test, IB_ACCESS_REMOTE_READ);
 
-	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, user->key, &w->pd, &w->qp, true),
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, user->key, &w->pd.ibpd, &w->qp, true),
 			-EINVAL);
-	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, dma->key, &w->pd, &w->qp, false),
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, dma->key, &w->pd.ibpd, &w->qp, false),
 			-EINVAL);
-	KUNIT_EXPECT_EQ(test, sroce_mr_register(fresh, &w->pd, fresh->key, 0),
+	KUNIT_EXPECT_EQ(test, sroce_mr_register(fresh, &w->pd.ibpd, fresh->key, 0),
 			-EINVAL);
-	KUNIT_EXPECT_EQ(test, check_key(test, user->key, &w->pd, 0, 0, 8), 0);
+	KUNIT_EXPECT_EQ(test, check_key(test, user->key, &w->pd.ibpd, 0, 0, 8), 0);
 }
 
 static struct kunit_case fast_cases[] = {

@@ -23,22 +23,22 @@ static void keys_lookup(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, mr->ibmr.lkey, key);
 	KUNIT_EXPECT_EQ(test, mr->ibmr.rkey, key);
 
-	KUNIT_EXPECT_EQ(test, check_key(test, key, &w->pd, 0, 0x1000, 1), 0);
-	KUNIT_EXPECT_EQ(test, check_key(test, key ^ 1, &w->pd, 0, 0x1000, 1),
+	KUNIT_EXPECT_EQ(test, check_key(test, key, &w->pd.ibpd, 0, 0x1000, 1), 0);
+	KUNIT_EXPECT_EQ(test, check_key(test, key ^ 1, &w->pd.ibpd, 0, 0x1000, 1),
 			-EINVAL);
-	KUNIT_EXPECT_EQ(test, check_key(test, key ^ 0x80, &w->pd, 0, 0x1000, 1),
+	KUNIT_EXPECT_EQ(test, check_key(test, key ^ 0x80, &w->pd.ibpd, 0, 0x1000, 1),
 			-EINVAL);
-	KUNIT_EXPECT_EQ(test, check_key(test, key ^ 0x100, &w->pd, 0, 0x1000, 1),
+	KUNIT_EXPECT_EQ(test, check_key(test, key ^ 0x100, &w->pd.ibpd, 0, 0x1000, 1),
 			-EINVAL);
-	KUNIT_EXPECT_EQ(test, check_key(test, key ^ 0x80000000, &w->pd, 0, 0x1000, 1),
+	KUNIT_EXPECT_EQ(test, check_key(test, key ^ 0x80000000, &w->pd.ibpd, 0, 0x1000, 1),
 			-EINVAL);
-	KUNIT_EXPECT_EQ(test, check_key(test, 0, &w->pd, 0, 0x1000, 1), -EINVAL);
-	KUNIT_EXPECT_EQ(test, check_key(test, key, &w->other_pd, 0, 0x1000, 1),
+	KUNIT_EXPECT_EQ(test, check_key(test, 0, &w->pd.ibpd, 0, 0x1000, 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, check_key(test, key, &w->other_pd.ibpd, 0, 0x1000, 1),
 			-EINVAL);
 	KUNIT_EXPECT_EQ(test, refcount_read(&mr->users), 1);
 
 	sroce_mr_free(mr);
-	KUNIT_EXPECT_EQ(test, check_key(test, key, &w->pd, 0, 0x1000, 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, check_key(test, key, &w->pd.ibpd, 0, 0x1000, 1), -EINVAL);
 }
 
 static void keys_unpublished(struct kunit *test)
@@ -46,9 +46,9 @@ static void keys_unpublished(struct kunit *test)
 	struct memory_world *w = test->priv;
 	struct sroce_mr *mr = new_mr(test, SROCE_MR_USER, 0, 0, 4096);
 
-	KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd, 0, 0, 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd.ibpd, 0, 0, 1), -EINVAL);
 	sroce_mr_publish(mr);
-	KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd, 0, 0, 1), 0);
+	KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd.ibpd, 0, 0, 1), 0);
 }
 
 static void keys_random(struct kunit *test)
@@ -82,7 +82,7 @@ static void keys_none_free(struct kunit *test)
 	struct sroce_mr *mr = new_user_mr(test, 0, 0, 0, 1);
 	struct sroce_mr *late;
 
-	late = sroce_mr_alloc_heir(mr, &w->pd, SROCE_MR_USER, 1);
+	late = sroce_mr_alloc_heir(mr, &w->pd.ibpd, SROCE_MR_USER, 1);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, late);
 	taken_key = mr->key;
 	KUNIT_EXPECT_EQ(test, sroce_mr_insert(late, choose_taken), -ENOSPC);
@@ -104,11 +104,11 @@ static void keys_rights(struct kunit *test)
 	for (has = 0; has < ARRAY_SIZE(rights); has++) {
 		struct sroce_mr *mr = new_user_mr(test, rights[has], 0, 0, 8);
 
-		KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd, 0, 0, 8), 0);
+		KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd.ibpd, 0, 0, 8), 0);
 		for (wants = 0; wants < ARRAY_SIZE(rights); wants++)
-			KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd, rights[wants], 0, 8),
+			KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd.ibpd, rights[wants], 0, 8),
 					has == wants ? 0 : -EACCES);
-		KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd,
+		KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd.ibpd,
 						rights[has] | rights[(has + 1) % 5],
 						0, 8), -EACCES);
 	}
@@ -121,14 +121,14 @@ static void keys_check_order(struct kunit *test)
 	struct sroce_mr *mr = new_mr(test, SROCE_MR_USER, 0, 0, 8);
 	const int want = IB_ACCESS_REMOTE_WRITE;
 
-	KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd, want, 9, 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd.ibpd, want, 9, 1), -EINVAL);
 	sroce_mr_publish(mr);
-	KUNIT_EXPECT_EQ(test, check_key(test, mr->key ^ 1, &w->pd, want, 9, 1),
+	KUNIT_EXPECT_EQ(test, check_key(test, mr->key ^ 1, &w->pd.ibpd, want, 9, 1),
 			-EINVAL);
-	KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->other_pd, want, 9, 1),
+	KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->other_pd.ibpd, want, 9, 1),
 			-EINVAL);
-	KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd, want, 9, 1), -EACCES);
-	KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd, 0, 9, 1), -ERANGE);
+	KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd.ibpd, want, 9, 1), -EACCES);
+	KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd.ibpd, 0, 9, 1), -ERANGE);
 }
 
 static void expect_bounds(struct kunit *test, u64 iova, u64 length)
@@ -158,7 +158,7 @@ static void expect_bounds(struct kunit *test, u64 iova, u64 length)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		int err = check_key(test, mr->key, &w->pd, 0, cases[i].va,
+		int err = check_key(test, mr->key, &w->pd.ibpd, 0, cases[i].va,
 				    cases[i].len);
 
 		KUNIT_EXPECT_EQ_MSG(test, err, cases[i].want,
@@ -182,7 +182,7 @@ static void keys_of_nothing(struct kunit *test)
 	struct memory_world *w = test->priv;
 	struct sroce_mr *mr = new_user_mr(test, 0, 0x1000, 0, 0);
 
-	KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd, 0, 0x1000, 1),
+	KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd.ibpd, 0, 0x1000, 1),
 			-ERANGE);
 }
 
@@ -209,7 +209,7 @@ static void keys_free_waits(struct kunit *test)
 	u32 key = f.mr->key;
 	int tries;
 
-	KUNIT_ASSERT_PTR_EQ(test, sroce_mr_get(&w->table, key, &w->pd, 0, 0, 8),
+	KUNIT_ASSERT_PTR_EQ(test, sroce_mr_get(&w->table, key, &w->pd.ibpd, 0, 0, 8),
 			    f.mr);
 	sroce_mr_hold(f.mr);
 	init_completion(&f.done);
@@ -217,7 +217,7 @@ static void keys_free_waits(struct kunit *test)
 
 	for (tries = 0; tries < 100 && xa_load(&w->table.xa, key >> 8); tries++)
 		msleep(20);
-	KUNIT_EXPECT_EQ(test, check_key(test, key, &w->pd, 0, 0, 8), -EINVAL);
+	KUNIT_EXPECT_EQ(test, check_key(test, key, &w->pd.ibpd, 0, 0, 8), -EINVAL);
 	sroce_mr_put(f.mr);
 	KUNIT_EXPECT_EQ(test, wait_for_completion_timeout(&f.done, HZ / 10), 0);
 	sroce_mr_put(f.mr);
@@ -230,7 +230,7 @@ static struct sroce_mr *new_heir(struct kunit *test, struct sroce_mr *old)
 	struct memory_world *w = test->priv;
 	struct sroce_mr *mr;
 
-	mr = sroce_mr_alloc_heir(old, &w->other_pd, SROCE_MR_USER, 1);
+	mr = sroce_mr_alloc_heir(old, &w->other_pd.ibpd, SROCE_MR_USER, 1);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, mr);
 	mr->pages[0] = w->pages[1];
 	mr->nr_pages = 1;
@@ -248,10 +248,10 @@ static void keys_heir_unused(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, heir->ibmr.rkey, old->key);
 	KUNIT_EXPECT_EQ(test, heir->ibmr.lkey, old->key);
-	KUNIT_EXPECT_EQ(test, check_key(test, old->key, &w->other_pd, 0, 0x5000, 1),
+	KUNIT_EXPECT_EQ(test, check_key(test, old->key, &w->other_pd.ibpd, 0, 0x5000, 1),
 			-EINVAL);
 	sroce_mr_free(heir);
-	KUNIT_EXPECT_EQ(test, check_key(test, old->key, &w->pd, 0, 0, 8), 0);
+	KUNIT_EXPECT_EQ(test, check_key(test, old->key, &w->pd.ibpd, 0, 0, 8), 0);
 }
 
 static int replace_region(void *arg)
@@ -273,23 +273,23 @@ static void keys_replace(struct kunit *test)
 	int tries;
 
 	f.heir = new_heir(test, f.mr);
-	KUNIT_ASSERT_PTR_EQ(test, sroce_mr_get(&w->table, key, &w->pd, 0, 0, 8),
+	KUNIT_ASSERT_PTR_EQ(test, sroce_mr_get(&w->table, key, &w->pd.ibpd, 0, 0, 8),
 			    f.mr);
 	init_completion(&f.done);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(replace_region, &f, "replace")));
 	for (tries = 0; tries < 100 &&
 	     xa_load(&w->table.xa, key >> 8) != f.heir; tries++)
 		msleep(20);
-	KUNIT_EXPECT_EQ(test, check_key(test, key, &w->pd, 0, 0, 8), -EINVAL);
-	KUNIT_EXPECT_EQ(test, check_key(test, key, &w->other_pd, right, 0x5000, 16),
+	KUNIT_EXPECT_EQ(test, check_key(test, key, &w->pd.ibpd, 0, 0, 8), -EINVAL);
+	KUNIT_EXPECT_EQ(test, check_key(test, key, &w->other_pd.ibpd, right, 0x5000, 16),
 			0);
-	KUNIT_EXPECT_EQ(test, check_key(test, key, &w->other_pd, right, 0x5000, 17),
+	KUNIT_EXPECT_EQ(test, check_key(test, key, &w->other_pd.ibpd, right, 0x5000, 17),
 			-ERANGE);
 	KUNIT_EXPECT_EQ(test, wait_for_completion_timeout(&f.done, HZ / 10), 0);
 	sroce_mr_put(f.mr);
 	wait_for_completion(&f.done);
 	sroce_mr_free(f.mr);
-	KUNIT_EXPECT_EQ(test, check_key(test, key, &w->other_pd, right, 0x5000, 16),
+	KUNIT_EXPECT_EQ(test, check_key(test, key, &w->other_pd.ibpd, right, 0x5000, 16),
 			0);
 }
 
@@ -327,7 +327,7 @@ static void keys_replaced_meanwhile(struct kunit *test)
 	kthread_bind(task, other < nr_cpu_ids ? other : 0);
 	refcount_set(&f.mr->users, other < nr_cpu_ids ? 0 : 1);
 	wake_up_process(task);
-	err = check_key(test, key, &w->other_pd, IB_ACCESS_REMOTE_READ, 0x5000, 16);
+	err = check_key(test, key, &w->other_pd.ibpd, IB_ACCESS_REMOTE_READ, 0x5000, 16);
 	migrate_enable();
 	wait_for_completion(&f.done);
 	refcount_set(&f.mr->users, 1);

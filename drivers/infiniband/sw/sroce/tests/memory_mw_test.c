@@ -27,7 +27,7 @@ static struct sroce_mw_bind good_bind(struct kunit *test,
 		.addr = mr->iova + 100,
 		.length = 4000,
 		.access = IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE,
-		.pd = &w->pd,
+		.pd = &w->pd.ibpd,
 		.owner = &w->qp,
 	};
 }
@@ -52,7 +52,7 @@ static int read_through(struct kunit *test, const struct sroce_mr *mr, u64 va,
 {
 	struct memory_world *w = test->priv;
 
-	return check_key(test, mr->key, &w->pd, IB_ACCESS_REMOTE_READ, va, len);
+	return check_key(test, mr->key, &w->pd.ibpd, IB_ACCESS_REMOTE_READ, va, len);
 }
 
 static void window_bounds(struct kunit *test)
@@ -66,22 +66,22 @@ static void window_bounds(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, read_through(test, mw, b.addr, 1), -EINVAL);
 	KUNIT_ASSERT_EQ(test, bind(test, b), 0);
 	KUNIT_EXPECT_EQ(test, mw->key, b.new_key);
-	KUNIT_EXPECT_EQ(test, check_key(test, b.key, &w->pd, read, b.addr, 1),
+	KUNIT_EXPECT_EQ(test, check_key(test, b.key, &w->pd.ibpd, read, b.addr, 1),
 			-EINVAL);
-	KUNIT_EXPECT_EQ(test, check_key(test, mw->key, &w->other_pd, read, b.addr, 1),
+	KUNIT_EXPECT_EQ(test, check_key(test, mw->key, &w->other_pd.ibpd, read, b.addr, 1),
 			-EINVAL);
 	KUNIT_EXPECT_EQ(test, read_through(test, mw, b.addr, 4000), 0);
 	KUNIT_EXPECT_EQ(test, read_through(test, mw, b.addr - 1, 1), -ERANGE);
 	KUNIT_EXPECT_EQ(test, read_through(test, mw, b.addr, 4001), -ERANGE);
 	KUNIT_EXPECT_EQ(test, read_through(test, mw, b.addr, U64_MAX), -ERANGE);
-	KUNIT_EXPECT_EQ(test, check_key(test, mw->key, &w->pd,
+	KUNIT_EXPECT_EQ(test, check_key(test, mw->key, &w->pd.ibpd,
 					IB_ACCESS_REMOTE_ATOMIC, b.addr, 8), -EACCES);
 	/* the region itself grants none of this, and a window has no L_Key */
 	KUNIT_EXPECT_EQ(test, read_through(test, mr, b.addr, 1), -EACCES);
-	KUNIT_EXPECT_EQ(test, check_key(test, mw->key, &w->pd, 0, b.addr, 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, check_key(test, mw->key, &w->pd.ibpd, 0, b.addr, 1), -EINVAL);
 	b.access |= IB_ACCESS_LOCAL_WRITE;
 	KUNIT_ASSERT_EQ(test, bind(test, b), 0);
-	KUNIT_EXPECT_NE(test, check_key(test, mw->key, &w->pd, IB_ACCESS_LOCAL_WRITE,
+	KUNIT_EXPECT_NE(test, check_key(test, mw->key, &w->pd.ibpd, IB_ACCESS_LOCAL_WRITE,
 					b.addr, 1), 0);
 	KUNIT_EXPECT_EQ(test, byte_at(mw, b.addr) == byte_at(mr, b.addr), true);
 	expect_ranges(test, mw);
@@ -93,7 +93,7 @@ static void window_bounds(struct kunit *test)
 	b.length = 0;
 	b.lkey = 0;
 	KUNIT_ASSERT_EQ(test, bind(test, b), 0);
-	KUNIT_EXPECT_EQ(test, check_key(test, b.new_key, &w->pd, read, b.addr, 1),
+	KUNIT_EXPECT_EQ(test, check_key(test, b.new_key, &w->pd.ibpd, read, b.addr, 1),
 			-EINVAL);
 	sroce_mr_free(mw);
 }
@@ -157,7 +157,7 @@ static void window_rules(struct kunit *test)
 	REFUSED(b.key = mr->key);
 	REFUSED(b.key ^= 0x100);
 	REFUSED(b.new_key ^= 0x100);
-	REFUSED(b.pd = &w->other_pd);
+	REFUSED(b.pd = &w->other_pd.ibpd);
 	REFUSED(b.lkey ^= 1);
 	REFUSED(b.lkey = two->key);
 	REFUSED(b.lkey = closed->key; b.addr = 0);
@@ -185,7 +185,7 @@ static int invalidate(struct kunit *test, u32 key,
 {
 	struct memory_world *w = test->priv;
 
-	return sroce_mr_invalidate(&w->table, key, &w->pd, owned, true);
+	return sroce_mr_invalidate(&w->table, key, &w->pd.ibpd, owned, true);
 }
 
 static void window_owner(struct kunit *test)
@@ -239,7 +239,7 @@ static void window_in_use(struct kunit *test)
 	struct sroce_mr *mr = mw->parent;
 	struct sroce_mr *held;
 
-	held = sroce_mr_get(&w->table, mw->key, &w->pd, IB_ACCESS_REMOTE_READ,
+	held = sroce_mr_get(&w->table, mw->key, &w->pd.ibpd, IB_ACCESS_REMOTE_READ,
 			    b.addr, 1);
 	KUNIT_ASSERT_PTR_EQ(test, held, mw);
 	b.addr += 8;

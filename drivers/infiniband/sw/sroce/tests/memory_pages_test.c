@@ -104,11 +104,11 @@ static void dma_region(struct kunit *test)
 	struct bio_vec bv[2];
 	u32 done;
 
-	KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd,
+	KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd.ibpd,
 					IB_ACCESS_LOCAL_WRITE, va, 100), 0);
-	KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd,
+	KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd.ibpd,
 					IB_ACCESS_REMOTE_READ, va, 100), -EACCES);
-	KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd, 0, U64_MAX - 5, 8),
+	KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd.ibpd, 0, U64_MAX - 5, 8),
 			-ERANGE);
 	KUNIT_EXPECT_EQ(test, sroce_mr_bvecs(mr, va, 100, bv, 2, &done), 1);
 	KUNIT_EXPECT_EQ(test, done, 100);
@@ -124,12 +124,12 @@ static void dma_region_remote(struct kunit *test)
 	struct sroce_mr *mr = new_dma_mr(test, access);
 	u64 va = (uintptr_t)page_address(w->pages[0]);
 
-	KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd, access, va, 4096), 0);
-	KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd, access, 0x10, 8),
+	KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd.ibpd, access, va, 4096), 0);
+	KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd.ibpd, access, 0x10, 8),
 			-ERANGE);
-	KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd, access, va, 1ULL << 46),
+	KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd.ibpd, access, va, 1ULL << 46),
 			-ERANGE);
-	KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd, access,
+	KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd.ibpd, access,
 					0xdead000000000000, 8), -ERANGE);
 }
 

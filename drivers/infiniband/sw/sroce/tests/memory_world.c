@@ -59,7 +59,7 @@ struct sroce_mr *new_mr(struct kunit *test, enum sroce_mr_kind kind,
 	u32 i;
 
 	KUNIT_ASSERT_LE(test, n, MAX_PAGES);
-	mr = sroce_mr_alloc(&w->table, &w->pd, kind, MAX_PAGES);
+	mr = sroce_mr_alloc(&w->table, &w->pd.ibpd, kind, MAX_PAGES);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, mr);
 	for (i = 0; i < n; i++)
 		mr->pages[i] = w->pages[i * 2 % MAX_PAGES + i * 2 / MAX_PAGES];
@@ -86,7 +86,7 @@ struct sroce_mr *new_dma_mr(struct kunit *test, int access)
 	struct memory_world *w = test->priv;
 	struct sroce_mr *mr;
 
-	mr = sroce_mr_alloc(&w->table, &w->pd, SROCE_MR_DMA, 0);
+	mr = sroce_mr_alloc(&w->table, &w->pd.ibpd, SROCE_MR_DMA, 0);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, mr);
 	mr->access = access;
 	sroce_mr_publish(mr);
@@ -96,7 +96,7 @@ struct sroce_mr *new_dma_mr(struct kunit *test, int access)
 struct sroce_mr *new_window(struct kunit *test, bool type2)
 {
 	struct memory_world *w = test->priv;
-	struct sroce_mr *mw = sroce_mw_alloc(&w->table, &w->pd, type2);
+	struct sroce_mr *mw = sroce_mw_alloc(&w->table, &w->pd.ibpd, type2);
 
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, mw);
 	return mw;

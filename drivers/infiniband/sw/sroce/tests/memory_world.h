@@ -19,24 +19,16 @@ struct kunit;
 /**
  * struct memory_world - all that a region needs besides itself
  * @table: keys; what is left in it at the end is freed
- * @domain: protection domain of the regions
- * @pd: the same, as ib_core knows it
- * @other_domain: domain of a stranger
- * @other_pd: the same, as ib_core knows it
+ * @pd: protection domain of the regions
+ * @other_pd: domain of a stranger
  * @qp: what a QP has bound
  * @other_qp: what another one has bound
  * @pages: zeroed memory
  */
 struct memory_world {
 	struct sroce_mr_table table;
-	union {
-		struct sroce_pd domain;
-		struct ib_pd pd;
-	};
-	union {
-		struct sroce_pd other_domain;
-		struct ib_pd other_pd;
-	};
+	struct sroce_pd pd;
+	struct sroce_pd other_pd;
 	struct sroce_mw_list qp;
 	struct sroce_mw_list other_qp;
 	struct page *pages[MAX_PAGES];

@@ -898,70 +898,66 @@ static struct user_namespace *namespace_of(struct kunit *test, uid_t owner,
 	return ns;
 }
 
-/* As many users as one can be in a namespace of one's own have one user's workers */
-static void user_of_many_names(struct kunit *test)
+/**
+ * struct namesake - a user, as its namespace knows it, and whose workers it has
+ * @uid: it
+ * @ns: its namespace
+ * @same: index of the first one that has the same workers
+ */
+struct namesake {
+	uid_t uid;
+	struct user_namespace *ns;
+	int same;
+};
+
+#define NAMESAKES 4
+
+static void expect_workers(struct kunit *test, const struct namesake *who)
+{
+	struct sroce_workers *w[NAMESAKES];
+	int i, first;
+
+	for (i = 0; i < NAMESAKES; i++) {
+		w[i] = workers_of(test, who[i].uid, who[i].ns);
+		for (first = 0; w[first] != w[i]; first++)
+			;
+		KUNIT_EXPECT_EQ_MSG(test, who[i].same, first, "user %d", i);
+	}
+	for (i = 0; i < NAMESAKES; i++)
+		sroce_workers_put(w[i]);
+}
+
+/*
+ * As many users as one can be in a namespace of one's own have one user's workers. Root's
+ * namespaces are containers, and do not get in each other's way. Where root has mapped
+ * users to themselves, as for a service, they are the host's.
+ */
+static void user_in_namespace(struct kunit *test)
 {
 	struct user_namespace *root = &init_user_ns;
-	struct user_namespace *own, *inner;
-	struct sroce_workers *w[4];
-	int i;
+	struct user_namespace *own, *inner, *one, *same, *other, *service, *served;
 
 	if (!IS_ENABLED(CONFIG_USER_NS))
 		kunit_skip(test, "no namespaces of users");
 	own = namespace_of(test, 4711, 100000, root);
 	inner = namespace_of(test, 100007, 100000, own);
-	w[0] = workers_of(test, 4711, root);
-	w[1] = workers_of(test, 100007, own);
-	w[2] = workers_of(test, 100008, own);
-	w[3] = workers_of(test, 100009, inner);
-	for (i = 0; i < ARRAY_SIZE(w); i++) {
-		KUNIT_EXPECT_PTR_EQ(test, w[i], w[0]);
-		sroce_workers_put(w[i]);
-	}
-}
-
-/* Root's namespaces are containers, and do not get in each other's way */
-static void user_in_container(struct kunit *test)
-{
-	struct user_namespace *root = &init_user_ns;
-	struct sroce_workers *w[4];
-	int i;
-
-	if (!IS_ENABLED(CONFIG_USER_NS))
-		kunit_skip(test, "no namespaces of users");
-	w[0] = workers_of(test, 100001, namespace_of(test, 0, 100000, root));
-	w[1] = workers_of(test, 100002, namespace_of(test, 0, 100000, root));
-	w[2] = workers_of(test, 200001, namespace_of(test, 0, 200000, root));
-	w[3] = workers_of(test, 0, root);
-	KUNIT_EXPECT_PTR_EQ(test, w[0], w[1]);
-	KUNIT_EXPECT_PTR_NE(test, w[0], w[2]);
-	KUNIT_EXPECT_PTR_NE(test, w[0], w[3]);
-	KUNIT_EXPECT_PTR_NE(test, w[2], w[3]);
-	for (i = 0; i < ARRAY_SIZE(w); i++)
-		sroce_workers_put(w[i]);
-}
-
-/* Where root has mapped users to themselves, as for a service, they are the host's */
-static void user_of_service(struct kunit *test)
-{
-	struct user_namespace *root = &init_user_ns;
-	struct user_namespace *service, *own;
-	struct sroce_workers *w[4];
-	int i;
-
-	if (!IS_ENABLED(CONFIG_USER_NS))
-		kunit_skip(test, "no namespaces of users");
+	expect_workers(test, (struct namesake[NAMESAKES]){
+		{ 4711, root, 0 }, { 100007, own, 0 },
+		{ 100008, own, 0 }, { 100009, inner, 0 },
+	});
+	one = namespace_of(test, 0, 100000, root);
+	same = namespace_of(test, 0, 100000, root);
+	other = namespace_of(test, 0, 200000, root);
+	expect_workers(test, (struct namesake[NAMESAKES]){
+		{ 100001, one, 0 }, { 100002, same, 0 },
+		{ 200001, other, 2 }, { 0, root, 3 },
+	});
 	service = namespace_of(test, 0, 0, root);
-	own = namespace_of(test, 4711, 100000, service);
-	w[0] = workers_of(test, 4711, root);
-	w[1] = workers_of(test, 4711, service);
-	w[2] = workers_of(test, 100003, own);
-	w[3] = workers_of(test, 0, service);
-	KUNIT_EXPECT_PTR_EQ(test, w[0], w[1]);
-	KUNIT_EXPECT_PTR_EQ(test, w[0], w[2]);
-	KUNIT_EXPECT_PTR_NE(test, w[0], w[3]);
-	for (i = 0; i < ARRAY_SIZE(w); i++)
-		sroce_workers_put(w[i]);
+	served = namespace_of(test, 4711, 100000, service);
+	expect_workers(test, (struct namesake[NAMESAKES]){
+		{ 4711, root, 0 }, { 4711, service, 0 },
+		{ 100003, served, 0 }, { 0, service, 3 },
+	});
 }
 #endif
 
@@ -1047,9 +1043,7 @@ static struct kunit_case odp_cases[] = {
 	KUNIT_CASE(stuck_user),
 #ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
 	KUNIT_CASE(user_turns),
-	KUNIT_CASE(user_of_many_names),
-	KUNIT_CASE(user_in_container),
-	KUNIT_CASE(user_of_service),
+	KUNIT_CASE(user_in_namespace),
 #endif
 	KUNIT_CASE(readers_let_writer),
 	{}

@@ -18,60 +18,75 @@
 #define MOST SZ_128K
 
 /**
- * struct witness - a softirq of this CPU, again and again, while a queue moves
+ * struct guest - a softirq of this CPU, again and again, while a queue moves
  * @tasklet: it
- * @ring: where the queue is in the beginning, held
+ * @mem: memory of the queue in the beginning, held
+ * @done: not any more
+ */
+struct guest {
+	struct tasklet_struct tasklet;
+	struct sroce_ring_mem *mem;
+	bool done;
+};
+
+/* Whoever turns bottom halves on has it run, if anybody may then */
+static void guest_begin(struct guest *g, struct sroce_ring_mem *mem,
+			void (*run)(struct tasklet_struct *t))
+{
+	g->mem = mem;
+	sroce_ring_mem_get(mem);
+	tasklet_setup(&g->tasklet, run);
+	migrate_disable();
+	tasklet_schedule(&g->tasklet);
+}
+
+static void guest_end(struct guest *g)
+{
+	WRITE_ONCE(g->done, true);
+	tasklet_kill(&g->tasklet);
+	migrate_enable();
+	sroce_ring_mem_put(g->mem);
+}
+
+/**
+ * struct witness - sees a queue move
+ * @guest: runs meanwhile
+ * @ring: where the queue is in the beginning
  * @first: index of the first entry that is going to be copied
  * @n: number of those
  * @times: how often it ran
- * @done: not any more
  *
  * It writes the number of its run into all entries, as the process may that has mapped
  * them. Entries that have the same number afterwards were copied without a break.
  */
 struct witness {
-	struct tasklet_struct tasklet;
+	struct guest guest;
 	struct sroce_ring ring;
 	u32 first;
 	u32 n;
 	u64 times;
-	bool done;
 };
 
 static void witness_run(struct tasklet_struct *t)
 {
-	struct witness *w = container_of(t, struct witness, tasklet);
+	struct witness *w = container_of(t, struct witness, guest.tasklet);
 	u32 i;
 
 	w->times++;
 	/* wr_id comes first, in completions and in work requests */
 	for (i = 0; i < w->n; i++)
 		*(u64 *)sroce_ring_entry(&w->ring, w->first + i) = w->times;
-	if (!READ_ONCE(w->done))
+	if (!READ_ONCE(w->guest.done))
 		tasklet_schedule(t);
 }
 
-/* Whoever turns bottom halves on has it run, if anybody may then */
 static void witness_begin(struct witness *w, const struct sroce_ring *ring,
 			  u32 first, u32 n)
 {
 	BUILD_BUG_ON(offsetof(struct sroce_cqe, wr_id));
 	BUILD_BUG_ON(offsetof(struct sroce_recv_wqe, wr_id));
-	w->ring = *ring;
-	sroce_ring_mem_get(w->ring.mem);
-	w->first = first;
-	w->n = n;
-	tasklet_setup(&w->tasklet, witness_run);
-	migrate_disable();
-	tasklet_schedule(&w->tasklet);
-}
-
-static void witness_end(struct witness *w)
-{
-	WRITE_ONCE(w->done, true);
-	tasklet_kill(&w->tasklet);
-	migrate_enable();
-	sroce_ring_mem_put(w->ring.mem);
+	*w = (struct witness){ .ring = *ring, .first = first, .n = n };
+	guest_begin(&w->guest, ring->mem, witness_run);
 }
 
 /* The most entries in a row that were copied without a break, in bytes */
@@ -89,25 +104,34 @@ static size_t longest(const struct witness *w, const struct sroce_ring *ring)
 	return (size_t)most * ring->stride;
 }
 
+/* A CQ that has @n entries, and another ring for it with as many */
+static struct sroce_cq *cq_of_process(struct kunit *test, u32 n,
+				      struct sroce_ring *next)
+{
+	struct sroce_cq *cq = kunit_kzalloc(test, sizeof(*cq), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, cq);
+	cq->user = true;
+	KUNIT_ASSERT_EQ(test, 0, sroce_cq_init(cq, NULL, n));
+	KUNIT_ASSERT_EQ(test, 0, sroce_ring_alloc(next, n, sizeof(struct sroce_cqe), true));
+	return cq;
+}
+
 /* A process that says that it has consumed nothing since its last ring-full */
 static void resize_cq_of_process(struct kunit *test)
 {
 	struct sroce_ring ring = {};
-	struct witness w = {};
+	struct witness w;
 	struct sroce_cq *cq;
 	u32 n = SZ_16K;
 	int err;
 
-	cq = kunit_kzalloc(test, sizeof(*cq), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, cq);
-	cq->user = true;
-	KUNIT_ASSERT_EQ(test, 0, sroce_cq_init(cq, NULL, n));
-	KUNIT_ASSERT_EQ(test, 0, sroce_ring_alloc(&ring, n, sizeof(struct sroce_cqe), true));
+	cq = cq_of_process(test, n, &ring);
 	cq->ring.index = 100;
 	cq->ring.hdr->cons = 100 - n;
 	witness_begin(&w, &cq->ring, 100 - n, n);
 	err = sroce_cq_resize(cq, &ring);
-	witness_end(&w);
+	guest_end(&w.guest);
 	KUNIT_EXPECT_EQ(test, 0, err);
 	KUNIT_EXPECT_LE(test, longest(&w, &cq->ring), MOST);
 	sroce_ring_free(&ring);
@@ -125,11 +149,7 @@ static void resize_cq_is_killed(struct kunit *test)
 	struct sroce_cq *cq;
 	u32 n = SZ_16K;
 
-	cq = kunit_kzalloc(test, sizeof(*cq), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, cq);
-	cq->user = true;
-	KUNIT_ASSERT_EQ(test, 0, sroce_cq_init(cq, NULL, n));
-	KUNIT_ASSERT_EQ(test, 0, sroce_ring_alloc(&ring, n, sizeof(struct sroce_cqe), true));
+	cq = cq_of_process(test, n, &ring);
 	cq->ring.index = n;
 	hdr = cq->ring.hdr;
 	allow_kernel_signal(SIGKILL);
@@ -146,36 +166,32 @@ static void resize_cq_is_killed(struct kunit *test)
 /* --- queues that are filled as fast as they are copied ---------------------------- */
 
 /**
- * struct filler - a softirq of this CPU, again and again, that keeps a queue full
- * @tasklet: it
+ * struct filler - keeps a queue full
+ * @guest: runs meanwhile
  * @lock: of the queue
  * @ring: of the queue
- * @mem: memory of @ring in the beginning, held
- * @theirs: the process's index in it
+ * @theirs: the process's index in its memory in the beginning
  * @part: so much is consumed and added each time, which is what is copied at a time
  * @until: in jiffies: should the resize have no end, this has
- * @done: not any more
  */
 struct filler {
-	struct tasklet_struct tasklet;
+	struct guest guest;
 	spinlock_t *lock;
 	struct sroce_ring *ring;
-	struct sroce_ring_mem *mem;
 	u32 *theirs;
 	u32 part;
 	unsigned long until;
-	bool done;
 };
 
 static void filler_run(struct tasklet_struct *t)
 {
-	struct filler *f = container_of(t, struct filler, tasklet);
+	struct filler *f = container_of(t, struct filler, guest.tasklet);
 
 	spin_lock(f->lock);
 	f->ring->index += f->part;
 	WRITE_ONCE(*f->theirs, *f->theirs + f->part);
 	spin_unlock(f->lock);
-	if (!READ_ONCE(f->done) && time_before(jiffies, f->until))
+	if (!READ_ONCE(f->guest.done) && time_before(jiffies, f->until))
 		tasklet_schedule(t);
 }
 
@@ -186,23 +202,11 @@ static void filler_begin(struct filler *f, spinlock_t *lock, struct sroce_ring *
 	*f = (struct filler){
 		.lock = lock,
 		.ring = ring,
-		.mem = ring->mem,
 		.theirs = theirs,
 		.part = part,
 		.until = jiffies + 20 * HZ,
 	};
-	sroce_ring_mem_get(f->mem);
-	tasklet_setup(&f->tasklet, filler_run);
-	migrate_disable();
-	tasklet_schedule(&f->tasklet);
-}
-
-static void filler_end(struct filler *f)
-{
-	WRITE_ONCE(f->done, true);
-	tasklet_kill(&f->tasklet);
-	migrate_enable();
-	sroce_ring_mem_put(f->mem);
+	guest_begin(&f->guest, ring->mem, filler_run);
 }
 
 /* The queue stays where it is, and can be resized later, when it is not filled any more */
@@ -215,16 +219,12 @@ static void resize_cq_that_is_filled(struct kunit *test)
 	u32 n = SZ_16K;
 	int err;
 
-	cq = kunit_kzalloc(test, sizeof(*cq), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, cq);
-	cq->user = true;
-	KUNIT_ASSERT_EQ(test, 0, sroce_cq_init(cq, NULL, n));
-	KUNIT_ASSERT_EQ(test, 0, sroce_ring_alloc(&ring, n, sizeof(struct sroce_cqe), true));
+	cq = cq_of_process(test, n, &ring);
 	cq->ring.index = n;
 	hdr = cq->ring.hdr;
 	filler_begin(&f, &cq->lock, &cq->ring, &hdr->cons, 1024);
 	err = sroce_cq_resize(cq, &ring);
-	filler_end(&f);
+	guest_end(&f.guest);
 	KUNIT_EXPECT_EQ(test, -EBUSY, err);
 	KUNIT_EXPECT_PTR_EQ(test, hdr, cq->ring.hdr);
 	KUNIT_EXPECT_EQ(test, n, cq->ring.index - hdr->cons);
@@ -263,7 +263,7 @@ static void resize_srq_that_is_filled(struct kunit *test)
 
 	filler_begin(&f, &srq->lock, &srq->ring, &hdr->prod, 128);
 	err = sroce_ib_modify_srq(&srq->ibsrq, &attr, IB_SRQ_MAX_WR, NULL);
-	filler_end(&f);
+	guest_end(&f.guest);
 	KUNIT_EXPECT_EQ(test, -EBUSY, err);
 	KUNIT_EXPECT_PTR_EQ(test, hdr, srq->ring.hdr);
 	KUNIT_EXPECT_EQ(test, SZ_4K, sroce_ring_pending(&srq->ring));
@@ -279,12 +279,12 @@ static void resize_srq_of_process(struct kunit *test)
 {
 	struct ib_srq_attr attr = { .max_wr = SZ_8K };
 	struct sroce_srq *srq = &srq_of_process(test, SZ_4K, SROCE_MAX_SGE - 1)->srq;
-	struct witness w = {};
+	struct witness w;
 	int err;
 
 	witness_begin(&w, &srq->ring, 0, SZ_4K);
 	err = sroce_ib_modify_srq(&srq->ibsrq, &attr, IB_SRQ_MAX_WR, NULL);
-	witness_end(&w);
+	guest_end(&w.guest);
 	KUNIT_EXPECT_EQ(test, 0, err);
 	KUNIT_EXPECT_EQ(test, SZ_8K, sroce_ring_entries(&srq->ring));
 	KUNIT_EXPECT_LE(test, longest(&w, &srq->ring), MOST);

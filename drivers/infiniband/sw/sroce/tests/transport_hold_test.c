@@ -43,6 +43,13 @@ static u32 naks(struct side *s)
 	return side_sent(s, SROCE_OP_ACK, SROCE_NAK_PSN_SEQ);
 }
 
+/* Until side 1 holds so many */
+static void deliver_until_held(struct pair *p, u32 n)
+{
+	while (p->side[1].qp->resp.hold.ntrains < n)
+		KUNIT_ASSERT_TRUE(p->test, fake_net_deliver(&p->net));
+}
+
 /* --- one gap --------------------------------------------------------------------- */
 
 /* What came behind the lost packet is there as soon as that is: one ACK tells so */
@@ -112,8 +119,7 @@ static void held_twice(struct kunit *test)
 
 	pair_rules(p, rules);
 	post_write(a, 1, 4 * MTU);
-	while (b->qp->resp.hold.ntrains < 3)
-		KUNIT_ASSERT_TRUE(test, fake_net_deliver(&p->net));
+	deliver_until_held(p, 3);
 	KUNIT_EXPECT_EQ(test, 3, side_count(b, SROCE_CNT_RX_HELD));
 	fake_net_release(&p->net);
 	expect_written(a, 1, 4 * MTU);
@@ -137,8 +143,7 @@ static void repeated_in_one_train(struct kunit *test)
 	post_write(a, 1, 20 * MTU);
 	while (!naks(b))
 		KUNIT_ASSERT_TRUE(test, fake_net_deliver(&p->net));
-	while (b->qp->resp.hold.ntrains < 19)
-		KUNIT_ASSERT_TRUE(test, fake_net_deliver(&p->net));
+	deliver_until_held(p, 19);
 	p->net.batch = 32;
 	expect_written(a, 1, 20 * MTU);
 	KUNIT_EXPECT_EQ(test, 2, naks(b));
@@ -303,8 +308,7 @@ static void held_and_not_ready(struct kunit *test)
 	post_write(a, 1, 10);
 	side_post(a, work_send(a, &w, 2, SRC, 10));
 	side_post(a, work_send(a, &w, 3, SRC, 10));
-	while (b->qp->resp.hold.ntrains < 2)
-		KUNIT_ASSERT_TRUE(test, fake_net_deliver(&p->net));
+	deliver_until_held(p, 2);
 	fake_net_release(&p->net);
 	side_expect_send(a, 1, IB_WC_SUCCESS);
 	while (!a->qp->req.rnr_wait)
@@ -335,8 +339,7 @@ static void held_until_ready(struct kunit *test)
 	post_write(a, 1, 10);
 	side_post(a, work_send(a, &w, 2, SRC, 10));
 	post_write(a, 3, 20);
-	while (b->qp->resp.hold.ntrains < 2)
-		KUNIT_ASSERT_TRUE(test, fake_net_deliver(&p->net));
+	deliver_until_held(p, 2);
 	fake_net_release(&p->net);
 	KUNIT_ASSERT_TRUE(test, fake_net_deliver(&p->net));
 	KUNIT_EXPECT_EQ(test, SROCE_RESP_WAITS, b->qp->resp.patience.state);
@@ -371,8 +374,7 @@ static void held_and_refused(struct kunit *test)
 	work_local(a, &w, CELL, 8);
 	work_atomic(a, &w, CELL, 1, 0);
 	side_post(a, &w);
-	while (b->qp->resp.hold.ntrains < 2)
-		KUNIT_ASSERT_TRUE(test, fake_net_deliver(&p->net));
+	deliver_until_held(p, 2);
 	fake_net_release(&p->net);
 	side_expect_send(a, 1, IB_WC_SUCCESS);
 	side_expect_send(a, 2, IB_WC_REM_ACCESS_ERR);
@@ -604,8 +606,7 @@ static void late_packet(struct pair *p, u64 id, bool asks)
 
 	pair_rules(p, rules);
 	post_write(a, id, 6 * MTU);
-	while (b->qp->resp.hold.ntrains < 4)
-		KUNIT_ASSERT_TRUE(p->test, fake_net_deliver(&p->net));
+	deliver_until_held(p, 4);
 	KUNIT_EXPECT_EQ(p->test, before + asks, naks(b));
 	fake_net_release(&p->net);
 	expect_written(a, id, 6 * MTU);
@@ -652,8 +653,7 @@ static void lost_packets_are_not_waited_for(struct kunit *test)
 
 		pair_rules(p, rules);
 		post_write(a, i, 6 * MTU);
-		while (hold->ntrains < 4)
-			KUNIT_ASSERT_TRUE(test, fake_net_deliver(&p->net));
+		deliver_until_held(p, 4);
 		/* Eight times in vain */
 		KUNIT_EXPECT_EQ(test, i < 8 ? i : 9, naks(b));
 		KUNIT_EXPECT_EQ(test, i < 8, side_ask(b));
@@ -676,8 +676,7 @@ static void much_too_late(struct kunit *test)
 
 	pair_rules(p, rules);
 	post_write(a, 1, 6 * MTU);
-	while (b->qp->resp.hold.ntrains < 4)
-		KUNIT_ASSERT_TRUE(test, fake_net_deliver(&p->net));
+	deliver_until_held(p, 4);
 	b->qp->resp.hold.opened_at -= 5 * NSEC_PER_MSEC;
 	fake_net_release(&p->net);
 	expect_written(a, 1, 6 * MTU);

@@ -21,7 +21,7 @@
 
 static struct sroce_mr *make_region(struct memory_world *w)
 {
-	struct sroce_mr *mr = sroce_mr_alloc(&w->table, &w->pd, SROCE_MR_USER,
+	struct sroce_mr *mr = sroce_mr_alloc(&w->table, &w->pd.ibpd, SROCE_MR_USER,
 					     REGION_PAGES);
 	int i;
 
@@ -56,7 +56,7 @@ static int bind_keys(struct memory_world *w, u32 window, u32 region,
 		.addr = REGION_IOVA + 100,
 		.length = 4000,
 		.access = IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE,
-		.pd = &w->pd,
+		.pd = &w->pd.ibpd,
 		.owner = qp,
 	};
 	int err;
@@ -78,7 +78,7 @@ static int invalidate(struct kunit *test, const struct sroce_mr *mw,
 {
 	struct memory_world *w = test->priv;
 
-	return sroce_mr_invalidate(&w->table, mw->key, &w->pd, qp, false);
+	return sroce_mr_invalidate(&w->table, mw->key, &w->pd.ibpd, qp, false);
 }
 
 static void expect_windows(struct kunit *test, const struct sroce_mr *mr, int n)
@@ -315,7 +315,7 @@ static int race_bind(void *arg)
 			bind_keys(r->w, window, READ_ONCE(r->region[i / 3 % 2]),
 				  r->qp);
 		if (r->qp && i % 5)
-			sroce_mr_invalidate(&r->w->table, window, &r->w->pd,
+			sroce_mr_invalidate(&r->w->table, window, &r->w->pd.ibpd,
 					    r->qp, false);
 		spin_unlock_bh(&r->lock);
 		cond_resched();
@@ -334,7 +334,7 @@ static int race_use(void *arg)
 		local_bh_disable();
 		mr = sroce_mr_get(&r->w->table,
 				  READ_ONCE(r->window[i % RACE_WINDOWS]),
-				  &r->w->pd, IB_ACCESS_REMOTE_READ,
+				  &r->w->pd.ibpd, IB_ACCESS_REMOTE_READ,
 				  REGION_IOVA + 100, 8);
 		if (!IS_ERR(mr)) {
 			if (sroce_mr_serves(mr, READ_ONCE(r->qp)))
@@ -382,7 +382,7 @@ static int race_free(void *arg)
 		n = i % RACE_WINDOWS;
 		mw = xa_load(&r->w->table.xa, r->window[n] >> SROCE_KEY_INDEX_SHIFT);
 		sroce_mr_free(mw);
-		mw = sroce_mw_alloc(&r->w->table, &r->w->pd, !(n & 1));
+		mw = sroce_mw_alloc(&r->w->table, &r->w->pd.ibpd, !(n & 1));
 		if (IS_ERR(mw))
 			return PTR_ERR(mw);
 		WRITE_ONCE(r->window[n], mw->key);
