@@ -18,19 +18,6 @@
 #define RTT (100 * US)
 #define PACKET 1100
 
-static const struct sroce_congestion defaults = {
-	.rp_enable = 1,
-	.rp_initial_alpha_value = 1023,
-	.rp_dce_tcp_g = 960,
-	.rp_dce_tcp_rtt = 55,
-	.rp_rate_reduce_monitor_period = 50,
-	.rp_min_dec_fac = 50,
-	.rp_time_reset = 300,
-	.rp_threshold = 5,
-	.rp_ai_rate = 5,
-	.rp_hai_rate = 50,
-};
-
 /* --- the arithmetic ------------------------------------------------------------ */
 
 /**
@@ -48,7 +35,7 @@ struct world {
 static void world_begin(struct world *w)
 {
 	*w = (struct world){
-		.set = defaults,
+		.set = pair_congestion,
 		.at = { .set = &w->set, .now = 5 * NSEC_PER_SEC, .rtt = RTT,
 			.packet = PACKET, .sent = -1000UL },
 	};
@@ -341,7 +328,7 @@ static struct pair *congestion_pair(struct kunit *test, enum ib_qp_type type)
 
 	for (i = 0; i < 2; i++) {
 		set = &p->side[i].port.net.congestion;
-		*set = defaults;
+		*set = pair_congestion;
 		set->rp_rate_to_set_on_first_cnp = MBIT;
 		/* It stays there as long as a test takes, also if that is long */
 		set->rp_time_reset = 1000000;

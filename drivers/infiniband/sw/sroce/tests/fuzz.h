@@ -27,6 +27,7 @@ struct fuzz_log {
  * @seed: of @rnd
  * @failed: something was wrong: the round ends
  * @packets: that the driver got in this round
+ * @slowed: notifications of congestion that a QP has heeded
  * @strangers: numbers of QPs, to send to the wrong one
  * @ibdev: of memory on demand
  * @stage: where buffers are made
@@ -42,6 +43,7 @@ struct fuzz {
 	u64 seed;
 	bool failed;
 	u64 packets;
+	u64 slowed;
 	u32 strangers[FUZZ_STRANGERS];
 	struct ib_device *ibdev;
 	struct fuzz_stage stage;

@@ -132,14 +132,14 @@ static void drain(struct pen *pen)
 		keep_receiving(pen);
 		if (talk(pen, &turns)) {
 			idle = 0;
-		} else if (expire(pen)) {
+		} else if (!pair_paced(pen->p) && expire(pen)) {
 			expired++;
 			pen_check(pen, expired < 2000, "never ends", expired, 0);
 			/* Whoever brings pages in needs the processor */
 			if (pen->kind->demand)
 				usleep_range(20, 50);
 		} else {
-			/* Pages come, or a tasklet is to go on */
+			/* Pages come, a tasklet is to go on, or a rate holds */
 			usleep_range(20, 50);
 			idle++;
 			pen_check(pen, idle < 5000, "hangs", pen->side[0].done,
@@ -414,6 +414,7 @@ void pen_close(struct pen *pen)
 	for (i = 0; i < 2; i++) {
 		pen_check_memory(pen, &pen->side[i]);
 		pen_end_regions(pen, &pen->side[i]);
+		pen->f->slowed += side_count(pen->side[i].s, SROCE_CNT_RP_CNP_HANDLED);
 	}
 	pen->f->test->priv = pen->p;
 	pair_exit(pen->f->test);

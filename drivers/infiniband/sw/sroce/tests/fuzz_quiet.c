@@ -191,6 +191,9 @@ void pen_annoy(struct pen *pen)
 	if (!q->make(pen, &aim, p, &env))
 		return;
 	pen_load(pen, ps, p, 1);
-	pass_unnoticed(pen, ps, q, &env);
+	if (q->make == quiet_notify && pen->kind->config.obeys)
+		f->packets += fuzz_send(&f->stage, &ps->s->port, &env, &f->train);
+	else
+		pass_unnoticed(pen, ps, q, &env);
 }
 

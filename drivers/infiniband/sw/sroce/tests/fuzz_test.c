@@ -44,6 +44,8 @@ static const struct pen_kind kinds[] = {
 		      .plain = true } },
 	{ .name = "RC, small window",
 	  .config = { .mtu = IB_MTU_256, .window = 16, .rd_atomic = 1 } },
+	{ .name = "RC, slows down",
+	  .config = { .mtu = IB_MTU_1024, .obeys = true } },
 	{ .name = "UC", .config = { .type = IB_QPT_UC, .mtu = IB_MTU_256 } },
 	{ .name = "UC, SRQ, on demand", .demand = true,
 	  .config = { .type = IB_QPT_UC, .mtu = IB_MTU_1024, .srq = true } },
@@ -51,12 +53,15 @@ static const struct pen_kind kinds[] = {
 	  .config = { .type = IB_QPT_XRC_INI, .mtu = IB_MTU_256,
 		      .plain = true } },
 	{ .name = "XRC, IPv6", .ipv6 = true,
-	  .config = { .type = IB_QPT_XRC_INI, .mtu = IB_MTU_4096 } },
+	  .config = { .type = IB_QPT_XRC_INI, .mtu = IB_MTU_4096,
+		      .obeys = true } },
 	{ .name = "calm RC", .calm = true, .config = { .mtu = IB_MTU_1024 } },
 	{ .name = "calm RC, go-back-N", .calm = true,
 	  .config = { .mtu = IB_MTU_1024, .plain = true } },
+	{ .name = "calm RC, slows down", .calm = true,
+	  .config = { .mtu = IB_MTU_1024, .obeys = true } },
 	{ .name = "calm UC", .calm = true,
-	  .config = { .type = IB_QPT_UC, .mtu = IB_MTU_256 } },
+	  .config = { .type = IB_QPT_UC, .mtu = IB_MTU_256, .obeys = true } },
 	{ .name = "calm XRC", .calm = true, .ipv6 = true,
 	  .config = { .type = IB_QPT_XRC_INI, .mtu = IB_MTU_1024 } },
 };
@@ -68,7 +73,7 @@ static struct hall hall;
 static u64 hits[ARRAY_SIZE(kinds)][256];
 static u64 lives[ARRAY_SIZE(kinds)];
 static u64 datagrams, datagrams_got;
-static u64 packets, buffers, trains, in_parts, kept;
+static u64 packets, buffers, trains, in_parts, kept, slowed;
 
 void fuzz_fail(struct fuzz *f, const char *who, const char *what, u64 a, u64 b)
 {
@@ -138,6 +143,7 @@ static void add_up(const struct fuzz *f)
 	u32 i, op;
 
 	packets += f->packets;
+	slowed += f->slowed;
 	buffers += f->stage.buffers;
 	trains += f->stage.trains;
 	in_parts += f->stage.in_parts;
@@ -214,6 +220,7 @@ static void do_round(struct kunit *test, u64 most, bool waiting)
 static void fuzz_round(struct kunit *test)
 {
 	do_round(test, round_packets(), false);
+	KUNIT_EXPECT_NE(test, 0, slowed);
 }
 
 /* Each of them is slower, too */
@@ -240,7 +247,8 @@ static void fuzz_report(struct kunit_suite *suite)
 
 	pr_info("sroce: fuzz: %llu packets in %llu buffers, %llu of them trains, %llu in parts\n",
 		packets, buffers, trains, in_parts);
-	pr_info("sroce: fuzz: %llu buffers had to wait\n", kept);
+	pr_info("sroce: fuzz: %llu buffers had to wait, %llu notifications slowed somebody down\n",
+		kept, slowed);
 	pr_info("sroce: fuzz: %llu datagrams, %llu of them received\n",
 		datagrams, datagrams_got);
 	for (i = 0; i < ARRAY_SIZE(kinds); i++) {

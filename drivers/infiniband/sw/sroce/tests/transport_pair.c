@@ -152,6 +152,19 @@ static void side_notify(struct ib_cq *ibcq, void *arg)
 	atomic_inc(&s->notified);
 }
 
+const struct sroce_congestion pair_congestion = {
+	.rp_enable = 1,
+	.rp_initial_alpha_value = 1023,
+	.rp_dce_tcp_g = 960,
+	.rp_dce_tcp_rtt = 55,
+	.rp_rate_reduce_monitor_period = 50,
+	.rp_min_dec_fac = 50,
+	.rp_time_reset = 300,
+	.rp_threshold = 5,
+	.rp_ai_rate = 5,
+	.rp_hai_rate = 50,
+};
+
 static void side_make_port(struct side *s, int number)
 {
 	struct kunit *test = s->pair->test;
@@ -166,6 +179,10 @@ static void side_make_port(struct side *s, int number)
 	s->port.mtu = 4096;
 	s->port.pkeys[0] = 0xffff;
 	s->port.recovery.selective_repeat_en = !s->pair->config.plain;
+	if (s->pair->config.obeys) {
+		s->port.net.congestion = pair_congestion;
+		s->port.net.congestion.rp_min_rate = 1000;
+	}
 }
 
 static void side_make_memory(struct side *s)
@@ -755,6 +772,12 @@ static bool side_reply_paced(struct side *s)
 	return true;
 }
 
+bool pair_paced(struct pair *p)
+{
+	return side_paced(&p->side[0]) || side_paced(&p->side[1]) ||
+	       side_reply_paced(&p->side[0]) || side_reply_paced(&p->side[1]);
+}
+
 bool pair_step(struct pair *p)
 {
 	struct side *first = &p->side[0];
@@ -769,8 +792,7 @@ bool pair_step(struct pair *p)
 		return true;
 	if (side_ask(&p->side[0]) || side_ask(&p->side[1]))
 		return true;
-	if (side_paced(&p->side[0]) || side_paced(&p->side[1]) ||
-	    side_reply_paced(&p->side[0]) || side_reply_paced(&p->side[1]))
+	if (pair_paced(p))
 		return true;
 	/* A real timer may have sent something since we looked: then nobody waits in vain */
 	if (fake_net_deliver(&p->net))

@@ -90,6 +90,7 @@ struct side {
  * @window: PSNs outstanding (what the driver chooses)
  * @seed: of the network's chances
  * @plain: both recover from loss by go-back-N
+ * @obeys: both slow down when told, to 1 Gbit/s at the least
  */
 struct pair_config {
 	enum ib_qp_type type;
@@ -108,6 +109,7 @@ struct pair_config {
 	u32 window;
 	u64 seed;
 	bool plain;
+	bool obeys;
 };
 
 /**
@@ -135,6 +137,9 @@ struct work {
 	struct sroce_sge sge[SROCE_MAX_SGE + 1];
 	const void *inline_data;
 };
+
+/* What an administrator finds who switches congestion control on */
+extern const struct sroce_congestion pair_congestion;
 
 /* Make a pair in RTS; it ends with the test. Fails the test when it cannot. */
 struct pair *pair_create(struct kunit *test, const struct pair_config *config);
@@ -232,6 +237,9 @@ bool pair_wait(struct pair *p, struct sroce_cq *cq, u32 n);
 
 /* Deliver packets or let a timer fire; false when nothing would ever happen */
 bool pair_step(struct pair *p);
+
+/* Wait for a rate: false when none keeps anybody from sending */
+bool pair_paced(struct pair *p);
 
 /* Let time pass until nothing would happen any more by itself */
 void pair_settle(struct pair *p);
