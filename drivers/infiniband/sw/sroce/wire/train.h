@@ -100,6 +100,7 @@ struct sroce_train {
 	u32 npkts;
 	u32 rkey;
 	u32 dma_len;
+	u32 srqn;
 	u64 va;
 	union {
 		struct {
@@ -116,11 +117,10 @@ struct sroce_train {
 		u32 inv_rkey;
 		u32 feth;
 	};
-	u32 srqn;
 	u32 msn;
-	u8 syndrome;
 	const struct bio_vec *bv;
 	struct bvec_iter bi;
+	u8 syndrome;
 };
 
 /**
