@@ -45,6 +45,23 @@ static void numbers_of_nobody(struct kunit *test)
 	KUNIT_ASSERT_NULL(test, sroce_qp_find(SROCE_QPN_MULTICAST));
 }
 
+/* Numbers that mean something else, whichever counts they have */
+static void numbers_of_no_qp(struct kunit *test)
+{
+	static const u32 special[] = { 0, SROCE_QPN_GSI, SROCE_QPN_MULTICAST };
+	u32 i, count, next, index;
+
+	for (i = 0; i < ARRAY_SIZE(special); i++) {
+		count = sroce_qpn_to_index(special[i]);
+		next = count;
+		KUNIT_ASSERT_EQ(test, 0, sroce_number_take(&next, &index));
+		KUNIT_EXPECT_NE(test, count, index);
+		KUNIT_EXPECT_NULL(test, sroce_qp_find(special[i]));
+		KUNIT_EXPECT_NULL(test, sroce_qp_find(sroce_qpn_from_index(index)));
+		sroce_number_give(index);
+	}
+}
+
 static void post_write(struct side *a, u64 id, u32 len)
 {
 	struct work w;
@@ -860,6 +877,7 @@ static void srq_last_one(struct kunit *test)
 static struct kunit_case state_cases[] = {
 	KUNIT_CASE(numbers),
 	KUNIT_CASE(numbers_of_nobody),
+	KUNIT_CASE(numbers_of_no_qp),
 	KUNIT_CASE(drain),
 	KUNIT_CASE(drain_idle),
 	KUNIT_CASE(drain_and_modify),

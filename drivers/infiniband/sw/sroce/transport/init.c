@@ -19,9 +19,7 @@ int __init sroce_transport_init(void)
 	sroce_runqs_start();
 	sroce_patience_start();
 	sroce_hold_start();
-	err = sroce_numbers_start();
-	if (err)
-		return err;
+	sroce_numbers_start();
 	err = sroce_qps_start();
 	if (err)
 		sroce_numbers_stop();

@@ -85,46 +85,55 @@ struct sroce_qp *sroce_qp_find_next(unsigned long *index)
 	return NULL;
 }
 
+/* No QP gets the numbers of QP 0, QP 1 and multicast */
+static bool sroce_qpn_is_special(u32 qpn)
+{
+	return qpn == 0 || qpn == SROCE_QPN_GSI || qpn == SROCE_QPN_MULTICAST;
+}
+
+/*
+ * A count whose number is special is kept when it is met, and not from the beginning:
+ * such counts are large, and would make the tree as high as it can be for every look-up.
+ */
+int sroce_number_take(u32 *next, u32 *index)
+{
+	int err;
+
+	do {
+		err = xa_alloc_cyclic(&sroce_qps, index, NULL,
+				      XA_LIMIT(0, SROCE_QPN_MASK), next,
+				      GFP_KERNEL_ACCOUNT);
+	} while (err >= 0 && sroce_qpn_is_special(sroce_qpn_from_index(*index)));
+	return err < 0 ? err : 0;
+}
+
+void sroce_number_give(u32 index)
+{
+	xa_erase(&sroce_qps, index);
+}
+
 int sroce_qp_add_number(struct sroce_qp *qp)
 {
 	u32 index;
 	int err;
 
-	err = xa_alloc_cyclic(&sroce_qps, &index, qp,
-			      XA_LIMIT(0, SROCE_QPN_MASK), &sroce_qps_next,
-			      GFP_KERNEL_ACCOUNT);
-	if (err < 0)
+	err = sroce_number_take(&sroce_qps_next, &index);
+	if (err)
 		return err == -EBUSY ? -ENOSPC : err;
 	qp->qpn = sroce_qpn_from_index(index);
+	/* In the place of what has been taken, for which no memory is needed */
+	xa_store(&sroce_qps, index, qp, GFP_KERNEL_ACCOUNT);
 	return 0;
 }
 
 void sroce_qp_remove_number(struct sroce_qp *qp)
 {
-	xa_erase(&sroce_qps, sroce_qpn_to_index(qp->qpn));
+	sroce_number_give(sroce_qpn_to_index(qp->qpn));
 }
 
-/* No other QP gets the numbers of QP 0, QP 1 and multicast */
-static int sroce_numbers_reserve(void)
+void __init sroce_numbers_start(void)
 {
-	static const u32 special[] = { 0, SROCE_QPN_GSI, SROCE_QPN_MULTICAST };
-	int i, err = 0;
-
-	for (i = 0; i < ARRAY_SIZE(special) && !err; i++)
-		err = xa_reserve(&sroce_qps, sroce_qpn_to_index(special[i]),
-				 GFP_KERNEL);
-	return err;
-}
-
-int __init sroce_numbers_start(void)
-{
-	int err;
-
 	get_random_bytes(sroce_secret, sizeof(sroce_secret));
-	err = sroce_numbers_reserve();
-	if (err)
-		sroce_numbers_stop();
-	return err;
 }
 
 void sroce_numbers_stop(void)

@@ -12,6 +12,19 @@ u32 sroce_qpn_from_index(u32 index);
 u32 sroce_qpn_to_index(u32 qpn);
 
 /**
+ * sroce_number_take() - keep the next count whose number a QP may have
+ * @next: the count to begin at; moved on
+ * @index: the count; nothing is found there
+ *
+ * Context: process.
+ * Return: 0, -EBUSY when all are taken, or -ENOMEM.
+ */
+int sroce_number_take(u32 *next, u32 *index);
+
+/* A count is free. Context: process. */
+void sroce_number_give(u32 index);
+
+/**
  * sroce_qp_add_number() - give a QP a number and put it into the table
  * @qp: QP, complete: packets for it are handled from here on
  *
@@ -32,7 +45,7 @@ void sroce_qp_remove_number(struct sroce_qp *qp);
  */
 struct sroce_qp *sroce_qp_find_next(unsigned long *index);
 
-int sroce_numbers_start(void);
+void sroce_numbers_start(void);
 void sroce_numbers_stop(void);
 
 #endif
