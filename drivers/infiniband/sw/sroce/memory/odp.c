@@ -8,6 +8,7 @@
 #include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/jiffies.h>
+#include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
 #include <linux/module.h>
@@ -484,11 +485,17 @@ static int sroce_odp_bring_range(struct sroce_odp *odp, unsigned long i,
 int sroce_odp_bring(struct sroce_odp *odp, u64 at, u64 len,
 		    enum sroce_odp_fault how)
 {
+	struct mem_cgroup *theirs, *ours;
 	int err;
 
 	if (!mmget_not_zero(odp->mm))
 		return -EFAULT;
+	/* A worker is in the root's group: page tables and page cache would be charged to that */
+	theirs = get_mem_cgroup_from_mm(odp->mm);
+	ours = set_active_memcg(theirs);
 	err = sroce_odp_bring_range(odp, PFN_DOWN(at), PFN_UP(at + len), how);
+	set_active_memcg(ours);
+	mem_cgroup_put(theirs);
 	mmput(odp->mm);
 	return err;
 }
