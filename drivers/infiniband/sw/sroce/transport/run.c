@@ -209,10 +209,14 @@ void sroce_run_for_cpu(unsigned int cpu)
 }
 #endif
 
-/* A completion vector is a CPU, as where a device would raise its interrupt */
+/*
+ * A completion vector is a CPU, as where a device would raise its interrupt. One that
+ * the administrator keeps for something else is none that a process may interrupt.
+ */
 static unsigned int sroce_cq_cpu(const struct sroce_cq *cq)
 {
-	if (!cq->vector || cq->vector >= nr_cpu_ids || !cpu_online(cq->vector))
+	if (!cq->vector || cq->vector >= nr_cpu_ids || !cpu_online(cq->vector) ||
+	    !housekeeping_test_cpu(cq->vector, HK_TYPE_TIMER))
 		return smp_processor_id();
 	return cq->vector;
 }
