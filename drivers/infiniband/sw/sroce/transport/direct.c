@@ -349,9 +349,11 @@ static bool sroce_inbox_region_recalled(const struct sroce_half *half)
 {
 	const struct sroce_parcel *p;
 
-	list_for_each_entry(p, &half->inbox_lent, lent)
+	list_for_each_entry(p, &half->inbox_lent, lent) {
+		sroce_turn_spend(p->nmrs * SROCE_TURN_REGION);
 		if (sroce_parcel_recalled(p))
 			return true;
+	}
 	return false;
 }
 
