@@ -451,6 +451,32 @@ static void last_answer_is_sent(struct kunit *test)
 	side_expect_send(a, 1, IB_WC_SUCCESS);
 }
 
+/* A gap that is far ahead keeps no answer back for long, though others come */
+static void answers_are_not_put_off(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = hold_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule rules[] = {
+		{ .from = a, .op = SROCE_OP_WRITE, .count = 20, .verdict = FAKE_HOLD },
+		{ .from = b, .op = SROCE_OP_ACK, .count = 1, .verdict = FAKE_DROP }, {}
+	};
+	u32 end = sroce_psn_add(side_first_psn(a), 19);
+	u32 i;
+
+	pair_rules(p, rules);
+	for (i = 1; i <= 22; i++)
+		post_write(a, i, 10);
+	deliver_until_held(p, 2);
+	fake_net_release(&p->net);
+	while (b->qp->resp.epsn != end)
+		KUNIT_ASSERT_TRUE(test, fake_net_deliver(&p->net));
+	KUNIT_EXPECT_GE(test, side_sent(b, SROCE_OP_ACK, -1), 8);
+	for (i = 1; i <= 22; i++)
+		side_expect_send(a, i, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+}
+
 static void ends_when_it_is_old(struct kunit *test)
 {
 	struct pair_config c = {};
@@ -698,6 +724,7 @@ static struct kunit_case hold_cases[] = {
 	KUNIT_CASE(held_and_refused),
 	KUNIT_CASE(ends_with_the_connection),
 	KUNIT_CASE(last_answer_is_sent),
+	KUNIT_CASE(answers_are_not_put_off),
 	KUNIT_CASE(ends_when_it_is_old),
 	KUNIT_CASE(old_on_a_busy_connection),
 	KUNIT_CASE(too_far_ahead),

@@ -58,12 +58,6 @@
 /* ... and the part of what is left of it that one QP may have */
 #define SROCE_HOLD_SHARE 8
 
-/*
- * So many packets ahead of the one that is expected is too far: what is between would
- * not fit. It bounds, too, for how long a stranger's packet can wait for its time.
- */
-#define SROCE_HOLD_AHEAD (SROCE_HOLD_BYTES / 256)
-
 /* What has been there at two looks is given up */
 #define SROCE_HOLD_LOOK_NS ((u64)NSEC_PER_SEC)
 
@@ -246,6 +240,16 @@ static bool sroce_hold_is_on(const struct sroce_qp *qp)
 	return READ_ONCE(qp->port->recovery.selective_repeat_en);
 }
 
+/*
+ * So many packets ahead of the one that is expected is too far: what is between would
+ * not fit. It bounds, too, among how many a stranger's packet finds one that waits for
+ * its time.
+ */
+static s32 sroce_hold_ahead(const struct sroce_qp *qp)
+{
+	return SROCE_HOLD_BYTES / qp->mtu;
+}
+
 /* Return: true when it is held now, and nothing of it was before */
 static bool sroce_hold_add(struct sroce_qp *qp, struct sroce_train *t)
 {
@@ -256,7 +260,7 @@ static bool sroce_hold_add(struct sroce_qp *qp, struct sroce_train *t)
 	/* The peer was told "not ready", and sends everything behind that request again */
 	if (!sroce_hold_is_on(qp) || qp->resp.ack.rnr_sent)
 		return false;
-	if (sroce_psn_diff(psn, qp->resp.epsn) > SROCE_HOLD_AHEAD ||
+	if (sroce_psn_diff(psn, qp->resp.epsn) > sroce_hold_ahead(qp) ||
 	    !sroce_hold_trim(hold, t, &place))
 		return false;
 	if (!sroce_hold_insert(hold, t, &place)) {
@@ -322,13 +326,21 @@ static void sroce_hold_open(struct sroce_qp *qp, u32 psn, u64 wait)
 	hold->opened_at = ktime_get_ns();
 	hold->open = true;
 	hold->asked = false;
-	hold->answer = false;
 	if (!wait) {
 		sroce_hold_ask(qp);
 		return;
 	}
 	hold->ask_at = hold->opened_at + wait;
 	sroce_hold_wake_at(hold, hold->ask_at);
+}
+
+/* The first gap, or one behind it that has nothing to do with what was repaired */
+static void sroce_hold_open_first(struct sroce_qp *qp, u32 psn)
+{
+	struct sroce_hold *hold = &qp->resp.hold;
+
+	hold->answer = false;
+	sroce_hold_open(qp, psn, sroce_hold_is_on(qp) ? hold->late : 0);
 }
 
 void sroce_hold_missed(struct sroce_qp *qp, struct sroce_train *t)
@@ -342,8 +354,7 @@ void sroce_hold_missed(struct sroce_qp *qp, struct sroce_train *t)
 	if (sroce_hold_ready(resp) || hold->ask_at)
 		sroce_gap_see(&resp->ack.gap, psn);
 	else if (!resp->ack.nak_sent && !resp->ack.rnr_sent)
-		sroce_hold_open(qp, psn,
-				sroce_hold_is_on(qp) ? hold->late : 0);
+		sroce_hold_open_first(qp, psn);
 	else if (added)
 		sroce_gap_see(&resp->ack.gap, psn);
 	else if (sroce_gap_again(&resp->ack.gap, psn))
@@ -371,6 +382,8 @@ void sroce_hold_gap_filled(struct sroce_qp *qp)
 	hold->ask_at = 0;
 	if (hold->repairing) {
 		hold->repairing = false;
+		/* One that was owed before does not wait for what comes behind this as well */
+		hold->answer = qp->resp.ack.state == SROCE_ACK_OWED;
 		return;
 	}
 	sroce_qp_count(qp, SROCE_CNT_RX_REORDERED, 1);
