@@ -6,7 +6,8 @@
  * own (ReDMArk, USENIX Security 2021, vulnerability V5), but a table by random
  * numbers is mostly holes: each QP would have a node of the tree for itself.
  * So QPs are counted, and the count is scrambled by a secret permutation of the
- * 24 bit numbers (a Feistel network of four rounds).
+ * 24 bit numbers: a Feistel network of four rounds, each with a table of random numbers
+ * for its function, which whoever knows numbers of his own learns little of.
  */
 #include <linux/random.h>
 #include <linux/xarray.h>
@@ -21,12 +22,11 @@
 static DEFINE_XARRAY_ALLOC(sroce_qps);
 static u32 sroce_qps_next;
 
-static u32 sroce_secret[SROCE_ROUNDS] __ro_after_init;
+static u16 sroce_secret[SROCE_ROUNDS][BIT(SROCE_HALF_BITS)] __ro_after_init;
 
-/* The round function: of a product the upper bits depend on all bits of the factors */
 static u32 sroce_qpn_round(u32 half, int i)
 {
-	return (half + 1) * sroce_secret[i] >> (32 - SROCE_HALF_BITS);
+	return sroce_secret[i][half] & SROCE_HALF_MASK;
 }
 
 u32 sroce_qpn_from_index(u32 index)
