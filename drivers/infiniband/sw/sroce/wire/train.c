@@ -208,6 +208,8 @@ int sroce_packet_decode(struct sroce_train *t, const void *buf, u32 avail,
 		return -EBADMSG;
 
 	first = get_unaligned_be32(buf);
+	/* Read once: the owner of a frame that came over a veth may be writing to it */
+	OPTIMIZER_HIDE_VAR(first);
 	pad = first >> BTH_PAD_SHIFT & BTH_PAD_MASK;
 	info = sroce_opcode_info(first >> 24);
 	if (info->op == SROCE_OP_NONE || first & BTH_VERSION ||
