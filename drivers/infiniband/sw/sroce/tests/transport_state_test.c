@@ -292,6 +292,21 @@ static void change_and_repeat(struct kunit *test)
 /* Two trains */
 #define READ_LEN 100000
 
+/* A READ that takes several requests goes on when none is allowed any more */
+static void no_reads_any_more(struct kunit *test)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_SQD };
+	struct pair_config c = { .window = 16 };
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0];
+
+	post_read(a, 1, READ_LEN);
+	side_to_sqd(a, false);
+	side_modify(a, &attr, IB_QP_STATE | IB_QP_MAX_QP_RD_ATOMIC);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+}
+
 /* READs of which the responder has begun to answer the first one */
 static void half_answered(struct pair *p, struct rule *rules, u32 n)
 {
@@ -885,6 +900,7 @@ static struct kunit_case state_cases[] = {
 	KUNIT_CASE(drain_with_losses),
 	KUNIT_CASE(drain_receives),
 	KUNIT_CASE(change_and_repeat),
+	KUNIT_CASE(no_reads_any_more),
 	KUNIT_CASE(change_and_go_on),
 	KUNIT_CASE(change_too_early),
 	KUNIT_CASE(flush_in_order),

@@ -123,12 +123,15 @@ static u32 sroce_requester_train_room(struct sroce_requester *req, u32 wanted)
 	return 0;
 }
 
-/* May a request go out that has responses? */
+/*
+ * May a request go out that has responses? Where none is allowed any more, since the
+ * last change in SQD, what was begun goes on one by one.
+ */
 static bool sroce_requester_read_room(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
 
-	if (req->rd_outstanding >= qp->attr.max_rd_atomic)
+	if (req->rd_outstanding >= max(qp->attr.max_rd_atomic, 1))
 		return false;
 	if (sroce_requester_outstanding(req) < req->window)
 		return true;
