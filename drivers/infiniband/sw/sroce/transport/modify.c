@@ -13,6 +13,7 @@
 #include "transport/fault.h"
 #include "transport/internal.h"
 #include "transport/pace.h"
+#include "transport/repair.h"
 #include "transport/responder.h"
 #include "transport/run.h"
 #include "transport/window.h"
@@ -105,6 +106,7 @@ static void sroce_modify_forget_path(struct sroce_qp *qp)
 {
 	if (qp->mtu)
 		sroce_window_init(qp);
+	sroce_repair_reset(&qp->req);
 	sroce_congestion_reset(qp);
 }
 
@@ -130,6 +132,7 @@ static void sroce_modify_reset(struct sroce_qp *qp, struct sroce_modify *m)
 	sroce_fault_reset(&req->half);
 	req->rnr_naks = 0;
 	req->recovering = false;
+	sroce_repair_reset(req);
 	req->retried = 0;
 	req->draining = false;
 	req->failed = false;

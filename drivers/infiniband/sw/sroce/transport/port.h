@@ -25,8 +25,8 @@ struct sroce_xmit_ops;
 /**
  * struct sroce_recovery - how a device's connections recover from loss, as an
  * administrator has set it (verbs/recovery.c)
- * @selective_repeat_en: hold requests that come before a missing one;
- *	0: go-back-N
+ * @selective_repeat_en: hold requests that come before a missing one (hold.c), and send
+ *	again what a peer misses only (repair.c); 0: go-back-N
  *
  * Each changes at any time.
  */

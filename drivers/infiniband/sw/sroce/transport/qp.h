@@ -214,6 +214,32 @@ struct sroce_growth {
 };
 
 /**
+ * struct sroce_repair - what the peer misses is sent again, and no more (see repair.c)
+ * @active: the send cursor is in front of @end
+ * @asked: it went back to @send_psn, and no answer shows yet whether that was enough
+ * @expected: a NAK for what is sent again may still come
+ * @lossy: @lost_until is valid
+ * @vain: so often in a row it was not enough
+ * @size: packets that are sent again for a gap
+ * @end: PSN behind those
+ * @send: ring index where the cursor goes on
+ * @send_psn: PSN where it goes on
+ * @lost_until: gaps before this PSN are of one loss
+ */
+struct sroce_repair {
+	bool active;
+	bool asked;
+	bool expected;
+	bool lossy;
+	u32 vain;
+	u32 size;
+	u32 end;
+	u32 send;
+	u32 send_psn;
+	u32 lost_until;
+};
+
+/**
  * struct sroce_batch - whether a process posts a stream (see batch.c)
  * @timer: ends the wait for more
  * @waiting: @timer is going to fire
@@ -330,6 +356,7 @@ struct sroce_qp_congestion {
  * @recovering: a restart took place and @recover was not answered yet
  * @timer_armed: @timer is going to fire
  * @retried: when a retry was counted last
+ * @repair: the part of it that is sent again
  * @gap: responses of the stream before the restart, which may still arrive
  * @deadline: when the oldest unacknowledged packet times out; 0: nothing does
  * @timer: retransmission, or end of the RNR wait; and for @pace
@@ -367,6 +394,7 @@ struct sroce_requester {
 	bool drained_event;
 	bool draining;
 	u32 recover;
+	struct sroce_repair repair;
 	struct sroce_gap gap;
 	u64 retried;
 	u64 deadline;

@@ -21,6 +21,7 @@
 #include "transport/internal.h"
 #include "transport/pace.h"
 #include "transport/receive.h"
+#include "transport/repair.h"
 #include "transport/requester.h"
 #include "transport/requester_complete.h"
 #include "transport/requester_fetch.h"
@@ -92,6 +93,7 @@ static enum sroce_step sroce_requester_step(struct sroce_qp *qp,
 
 	if (req->rnr_wait)
 		return SROCE_STEP_WAIT;
+	sroce_repair_step(qp);
 	if (req->send == req->fetched &&
 	    sroce_requester_begun(req) >= SROCE_BEGUN_MOST)
 		return SROCE_STEP_WAIT;

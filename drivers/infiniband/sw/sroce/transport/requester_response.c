@@ -10,6 +10,7 @@
 #include "transport/gap.h"
 #include "transport/gather.h"
 #include "transport/internal.h"
+#include "transport/repair.h"
 #include "transport/requester.h"
 #include "transport/requester_complete.h"
 #include "transport/requester_response.h"
@@ -122,7 +123,8 @@ static void sroce_response_nak(struct sroce_qp *qp, const struct sroce_train *t)
 	case SROCE_NAK_PSN_SEQ:
 		/* One restart for each PSN; when its packets are lost the timer helps */
 		if (req->recovering && req->recover == t->psn &&
-		    sroce_psn_diff(req->send_psn, t->psn) <= 0)
+		    (sroce_psn_diff(req->send_psn, t->psn) <= 0 ||
+		     sroce_repair_was_expected(req)))
 			break;
 		sroce_requester_restart(qp, SROCE_CNT_PACKET_SEQ_ERR);
 		break;
@@ -179,7 +181,8 @@ static void sroce_response_ack(struct sroce_qp *qp, const struct sroce_train *t)
 		sroce_response_implied_nak(qp, t->psn);
 		return;
 	}
-	if (sroce_qp_state(qp) == IB_QPS_ERR)
+	if (sroce_qp_state(qp) == IB_QPS_ERR ||
+	    sroce_repair_acked(qp, kind == SROCE_AETH_NAK))
 		return;
 	if (kind == SROCE_AETH_NAK)
 		sroce_response_nak(qp, t);

@@ -11,6 +11,7 @@
 #include "transport/gather.h"
 #include "transport/internal.h"
 #include "transport/pace.h"
+#include "transport/repair.h"
 #include "transport/requester.h"
 #include "transport/requester_complete.h"
 #include "transport/requester_fetch.h"
@@ -168,7 +169,7 @@ static enum sroce_step sroce_step_data(struct sroce_qp *qp,
 	n = min_t(u32, n, SROCE_TRAIN_BYTES / qp->mtu);
 	if (unlikely(req->pace.rate))
 		n = min(n, sroce_pace_packets(&req->pace, qp->mtu));
-	n = sroce_congestion_room(qp, n);
+	n = sroce_repair_room(req, sroce_congestion_room(qp, n));
 	if (slot->length)
 		err = sroce_requester_gather(qp, g, slot, k, &n);
 	if (err) {

@@ -12,6 +12,7 @@
 #include "compat.h"
 #include "transport/gap.h"
 #include "transport/internal.h"
+#include "transport/repair.h"
 #include "transport/requester_complete.h"
 #include "transport/retransmit.h"
 #include "transport/rtt.h"
@@ -112,6 +113,8 @@ void sroce_requester_rewind(struct sroce_qp *qp)
 	struct sroce_requester *req = &qp->req;
 
 	sroce_rtt_cancel(&req->rtt);
+	req->repair.active = false;
+	req->repair.asked = false;
 	req->send = req->ring.index;
 	req->send_psn = req->una_psn;
 	req->rd_outstanding = 0;
@@ -139,6 +142,21 @@ static bool sroce_requester_may_retry(struct sroce_qp *qp,
 	return true;
 }
 
+/* From here on a gap is one of the repeated stream (gap.h) */
+static void sroce_requester_recover(struct sroce_requester *req)
+{
+	req->recovering = true;
+	req->recover = req->una_psn;
+	sroce_gap_begin(&req->gap, req->next_psn);
+	req->deadline = 0;
+}
+
+void sroce_requester_go_back(struct sroce_qp *qp)
+{
+	sroce_repair_begin(qp);
+	sroce_requester_recover(&qp->req);
+}
+
 void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why)
 {
 	struct sroce_requester *req = &qp->req;
@@ -152,13 +170,15 @@ void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why)
 		sroce_requester_fail(qp, IB_WC_RETRY_EXC_ERR);
 		return;
 	}
-	sroce_window_lost(qp);
-	req->recovering = true;
-	req->recover = req->una_psn;
-	/* From here on a gap is one of the repeated stream (gap.h) */
-	sroce_gap_begin(&req->gap, req->next_psn);
-	req->deadline = 0;
+	/* Gaps of one round trip are one loss */
+	if (why != SROCE_CNT_PACKET_SEQ_ERR || !sroce_repair_is_known_loss(req))
+		sroce_window_lost(qp);
+	if (why == SROCE_CNT_PACKET_SEQ_ERR) {
+		sroce_requester_go_back(qp);
+		return;
+	}
 	sroce_requester_rewind(qp);
+	sroce_requester_recover(req);
 }
 
 /*

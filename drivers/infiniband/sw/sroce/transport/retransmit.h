@@ -20,7 +20,10 @@
  */
 void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why);
 
-/* Put the send cursor to @una_psn, without counting a retry */
+/* The peer misses the oldest unacknowledged packet: sent again, without counting a retry */
+void sroce_requester_go_back(struct sroce_qp *qp);
+
+/* Put the send cursor to @una_psn: all is sent again */
 void sroce_requester_rewind(struct sroce_qp *qp);
 
 /* A response made progress: reload the retry counts and the timer */
