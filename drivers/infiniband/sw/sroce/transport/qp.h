@@ -218,19 +218,21 @@ struct sroce_growth {
  * @active: the send cursor is in front of @end
  * @asked: it went back to @send_psn, and no answer shows yet whether that was enough
  * @expected: a NAK for what is sent again may still come
- * @lossy: @lost_until is valid
- * @vain: so often in a row it was not enough
+ * @lossy: what was in flight at a gap is not through: @lost_until is valid
+ * @tries: parts that were sent again for this loss, and were not enough
+ * @vain: losses in a row for which one was not enough
  * @size: packets that are sent again for a gap
  * @end: PSN behind those
  * @send: ring index where the cursor goes on
  * @send_psn: PSN where it goes on
- * @lost_until: gaps before this PSN are of one loss
+ * @lost_until: gaps before this PSN are of the same loss
  */
 struct sroce_repair {
 	bool active;
 	bool asked;
 	bool expected;
 	bool lossy;
+	u32 tries;
 	u32 vain;
 	u32 size;
 	u32 end;

@@ -10,9 +10,11 @@
  * rest was kept.
  *
  * If it is not, the gap was larger, or the peer keeps nothing. Then twice as much is sent
- * again, and after some of those in vain the peer is one that keeps nothing. How large
+ * again, a few times; then everything is. A peer of which this is true at one loss after
+ * the other is one that keeps nothing, and is tried again only now and then. How large
  * gaps are, a packet or a buffer of many, depends on the network: the part becomes
- * smaller whenever it was enough.
+ * smaller whenever it was enough. It is two packets at least: if the first is lost
+ * again, the peer can tell by the second one.
  *
  * Only SENDs and RDMA WRITEs are left out. With a READ or an atomic in flight, whose
  * responses are in the order of the requests, everything is sent again.
@@ -25,9 +27,16 @@
 /* Packets that are sent again for the first gap, and at most */
 #define SROCE_REPAIR_FIRST 8
 #define SROCE_REPAIR_MOST 256
+/* ... and at least */
+#define SROCE_REPAIR_LEAST 2
 
-/* So often in a row more was missing: the peer keeps nothing */
+/* Parts that are sent again for one loss, each in vain, before everything is */
+#define SROCE_REPAIR_TRIES 4
+
+/* So many losses in a row for which none was enough: the peer keeps nothing */
 #define SROCE_REPAIR_VAIN_MOST 8
+/* ... but after so many more it may be that it only could not for a while */
+#define SROCE_REPAIR_VAIN_REST 64
 
 void sroce_repair_reset(struct sroce_requester *req)
 {
@@ -43,7 +52,25 @@ static bool sroce_repair_may(const struct sroce_qp *qp)
 	    (req->recovering && req->recover == req->una_psn))
 		return false;
 	return READ_ONCE(qp->port->recovery.selective_repeat_en) &&
-	       req->repair.vain < SROCE_REPAIR_VAIN_MOST && !req->rd_outstanding;
+	       req->repair.vain < SROCE_REPAIR_VAIN_MOST &&
+	       req->repair.tries < SROCE_REPAIR_TRIES && !req->rd_outstanding;
+}
+
+/* Everything is sent again, as it is each time when the peer keeps nothing */
+static void sroce_repair_not(struct sroce_repair *r)
+{
+	if (r->vain < SROCE_REPAIR_VAIN_MOST)
+		return;
+	r->vain++;
+	if (r->vain == SROCE_REPAIR_VAIN_MOST + SROCE_REPAIR_VAIN_REST)
+		r->vain = SROCE_REPAIR_VAIN_MOST - 1;
+}
+
+/* A first gap: others before the end of what is in flight belong to the same loss */
+static void sroce_repair_new_loss(struct sroce_requester *req)
+{
+	req->repair.lossy = true;
+	req->repair.lost_until = req->next_psn;
 }
 
 void sroce_repair_begin(struct sroce_qp *qp)
@@ -57,12 +84,12 @@ void sroce_repair_begin(struct sroce_qp *qp)
 	u32 n = min(r->size, sent / 2);
 
 	sroce_requester_rewind(qp);
-	r->expected = false;
-	if (!may || !n)
+	if (!may || n < SROCE_REPAIR_LEAST) {
+		sroce_repair_not(r);
 		return;
-	if (!sroce_repair_is_known_loss(req))
-		r->lost_until = req->next_psn;
-	r->lossy = true;
+	}
+	if (!r->lossy)
+		sroce_repair_new_loss(req);
 	r->active = true;
 	r->end = sroce_psn_add(req->una_psn, n);
 	r->send = send;
@@ -87,7 +114,31 @@ void sroce_repair_go_on(struct sroce_qp *qp)
 	sroce_requester_arm(qp);
 }
 
-bool sroce_repair_answered(struct sroce_qp *qp, bool nak)
+void sroce_repair_loss_over(struct sroce_requester *req)
+{
+	struct sroce_repair *r = &req->repair;
+
+	if (sroce_psn_diff(req->una_psn, r->lost_until) < 0)
+		return;
+	r->lossy = false;
+	r->tries = 0;
+}
+
+static void sroce_repair_was_enough(struct sroce_repair *r)
+{
+	r->tries = 0;
+	r->vain = 0;
+	r->size = max(r->size - max(r->size / 8, 1), SROCE_REPAIR_LEAST);
+}
+
+static void sroce_repair_was_not_enough(struct sroce_repair *r)
+{
+	if (!r->tries++)
+		r->vain++;
+	r->size = min(2 * r->size, SROCE_REPAIR_MOST);
+}
+
+bool sroce_repair_answered(struct sroce_qp *qp, u8 kind)
 {
 	struct sroce_requester *req = &qp->req;
 	struct sroce_repair *r = &req->repair;
@@ -96,23 +147,23 @@ bool sroce_repair_answered(struct sroce_qp *qp, bool nak)
 	if (further < 0)
 		return false;
 	r->asked = false;
+	/* Who is not ready has dropped what he kept, and says nothing of it */
+	if (kind == SROCE_AETH_RNR)
+		return false;
 	if (further > 0) {
-		r->vain = 0;
-		r->size = max(r->size - max(r->size / 8, 1), 1);
+		sroce_repair_was_enough(r);
 		return false;
 	}
-	r->vain++;
-	r->size = min(2 * r->size, SROCE_REPAIR_MOST);
+	sroce_repair_was_not_enough(r);
 	/* After an ACK it may be that nothing else comes, or a NAK that says what we know */
-	if (nak)
+	if (kind == SROCE_AETH_NAK)
 		return false;
 	sroce_requester_go_back(qp);
 	r->expected = true;
 	return true;
 }
 
-bool sroce_repair_is_known_loss(const struct sroce_requester *req)
+bool sroce_repair_goes_on(const struct sroce_qp *qp)
 {
-	return req->repair.lossy &&
-	       sroce_psn_diff(req->una_psn, req->repair.lost_until) < 0;
+	return qp->req.repair.lossy && sroce_repair_may(qp);
 }

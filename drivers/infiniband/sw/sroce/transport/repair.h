@@ -40,19 +40,29 @@ static inline u32 sroce_repair_room(const struct sroce_requester *req, u32 n)
 }
 
 /* sroce_repair_acked() of a requester that has sent again what was missing */
-bool sroce_repair_answered(struct sroce_qp *qp, bool nak);
+bool sroce_repair_answered(struct sroce_qp *qp, u8 kind);
 
 /**
- * sroce_repair_acked() - @una_psn has moved
- * @qp: QP
- * @nak: by a NAK, which says what is missing now
+ * sroce_repair_acked() - an ACK or NAK tells whether what was sent again was enough
+ * @qp: QP, whose @una_psn has moved
+ * @kind: SROCE_AETH_*; a NAK says what is missing now
  *
  * Context: requester lock held.
  * Return: true when the cursor was put back, because more was missing than was sent.
  */
-static inline bool sroce_repair_acked(struct sroce_qp *qp, bool nak)
+static inline bool sroce_repair_acked(struct sroce_qp *qp, u8 kind)
 {
-	return unlikely(qp->req.repair.asked) && sroce_repair_answered(qp, nak);
+	return unlikely(qp->req.repair.asked) && sroce_repair_answered(qp, kind);
+}
+
+/* sroce_repair_progress() of a requester that has lost something */
+void sroce_repair_loss_over(struct sroce_requester *req);
+
+/* @una_psn has moved: is what was in flight at the first gap through? */
+static inline void sroce_repair_progress(struct sroce_requester *req)
+{
+	if (unlikely(req->repair.lossy))
+		sroce_repair_loss_over(req);
 }
 
 /* Is a NAK one that says what an ACK has told already? Only of the first one this is true */
@@ -64,7 +74,10 @@ static inline bool sroce_repair_was_expected(struct sroce_requester *req)
 	return expected;
 }
 
-/* Is a loss one that has had its effect on how much may be in flight? */
-bool sroce_repair_is_known_loss(const struct sroce_requester *req);
+/*
+ * Is a gap one of a loss that is being repaired, so that it has had its effect on how
+ * much may be in flight?
+ */
+bool sroce_repair_goes_on(const struct sroce_qp *qp);
 
 #endif

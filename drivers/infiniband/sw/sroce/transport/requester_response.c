@@ -116,6 +116,7 @@ static bool sroce_response_ack_until(struct sroce_qp *qp, u32 end)
 static void sroce_response_nak(struct sroce_qp *qp, const struct sroce_train *t)
 {
 	struct sroce_requester *req = &qp->req;
+	bool expected = sroce_repair_was_expected(req);
 
 	if (req->una_psn != t->psn)
 		return;
@@ -123,8 +124,7 @@ static void sroce_response_nak(struct sroce_qp *qp, const struct sroce_train *t)
 	case SROCE_NAK_PSN_SEQ:
 		/* One restart for each PSN; when its packets are lost the timer helps */
 		if (req->recovering && req->recover == t->psn &&
-		    (sroce_psn_diff(req->send_psn, t->psn) <= 0 ||
-		     sroce_repair_was_expected(req)))
+		    (sroce_psn_diff(req->send_psn, t->psn) <= 0 || expected))
 			break;
 		sroce_requester_restart(qp, SROCE_CNT_PACKET_SEQ_ERR);
 		break;
@@ -182,7 +182,7 @@ static void sroce_response_ack(struct sroce_qp *qp, const struct sroce_train *t)
 		return;
 	}
 	if (sroce_qp_state(qp) == IB_QPS_ERR ||
-	    sroce_repair_acked(qp, kind == SROCE_AETH_NAK))
+	    sroce_repair_acked(qp, kind))
 		return;
 	if (kind == SROCE_AETH_NAK)
 		sroce_response_nak(qp, t);

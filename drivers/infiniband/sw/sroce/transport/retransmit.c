@@ -102,6 +102,7 @@ void sroce_requester_progress(struct sroce_qp *qp)
 	if (req->recovering &&
 	    sroce_psn_diff(req->una_psn, req->recover) > 0)
 		req->recovering = false;
+	sroce_repair_progress(req);
 	sroce_window_acked(qp);
 	req->deadline = 0;
 	if (sroce_requester_in_flight(req))
@@ -115,6 +116,7 @@ void sroce_requester_rewind(struct sroce_qp *qp)
 	sroce_rtt_cancel(&req->rtt);
 	req->repair.active = false;
 	req->repair.asked = false;
+	req->repair.expected = false;
 	req->send = req->ring.index;
 	req->send_psn = req->una_psn;
 	req->rd_outstanding = 0;
@@ -171,7 +173,7 @@ void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why)
 		return;
 	}
 	/* Gaps of one round trip are one loss */
-	if (why != SROCE_CNT_PACKET_SEQ_ERR || !sroce_repair_is_known_loss(req))
+	if (why != SROCE_CNT_PACKET_SEQ_ERR || !sroce_repair_goes_on(qp))
 		sroce_window_lost(qp);
 	if (why == SROCE_CNT_PACKET_SEQ_ERR) {
 		sroce_requester_go_back(qp);
