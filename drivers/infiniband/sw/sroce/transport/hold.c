@@ -260,10 +260,10 @@ static bool sroce_hold_add(struct sroce_qp *qp, struct sroce_train *t)
 	/* The peer was told "not ready", and sends everything behind that request again */
 	if (!sroce_hold_is_on(qp) || qp->resp.ack.rnr_sent)
 		return false;
-	if (sroce_psn_diff(psn, qp->resp.epsn) > sroce_hold_ahead(qp) ||
-	    !sroce_hold_trim(hold, t, &place))
+	if (!sroce_hold_trim(hold, t, &place))
 		return false;
-	if (!sroce_hold_insert(hold, t, &place)) {
+	if (sroce_psn_diff(psn, qp->resp.epsn) > sroce_hold_ahead(qp) ||
+	    !sroce_hold_insert(hold, t, &place)) {
 		hold->lost = true;
 		return false;
 	}

@@ -26,7 +26,8 @@ static u16 sroce_secret[SROCE_ROUNDS][BIT(SROCE_HALF_BITS)] __ro_after_init;
 
 static u32 sroce_qpn_round(u32 half, int i)
 {
-	return sroce_secret[i][half] & SROCE_HALF_MASK;
+	/* A process may name any number, and the CPU go on before that has been checked */
+	return sroce_secret[i][half & SROCE_HALF_MASK] & SROCE_HALF_MASK;
 }
 
 u32 sroce_qpn_from_index(u32 index)
