@@ -61,8 +61,8 @@ static void fast_invalidate(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, sroce_mr_register(mr, &w->pd.ibpd, key, access), 0);
 	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 1, &w->pd.ibpd, &w->qp, false),
 			-EINVAL);
-	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 0x100, &w->pd.ibpd, &w->qp, false),
-			-EINVAL);
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 0x100, &w->pd.ibpd, &w->qp,
+						  false), -EINVAL);
 	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key, &w->other_pd.ibpd, &w->qp, false),
 			-EINVAL);
 	KUNIT_EXPECT_EQ(test, check_key(test, key, &w->pd.ibpd, access, 0, 8), 0);
@@ -78,8 +78,8 @@ static void fast_invalidate(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 0xff, &w->pd.ibpd, &w->qp, true),
 			-EACCES);
 	KUNIT_EXPECT_EQ(test, check_key(test, key ^ 0xff, &w->pd.ibpd, 0, 0, 8), 0);
-	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 0xff, &w->pd.ibpd, &w->qp, false),
-			0);
+	KUNIT_EXPECT_EQ(test, sroce_mr_invalidate(&w->table, key ^ 0xff, &w->pd.ibpd, &w->qp,
+						  false), 0);
 	KUNIT_EXPECT_EQ(test, check_key(test, key ^ 0xff, &w->pd.ibpd, 0, 0, 8), -EINVAL);
 }
 

@@ -106,7 +106,8 @@ static void keys_rights(struct kunit *test)
 
 		KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd.ibpd, 0, 0, 8), 0);
 		for (wants = 0; wants < ARRAY_SIZE(rights); wants++)
-			KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd.ibpd, rights[wants], 0, 8),
+			KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd.ibpd,
+							rights[wants], 0, 8),
 					has == wants ? 0 : -EACCES);
 		KUNIT_EXPECT_EQ(test, check_key(test, mr->key, &w->pd.ibpd,
 						rights[has] | rights[(has + 1) % 5],

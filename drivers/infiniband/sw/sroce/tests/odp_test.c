@@ -941,20 +941,20 @@ static void user_in_namespace(struct kunit *test)
 		kunit_skip(test, "no namespaces of users");
 	own = namespace_of(test, 4711, 100000, root);
 	inner = namespace_of(test, 100007, 100000, own);
-	expect_workers(test, (struct namesake[NAMESAKES]){
+	expect_workers(test, (const struct namesake[NAMESAKES]) {
 		{ 4711, root, 0 }, { 100007, own, 0 },
 		{ 100008, own, 0 }, { 100009, inner, 0 },
 	});
 	one = namespace_of(test, 0, 100000, root);
 	same = namespace_of(test, 0, 100000, root);
 	other = namespace_of(test, 0, 200000, root);
-	expect_workers(test, (struct namesake[NAMESAKES]){
+	expect_workers(test, (const struct namesake[NAMESAKES]) {
 		{ 100001, one, 0 }, { 100002, same, 0 },
 		{ 200001, other, 2 }, { 0, root, 3 },
 	});
 	service = namespace_of(test, 0, 0, root);
 	served = namespace_of(test, 4711, 100000, service);
-	expect_workers(test, (struct namesake[NAMESAKES]){
+	expect_workers(test, (const struct namesake[NAMESAKES]) {
 		{ 4711, root, 0 }, { 4711, service, 0 },
 		{ 100003, served, 0 }, { 0, service, 3 },
 	});
