@@ -216,6 +216,7 @@ void sroce_run_for_cpu(unsigned int cpu)
 static unsigned int sroce_cq_cpu(const struct sroce_cq *cq)
 {
 	if (!cq->vector || cq->vector >= nr_cpu_ids || !cpu_online(cq->vector) ||
+	    !housekeeping_test_cpu(cq->vector, HK_TYPE_DOMAIN) ||
 	    !housekeeping_test_cpu(cq->vector, HK_TYPE_TIMER))
 		return smp_processor_id();
 	return cq->vector;
