@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-# Cgroups: what a group may have of the device (the RDMA controller), that all of it is given back, and processes
-# whose memory is at its limit.
+# Cgroups: what a group may have of the device (the RDMA controller), that all of it is given back, processes
+# whose memory is at its limit, and whom memory is charged to that the device makes for a process.
 . "$(dirname "$0")/lib.sh"
 
 TOP=/sys/fs/cgroup
 GROUP=$TOP/srtest
 
 cgroup_finish() {
-	rmdir $GROUP $TOP/srtest_tight 2>/dev/null
+	rmdir $GROUP $TOP/srtest_tight $TOP/srtest_charged 2>/dev/null
 	finish
 }
 trap cgroup_finish EXIT
@@ -99,5 +99,34 @@ wait_for 10 eval '[ "$(cat $TIGHT/memory.current)" -lt 2000000 ]'
 result $? "nothing stays charged ($(cat $TIGHT/memory.current) bytes: files)"
 rmdir $TIGHT
 result $? "the group can be removed"
+
+# --- page tables that the device makes ------------------------------------------------------------------------------
+
+CHARGE=$(program charge) || bail "charge was not built"
+CHARGED=$TOP/srtest_charged
+
+# KiB of page tables that a group has
+group_tables() { awk '$1 == "pagetables" { print int($2 / 1024) }' $CHARGED/memory.stat; }
+
+# A process that has the device make some for it: they are its own, and not of whoever serves the device. The kernel
+# adds such figures up every two seconds.
+device_tables() {
+	local own got pid in
+	mkdir $CHARGED && mkfifo "$TMP/stdin" || return
+	# shellcheck disable=SC2016 # for the inner shell
+	bash -c 'echo $$ >"$0/cgroup.procs" && exec ip netns exec "$@"' $CHARGED $A "$CHARGE" -d $DEV_A -i $IP_A \
+		<"$TMP/stdin" >"$TMP/charge" 2>&1 &
+	pid=$!
+	exec {in}>"$TMP/stdin"
+	wait_for 60 eval "grep -q '^tables' '$TMP/charge' || ! kill -0 $pid"
+	own=$(awk '$1 == "tables" { print $2 }' "$TMP/charge")
+	wait_for 6 eval "[ \$(group_tables) -ge ${own:-1000000} ]"
+	got=$(group_tables)
+	note "KiB of page tables: ${own:-none: $(tail -n 1 "$TMP/charge")} of the process, $got of its group"
+	exec {in}>&-
+	wait $pid && rmdir $CHARGED && [ "$got" -ge "$own" ]
+}
+device_tables
+result $? "pages on demand: tables are charged to whose they are"
 pair "and everybody else can talk" 60 "$VERIFY -d $DEV_A -i $IP_A" "$VERIFY -d $DEV_B -i $IP_B -n 3 $IP_A"
 ktap_end
