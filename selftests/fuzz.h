@@ -119,11 +119,17 @@ struct fz_board {
 	struct fz_dev dev[FZ_DEVS];
 	struct fz_ctx ctx[FZ_CTXS];
 	struct fz_beat beat[FZ_BEATS];
+	/* how often missing pages of each worker were brought, the last of them, and what the kernel said */
+	struct fz_call brought[FZ_USERS * FZ_PROCS];
+	uint32_t answers[FZ_USERS * FZ_PROCS];
 	/* who answers missing pages, for each worker, and of the file system; killed last */
 	pid_t pager[FZ_USERS * FZ_PROCS], file_system;
 };
 
 extern struct fz_board *board;
+
+/* in a worker, files below are kept, those above come and go */
+#define FZ_LOW_FILES 100
 
 /* --- threads ------------------------------------------------------------------- */
 

@@ -294,22 +294,25 @@ static void fork_step(struct fz_thread *t)
 /* --- who brings missing pages --------------------------------------------------------------- */
 
 /* The same for all of a zone: a fault that is not answered would stop those who touch it themselves, too */
-static void answer(struct vt_rng *rng, uint64_t at)
+static void answer(struct vt_rng *rng, int process, uint64_t at)
 {
 	static uint8_t page[4096] __attribute__((aligned(4096)));
 	struct uffdio_copy copy = { .dst = at & ~(uint64_t)(PAGE - 1), .src = (uintptr_t)page, .len = PAGE };
 	struct uffdio_zeropage zero = { .range = { copy.dst, PAGE } };
+	int rc;
 
 	usleep(vt_below(rng, 3) ? vt_below(rng, 300) : vt_below(rng, 30000));
 	if (!vt_below(rng, 2))
-		ioctl(missing, UFFDIO_ZEROPAGE, &zero);
+		rc = ioctl(missing, UFFDIO_ZEROPAGE, &zero);
 	else
-		ioctl(missing, UFFDIO_COPY, &copy);
+		rc = ioctl(missing, UFFDIO_COPY, &copy);
+	board->brought[process] = (struct fz_call){ "a page brought", at, rc ? -errno : 0 };
 	/* whoever is in the way of that has brought it already */
 	ioctl(missing, UFFDIO_WAKE, &zero.range);
+	board->answers[process]++;
 }
 
-static void page_forever(uint64_t seed, pid_t warden)
+static void page_forever(uint64_t seed, int process, pid_t warden)
 {
 	struct pollfd p = { .fd = missing, .events = POLLIN };
 	struct vt_rng rng = { seed };
@@ -324,7 +327,7 @@ static void page_forever(uint64_t seed, pid_t warden)
 			break;
 		while (read(missing, &msg, sizeof(msg)) == sizeof(msg))
 			if (msg.event == UFFD_EVENT_PAGEFAULT && !fz_never_comes(msg.arg.pagefault.address))
-				answer(&rng, msg.arg.pagefault.address);
+				answer(&rng, process, msg.arg.pagefault.address);
 	}
 	_exit(0);
 }
@@ -341,7 +344,7 @@ static void start_pager(struct fz_thread *t)
 		return;
 	pid = fork();
 	if (!pid)
-		page_forever(fz_rand(t), warden);
+		page_forever(fz_rand(t), t->process, warden);
 	board->pager[t->process] = pid;
 }
 

@@ -432,8 +432,10 @@ static void read_events(struct fz_thread *t, struct fz_ctx *c)
 	char buf[64];
 	int i;
 
-	if (!o)
+	/* in this process the number may stand for another file: that of missing pages, or one that would wait */
+	if (!o || o->handle < FZ_LOW_FILES)
 		return;
+	fcntl(o->handle, F_SETFL, O_NONBLOCK);
 	for (i = 0; i < 8; i++)
 		if (FZ_CALL(t, "read events", o->handle, read(o->handle, buf, 8 << fz_below(t, 3))) <= 0)
 			break;

@@ -32,9 +32,6 @@
 #include "fuzz.h"
 
 #define NOBODY 65534
-/* files below are kept, those above come and go */
-#define LOW_FILES 100
-
 struct fz_board *board;
 
 static double seconds = 5, patience = 10;
@@ -200,7 +197,7 @@ static void take_low_files(void)
 {
 	int fd = open("/dev/null", O_RDONLY);
 
-	while (fd >= 0 && fd < LOW_FILES)
+	while (fd >= 0 && fd < FZ_LOW_FILES)
 		fd = dup(fd);
 	close(fd);
 }
@@ -421,6 +418,25 @@ static void print_trace(const struct fz_beat *b)
 		       (long)b->trace[i % FZ_TRACE].result);
 }
 
+/* what those have done last who have not come to their end */
+static void print_living(void)
+{
+	int i;
+
+	for (i = 0; i < FZ_BEATS; i++) {
+		struct fz_beat *b = &board->beat[i];
+
+		if (!b->pid || syscall(SYS_tgkill, b->pid, b->tid, 0))
+			continue;
+		printf("# thread %d (%d of process %d), %lu steps, %s; its last calls:\n", i, b->tid, b->pid,
+		       (unsigned long)b->steps, atomic_load(&b->since) ? "in a call" : "in none");
+		print_trace(b);
+	}
+	for (i = 0; i < FZ_USERS * FZ_PROCS; i++)
+		printf("# pager %d of worker %d: %u pages, in the end %#lx: %ld\n", board->pager[i], i, board->answers[i],
+		       (unsigned long)board->brought[i].arg, (long)board->brought[i].result);
+}
+
 /* Is there a call that has taken too long? Said once. */
 static bool stuck(void)
 {
@@ -502,6 +518,7 @@ static void end_workers(bool killed)
 	}
 	if (reap(killed) && !killed) {
 		vt_check(false, "workers come to their end when they are asked to");
+		print_living();
 		print_processes();
 		kill_all();
 		for (end = vt_now() + 2 * patience; reap(true) && vt_now() < end;)
