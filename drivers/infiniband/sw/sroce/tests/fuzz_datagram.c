@@ -243,7 +243,7 @@ void hall_prove(struct hall *h)
 
 /* --- making and ending ----------------------------------------------------- */
 
-static void make_qp(struct hall *h, u32 i)
+static void hall_make_qp(struct hall *h, u32 i)
 {
 	struct ib_qp_init_attr init = {
 		.qp_type = i == GSI ? IB_QPT_GSI : IB_QPT_UD,
@@ -287,7 +287,7 @@ void hall_open(struct hall *h, struct fuzz *f)
 			sroce_cq_init(&h->cq, &h->s->port,
 				      2 * HALL_QPS * HALL_DEPTH));
 	for (i = 0; i < HALL_QPS; i++)
-		make_qp(h, i);
+		hall_make_qp(h, i);
 }
 
 void hall_close(struct hall *h)

@@ -162,7 +162,7 @@ static void end_srq(struct made *m)
 	sroce_ib_destroy_srq(&m->srq.srq.ibsrq, NULL);
 }
 
-static int make_qp(struct made *m, struct ib_udata *udata)
+static int made_qp(struct made *m, struct ib_udata *udata)
 {
 	struct ib_qp_init_attr init = {
 		.qp_type = IB_QPT_RC,
@@ -241,7 +241,7 @@ static const struct maker {
 	{ "alloc_xrcd", SROCE_OBJECT_XRCD, make_xrcd, end_xrcd, true },
 	{ "create_cq", SROCE_OBJECT_CQ, make_cq, end_cq },
 	{ "create_srq", SROCE_OBJECT_SRQ, make_srq, end_srq },
-	{ "create_qp", SROCE_OBJECT_QP, make_qp, end_qp },
+	{ "create_qp", SROCE_OBJECT_QP, made_qp, end_qp },
 	{ "alloc_mw", SROCE_OBJECT_MW, make_mw, end_mw, true },
 	{ "get_dma_mr", SROCE_OBJECT_MR, make_dma_mr, end_mr },
 	{ "alloc_mr", SROCE_OBJECT_MR, make_fast_mr, end_mr },

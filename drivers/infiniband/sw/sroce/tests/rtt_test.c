@@ -6,8 +6,8 @@
 #include "tests/transport_pair.h"
 #include "transport/rtt.h"
 
-#define SRC 0x1003
-#define DST 0x80005
+#define SRC SIDE_FROM
+#define DST SIDE_TO
 #define MS NSEC_PER_MSEC
 
 static void measure(struct kunit *test, struct sroce_rtt *rtt, u64 ns)
@@ -110,14 +110,6 @@ static struct sroce_rtt *rtt_of(struct side *s)
 	return &s->qp->req.rtt;
 }
 
-static void post_write(struct side *a, u64 id, u32 len)
-{
-	struct work w;
-
-	side_fill(a, SRC, len, id);
-	side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_WRITE, id, SRC, DST, len));
-}
-
 /* One small message at a time says how long the way is */
 static void few_packets_are_enough(struct kunit *test)
 {
@@ -127,7 +119,7 @@ static void few_packets_are_enough(struct kunit *test)
 	u64 begin = ktime_get_ns();
 	struct work w;
 
-	post_write(a, 1, 10);
+	side_write(a, 1, 10);
 	side_expect_send(a, 1, IB_WC_SUCCESS);
 	KUNIT_EXPECT_NE(test, 0, rtt_of(a)->srtt);
 	KUNIT_EXPECT_LE(test, rtt_of(a)->srtt, ktime_get_ns() - begin);
@@ -153,11 +145,11 @@ static void repeated_packets_do_not_count(struct kunit *test)
 	};
 
 	pair_rules(p, rules);
-	post_write(a, 1, 10);
+	side_write(a, 1, 10);
 	side_expect_send(a, 1, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, 1, p->expired);
 	KUNIT_EXPECT_EQ(test, 0, rtt_of(a)->srtt);
-	post_write(a, 2, 10);
+	side_write(a, 2, 10);
 	side_expect_send(a, 2, IB_WC_SUCCESS);
 	KUNIT_EXPECT_NE(test, 0, rtt_of(a)->srtt);
 }
@@ -184,7 +176,7 @@ static void another_path(struct kunit *test)
 	struct pair *p = pair_create(test, &c);
 	struct side *a = &p->side[0];
 
-	post_write(a, 1, 10);
+	side_write(a, 1, 10);
 	side_expect_send(a, 1, IB_WC_SUCCESS);
 	KUNIT_EXPECT_NE(test, 0, rtt_of(a)->srtt);
 	side_to_reset(a);

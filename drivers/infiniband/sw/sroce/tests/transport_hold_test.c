@@ -7,35 +7,17 @@
 #include "tests/transport_pair.h"
 #include "transport/hold.h"
 
-#define SRC 0x1003
-#define DST 0x80005
+#define SRC SIDE_FROM
+#define DST SIDE_TO
 #define CELL 0x40000
 #define MTU 256
 
 /* Packets arrive one by one, so that nothing depends on what comes together */
 static struct pair *hold_pair(struct kunit *test, struct pair_config *c)
 {
-	struct pair *p;
-
 	c->mtu = IB_MTU_256;
-	p = pair_create(test, c);
-	p->net.batch = 1;
-	return p;
-}
-
-static void post_write(struct side *a, u64 id, u32 len)
-{
-	struct work w;
-
-	side_fill(a, SRC, len, id);
-	side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_WRITE, id, SRC, DST, len));
-}
-
-static void expect_written(struct side *a, u64 id, u32 len)
-{
-	side_expect_send(a, id, IB_WC_SUCCESS);
-	KUNIT_EXPECT_TRUE(a->pair->test,
-			  side_filled(pair_peer(a), DST, len, id));
+	c->batch = 1;
+	return pair_create(test, c);
 }
 
 static u32 naks(struct side *s)
@@ -64,7 +46,7 @@ static void what_is_held_counts(struct kunit *test)
 	const struct fake_log *l;
 
 	pair_rules(p, rules);
-	post_write(a, 1, 20 * MTU);
+	side_write(a, 1, 20 * MTU);
 	while (!naks(b))
 		KUNIT_ASSERT_TRUE(test, fake_net_deliver(&p->net));
 	while (side_sent(a, SROCE_OP_WRITE, -1) < 21)
@@ -78,7 +60,7 @@ static void what_is_held_counts(struct kunit *test)
 	l = side_sent_nth(b, SROCE_OP_ACK, SROCE_AETH_ACK_UNLIMITED,
 			  side_sent(b, SROCE_OP_ACK, SROCE_AETH_ACK_UNLIMITED) - 1);
 	KUNIT_EXPECT_EQ(test, (psn + 19) & SROCE_PSN_MASK, l->psn);
-	expect_written(a, 1, 20 * MTU);
+	side_expect_written(a, 1, 20 * MTU);
 	KUNIT_EXPECT_EQ(test, 1, naks(b));
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
 	KUNIT_EXPECT_EQ(test, 0, side_count(b, SROCE_CNT_RX_HELD_DROPS));
@@ -98,8 +80,8 @@ static void several_gaps(struct kunit *test)
 	};
 
 	pair_rules(p, rules);
-	post_write(a, 1, 20 * MTU);
-	expect_written(a, 1, 20 * MTU);
+	side_write(a, 1, 20 * MTU);
+	side_expect_written(a, 1, 20 * MTU);
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
 	KUNIT_EXPECT_GE(test, naks(b), 2);
 	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.hold.ntrains);
@@ -118,11 +100,11 @@ static void held_twice(struct kunit *test)
 	};
 
 	pair_rules(p, rules);
-	post_write(a, 1, 4 * MTU);
+	side_write(a, 1, 4 * MTU);
 	deliver_until_held(p, 3);
 	KUNIT_EXPECT_EQ(test, 3, side_count(b, SROCE_CNT_RX_HELD));
 	fake_net_release(&p->net);
-	expect_written(a, 1, 4 * MTU);
+	side_expect_written(a, 1, 4 * MTU);
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
 }
 
@@ -140,12 +122,12 @@ static void repeated_in_one_train(struct kunit *test)
 	};
 
 	pair_rules(p, rules);
-	post_write(a, 1, 20 * MTU);
+	side_write(a, 1, 20 * MTU);
 	while (!naks(b))
 		KUNIT_ASSERT_TRUE(test, fake_net_deliver(&p->net));
 	deliver_until_held(p, 19);
 	p->net.batch = 32;
-	expect_written(a, 1, 20 * MTU);
+	side_expect_written(a, 1, 20 * MTU);
 	KUNIT_EXPECT_EQ(test, 2, naks(b));
 	KUNIT_EXPECT_EQ(test, 19, side_count(b, SROCE_CNT_RX_HELD));
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
@@ -305,7 +287,7 @@ static void held_and_not_ready(struct kunit *test)
 	struct work w;
 
 	pair_rules(p, rules);
-	post_write(a, 1, 10);
+	side_write(a, 1, 10);
 	side_post(a, work_send(a, &w, 2, SRC, 10));
 	side_post(a, work_send(a, &w, 3, SRC, 10));
 	deliver_until_held(p, 2);
@@ -336,9 +318,9 @@ static void held_until_ready(struct kunit *test)
 
 	p->net.idle = NULL;
 	pair_rules(p, rules);
-	post_write(a, 1, 10);
+	side_write(a, 1, 10);
 	side_post(a, work_send(a, &w, 2, SRC, 10));
-	post_write(a, 3, 20);
+	side_write(a, 3, 20);
 	deliver_until_held(p, 2);
 	fake_net_release(&p->net);
 	KUNIT_ASSERT_TRUE(test, fake_net_deliver(&p->net));
@@ -366,7 +348,7 @@ static void held_and_refused(struct kunit *test)
 	struct work w;
 
 	pair_rules(p, rules);
-	post_write(a, 1, 10);
+	side_write(a, 1, 10);
 	work_rdma(a, &w, SROCE_WR_RDMA_WRITE, 2, SRC, DST, 10);
 	w.wqe.rdma.rkey ^= 0x55500;
 	side_post(a, &w);
@@ -397,7 +379,7 @@ static struct pair *holding_pair(struct kunit *test, struct pair_config *c)
 	};
 
 	pair_rules(p, rules);
-	post_write(&p->side[0], 1, 20 * MTU);
+	side_write(&p->side[0], 1, 20 * MTU);
 	fake_net_settle(&p->net);
 	pair_rules(p, NULL);
 	KUNIT_EXPECT_EQ(test, 19, p->side[1].qp->resp.hold.ntrains);
@@ -439,7 +421,7 @@ static void last_answer_is_sent(struct kunit *test)
 
 	pair_rules(p, rules);
 	for (i = 1; i < 4; i++)
-		post_write(a, i, 10);
+		side_write(a, i, 10);
 	while (!b->qp->resp.hold.ntrains)
 		KUNIT_ASSERT_TRUE(test, fake_net_deliver(&p->net));
 	fake_net_release(&p->net);
@@ -466,7 +448,7 @@ static void answers_are_not_put_off(struct kunit *test)
 
 	pair_rules(p, rules);
 	for (i = 1; i <= 22; i++)
-		post_write(a, i, 10);
+		side_write(a, i, 10);
 	deliver_until_held(p, 2);
 	fake_net_release(&p->net);
 	while (b->qp->resp.epsn != end)
@@ -486,7 +468,7 @@ static void ends_when_it_is_old(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, side_grow_old(b));
 	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.hold.ntrains);
 	KUNIT_EXPECT_FALSE(test, side_grow_old(b));
-	expect_written(a, 1, 20 * MTU);
+	side_expect_written(a, 1, 20 * MTU);
 	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.hold.ntrains);
 	KUNIT_EXPECT_FALSE(test, b->qp->resp.hold.lost);
 }
@@ -509,8 +491,8 @@ static struct side *hold_at_most(struct kunit *test, long most)
 
 	sroce_hold_all.most = most;
 	pair_rules(p, rules);
-	post_write(a, 1, 40 * MTU);
-	expect_written(a, 1, 40 * MTU);
+	side_write(a, 1, 40 * MTU);
+	side_expect_written(a, 1, 40 * MTU);
 	sroce_hold_all.most = usual;
 	pair_rules(p, NULL);
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
@@ -554,8 +536,8 @@ static void gaps_without_end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1024, b->qp->resp.hold.ntrains);
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, side_state(b));
 	/* Its own requests are answered all the same, which nothing is missing behind */
-	post_write(a, 1, 10);
-	expect_written(a, 1, 10);
+	side_write(a, 1, 10);
+	side_expect_written(a, 1, 10);
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
 }
 
@@ -581,8 +563,8 @@ static void too_far_ahead(struct kunit *test)
 	struct side *a = &p->side[0], *b = &p->side[1];
 
 	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.hold.ntrains);
-	post_write(a, 1, 10);
-	expect_written(a, 1, 10);
+	side_write(a, 1, 10);
+	side_expect_written(a, 1, 10);
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
 }
 
@@ -594,8 +576,8 @@ static void old_on_a_busy_connection(struct kunit *test)
 	struct side *a = &p->side[0], *b = &p->side[1];
 
 	side_look_held(b);
-	post_write(a, 1, 10);
-	expect_written(a, 1, 10);
+	side_write(a, 1, 10);
+	side_expect_written(a, 1, 10);
 	KUNIT_EXPECT_EQ(test, 1, b->qp->resp.hold.ntrains);
 	KUNIT_EXPECT_TRUE(test, side_grow_old(b));
 	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.hold.ntrains);
@@ -612,8 +594,8 @@ static void switched_off(struct kunit *test)
 	};
 
 	pair_rules(p, rules);
-	post_write(a, 1, 20 * MTU);
-	expect_written(a, 1, 20 * MTU);
+	side_write(a, 1, 20 * MTU);
+	side_expect_written(a, 1, 20 * MTU);
 	KUNIT_EXPECT_EQ(test, 0, side_count(b, SROCE_CNT_RX_HELD));
 	KUNIT_EXPECT_EQ(test, 20 + 20, side_sent(a, SROCE_OP_WRITE, -1));
 }
@@ -631,11 +613,11 @@ static void late_packet(struct pair *p, u64 id, bool asks)
 	u32 before = naks(b);
 
 	pair_rules(p, rules);
-	post_write(a, id, 6 * MTU);
+	side_write(a, id, 6 * MTU);
 	deliver_until_held(p, 4);
 	KUNIT_EXPECT_EQ(p->test, before + asks, naks(b));
 	fake_net_release(&p->net);
-	expect_written(a, id, 6 * MTU);
+	side_expect_written(a, id, 6 * MTU);
 	pair_deliver(p);
 	KUNIT_EXPECT_EQ(p->test, before + asks, naks(b));
 	pair_rules(p, NULL);
@@ -678,12 +660,12 @@ static void lost_packets_are_not_waited_for(struct kunit *test)
 		};
 
 		pair_rules(p, rules);
-		post_write(a, i, 6 * MTU);
+		side_write(a, i, 6 * MTU);
 		deliver_until_held(p, 4);
 		/* Eight times in vain */
 		KUNIT_EXPECT_EQ(test, i < 8 ? i : 9, naks(b));
 		KUNIT_EXPECT_EQ(test, i < 8, side_ask(b));
-		expect_written(a, i, 6 * MTU);
+		side_expect_written(a, i, 6 * MTU);
 		pair_deliver(p);
 	}
 	KUNIT_EXPECT_EQ(test, 0, hold->late);
@@ -701,11 +683,11 @@ static void much_too_late(struct kunit *test)
 	};
 
 	pair_rules(p, rules);
-	post_write(a, 1, 6 * MTU);
+	side_write(a, 1, 6 * MTU);
 	deliver_until_held(p, 4);
 	b->qp->resp.hold.opened_at -= 5 * NSEC_PER_MSEC;
 	fake_net_release(&p->net);
-	expect_written(a, 1, 6 * MTU);
+	side_expect_written(a, 1, 6 * MTU);
 	pair_deliver(p);
 	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.hold.late);
 }

@@ -8,27 +8,16 @@
 #include "tests/transport_pair.h"
 #include "transport/run.h"
 
-#define SRC 0x1003
-#define DST 0x80005
+#define SRC SIDE_FROM
+#define DST SIDE_TO
 
 /* Packets arrive one by one, so that nothing depends on what comes together */
 static struct pair *loss_pair(struct kunit *test, struct pair_config *c)
 {
-	struct pair *p;
-
 	c->mtu = c->mtu ?: IB_MTU_256;
 	c->plain = true;
-	p = pair_create(test, c);
-	p->net.batch = 1;
-	return p;
-}
-
-static void post_write(struct side *a, u64 id, u32 len)
-{
-	struct work w;
-
-	side_fill(a, SRC, len, id);
-	side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_WRITE, id, SRC, DST, len));
+	c->batch = 1;
+	return pair_create(test, c);
 }
 
 /* A WRITE of 20 packets arrives, whatever @rules do to these and their answers */
@@ -37,9 +26,8 @@ static void write_arrives(struct pair *p, struct rule *rules)
 	struct side *a = &p->side[0];
 
 	pair_rules(p, rules);
-	post_write(a, 1, 20 * 256);
-	side_expect_send(a, 1, IB_WC_SUCCESS);
-	KUNIT_EXPECT_TRUE(p->test, side_filled(pair_peer(a), DST, 20 * 256, 1));
+	side_write(a, 1, 20 * 256);
+	side_expect_written(a, 1, 20 * 256);
 }
 
 static void post_read(struct side *a, u64 id, u32 len)
@@ -165,7 +153,7 @@ static void gap_across_psn_wrap(struct kunit *test)
 	};
 
 	pair_rules(p, rules);
-	post_write(a, 1, 20 * 256);
+	side_write(a, 1, 20 * 256);
 	post_read(a, 2, 20 * 256);
 	side_expect_send(a, 1, IB_WC_SUCCESS);
 	side_expect_send(a, 2, IB_WC_SUCCESS);
@@ -219,7 +207,7 @@ static void hostile_duplicates(struct kunit *test)
 	struct bio_vec bv;
 	struct sroce_train t;
 
-	post_write(a, 1, 10);
+	side_write(a, 1, 10);
 	side_expect_send(a, 1, IB_WC_SUCCESS);
 	side_fill(b, DST, 10, 99);
 	acks = side_sent(b, SROCE_OP_ACK, SROCE_AETH_ACK_UNLIMITED);
@@ -273,7 +261,7 @@ static void every_request_twice(struct kunit *test)
 	for (i = 0; i < 10; i++) {
 		side_recv(b, i, DST, 1000);
 		post_send(a, 10 * i, 1000);
-		post_write(a, 10 * i + 1, 1000);
+		side_write(a, 10 * i + 1, 1000);
 		post_add(a, 10 * i + 2, 0x40000 + 8 * i, 0x40000);
 		side_expect_send(a, 10 * i, IB_WC_SUCCESS);
 		side_expect_send(a, 10 * i + 1, IB_WC_SUCCESS);
@@ -460,11 +448,11 @@ static void region_lost_while_read(struct kunit *test)
 	struct work w;
 
 	sroce_txq_set_limit(b->qp->txq, 3000);
-	post_write(a, 1, 10);
+	side_write(a, 1, 10);
 	/* More than one train of answers */
 	work_rdma(a, &w, SROCE_WR_RDMA_READ, 2, DST, SRC, 100 * 256);
 	side_post(a, &w);
-	post_write(a, 3, 10);
+	side_write(a, 3, 10);
 	while (!side_sent(b, SROCE_OP_READ_RESP, -1))
 		KUNIT_ASSERT_TRUE(test, fake_net_deliver(&p->net));
 	KUNIT_EXPECT_TRUE(test, b->qp->resp.half.starved);
@@ -547,7 +535,7 @@ static void read_request_lost(struct kunit *test)
 
 	pair_rules(p, rules);
 	post_read(a, 1, 1000);
-	post_write(a, 2, 10);
+	side_write(a, 2, 10);
 	side_expect_send(a, 1, IB_WC_SUCCESS);
 	side_expect_send(a, 2, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
@@ -588,7 +576,7 @@ static void implied_by_ack(struct kunit *test)
 
 	pair_rules(p, rules);
 	post_read(a, 1, 4 * 256);
-	post_write(a, 2, 10);
+	side_write(a, 2, 10);
 	side_expect_send(a, 1, IB_WC_SUCCESS);
 	side_expect_send(a, 2, IB_WC_SUCCESS);
 	KUNIT_EXPECT_TRUE(test, side_filled(a, DST, 4 * 256, 1));
@@ -658,9 +646,9 @@ static void not_ready_too_often(struct kunit *test)
 	struct pair *p = loss_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
 
-	post_write(a, 1, 300);
+	side_write(a, 1, 300);
 	post_send(a, 2, 1000);
-	post_write(a, 3, 10);
+	side_write(a, 3, 10);
 	side_expect_send(a, 1, IB_WC_SUCCESS);
 	side_expect_send(a, 2, IB_WC_RNR_RETRY_EXC_ERR);
 	side_expect_send(a, 3, IB_WC_WR_FLUSH_ERR);
@@ -742,7 +730,7 @@ static void old_rnr_then_ack(struct kunit *test)
 	side_expect_send(a, 2, IB_WC_SUCCESS);
 	side_expect_recv(b, 1, IB_WC_SUCCESS);
 
-	post_write(a, 3, 10);
+	side_write(a, 3, 10);
 	side_expect_send(a, 3, IB_WC_SUCCESS);
 }
 
@@ -779,7 +767,7 @@ static void peer_dead(struct kunit *test, int retry)
 
 	p->net.drop = 1000;
 	side_recv(a, 100, DST, 10);
-	post_write(a, 0, 10);
+	side_write(a, 0, 10);
 	post_read(a, 1, 10);
 	work_init(&w, SROCE_WR_SEND, 2);
 	w.wqe.flags = 0;
@@ -817,7 +805,7 @@ static void naks_exhaust_retries(struct kunit *test)
 	u64 start = ktime_get_ns();
 
 	pair_rules(p, rules);
-	post_write(a, 1, 20 * 256);
+	side_write(a, 1, 20 * 256);
 	side_expect_send(a, 1, IB_WC_RETRY_EXC_ERR);
 	KUNIT_EXPECT_GE(test, side_count(b, SROCE_CNT_OUT_OF_SEQUENCE), 4);
 	/* A burst of NAKs is one retry */
@@ -842,7 +830,7 @@ static void stuck_below(struct kunit *test)
 
 	pair_rules(p, rules);
 	for (i = 0; i < 8; i++)
-		post_write(a, i, 1024 * 1024);
+		side_write(a, i, 1024 * 1024);
 	side_expect_send(a, 0, IB_WC_RETRY_EXC_ERR);
 	for (i = 1; i < 8; i++)
 		side_expect_send(a, i, IB_WC_WR_FLUSH_ERR);
@@ -860,11 +848,11 @@ static void stuck_when_idle(struct kunit *test)
 	struct sroce_half *half = &a->qp->req.half;
 	u32 bytes;
 
-	post_write(a, 1, 1000);
+	side_write(a, 1, 1000);
 	side_expect_send(a, 1, IB_WC_SUCCESS);
 	bytes = fake_txq_fill(a->qp->txq);
 	half->starved = true;
-	post_write(a, 2, 1000);
+	side_write(a, 2, 1000);
 	side_expect_send(a, 2, IB_WC_RETRY_EXC_ERR);
 	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, side_state(a));
 	fake_txq_give(a->qp->txq, bytes);
@@ -881,7 +869,7 @@ static void stuck_for_a_while(struct kunit *test)
 
 	bytes = fake_txq_fill(a->qp->txq);
 	half->starved = true;
-	post_write(a, 1, 1000);
+	side_write(a, 1, 1000);
 	KUNIT_EXPECT_TRUE(test, side_expire(a));
 	KUNIT_EXPECT_EQ(test, 0, p->net.sent);
 	fake_txq_give(a->qp->txq, bytes);
@@ -907,7 +895,7 @@ static void progress_reloads_retries(struct kunit *test)
 	};
 
 	pair_rules(p, rules);
-	post_write(a, 1, 20 * 256);
+	side_write(a, 1, 20 * 256);
 	side_expect_send(a, 1, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, 2, a->qp->req.retries);
 }
@@ -923,7 +911,7 @@ static void ignored_acks(struct kunit *test)
 	struct rule rules[] = { rule_nth(a, SROCE_OP_WRITE, 0, 1, FAKE_HOLD), {} };
 
 	pair_rules(p, rules);
-	post_write(a, 1, 10);
+	side_write(a, 1, 10);
 	fake_net_settle(&p->net);
 	/* For what was never sent, for what was long ago, of unknown kinds */
 	side_inject_ack(b, SROCE_AETH_ACK_UNLIMITED, psn + 1);
@@ -959,7 +947,7 @@ static void one_ack_for_all(struct kunit *test)
 
 	p->net.batch = 1000;
 	for (i = 0; i < 10; i++)
-		post_write(a, i, 10);
+		side_write(a, i, 10);
 	fake_net_deliver(&p->net);
 	while (side_sent(b, SROCE_OP_ACK, -1) == 0)
 		fake_net_deliver(&p->net);
@@ -994,7 +982,7 @@ static void real_timers(struct kunit *test)
 
 	pair_rules(p, rules);
 	start = ktime_get_ns();
-	post_write(a, 1, 10);
+	side_write(a, 1, 10);
 	KUNIT_ASSERT_TRUE(test, wait_really(p, &a->scq, &wc));
 	KUNIT_EXPECT_EQ(test, wc.status, IB_WC_SUCCESS);
 	/* Not before the shortest timeout, three times */
@@ -1012,7 +1000,7 @@ static void real_timers(struct kunit *test)
 
 	/* And with nobody there, all of it */
 	p->net.drop = 1000;
-	post_write(a, 4, 10);
+	side_write(a, 4, 10);
 	KUNIT_ASSERT_TRUE(test, wait_really(p, &a->scq, &wc));
 	KUNIT_EXPECT_EQ(test, wc.status, IB_WC_RETRY_EXC_ERR);
 	KUNIT_EXPECT_EQ(test, wc.wr_id, 4);
@@ -1055,14 +1043,14 @@ static void timeout_after_reset(struct kunit *test)
 	struct ib_wc wc;
 
 	pair_rules(p, rules);
-	post_write(a, 1, 10);
+	side_write(a, 1, 10);
 	fake_net_settle(&p->net);
 	side_to_reset(a);
 	p->config.timeout = 8;
 	side_to_init(a);
 	side_to_rtr(a);
 	side_to_rts(a);
-	post_write(a, 2, 10);
+	side_write(a, 2, 10);
 	fake_net_settle(&p->net);
 	pair_rules(p, NULL);
 	KUNIT_ASSERT_TRUE(test, wait_really(p, &a->scq, &wc));

@@ -474,6 +474,7 @@ struct pair *pair_create(struct kunit *test, const struct pair_config *config)
 	pair_fill_config(&p->config);
 	p->mtu = ib_mtu_enum_to_int(p->config.mtu);
 	fake_net_init(&p->net, p->config.seed);
+	p->net.batch = p->config.batch ?: p->net.batch;
 	p->net.idle = pair_look;
 	for (i = 0; i < 2; i++)
 		side_make(p, i);
@@ -975,4 +976,20 @@ void side_inject_ack(struct side *from, u8 syndrome, u32 psn)
 	t.flags = SROCE_START | SROCE_END;
 	t.syndrome = syndrome;
 	side_inject(from, &t);
+}
+
+/* --- a message that most tests are about ------------------------------------ */
+
+void side_write(struct side *s, u64 id, u32 len)
+{
+	struct work w;
+
+	side_fill(s, SIDE_FROM, len, id);
+	side_post(s, work_rdma(s, &w, SROCE_WR_RDMA_WRITE, id, SIDE_FROM, SIDE_TO, len));
+}
+
+void side_expect_written(struct side *s, u64 id, u32 len)
+{
+	side_expect_send(s, id, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(s->pair->test, side_filled(pair_peer(s), SIDE_TO, len, id));
 }

@@ -89,6 +89,7 @@ struct side {
  * @access: rights of the QPs (all); -1 for none
  * @window: PSNs outstanding (what the driver chooses)
  * @seed: of the network's chances
+ * @batch: most packets that arrive together (8)
  * @plain: both recover from loss by go-back-N
  * @obeys: both slow down when told, to 1 Gbit/s at the least
  */
@@ -108,6 +109,7 @@ struct pair_config {
 	int access;
 	u32 window;
 	u64 seed;
+	u32 batch;
 	bool plain;
 	bool obeys;
 };
@@ -266,6 +268,14 @@ void side_look_held(struct side *s);
 
 /* Let the timer of a side fire now; false when nothing is to time out */
 bool side_expire(struct side *s);
+
+/* Where side_write() writes from and to: not at the beginning of a page */
+#define SIDE_FROM 0x1003
+#define SIDE_TO 0x80005
+
+/* An RDMA WRITE of what follows from @id, and its end */
+void side_write(struct side *s, u64 id, u32 len);
+void side_expect_written(struct side *s, u64 id, u32 len);
 
 /* Does a side's ACK wait for a request to go with? */
 bool side_holds_ack(const struct side *s);

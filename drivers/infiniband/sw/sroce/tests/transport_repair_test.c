@@ -5,36 +5,18 @@
  */
 #include "tests/transport_pair.h"
 
-#define SRC 0x1003
-#define DST 0x80005
+#define SRC SIDE_FROM
+#define DST SIDE_TO
 #define MTU 256
 #define PACKETS 400
 
 /* Packets arrive one by one; all of a message may be under way */
 static struct pair *repair_pair(struct kunit *test, struct pair_config *c)
 {
-	struct pair *p;
-
 	c->mtu = IB_MTU_256;
 	c->window = 2 * PACKETS;
-	p = pair_create(test, c);
-	p->net.batch = 1;
-	return p;
-}
-
-static void post_write(struct side *a, u64 id)
-{
-	struct work w;
-
-	side_fill(a, SRC, PACKETS * MTU, id);
-	side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_WRITE, id, SRC, DST, PACKETS * MTU));
-}
-
-static void expect_written(struct side *a, u64 id)
-{
-	side_expect_send(a, id, IB_WC_SUCCESS);
-	KUNIT_EXPECT_TRUE(a->pair->test,
-			  side_filled(pair_peer(a), DST, PACKETS * MTU, id));
+	c->batch = 1;
+	return pair_create(test, c);
 }
 
 /* Packets of a message that were sent again when @n of them, from @first on, were lost */
@@ -47,8 +29,8 @@ static u64 sent_again(struct side *a, u64 id, u32 first, u32 n)
 	};
 
 	pair_rules(p, rules);
-	post_write(a, id);
-	expect_written(a, id);
+	side_write(a, id, PACKETS * MTU);
+	side_expect_written(a, id, PACKETS * MTU);
 	pair_deliver(p);
 	pair_rules(p, NULL);
 	return side_count(a, SROCE_CNT_RETRANS_PACKETS) - before;
@@ -99,8 +81,8 @@ static void several_gaps(struct kunit *test)
 	};
 
 	pair_rules(p, rules);
-	post_write(a, 1);
-	expect_written(a, 1);
+	side_write(a, 1, PACKETS * MTU);
+	side_expect_written(a, 1, PACKETS * MTU);
 	KUNIT_EXPECT_EQ(test, 3, side_count(a, SROCE_CNT_PACKET_SEQ_ERR));
 	KUNIT_EXPECT_LE(test, side_count(a, SROCE_CNT_RETRANS_PACKETS), 24);
 	KUNIT_EXPECT_GE(test, a->qp->req.window, PACKETS);
@@ -119,8 +101,8 @@ static void lost_again(struct kunit *test)
 	};
 
 	pair_rules(p, rules);
-	post_write(a, 1);
-	expect_written(a, 1);
+	side_write(a, 1, PACKETS * MTU);
+	side_expect_written(a, 1, PACKETS * MTU);
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
 }
 
@@ -154,7 +136,7 @@ static void read_in_flight(struct kunit *test)
 	struct work w;
 
 	pair_rules(p, rules);
-	post_write(a, 1);
+	side_write(a, 1, PACKETS * MTU);
 	side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_READ, 2, SRC, DST, 1000));
 	side_expect_send(a, 1, IB_WC_SUCCESS);
 	side_expect_send(a, 2, IB_WC_SUCCESS);

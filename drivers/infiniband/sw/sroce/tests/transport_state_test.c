@@ -12,8 +12,8 @@
 #include "transport/number.h"
 #include "transport/run.h"
 
-#define SRC 0x1003
-#define DST 0x80005
+#define SRC SIDE_FROM
+#define DST SIDE_TO
 
 /* Each count has its number, and counting on tells nothing about the next one */
 static void numbers(struct kunit *test)
@@ -60,13 +60,6 @@ static void numbers_of_no_qp(struct kunit *test)
 		KUNIT_EXPECT_NULL(test, sroce_qp_find(sroce_qpn_from_index(index)));
 		sroce_number_give(index);
 	}
-}
-
-static void post_write(struct side *a, u64 id, u32 len)
-{
-	struct work w;
-
-	side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_WRITE, id, SRC, DST, len));
 }
 
 static void post_read(struct side *a, u64 id, u32 len)
@@ -119,12 +112,12 @@ static void drain(struct kunit *test)
 	struct side *a = &p->side[0];
 
 	/* The second one has begun when the queue is told to drain */
-	post_write(a, 1, 5 * 256);
-	post_write(a, 2, 20 * 256);
-	post_write(a, 3, 10);
+	side_write(a, 1, 5 * 256);
+	side_write(a, 2, 20 * 256);
+	side_write(a, 3, 10);
 	side_to_sqd(a, true);
 	KUNIT_EXPECT_TRUE(test, draining(a));
-	post_write(a, 4, 10);
+	side_write(a, 4, 10);
 	expect_two_drained(a);
 	KUNIT_EXPECT_FALSE(test, draining(a));
 	side_expect_none(a);
@@ -145,7 +138,7 @@ static void drain_idle(struct kunit *test)
 
 	side_to_sqd(a, true);
 	KUNIT_EXPECT_EQ(test, 1, side_events(a, IB_EVENT_SQ_DRAINED));
-	post_write(a, 1, 10);
+	side_write(a, 1, 10);
 	pair_settle(p);
 	side_expect_none(a);
 	to_rts_again(a);
@@ -164,7 +157,7 @@ static void drain_and_modify(struct kunit *test)
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_SQD, .timeout = 18 };
 	struct side *a = &p->side[0];
 
-	post_write(a, 1, 5000);
+	side_write(a, 1, 5000);
 	side_to_sqd(a, true);
 	side_modify(a, &attr, IB_QP_STATE | IB_QP_TIMEOUT);
 	KUNIT_EXPECT_TRUE(test, draining(a));
@@ -206,10 +199,10 @@ static void drain_with_losses(struct kunit *test)
 	};
 
 	pair_rules(p, rules);
-	post_write(a, 1, 20 * 256);
+	side_write(a, 1, 20 * 256);
 	post_read(a, 2, 20 * 256);
 	side_to_sqd(a, true);
-	post_write(a, 3, 10);
+	side_write(a, 3, 10);
 	expect_two_drained(a);
 	side_expect_none(a);
 }
@@ -400,7 +393,7 @@ static void flush_in_order(struct kunit *test)
 	}
 	side_to_error(a);
 	/* Posting goes on to work: drain relies on it */
-	post_write(a, 20, 10);
+	side_write(a, 20, 10);
 	side_recv(a, 120, DST, 10);
 	for (i = 0; i <= 20; i++) {
 		side_expect_send(a, i, IB_WC_WR_FLUSH_ERR);
@@ -424,7 +417,7 @@ static void flush_many(struct kunit *test)
 	u32 i;
 
 	for (i = 0; i < 2000; i++) {
-		post_write(a, i, 1);
+		side_write(a, i, 1);
 		side_recv(a, i, DST, 1);
 	}
 	side_to_error(a);
@@ -484,7 +477,7 @@ static void reset_and_again(struct kunit *test)
 	for (i = 0; i < 5; i++) {
 		side_recv(b, 1, DST, 1000);
 		side_recv(a, 1, DST, 1000);
-		post_write(a, 2, 10);
+		side_write(a, 2, 10);
 		KUNIT_ASSERT_TRUE(test, pair_wait(p, &a->scq, 1));
 		/* In the middle of everything */
 		post_read(b, 3, 100000);
@@ -527,7 +520,7 @@ static void destroy_in_flight(struct kunit *test)
 		side_recv(b, 1, DST, 1000);
 		post_send(a, 2, 1000);
 		post_read(a, 3, 50000);
-		post_write(b, 4, 50000);
+		side_write(b, 4, 50000);
 		if (i & 2)
 			fake_net_deliver(&p->net);
 		if (i & 4)
@@ -552,7 +545,7 @@ static void cq_overrun(struct kunit *test)
 	u32 i;
 
 	for (i = 0; i < 20; i++)
-		post_write(a, i, 10);
+		side_write(a, i, 10);
 	pair_settle(p);
 	KUNIT_EXPECT_EQ(test, 1, side_events(a, IB_EVENT_CQ_ERR));
 	KUNIT_EXPECT_EQ(test, 1, side_events(a, IB_EVENT_QP_FATAL));
@@ -563,7 +556,7 @@ static void cq_overrun(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, i, wc.wr_id);
 		KUNIT_EXPECT_EQ(test, IB_WC_SUCCESS, wc.status);
 	}
-	post_write(a, 20, 10);
+	side_write(a, 20, 10);
 	side_expect_none(a);
 	KUNIT_EXPECT_EQ(test, 1, side_events(a, IB_EVENT_CQ_ERR));
 	KUNIT_EXPECT_EQ(test, 1, side_events(a, IB_EVENT_QP_FATAL));
@@ -603,11 +596,11 @@ static void cq_just_enough(struct kunit *test)
 	u32 i;
 
 	for (i = 0; i < 8; i++)
-		post_write(a, i, 10);
+		side_write(a, i, 10);
 	for (i = 8; i < 200; i++) {
 		KUNIT_ASSERT_TRUE(test, pair_wait(p, &a->scq, 8));
 		side_expect_send(a, i - 8, IB_WC_SUCCESS);
-		post_write(a, i, 10);
+		side_write(a, i, 10);
 	}
 	KUNIT_EXPECT_EQ(test, 0, side_events(a, IB_EVENT_CQ_ERR));
 }
@@ -634,7 +627,7 @@ static void cq_resize(struct kunit *test)
 
 	for (i = 0; i < 8 * ARRAY_SIZE(sizes); i++) {
 		while (posted - got < 8)
-			post_write(a, posted++, 10);
+			side_write(a, posted++, 10);
 		KUNIT_ASSERT_TRUE(test, pair_wait(p, &a->scq, 8));
 		/* All of the 8 are outstanding */
 		resize(a, 4, -EINVAL);
@@ -665,7 +658,7 @@ static void ping_handler(struct ib_cq *ibcq, void *arg)
 	do {
 		while (side_poll(cq, &wc))
 			if (ping->left && ping->left--)
-				post_write(ping->s, 1, 10);
+				side_write(ping->s, 1, 10);
 	} while (sroce_cq_arm(cq, IB_CQ_NEXT_COMP |
 			      IB_CQ_REPORT_MISSED_EVENTS));
 }
@@ -683,7 +676,7 @@ static void handler_posts(struct kunit *test)
 		ping.s->scq.ibcq.comp_handler = ping_handler;
 		ping.s->scq.ibcq.cq_context = &ping;
 		sroce_cq_arm(&ping.s->scq, IB_CQ_NEXT_COMP);
-		post_write(ping.s, 0, 10);
+		side_write(ping.s, 0, 10);
 		for (i = 0; i < 5000 && READ_ONCE(ping.left); i++) {
 			fake_net_settle(&p->net);
 			usleep_range(10, 100);
