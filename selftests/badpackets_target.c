@@ -23,18 +23,6 @@ static struct ibv_mr *recv_mr, *open_mr;
 static uint8_t *memory;
 static uint32_t rc_received, ud_received;
 
-static struct ibv_qp *make_qp(enum ibv_qp_type type)
-{
-	struct ibv_qp_init_attr init = {
-		.send_cq = cq,
-		.recv_cq = cq,
-		.qp_type = type,
-		.cap = { .max_send_wr = 8, .max_recv_wr = RECVS, .max_send_sge = 1, .max_recv_sge = 1 },
-	};
-
-	return vt_create_qp(&dev, &init);
-}
-
 static void connect_qp(struct ibv_qp *qp)
 {
 	struct vt_conn conn = {
@@ -165,8 +153,8 @@ int main(int argc, char **argv)
 	make_memory();
 	if (!open_mr)
 		vt_die(VT_SETUP, "set-up: %s", strerror(errno));
-	rc = make_qp(IBV_QPT_RC);
-	ud = make_qp(IBV_QPT_UD);
+	rc = vt_new_qp(&dev, IBV_QPT_RC, cq, 8, RECVS);
+	ud = vt_new_qp(&dev, IBV_QPT_UD, cq, 8, RECVS);
 	connect_qp(rc);
 	connect_qp(ud);
 	post_all(rc);

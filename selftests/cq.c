@@ -19,18 +19,6 @@ static struct ibv_mr *mr[2];
 
 /* --- a connected pair ------------------------------------------------------------- */
 
-static struct ibv_qp *make_qp(struct vt_dev *dev, struct ibv_cq *cq)
-{
-	struct ibv_qp_init_attr init = {
-		.send_cq = cq,
-		.recv_cq = cq,
-		.qp_type = IBV_QPT_RC,
-		.cap = { .max_send_wr = DEPTH, .max_recv_wr = DEPTH, .max_send_sge = 1, .max_recv_sge = 1 },
-	};
-
-	return vt_create_qp(dev, &init);
-}
-
 static void to_rts(struct ibv_qp *qp, struct vt_dev *dev, struct ibv_qp *other, struct vt_dev *other_dev)
 {
 	struct vt_conn conn = {
@@ -75,11 +63,6 @@ static void drain(struct ibv_cq *cq)
 		;
 }
 
-static bool event_comes(struct ibv_comp_channel *channel, struct ibv_cq *wanted, double seconds)
-{
-	return vt_cq_event(channel, seconds) == wanted;
-}
-
 /* --- events ------------------------------------------------------------------------------ */
 
 static struct ibv_comp_channel *channel;
@@ -91,8 +74,8 @@ static void begin(int depth)
 	channel = ibv_create_comp_channel(peer_dev->ctx);
 	scq = vt_create_cq(&devs[0], DEPTH);
 	rcq = vt_create_channel_cq(peer_dev, depth, channel, 0);
-	qa = make_qp(&devs[0], scq);
-	qb = make_qp(peer_dev, rcq);
+	qa = vt_new_qp(&devs[0], IBV_QPT_RC, scq, DEPTH, DEPTH);
+	qb = vt_new_qp(peer_dev, IBV_QPT_RC, rcq, DEPTH, DEPTH);
 	connect_pair(qa, qb);
 }
 
@@ -118,41 +101,41 @@ static void events(void)
 {
 	begin(DEPTH);
 	message(0);
-	vt_check(!event_comes(channel, rcq, 0.05), "not armed: no event");
+	vt_check(!vt_cq_event(channel, 0.05), "not armed: no event");
 	ibv_req_notify_cq(rcq, 0);
-	vt_check(!event_comes(channel, rcq, 0.05), "armed, and an old completion in the queue: no event");
+	vt_check(!vt_cq_event(channel, 0.05), "armed, and an old completion in the queue: no event");
 	message(0);
-	vt_check(event_comes(channel, rcq, 2), "armed, a new completion: an event");
+	vt_check(vt_cq_event(channel, 2) == rcq, "armed, a new completion: an event");
 	message(0);
-	vt_check(!event_comes(channel, rcq, 0.05), "an event disarms");
+	vt_check(!vt_cq_event(channel, 0.05), "an event disarms");
 	drain(rcq);
 	ibv_req_notify_cq(rcq, 0);
 	ibv_req_notify_cq(rcq, 0);
 	message(0);
 	message(0);
-	vt_check(event_comes(channel, rcq, 2), "armed twice: an event");
-	vt_check(!event_comes(channel, rcq, 0.05), "and only one");
+	vt_check(vt_cq_event(channel, 2) == rcq, "armed twice: an event");
+	vt_check(!vt_cq_event(channel, 0.05), "and only one");
 	drain(rcq);
 	ibv_req_notify_cq(rcq, 1);
 	message(0);
-	vt_check(!event_comes(channel, rcq, 0.05), "armed for solicited ones, an ordinary message: no event");
+	vt_check(!vt_cq_event(channel, 0.05), "armed for solicited ones, an ordinary message: no event");
 	message(IBV_SEND_SOLICITED);
-	vt_check(event_comes(channel, rcq, 2), "armed for solicited ones, a solicited message: an event");
+	vt_check(vt_cq_event(channel, 2) == rcq, "armed for solicited ones, a solicited message: an event");
 	drain(rcq);
 	ibv_req_notify_cq(rcq, 1);
 	ibv_req_notify_cq(rcq, 0);
 	message(0);
-	vt_check(event_comes(channel, rcq, 2), "armed for solicited ones, then for all: an event");
+	vt_check(vt_cq_event(channel, 2) == rcq, "armed for solicited ones, then for all: an event");
 	drain(rcq);
 	ibv_req_notify_cq(rcq, 0);
 	ibv_req_notify_cq(rcq, 1);
 	message(0);
-	vt_check(event_comes(channel, rcq, 2), "armed for all, then for solicited ones: still for all");
+	vt_check(vt_cq_event(channel, 2) == rcq, "armed for all, then for solicited ones: still for all");
 	drain(rcq);
 	ibv_req_notify_cq(rcq, 1);
 	post_recv(qb, 9);
 	vt_to_state(qb, IBV_QPS_ERR);
-	vt_check(event_comes(channel, rcq, 2), "armed for solicited ones, a completion in error: an event");
+	vt_check(vt_cq_event(channel, 2) == rcq, "armed for solicited ones, a completion in error: an event");
 	end();
 }
 
@@ -168,8 +151,8 @@ static void one_channel(void)
 	begin(DEPTH);
 	for (i = 0; i < 8; i++) {
 		cqs[i] = vt_create_channel_cq(peer_dev, 16, channel, 0);
-		as[i] = make_qp(&devs[0], scq);
-		bs[i] = make_qp(peer_dev, cqs[i]);
+		as[i] = vt_new_qp(&devs[0], IBV_QPT_RC, scq, DEPTH, DEPTH);
+		bs[i] = vt_new_qp(peer_dev, IBV_QPT_RC, cqs[i], DEPTH, DEPTH);
 		connect_pair(as[i], bs[i]);
 		ibv_req_notify_cq(cqs[i], 0);
 	}
@@ -178,7 +161,7 @@ static void one_channel(void)
 
 		post_recv(bs[k], k);
 		post_send(as[k], k, IBV_SEND_SIGNALED);
-		good &= event_comes(channel, cqs[k], 2) && poll_one(cqs[k], &wc, 1) && wc.wr_id == (uint64_t)k;
+		good &= vt_cq_event(channel, 2) == cqs[k] && poll_one(cqs[k], &wc, 1) && wc.wr_id == (uint64_t)k;
 	}
 	vt_check(good, "eight queues on one channel: each event is of the right one");
 	for (i = 0; i < 8; i++)
@@ -226,7 +209,7 @@ static void no_lost_wakeup(void)
 		n = ibv_poll_cq(rcq, 16, wc);
 		if (!n) {
 			/* nothing there after arming: the next one must wake us */
-			lost = !event_comes(channel, rcq, 5);
+			lost = vt_cq_event(channel, 5) != rcq;
 			continue;
 		}
 		for (i = 0; i < n; i++, got++) {

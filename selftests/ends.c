@@ -56,7 +56,7 @@ void ends_stop(void)
 	forget(&b);
 }
 
-static void make_qp(struct end *e, enum ibv_qp_type type)
+static void end_qp(struct end *e, enum ibv_qp_type type)
 {
 	struct ibv_qp_init_attr init = {
 		.send_cq = e->send_cq,
@@ -83,8 +83,8 @@ static void connect_to(struct end *e, const struct end *peer)
 void ends_make(enum ibv_qp_type type)
 {
 	ends_stop();
-	make_qp(&a, type);
-	make_qp(&b, type);
+	end_qp(&a, type);
+	end_qp(&b, type);
 }
 
 void ends_connect(void)

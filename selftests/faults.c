@@ -323,7 +323,7 @@ static int make_qp_of(enum ibv_qp_type type)
 	return qp ? 0 : errno ?: EIO;
 }
 
-static int make_qp(void) { return make_qp_of(IBV_QPT_RC); }
+static int make_rc_qp(void) { return make_qp_of(IBV_QPT_RC); }
 static int make_ud_qp(void) { return make_qp_of(IBV_QPT_UD); }
 static int undo_qp(void) { return ibv_destroy_qp(qp); }
 
@@ -339,7 +339,7 @@ static struct vt_conn peer(void)
 static int connect_qp(void)
 {
 	struct vt_conn how = peer();
-	int err = make_qp();
+	int err = make_rc_qp();
 
 	if (err)
 		return err;
@@ -468,7 +468,7 @@ static const struct call calls[] = {
 	{ "shared receive queue", make_srq, undo_srq },
 	{ "shared receive queue, resized", resize_srq, undo_srq },
 	{ "XRC domain", make_xrcd, undo_xrcd },
-	{ "queue pair", make_qp, undo_qp },
+	{ "queue pair", make_rc_qp, undo_qp },
 	{ "UD queue pair", make_ud_qp, undo_qp },
 	{ "queue pair, connected", connect_qp, undo_qp },
 	{ "queue pair, in error and reset", qp_to_error, undo_qp },

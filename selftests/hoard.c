@@ -31,7 +31,7 @@ static bool take_small_cq(void)
 	return ibv_create_cq(dev.ctx, 1, NULL, NULL, 0);
 }
 
-static struct ibv_qp *make_qp(uint32_t wr, uint32_t sge, uint32_t inline_data)
+static struct ibv_qp *qp_of_size(uint32_t wr, uint32_t sge, uint32_t inline_data)
 {
 	struct ibv_qp_init_attr init = {
 		.send_cq = cq,
@@ -45,12 +45,12 @@ static struct ibv_qp *make_qp(uint32_t wr, uint32_t sge, uint32_t inline_data)
 
 static bool take_qp(void)
 {
-	return make_qp(dev.attr.max_qp_wr, dev.attr.max_sge, 1024);
+	return qp_of_size(dev.attr.max_qp_wr, dev.attr.max_sge, 1024);
 }
 
 static bool take_small_qp(void)
 {
-	return make_qp(1, 1, 0);
+	return qp_of_size(1, 1, 0);
 }
 
 static bool take_srq(void)

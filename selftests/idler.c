@@ -21,7 +21,7 @@ static struct ibv_cq *cq;
 static struct ibv_qp *qp;
 static struct ibv_mr *mr;
 
-static void make_qp(void)
+static void furnish(void)
 {
 	cq = vt_create_cq(&dev, 16);
 	mr = vt_mr(&dev, LEN, IBV_ACCESS_LOCAL_WRITE);
@@ -76,7 +76,7 @@ int main(int argc, char **argv)
 		else if (c == 'i')
 			ip = optarg;
 	vt_open(&dev, device, ip, -1);
-	make_qp();
+	furnish();
 	optind = 1;
 	while ((c = getopt(argc, argv, "d:i:g:p:")) != -1)
 		if (c == 'g')

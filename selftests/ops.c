@@ -146,7 +146,7 @@ static uint64_t ops_of(enum ibv_qp_type type)
 	return ops;
 }
 
-static struct ibv_qp *make_qp(enum ibv_qp_type type)
+static struct ibv_qp *qp_with_ops(enum ibv_qp_type type)
 {
 	struct ibv_qp_init_attr_ex init = {
 		.send_cq = send_cq,
@@ -190,7 +190,7 @@ static void fresh(enum ibv_qp_type type, enum ibv_mtu mtu, bool shared)
 	if (shared)
 		srq = vt_create_srq(&dev, DEPTH, 1);
 	for (i = 0; i < n; i++) {
-		qps[i] = make_qp(type);
+		qps[i] = qp_with_ops(type);
 		me.qpn[i] = qps[i]->qp_num;
 	}
 	vt_ctl_swap(ctl, &me, &peer, sizeof(me));

@@ -22,7 +22,7 @@ static struct ibv_cq *send_cq, *recv_cq;
 static struct ibv_mr *mr;
 static volatile sig_atomic_t stop;
 
-static struct ibv_qp *make_qp(enum ibv_qp_type type, uint32_t peer)
+static struct ibv_qp *stray_qp(enum ibv_qp_type type, uint32_t peer)
 {
 	struct ibv_qp_init_attr init = {
 		.send_cq = send_cq, .recv_cq = recv_cq, .qp_type = type, .sq_sig_all = 1,
@@ -55,7 +55,7 @@ static void on_signal(int sig)
 
 static void receive(void)
 {
-	struct ibv_qp *ud = make_qp(IBV_QPT_UD, 0), *uc = make_qp(IBV_QPT_UC, 1);
+	struct ibv_qp *ud = stray_qp(IBV_QPT_UD, 0), *uc = stray_qp(IBV_QPT_UC, 1);
 	int got_ud = 0, got_uc = 0;
 	struct ibv_wc wc;
 
@@ -126,8 +126,8 @@ int main(int argc, char **argv)
 	ah = vt_ah(&dev, &dev.gid);
 	if (!ah)
 		vt_die(VT_SETUP, "create ah: %s", strerror(errno));
-	send_all(make_qp(IBV_QPT_UD, 0), ah, atoi(argv[optind]));
-	send_all(make_qp(IBV_QPT_UC, atoi(argv[optind + 1])), NULL, 0);
+	send_all(stray_qp(IBV_QPT_UD, 0), ah, atoi(argv[optind]));
+	send_all(stray_qp(IBV_QPT_UC, atoi(argv[optind + 1])), NULL, 0);
 	/* what was sent is there, or will never be */
 	usleep(200000);
 	return VT_OK;

@@ -54,7 +54,7 @@ static void *trickle(void *arg)
 
 /* --- both ------------------------------------------------------------------------------ */
 
-static struct ibv_qp *make_qp(struct ibv_cq *cq)
+static struct ibv_qp *signalling_qp(struct ibv_cq *cq)
 {
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_RC,
@@ -125,8 +125,8 @@ static int begin(void)
 	from = vt_mr(&dev, MESSAGE, IBV_ACCESS_LOCAL_WRITE);
 	send_cq = vt_create_cq(&dev, MESSAGES);
 	recv_cq = vt_create_cq(&dev, RECEIVES);
-	sender = make_qp(send_cq);
-	receiver = make_qp(recv_cq);
+	sender = signalling_qp(send_cq);
+	receiver = signalling_qp(recv_cq);
 	if (connect_qp(receiver, sender) || connect_qp(sender, receiver))
 		vt_die(VT_SETUP, "queue pair: %s", strerror(errno));
 	over = false;

@@ -41,7 +41,7 @@ static struct side *side_of(struct vt_dev *dev)
 	return s;
 }
 
-static struct ibv_qp *make_qp(struct side *s, enum ibv_qp_type type)
+static struct ibv_qp *side_qp(struct side *s, enum ibv_qp_type type)
 {
 	struct ibv_qp_init_attr init = {
 		.send_cq = s->cq,
@@ -109,8 +109,8 @@ static void pair_connect(void)
 /* two queue pairs with the completion queues that their sides have */
 static void pair_begin(enum ibv_qp_type type)
 {
-	make_qp(client, type);
-	make_qp(server, type);
+	side_qp(client, type);
+	side_qp(server, type);
 	pair_connect();
 }
 
@@ -344,8 +344,8 @@ static void fields_of_ud(void)
 		vt_die(VT_WRONG, "WRONG: single-threaded cq: %s", strerror(errno));
 	client->cq = vt_create_cq(client->dev, 16);
 	server->cq = ibv_cq_ex_to_cq(cq);
-	make_qp(client, IBV_QPT_UD);
-	make_qp(server, IBV_QPT_UD);
+	side_qp(client, IBV_QPT_UD);
+	side_qp(server, IBV_QPT_UD);
 	if (side_init(client) || side_init(server) || vt_to_state(client->qp, IBV_QPS_RTR) ||
 	    vt_to_rts(client->qp, &(struct vt_conn){}) || vt_to_state(server->qp, IBV_QPS_RTR))
 		vt_die(VT_SETUP, "UD: %s", strerror(errno));
@@ -447,11 +447,6 @@ static void ignored_overrun(void)
 
 static struct ibv_comp_channel *channel;
 
-static bool event_comes(double seconds)
-{
-	return vt_cq_event(channel, seconds);
-}
-
 static int moderate(uint16_t count, uint16_t us)
 {
 	struct ibv_modify_cq_attr attr = { .attr_mask = IBV_CQ_ATTR_MODERATE, .moderate = { count, us } };
@@ -485,10 +480,10 @@ static int early_event(int n)
 	while (n--)
 		if (message() != IBV_WC_SUCCESS)
 			return 0;
-	came = event_comes(PERIOD / 4);
+	came = vt_cq_event(channel, PERIOD / 4);
 	if (vt_now() - start > PERIOD * 3 / 4) {
 		if (!came)
-			event_comes(2);
+			vt_cq_event(channel, 2);
 		return -1;
 	}
 	return came;
@@ -517,18 +512,18 @@ static void moderation(void)
 		printf("skip: moderation [too slow a machine\n");
 	} else {
 		vt_check(how == 0, "moderated: three messages, no event yet");
-		vt_check(event_comes(5), "moderated: it comes when the time is over");
+		vt_check(vt_cq_event(channel, 5), "moderated: it comes when the time is over");
 		how = early_event_patient(4);
 		vt_check(how != 0, "moderated: four messages, an event at once");
-		vt_check(!event_comes(2 * PERIOD), "moderated: and only one");
+		vt_check(!vt_cq_event(channel, 2 * PERIOD), "moderated: and only one");
 	}
 	early_event(2);
-	event_comes(1);
+	vt_cq_event(channel, 1);
 	drain(server->cq);
 	ibv_req_notify_cq(server->cq, 0);
 	recv_at(server->qp, 5);
 	vt_to_state(server->qp, IBV_QPS_ERR);
-	vt_check(event_comes(5), "moderated: a completion in error, an event");
+	vt_check(vt_cq_event(channel, 5), "moderated: a completion in error, an event");
 	pair_end();
 	pair_begin(IBV_QPT_RC);
 	drain(client->cq);
@@ -537,7 +532,7 @@ static void moderation(void)
 	ibv_req_notify_cq(server->cq, 0);
 	message();
 	vt_check(!moderate(0, 0), "moderation is switched off");
-	vt_check(event_comes(5), "what had waited comes then");
+	vt_check(vt_cq_event(channel, 5), "what had waited comes then");
 	vt_check(early_event_patient(1) != 0, "not moderated any more: one message, an event");
 	vt_check(!moderate(16, 0) && early_event_patient(1) != 0, "moderation without a time: none");
 	vt_check(!moderate(1, PERIOD_US) && early_event_patient(1) != 0, "moderation of single completions: none");
@@ -562,7 +557,7 @@ static void vectors(void)
 		server->cq = vt_create_channel_cq(server->dev, 64, channel, v);
 		pair_begin(IBV_QPT_RC);
 		ibv_req_notify_cq(server->cq, 0);
-		good += message() == IBV_WC_SUCCESS && event_comes(5);
+		good += message() == IBV_WC_SUCCESS && vt_cq_event(channel, 5);
 		/* the handler may be under way to its CPU when the queue goes */
 		ibv_req_notify_cq(server->cq, 0);
 		message();
@@ -852,7 +847,7 @@ static void partitions_refused(void)
 	vt_check(port_write(client->dev, "pkey_table", many) == ENOSPC, "partitions: one too many: ENOSPC");
 	vt_check(pkey_at(client->dev, 0) == 0xffff && !pkey_at(client->dev, 1), "partitions: the table is unchanged");
 	cqs_begin(NULL);
-	make_qp(client, IBV_QPT_RC);
+	side_qp(client, IBV_QPT_RC);
 	client->pkey_index = 1;
 	vt_check(side_init(client) == EINVAL, "partitions: an empty entry: EINVAL");
 	client->pkey_index = 16;

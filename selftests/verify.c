@@ -149,7 +149,7 @@ static struct ibv_cq *make_cq(void)
 	return vt_create_channel_cq(&dev, cfg.qps * (cfg.plan.batch + 2), channel, 0);
 }
 
-static void make_qp(struct link *l)
+static void link_qp(struct link *l)
 {
 	struct ibv_qp_init_attr init = {
 		.send_cq = send_cq,
@@ -235,7 +235,7 @@ static void set_up(void)
 	/* first the counter, then the results of our own increments */
 	count_mr = vt_mr(&dev, 8 * (1 + MAX_QPS * MAX_BATCH), IBV_ACCESS_LOCAL_WRITE | VT_REMOTE_ACCESS);
 	for (l = links; l < links + cfg.qps; l++) {
-		make_qp(l);
+		link_qp(l);
 		make_area(&l->local);
 		make_area(&l->remote);
 		l->mine.ops = calloc(cfg.plan.batch, sizeof(struct op));

@@ -55,7 +55,7 @@ static bool has_imm(uint32_t i)
 	return key_of(i) & 16;
 }
 
-static struct ibv_qp *make_qp(void)
+static struct ibv_qp *ud_qp(void)
 {
 	struct ibv_qp_init_attr init = {
 		.send_cq = cq,
@@ -80,7 +80,7 @@ static void set_up(uint16_t port, const char *host)
 	ctl = client ? vt_ctl_connect(host, port, 20) : vt_ctl_accept(port, 20);
 	cq = vt_create_cq(&dev, 4 * SENDERS * BURST);
 	for (i = 0; i < SENDERS; i++) {
-		qps[i] = make_qp();
+		qps[i] = ud_qp();
 		me.qpn[i] = qps[i]->qp_num;
 	}
 	me.gid = dev.gid;

@@ -418,6 +418,18 @@ struct ibv_qp *vt_create_qp(struct vt_dev *dev, struct ibv_qp_init_attr *init)
 	return qp;
 }
 
+struct ibv_qp *vt_new_qp(struct vt_dev *dev, enum ibv_qp_type type, struct ibv_cq *cq, uint32_t sends, uint32_t recvs)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.qp_type = type,
+		.cap = { .max_send_wr = sends, .max_recv_wr = recvs, .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+
+	return vt_create_qp(dev, &init);
+}
+
 struct ibv_qp *vt_create_ud_qp(struct vt_dev *dev, struct ibv_cq *send_cq, struct ibv_cq *recv_cq, uint32_t depth)
 {
 	struct ibv_qp_init_attr init = {

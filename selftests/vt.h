@@ -139,6 +139,8 @@ struct ibv_cq *vt_create_cq(struct vt_dev *dev, int entries);
 struct ibv_cq *vt_create_channel_cq(struct vt_dev *dev, int entries, struct ibv_comp_channel *channel, int vector);
 struct ibv_srq *vt_create_srq(struct vt_dev *dev, uint32_t entries, uint32_t sges);
 struct ibv_qp *vt_create_qp(struct vt_dev *dev, struct ibv_qp_init_attr *init);
+/* one that has one completion queue, and work requests of one element */
+struct ibv_qp *vt_new_qp(struct vt_dev *dev, enum ibv_qp_type type, struct ibv_cq *cq, uint32_t sends, uint32_t recvs);
 /* for datagrams, in RTS, with that many work requests of one element each way */
 struct ibv_qp *vt_create_ud_qp(struct vt_dev *dev, struct ibv_cq *send_cq, struct ibv_cq *recv_cq, uint32_t depth);
 

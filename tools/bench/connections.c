@@ -49,7 +49,7 @@ static long long kernel_memory(void)
 	return used - proc_kb("/proc/self/status", "RssAnon");
 }
 
-static struct ibv_qp *make_qp(int end)
+static struct ibv_qp *idle_qp(int end)
 {
 	struct ibv_qp_init_attr init = {
 		.send_cq = cq[end],
@@ -150,8 +150,8 @@ int main(int argc, char **argv)
 	before = kernel_memory();
 	start = vt_now();
 	for (int i = 0; i < pairs; i++) {
-		qp[i] = make_qp(0);
-		peer[i] = make_qp(peer_end);
+		qp[i] = idle_qp(0);
+		peer[i] = idle_qp(peer_end);
 		connect_qp(qp[i], 0, peer[i], peer_end);
 		connect_qp(peer[i], peer_end, qp[i], 0);
 	}
