@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Shared receive queues: responder_recv.c empties them, and xrc.c finds those of XRC by
- * number. How the ring of any receive queue is read and written is here, too.
+ * number.
  */
 #include <linux/random.h>
 #include <linux/slab.h>
@@ -96,28 +96,6 @@ void sroce_srq_limit_event(struct sroce_srq *srq)
 		srq->ibsrq.event_handler(&event, srq->ibsrq.srq_context);
 }
 
-static int sroce_recv_ring_look(const struct sroce_ring *ring,
-				struct sroce_recv_wqe *wqe, u32 max_sge,
-				u32 len)
-{
-	if (!sroce_ring_pending(ring))
-		return -ENOENT;
-	memcpy(wqe, sroce_ring_entry(ring, ring->index), ring->stride);
-	if (len && sroce_recv_room(wqe, max_sge) < len)
-		return -EMSGSIZE;
-	return 0;
-}
-
-int sroce_recv_ring_take(struct sroce_ring *ring, struct sroce_recv_wqe *wqe,
-			 u32 max_sge, u32 len)
-{
-	int err = sroce_recv_ring_look(ring, wqe, max_sge, len);
-
-	if (!err)
-		sroce_ring_consumed(ring, 1);
-	return err;
-}
-
 /* True when the limit event is to be raised. Context: the queue's lock held. */
 static bool sroce_srq_taken(struct sroce_srq *srq)
 {
@@ -169,25 +147,4 @@ bool sroce_srq_claim(struct sroce_srq *srq, u32 index, bool *limit)
 	}
 	sroce_unlock(&srq->lock, srq->user, irq);
 	return ours;
-}
-
-int sroce_recv_ring_write(struct sroce_ring *ring, u32 index, u32 max_sge,
-			  const struct ib_recv_wr *wr)
-{
-	struct sroce_recv_wqe *wqe = sroce_ring_entry(ring, index);
-	struct sroce_sge *sge = (struct sroce_sge *)(wqe + 1);
-	int i;
-
-	if (wr->num_sge < 0 || wr->num_sge > max_sge)
-		return -EINVAL;
-	wqe->wr_id = wr->wr_id;
-	wqe->num_sge = wr->num_sge;
-	wqe->reserved = 0;
-	for (i = 0; i < wr->num_sge; i++)
-		sge[i] = (struct sroce_sge){
-			.addr = wr->sg_list[i].addr,
-			.length = wr->sg_list[i].length,
-			.lkey = wr->sg_list[i].lkey,
-		};
-	return 0;
 }

@@ -7,13 +7,13 @@
 #define SROCE_TRANSPORT_SRQ_H
 
 #include <linux/completion.h>
-#include <linux/nospec.h>
 #include <linux/refcount.h>
 #include <linux/spinlock.h>
 #include <rdma/ib_verbs.h>
 
 #include "memory/ring.h"
 #include "transport/events.h"
+#include "transport/recv_ring.h"
 
 struct sroce_cq;
 struct sroce_port;
@@ -72,40 +72,6 @@ static inline struct sroce_srq *to_sroce_srq(struct ib_srq *ibsrq)
 {
 	return container_of(ibsrq, struct sroce_srq, ibsrq);
 }
-
-/**
- * sroce_recv_room() - bytes that the elements of a receive work request have
- * @wqe: private copy
- * @max_sge: elements that its queue was made for
- *
- * Return: bytes, at most U32_MAX; that, too, when it has more elements than it may,
- * which is for whoever takes it to find.
- */
-static inline u32 sroce_recv_room(const struct sroce_recv_wqe *wqe, u32 max_sge)
-{
-	const struct sroce_sge *sge = (const struct sroce_sge *)(wqe + 1);
-	u32 n = wqe->num_sge;
-	u64 sum = 0;
-
-	if (n > max_sge)
-		return U32_MAX;
-	n = array_index_nospec(n, max_sge + 1);
-	while (n--)
-		sum += sge++->length;
-	return min_t(u64, sum, U32_MAX);
-}
-
-/**
- * sroce_recv_ring_take() - take one work request from a ring
- * @ring: receive queue, or ring of a shared one whose lock is held
- * @wqe: filled in with the header and as many elements as @ring's stride has room for
- * @max_sge: elements that the queue was made for
- * @len: bytes that it must have room for, or it stays where it is
- *
- * Return: 0, -ENOENT when there was none, or -EMSGSIZE when it is too short.
- */
-int sroce_recv_ring_take(struct sroce_ring *ring, struct sroce_recv_wqe *wqe,
-			 u32 max_sge, u32 len);
 
 /**
  * sroce_srq_take() - take one work request
@@ -170,18 +136,5 @@ void sroce_srq_put(struct sroce_srq *srq);
 
 /* Raise the limit event. Context: no lock held. */
 void sroce_srq_limit_event(struct sroce_srq *srq);
-
-/**
- * sroce_recv_ring_write() - put one receive work request into a ring, for kernel users
- * @ring: ring of a receive queue or shared receive queue
- * @index: where
- * @max_sge: elements the queue was made for
- * @wr: work request
- *
- * Context: the queue's lock held.
- * Return: 0, or -EINVAL for too many elements.
- */
-int sroce_recv_ring_write(struct sroce_ring *ring, u32 index, u32 max_sge,
-			  const struct ib_recv_wr *wr);
 
 #endif
