@@ -7,6 +7,8 @@
  * Anybody who knows the Q_Key may send one, so nothing in a datagram changes more
  * than the receive work request that it fills: one that does not fit is dropped and
  * counted, and the work request waits for the next.
+ *
+ * requester.c comes here in place of requester_train.c, receive.c in place of responder.c.
  */
 #include "memory/copy.h"
 #include "path.h"
@@ -85,6 +87,7 @@ bool sroce_datagram_send(struct sroce_qp *qp, struct sroce_tx *tx,
 	struct sroce_gather *g;
 	struct sroce_path *path;
 	struct sroce_train t;
+	u32 len = slot->length;
 	int err = 0;
 
 	slot->state = SROCE_SWQE_DONE;
@@ -95,15 +98,15 @@ bool sroce_datagram_send(struct sroce_qp *qp, struct sroce_tx *tx,
 	}
 	g = sroce_gather_begin(&qp->req.half);
 	g->swqe = slot;
-	if (slot->length)
-		err = sroce_gather_send(g, slot, 0, slot->length, 0);
+	if (len)
+		err = sroce_gather_send(g, slot, 0, &len, 0);
 	if (err == -EAGAIN) {
 		slot->state = SROCE_SWQE_READY;
 	} else if (err) {
 		slot->status = IB_WC_LOC_PROT_ERR;
 	} else {
 		sroce_datagram_train(qp, &t, slot);
-		sroce_gather_train(g, &t, slot->length);
+		sroce_gather_train(g, &t, len);
 		sroce_requester_pace(&qp->req, &t);
 		sroce_send_train(&qp->req.half, tx, path, &t, g);
 		qp->req.send_psn = sroce_psn_add(qp->req.send_psn, 1);
@@ -120,20 +123,19 @@ static int sroce_datagram_copy(struct sroce_qp *qp, struct sroce_train *t,
 			       const struct sroce_rx_info *info)
 {
 	struct sroce_responder *resp = &qp->resp;
-	u32 len = t->bi.bi_size;
-	struct bvec_iter di = { .bi_size = SROCE_GRH_BYTES + len };
+	u32 len = SROCE_GRH_BYTES + t->bi.bi_size;
+	struct bvec_iter di = { .bi_size = len };
 	struct sroce_gather *g = sroce_gather_begin(&resp->half);
 	struct sroce_sgl l = sroce_sgl_of_recv(qp);
 	int err;
 
-	err = sroce_gather_sges(g, &l, IB_ACCESS_LOCAL_WRITE, 0,
-				SROCE_GRH_BYTES + len, 0);
+	err = sroce_gather_sges(g, &l, IB_ACCESS_LOCAL_WRITE, 0, &len, 0);
 	if (err != -EAGAIN && !sroce_recv_claim(qp))
 		err = -EBUSY;
 	if (!err) {
 		sroce_bvec_write(g->bv, &di, info->grh, SROCE_GRH_BYTES);
-		if (len)
-			sroce_bvec_copy(g->bv, &di, t->bv, &t->bi, len);
+		if (t->bi.bi_size)
+			sroce_bvec_copy(g->bv, &di, t->bv, &t->bi, t->bi.bi_size);
 	}
 	sroce_gather_end(g);
 	return err;

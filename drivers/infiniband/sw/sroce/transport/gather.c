@@ -115,14 +115,24 @@ static int sroce_gather_mr(struct sroce_gather *g, struct sroce_mr *mr,
 	return done == len ? 0 : -ENOSPC;
 }
 
-int sroce_gather_rkey(struct sroce_gather *g, u32 rkey, int access, u64 va,
-		      u32 len, u32 ahead)
+/* Whole packets do where not all could be gathered, and the caller is content with some */
+static int sroce_gather_cut(const struct sroce_gather *g, int err, u32 *len)
 {
-	if (g->nmrs == ARRAY_SIZE(g->mrs))
-		return -ENOSPC;
+	if (likely(err != -ENOSPC) || g->least == U32_MAX)
+		return err;
+	*len = round_down(g->len, g->half->qp->mtu);
+	return *len ? 0 : err;
+}
+
+int sroce_gather_rkey(struct sroce_gather *g, u32 rkey, int access, u64 va,
+		      u32 *len, u32 ahead)
+{
+	struct sroce_mr *mr = sroce_rkey_get(g->half->qp, rkey, access, va,
+					     *len);
+
 	g->ahead = ahead;
-	return sroce_gather_mr(g, sroce_rkey_get(g->half->qp, rkey, access, va,
-						 len), access, va, len);
+	return sroce_gather_cut(g, sroce_gather_mr(g, mr, access, va, *len),
+				len);
 }
 
 static int sroce_gather_kernel(struct sroce_gather *g, u64 va, u32 len)
@@ -154,15 +164,14 @@ static int sroce_gather_sge(struct sroce_gather *g, const struct sroce_sgl *l,
 	return sroce_gather_mr(g, sroce_key_check(qp, mr), access, va, len);
 }
 
-int sroce_gather_sges(struct sroce_gather *g, const struct sroce_sgl *l,
-		      int access, u32 off, u32 len, u32 ahead)
+static int sroce_gather_list(struct sroce_gather *g, const struct sroce_sgl *l,
+			     int access, u32 off, u32 len)
 {
 	const struct sroce_sge *sge = l->sge;
 	u32 n = l->n;
 	u32 part;
 	int err;
 
-	g->ahead = ahead;
 	for (; n && len; n--, sge++) {
 		if (off >= sge->length) {
 			off -= sge->length;
@@ -179,23 +188,31 @@ int sroce_gather_sges(struct sroce_gather *g, const struct sroce_sgl *l,
 	return 0;
 }
 
+int sroce_gather_sges(struct sroce_gather *g, const struct sroce_sgl *l,
+		      int access, u32 off, u32 *len, u32 ahead)
+{
+	g->ahead = ahead;
+	return sroce_gather_cut(g, sroce_gather_list(g, l, access, off, *len),
+				len);
+}
+
 /* Inline data is read from the ring, where it stays until the work request completes */
 int sroce_gather_send(struct sroce_gather *g, struct sroce_swqe *slot, u32 off,
-		      u32 len, u32 ahead)
+		      u32 *len, u32 ahead)
 {
 	struct sroce_sgl l = sroce_sgl_of_send(g->half->qp, slot);
 
 	if (!(slot->wqe.flags & SROCE_SEND_INLINE))
 		return sroce_gather_sges(g, &l, 0, off, len, ahead);
 	g->nbv = sroce_bvec_from_virt(g->bv, ARRAY_SIZE(g->bv),
-				      slot->inline_data + off, len);
+				      slot->inline_data + off, *len);
 	g->inlined = true;
-	g->len = len;
+	g->len = *len;
 	return 0;
 }
 
 int sroce_gather_sink(struct sroce_gather *g, const struct sroce_swqe *slot,
-		      u32 off, u32 len)
+		      u32 off, u32 *len)
 {
 	struct sroce_sgl l = sroce_sgl_of_send(g->half->qp, slot);
 

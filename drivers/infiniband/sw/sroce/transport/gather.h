@@ -39,8 +39,9 @@
  * @on_demand: some of @mrs are on demand: we are a reader, which keeps their pages
  *	in place
  * @ahead: bytes that will be wanted from a page on that is missing
- * @least: where pages are missing the caller is content with so many bytes; U32_MAX
- *	when it needs all. Its own to set, after sroce_gather_begin()
+ * @least: where pages are missing, or @bv is full, the caller is content with whole
+ *	packets, so many bytes at least; U32_MAX when it needs all. Its own to set, after
+ *	sroce_gather_begin()
  */
 struct sroce_gather {
 	local_lock_t lock; /* see above */
@@ -74,16 +75,15 @@ void sroce_gather_end(struct sroce_gather *g);
  * @rkey: R_Key that the peer has named
  * @access: rights needed
  * @va: first byte
- * @len: bytes, not 0
+ * @len: bytes, not 0; where @g->least allows it, cut to what could be gathered
  * @ahead: bytes that the message will want from there on, as far as is known
  *
- * Return: 0; -EAGAIN when pages are being brought in: the half runs again; -ENOSPC
- * when @g is full, or the pages behind @g->least are missing (@g->len tells how far it
- * came); an errno of sroce_mr_get() when the key must not be used, or -EFAULT when the
- * pages cannot be had.
+ * Return: 0; -EAGAIN when pages are being brought in: the half runs again; or another
+ * errno when there is nothing to wait for: of sroce_mr_get() when the key must not be
+ * used, -EFAULT when the pages cannot be had, -ENOSPC when they do not fit.
  */
 int sroce_gather_rkey(struct sroce_gather *g, u32 rkey, int access, u64 va,
-		      u32 len, u32 ahead);
+		      u32 *len, u32 ahead);
 
 /**
  * struct sroce_sgl - scatter/gather list of a work request
@@ -130,38 +130,38 @@ static inline struct sroce_sgl sroce_sgl_of_recv(const struct sroce_qp *qp)
  * @l: list
  * @access: rights needed
  * @off: bytes of the list to skip
- * @len: bytes to add; the list has as many after @off
+ * @len: bytes to add, as in sroce_gather_rkey(); the list has as many after @off
  * @ahead: bytes that the message will want, these included
  *
  * Return: as sroce_gather_rkey().
  */
 int sroce_gather_sges(struct sroce_gather *g, const struct sroce_sgl *l,
-		      int access, u32 off, u32 len, u32 ahead);
+		      int access, u32 off, u32 *len, u32 ahead);
 
 /**
  * sroce_gather_send() - add a piece of what a send work request sends
  * @g: buffer of its requester
  * @slot: work request, whose data may be inline
  * @off: bytes of the message to skip
- * @len: bytes to add, not 0; the message has as many after @off
+ * @len: bytes to add, as in sroce_gather_rkey(); the message has as many after @off
  * @ahead: bytes that the message will want, these included
  *
  * Return: as sroce_gather_rkey().
  */
 int sroce_gather_send(struct sroce_gather *g, struct sroce_swqe *slot, u32 off,
-		      u32 len, u32 ahead);
+		      u32 *len, u32 ahead);
 
 /**
  * sroce_gather_sink() - add a piece of where the response to a work request goes
  * @g: buffer of its requester
  * @slot: READ or atomic; all of its data will be wanted
  * @off: bytes of the data to skip
- * @len: bytes to add, not 0; the data has as many after @off
+ * @len: bytes to add, as in sroce_gather_rkey(); the data has as many after @off
  *
  * Return: as sroce_gather_rkey().
  */
 int sroce_gather_sink(struct sroce_gather *g, const struct sroce_swqe *slot,
-		      u32 off, u32 len);
+		      u32 off, u32 *len);
 
 /*
  * May this QP use the region that an L_Key or R_Key was found to name? What is found is
@@ -209,25 +209,6 @@ static inline struct sroce_mr *sroce_rkey_get(struct sroce_qp *qp, u32 rkey,
 struct sroce_mr *sroce_gather_word(struct sroce_half *half, u32 rkey,
 				   int access, u64 va);
 void sroce_gather_word_end(struct sroce_mr *mr);
-
-/**
- * sroce_gather_cut() - let whole packets do where not all could be gathered
- * @g: buffer, with @g->least at least @mtu; when it is U32_MAX, nothing less than all
- *	does, whatever the rest is missing for
- * @err: what gathering has returned
- * @mtu: path MTU
- * @len: bytes asked for; where fewer were gathered, those of whole packets
- *
- * Return: 0, or @err.
- */
-static inline int sroce_gather_cut(const struct sroce_gather *g, int err,
-				   u32 mtu, u32 *len)
-{
-	if (likely(err != -ENOSPC) || g->least == U32_MAX)
-		return err;
-	*len = round_down(g->len, mtu);
-	return *len ? 0 : err;
-}
 
 /* Let a train carry the first @len gathered bytes */
 static inline void sroce_gather_train(const struct sroce_gather *g,

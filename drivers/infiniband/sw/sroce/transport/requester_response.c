@@ -116,7 +116,7 @@ static bool sroce_response_ack_until(struct sroce_qp *qp, u32 end)
 static void sroce_response_nak(struct sroce_qp *qp, const struct sroce_train *t)
 {
 	struct sroce_requester *req = &qp->req;
-	bool expected = sroce_repair_was_expected(req);
+	bool expected = sroce_repair_take_expected(req);
 
 	if (req->una_psn != t->psn)
 		return;
@@ -228,8 +228,7 @@ static int sroce_response_place(struct sroce_qp *qp, struct sroce_swqe *slot,
 	int err;
 
 	g->least = qp->mtu;
-	err = sroce_gather_sink(g, slot, k * qp->mtu, len);
-	err = sroce_gather_cut(g, err, qp->mtu, &len);
+	err = sroce_gather_sink(g, slot, k * qp->mtu, &len);
 	if (!err)
 		sroce_bvec_copy(g->bv, &di, t->bv, &t->bi, len);
 	sroce_gather_end(g);
@@ -281,9 +280,10 @@ static int sroce_response_atomic(struct sroce_qp *qp, struct sroce_swqe *slot,
 	struct bvec_iter di = { .bi_size = sizeof(u64) };
 	struct sroce_gather *g = sroce_gather_begin(&qp->req.half);
 	u64 orig = t->compare;
+	u32 len = sizeof(orig);
 	int err;
 
-	err = sroce_gather_sink(g, slot, 0, sizeof(orig));
+	err = sroce_gather_sink(g, slot, 0, &len);
 	if (!err)
 		sroce_bvec_write(g->bv, &di, &orig, sizeof(orig));
 	sroce_gather_end(g);

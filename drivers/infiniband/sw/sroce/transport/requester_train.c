@@ -98,15 +98,15 @@ static int sroce_requester_gather(struct sroce_qp *qp, struct sroce_gather *g,
 				  struct sroce_swqe *slot, u32 k, u32 *n)
 {
 	u32 rest = slot->length - k * qp->mtu;
+	u32 wanted = min_t(u32, rest, *n * qp->mtu);
+	u32 len = wanted;
 	int err;
 
 	g->least = qp->mtu;
-	err = sroce_gather_send(g, slot, k * qp->mtu,
-				min_t(u32, rest, *n * qp->mtu), rest);
-	if (err != -ENOSPC)
-		return err;
-	*n = g->len / qp->mtu;
-	return *n ? 0 : -EINVAL;
+	err = sroce_gather_send(g, slot, k * qp->mtu, &len, rest);
+	if (unlikely(len != wanted))
+		*n = len / qp->mtu;
+	return err;
 }
 
 /*

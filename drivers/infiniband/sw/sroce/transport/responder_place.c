@@ -43,8 +43,7 @@ int sroce_place_sges(struct sroce_qp *qp, struct sroce_train *t, u32 least)
 
 	g->least = least;
 	err = sroce_gather_sges(g, &l, IB_ACCESS_LOCAL_WRITE, msg->recv_off,
-				len, msg->recv_len - msg->recv_off);
-	err = sroce_gather_cut(g, err, qp->mtu, &len);
+				&len, msg->recv_len - msg->recv_off);
 	if (!err) {
 		sroce_bvec_copy(g->bv, &di, t->bv, &t->bi, len);
 		msg->recv_off += len;
@@ -64,8 +63,7 @@ int sroce_place_rkey(struct sroce_qp *qp, struct sroce_train *t, u32 least)
 
 	g->least = least;
 	err = sroce_gather_rkey(g, write->rkey, IB_ACCESS_REMOTE_WRITE, write->va,
-				len, write->left);
-	err = sroce_gather_cut(g, err, qp->mtu, &len);
+				&len, write->left);
 	if (!err) {
 		sroce_bvec_copy(g->bv, &di, t->bv, &t->bi, len);
 		write->va += len;

@@ -59,7 +59,8 @@ static int sroce_reply_read_data(struct sroce_qp *qp, struct sroce_tx *tx,
 			(u32)SROCE_TRAIN_BYTES / qp->mtu);
 	u32 n = sroce_congestion_room(qp, most);
 	u32 off = job->sent * qp->mtu;
-	u32 len = min(res->len - off, n * qp->mtu);
+	u32 wanted = min(res->len - off, n * qp->mtu);
+	u32 len = wanted;
 	struct sroce_gather *g = sroce_gather_begin(&qp->resp.half);
 	struct sroce_train t;
 	int err = 0;
@@ -67,12 +68,10 @@ static int sroce_reply_read_data(struct sroce_qp *qp, struct sroce_tx *tx,
 	g->least = qp->mtu;
 	if (len)
 		err = sroce_gather_rkey(g, res->rkey, IB_ACCESS_REMOTE_READ,
-					res->va + off, len, res->len - off);
-	if (unlikely(err == -ENOSPC)) {
-		err = sroce_gather_cut(g, err, qp->mtu, &len);
-		n = len / qp->mtu;
-	}
+					res->va + off, &len, res->len - off);
 	if (!err) {
+		if (unlikely(len != wanted))
+			n = len / qp->mtu;
 		sroce_reply_init(qp, &t, SROCE_OP_READ_RESP,
 				 sroce_psn_add(res->psn, job->sent));
 		t.npkts = n;
