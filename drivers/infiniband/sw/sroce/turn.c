@@ -285,8 +285,8 @@ bool sroce_turn_over(void)
 }
 
 /*
- * Packets are made to wait: that does not end the turn, which is as good as left just
- * now. Its stretch goes on as well.
+ * Packets were put aside. That is no pause, so the turn counts as left just now, and its
+ * stretch goes on as well.
  */
 static void sroce_turn_goes_on(struct sroce_turn *turn, u64 now)
 {

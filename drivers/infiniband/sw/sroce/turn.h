@@ -84,8 +84,8 @@ void sroce_turn_exit(void);
  * @bytes: of a turn; half of them for what a process begins, because softirqs follow
  * @ns: from the first look at the clock on
  * @gap: ns within which softirqs follow each other, or something else has run in
- *	between. What is taken for the same turn wrongly is carried on by a worker; but
- *	a stack that has longer to do for each buffer makes a turn of each.
+ *	between. If it is too large, turns that are apart count as one, and a worker goes
+ *	on with them; if too small, each buffer begins a turn.
  *
  * Tests change them: what they do is to be the same on any machine.
  */

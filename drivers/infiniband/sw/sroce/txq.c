@@ -16,6 +16,8 @@
  * The sockets are in the first network namespace, which is always there. Where
  * else the stack asks for a packet's socket it does not take it for its own, so
  * that a packet there is one without a socket.
+ *
+ * net/pack.c charges each buffer, transport/send.c asks for room and waits for it.
  */
 #include <linux/cpumask.h>
 #include <linux/net.h>
@@ -150,7 +152,7 @@ int sroce_txq_charge(struct sk_buff *skb, struct sroce_txq *txq)
  * has been received. The queue of a CPU that has gone is moved by the kernel, soon. Some
  * tunnels (VXLAN, Geneve) have queues of their own behind this one: not seen here.
  */
-static bool sroce_backlog_passed(unsigned int cpu)
+static bool sroce_stack_queue_passed(unsigned int cpu)
 {
 	const struct napi_struct *backlog = &per_cpu(softnet_data, cpu).backlog;
 
@@ -159,7 +161,7 @@ static bool sroce_backlog_passed(unsigned int cpu)
 	       !cpu_online(cpu);
 }
 
-bool (*sroce_stack_passed)(unsigned int cpu) __read_mostly = sroce_backlog_passed;
+bool (*sroce_stack_passed)(unsigned int cpu) __read_mostly = sroce_stack_queue_passed;
 
 int sroce_txq_init(void)
 {

@@ -433,7 +433,7 @@ static bool sroce_odp_take_pages(struct sroce_odp *odp, unsigned long i,
 	mutex_lock(&odp->mutex);
 	taken = !mmu_interval_read_retry(&odp->notifier, seq) && !odp->gone;
 	for (k = 0; taken && k < n; k++, i++) {
-		/* an entry that is there may be in use, and allows as much */
+		/* An entry that is there stays, unless its page may be written to from now on */
 		if (!odp->entries[i] || flags & ODP_WRITABLE)
 			WRITE_ONCE(odp->entries[i],
 				   (unsigned long)pages[k] | flags);

@@ -82,7 +82,7 @@ struct sroce_pager_slot {
  * @queue: wants that wait for a slot
  * @hints: likewise, those that are advice
  * @hint_slots: slots that have such
- * @watch: looks for faults that only keep each other going
+ * @watch: looks whether nothing but faults keeps the process's memory
  * @slots: faults
  */
 struct sroce_pager {

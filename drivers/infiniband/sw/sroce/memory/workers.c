@@ -114,9 +114,9 @@ void sroce_worker_leave(struct sroce_workers *workers,
 /* --- users ------------------------------------------------------------------------ */
 
 /*
- * Who answers for all who are users in a namespace, and are not known outside: whoever
- * has made it. When that was root it is a container, whose root does, if it is another
- * one than the host's. If not, its users are the host's: @user.
+ * Users of a namespace whom the host does not know count as its maker. If root has made
+ * it, it is a container, and they count as the container's root, where that is a user of
+ * the host other than root; otherwise as @user.
  */
 static kuid_t sroce_workers_of_ns(struct user_namespace *ns, kuid_t user)
 {

@@ -6,6 +6,8 @@
  * that its ICRC is computed in one go while the payload just copied is still in
  * the cache; it is computed for the header that the packet has after
  * segmentation.
+ *
+ * xmit.c comes here; buffers leave by ip_local_out().
  */
 #include <linux/ip.h>
 #include <linux/ipv6.h>

@@ -595,7 +595,7 @@ void sroce_net_receive(struct net *net, struct sroce_netport *port,
 
 	/*
 	 * Whatever short-circuits transmission to reception on one CPU (tc
-	 * mirred) comes here with a QP's lock held.
+	 * mirred) comes here with a QP's lock held, and is dropped.
 	 */
 	r.group = sroce_rx_is_group(skb);
 	sroce_turn_spend(SROCE_TURN_TRAIN);

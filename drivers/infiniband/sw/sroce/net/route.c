@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Paths: what an address vector says, and the route that is found with it.
+ *
+ * verbs/ah.c has paths made here; pack.c asks for the route of each buffer.
  */
 #include <linux/if_vlan.h>
 #include <linux/jhash.h>

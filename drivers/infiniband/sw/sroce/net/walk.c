@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * The bytes of a packet buffer, in place, whatever its layout: linear part,
- * page fragments, and a list of further buffers with the same.
+ * page fragments, and a list of further buffers with the same. For receive.c.
  */
 #include "compat.h"
 #include "net/net.h"

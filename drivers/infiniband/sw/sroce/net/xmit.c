@@ -3,6 +3,8 @@
  * From trains to packet buffers. Consecutive packets share a buffer as long as
  * they are of one size, and a shorter one ends it; so a run of small messages
  * becomes one buffer, and so does a FIRST with the shorter MIDDLE behind it.
+ *
+ * send.c comes here by way of struct sroce_xmit_ops; pack.c fills the buffers.
  */
 #include <linux/skbuff.h>
 

@@ -96,7 +96,7 @@ void sroce_congestion_lost(struct sroce_qp *qp)
 
 /*
  * When both halves wait for the same time, the one whose timer is the first would always
- * be. So who has sent last lets the other one go first, if that has waited, too: once, as
+ * go first. So who has sent last lets the other one go first, if that has waited, too: once, as
  * it may have nothing to send any more.
  */
 static bool sroce_congestion_yields(struct sroce_qp_congestion *c,

@@ -28,7 +28,7 @@ struct sroce_port;
  * @user: a process owns the consumer index and the arm word in @ring
  * @timestamp: completions carry the time
  * @ignore_overrun: a completion that does not fit is nobody's error
- * @vector: the CPU that calls the handler, if it is online; 0, which is what
+ * @vector: the CPU that calls the handler, if it is online and not isolated; 0, which is what
  *	consumers without a wish ask for: the one that adds the completion, where
  *	the event comes soonest
  * @overrun: a completion did not fit; nothing is added any more

@@ -164,9 +164,9 @@ static void sroce_parcel_give_back(struct sroce_parcel *p)
 }
 
 /*
- * A connection has lent to its peer only. Where a request waits there for a receive it is
- * looked at once per millisecond, which would be the time that a process takes to end,
- * for each of its thousands of QPs: so the peer looks now.
+ * Have the peer look now at what this QP has lent it. A request that waits for a receive
+ * there is looked at once per millisecond, and a process that ends may have thousands of
+ * QPs. (A connected QP lends to its peer only.)
  */
 static void sroce_qp_recall_lent(struct sroce_qp *qp, u32 qpn)
 {

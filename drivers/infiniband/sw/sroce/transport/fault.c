@@ -10,6 +10,8 @@
  * While it waits, a half holds nothing that others may have to wait for: not the
  * region, which can be deregistered meanwhile. A QP that is reset or destroyed
  * does not wait any more.
+ *
+ * gather.c comes here; memory/pager.c has the pages brought.
  */
 #include "memory/odp.h"
 #include "transport/fault.h"

@@ -2,6 +2,9 @@
 /*
  * Multicast groups: which QPs of a device get the datagrams for a group.
  *
+ * net/receive.c comes here with each packet for a group, verbs/mcast.c with QPs that
+ * join and leave.
+ *
  * Packets look a group up under RCU. Whoever attaches or detaches holds one
  * mutex for all devices: it is rare.
  */

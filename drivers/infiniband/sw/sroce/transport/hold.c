@@ -2,13 +2,14 @@
 /*
  * Requests that have come too early: one before them was lost, or is late.
  *
- * responder.c comes here with them. They are held until the missing one is here, and
- * are then carried out in the order of their PSNs, as if they had come only now
- * (responder.c again). So nothing is done before its time, a receive work request is
- * waited for in the same place (patience.c), and the peer sees no more of it than an
- * ACK for all of it. That ACK saves a peer which knows how to use it from sending again
- * what has arrived. (Where pages are missing it is told "not ready" as ever, and sends
- * all that comes behind again: then what is held is dropped.)
+ * responder.c comes here with them. The missing one is asked for, and where
+ * selective_repeat_en is set they are held until it is here, and are then carried out
+ * in the order of their PSNs, as if they had come only now (responder.c again). So
+ * nothing is done before its time, a receive work request is waited for in the same
+ * place (patience.c), and the peer sees no more of it than an ACK for all of it. That
+ * ACK saves a peer which knows how to use it from sending again what has arrived.
+ * (Where pages are missing it is told "not ready" as ever, and sends all that comes
+ * behind again: then what is held is dropped.)
  *
  * A gap is reported by one NAK. The rest of the stream that has the gap must not
  * cause another; how the repeated stream is told from it is in gap.h, and a request
@@ -242,8 +243,7 @@ static bool sroce_hold_is_on(const struct sroce_qp *qp)
 
 /*
  * So many packets ahead of the one that is expected is too far: what is between would
- * not fit. It bounds, too, among how many a stranger's packet finds one that waits for
- * its time.
+ * not fit. It is also the most PSNs that a stranger's packet may hit.
  */
 static s32 sroce_hold_ahead(const struct sroce_qp *qp)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * State changes that the consumer asks for. Which are legal was checked before
- * (ib_modify_qp_is_ok()); here they take effect, under both locks.
+ * (ib_modify_qp_is_ok()) by verbs/qp.c, which comes here; here they take effect, under
+ * both locks.
  */
 #include <linux/nospec.h>
 

@@ -8,6 +8,8 @@
  *
  * A CNP has a class of its own, is not acknowledged and not sent again, and waits
  * behind nothing of its QP: it is sent at once, before what the packet is answered with.
+ *
+ * receive.c and datagram.c come here with marked packets.
  */
 #include <linux/jhash.h>
 #include <linux/ktime.h>

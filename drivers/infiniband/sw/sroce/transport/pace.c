@@ -27,7 +27,7 @@ bool sroce_pace_due(struct sroce_pacer *p, u64 now)
 		p->wake = 0;
 		return true;
 	}
-	/* Many datagrams take less time than a timer: they go together, after a rest */
+	/* A timer costs more than a datagram takes: after half a train several go at once */
 	p->wake = max(p->next, now + p->train_us * NSEC_PER_USEC / 2);
 	return false;
 }
@@ -56,6 +56,6 @@ void sroce_pace_sent(struct sroce_pacer *p, const struct sroce_train *t,
 	u64 takes = div64_u64(sroce_pace_bytes(t) * NSEC_PER_SEC, p->rate);
 
 	p->next = max(p->next, earliest) + takes;
-	/* Nobody waits for more than a train, whatever has left without being asked */
+	/* However much has left without asking, as repetitions do: a train is the longest wait */
 	p->next = min(p->next, now + max(takes, credit));
 }

@@ -27,6 +27,9 @@
  * What waits takes memory of the kernel that nobody is charged for, a megabyte and more
  * for one QP. A process may have thousands that wait on and on, so there is a bound for
  * all of them: beyond it a request waits for one look only.
+ *
+ * responder_verdict.c comes here before an RNR NAK, receive.c and hold.c with trains that
+ * are to queue up.
  */
 #include <linux/mm.h>
 

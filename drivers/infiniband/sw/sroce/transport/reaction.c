@@ -16,6 +16,8 @@
  *   milliseconds tells of itself a hundred times before.
  * - Nothing ticks. Times are kept, and what they have done to the rate is worked out
  *   when the next train is about to leave.
+ *
+ * congestion.c asks here, which has the QP keep to the rate.
  */
 #include <linux/bits.h>
 #include <linux/math64.h>
@@ -29,25 +31,22 @@
 #define SROCE_RATE_MOST BIT_ULL(40)
 /* Shorter times than this are not told apart */
 #define SROCE_REACTION_LEAST_NS (10ULL * NSEC_PER_USEC)
-/* What has not been used for so long says nothing of the path */
+/* A rate that has not been used for so long says nothing of the path */
 #define SROCE_REACTION_IDLE_NS NSEC_PER_SEC
-/* Nor does it what others than the rate have limited all the time */
+/* Nor does one that, for so long, was not what limited the QP */
 #define SROCE_REACTION_UNUSED_NS (100ULL * NSEC_PER_MSEC)
 /* What a QP sends is measured over a round trip, but over no less */
 #define SROCE_METER_LEAST_NS (500ULL * NSEC_PER_USEC)
-/* ... which is refined while there is a rate */
+/* ... and over no less than this while there is a rate */
 #define SROCE_METER_LONG_NS (2ULL * NSEC_PER_MSEC)
-/* ... and what was sent before is history */
+/* ... and never over more than this: what a QP sent before is history */
 #define SROCE_METER_MOST_NS (100ULL * NSEC_PER_MSEC)
 #define SROCE_METER_BYTES BIT_ULL(34)
-/* Rises and decays that are worked out at a time; what is behind them is forgiven */
+/* So many rises and decays are caught up with in one call; any more are skipped */
 #define SROCE_REACTION_STEPS 64
 /* What the rate rises by at least, as a part of what the QP sends */
 #define SROCE_RISE_PART 500
-/*
- * It does not rise above what the QP sends by more than this part of that, and as many
- * rises
- */
+/* The rate stays below what the QP sends, a 16th of that, and ten rises */
 #define SROCE_RISE_USED 16
 #define SROCE_RISE_AHEAD 10
 /* Rises by the same after which the network is taken for another one */
@@ -265,7 +264,7 @@ bool sroce_reaction_cut(struct sroce_reaction *r,
 		sroce_reaction_catch_up(r, at);
 	if (!r->limited)
 		return sroce_reaction_begin(r, at);
-	/* The packet that was marked had been sent before the cut: that was for it, too */
+	/* Nothing was sent since the last cut: the marked packet is older than that */
 	if (at->sent == r->cut_sent ||
 	    sroce_reaction_since(at, r->cut_at) <
 	    max(sroce_reaction_us(us), at->rtt))

@@ -16,8 +16,12 @@
  * smaller whenever it was enough. It is two packets at least: if the first is lost
  * again, the peer can tell by the second one.
  *
- * Only SENDs and RDMA WRITEs are left out. With a READ or an atomic in flight, whose
- * responses are in the order of the requests, everything is sent again.
+ * Only SENDs and RDMA WRITEs are left out. With anything in flight that has a response of
+ * its own (READ, atomic, FLUSH), and these are in the order of the requests, everything is
+ * sent again.
+ *
+ * retransmit.c comes here with each gap that is told of, requester.c before each train,
+ * and requester_response.c with what the peer answers.
  */
 #include "transport/internal.h"
 #include "transport/repair.h"
@@ -35,7 +39,7 @@
 
 /* So many losses in a row for which none was enough: the peer keeps nothing */
 #define SROCE_REPAIR_VAIN_MOST 8
-/* ... but after so many more it may be that it only could not for a while */
+/* ... and is tried again after so many more: it may only have been out of memory */
 #define SROCE_REPAIR_VAIN_REST 64
 
 void sroce_repair_reset(struct sroce_requester *req)
@@ -56,8 +60,11 @@ static bool sroce_repair_may(const struct sroce_qp *qp)
 	       req->repair.tries < SROCE_REPAIR_TRIES && !req->rd_outstanding;
 }
 
-/* Everything is sent again, as it is each time when the peer keeps nothing */
-static void sroce_repair_not(struct sroce_repair *r)
+/*
+ * Everything is sent again. With a peer that keeps nothing such losses are counted, until
+ * a part is tried again.
+ */
+static void sroce_repair_count_whole(struct sroce_repair *r)
 {
 	if (r->vain < SROCE_REPAIR_VAIN_MOST)
 		return;
@@ -85,7 +92,7 @@ void sroce_repair_begin(struct sroce_qp *qp)
 
 	sroce_requester_rewind(qp);
 	if (!may || n < SROCE_REPAIR_LEAST) {
-		sroce_repair_not(r);
+		sroce_repair_count_whole(r);
 		return;
 	}
 	if (!r->lossy)
@@ -110,7 +117,7 @@ void sroce_repair_go_on(struct sroce_qp *qp)
 	r->asked = true;
 	req->send = r->send;
 	req->send_psn = r->send_psn;
-	/* When an ACK was faster than what was to be sent again nothing was in flight before */
+	/* ACKs may have come for all of the part, and nothing being in flight no timer runs */
 	sroce_requester_arm(qp);
 }
 
@@ -147,7 +154,7 @@ bool sroce_repair_answered(struct sroce_qp *qp, u8 kind)
 	if (further < 0)
 		return false;
 	r->asked = false;
-	/* Who is not ready has dropped what he kept, and says nothing of it */
+	/* A receiver that is not ready has dropped what it kept: no word on whether it had */
 	if (kind == SROCE_AETH_RNR)
 		return false;
 	if (further > 0) {
@@ -155,7 +162,7 @@ bool sroce_repair_answered(struct sroce_qp *qp, u8 kind)
 		return false;
 	}
 	sroce_repair_was_not_enough(r);
-	/* After an ACK it may be that nothing else comes, or a NAK that says what we know */
+	/* Behind an ACK maybe no NAK follows; one that does says nothing new (@expected) */
 	if (kind == SROCE_AETH_NAK)
 		return false;
 	sroce_requester_go_back(qp);

@@ -65,8 +65,8 @@ static inline void sroce_repair_progress(struct sroce_requester *req)
 		sroce_repair_loss_over(req);
 }
 
-/* Is a NAK one that says what an ACK has told already? Only of the first one this is true */
-static inline bool sroce_repair_was_expected(struct sroce_requester *req)
+/* Is a NAK one that says what an ACK has told already? True of one NAK only, so this clears it */
+static inline bool sroce_repair_take_expected(struct sroce_requester *req)
 {
 	bool expected = req->repair.expected;
 

@@ -9,8 +9,8 @@
  * Here is the order: requests come from receive.c, or from the inbox when the half
  * runs, and go on by their PSN. The next one is carried out, by its opcode
  * (responder_place.c, responder_read.c); one from before is a duplicate
- * (responder_dup.c); a later one tells that some are missing, and is held until they
- * have come (hold.c). Then the answers leave (responder_reply.c).
+ * (responder_dup.c); a later one tells that some are missing (hold.c). Then the answers
+ * leave (responder_reply.c).
  */
 #include "transport/ack_delay.h"
 #include "transport/answers.h"

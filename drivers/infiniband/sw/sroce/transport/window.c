@@ -8,6 +8,8 @@
  * packets do not queue. A loss halves it, and from there it grows slowly: where
  * losses are frequent a large window is mostly sent in vain. (Round trip against
  * its minimum: as TCP Vegas, Brakmo and Peterson 1995.)
+ *
+ * requester_train.c keeps to it; retransmit.c tells of what was acknowledged or lost.
  */
 #include <linux/ktime.h>
 

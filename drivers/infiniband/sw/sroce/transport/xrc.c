@@ -8,6 +8,8 @@
  * keep anybody from destroying the queue.
  *
  * Sending is as on a reliable connection, with a number more in each request.
+ *
+ * responder.c comes here with each request, responder_reply.c with the answers of READs.
  */
 #include "transport/responder.h"
 #include "transport/responder_recv.h"
