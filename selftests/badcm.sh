@@ -29,7 +29,7 @@ kill -0 $target
 result $? "their target is still there"
 notes 3 <"$TMP/target"
 pair "rdma_cm works" 30 "rping -s -a $IP_A -C 3" "rping -c -a $IP_A -C 3"
-gone() { ! kill -0 $target; }
+gone() { ! kill -0 "$target"; }
 kill -9 $target
 wait_for 20 gone
 result $? "it ends, with all that waits in it"

@@ -41,7 +41,7 @@ hostile=(ip netns exec "$A" "$HOSTILE" -u "/dev/infiniband/$(uverbs_of "$A" "$DE
 program_verdicts "hostile" 120 "${hostile[@]}" -t 5 -s "$SEED"
 
 for ((i = 1; i <= ROUNDS; i++)); do
-	"${hostile[@]}" -t 30 -s $RANDOM >"$TMP/hostile" 2>&1 &
+	"${hostile[@]}" -t 30 -s "$RANDOM" >"$TMP/hostile" 2>&1 &
 	victim=$!
 	sleep "$((2 + RANDOM % 2)).$((RANDOM % 10))"
 	kill -9 $victim

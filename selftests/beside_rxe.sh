@@ -12,8 +12,8 @@ beside_rxe_up() {
 	modprobe -q rdma_rxe || { ktap_skip "interop" "no rdma_rxe in this kernel"; ktap_end; }
 	driver_load
 	hosts_up 9000
-	link_add $A $DEV_A || bail "no sroce device"
-	if ! DRIVER=rxe link_add $B $DEV_B; then
+	link_add "$A" "$DEV_A" || bail "no sroce device"
+	if ! DRIVER=rxe link_add "$B" "$DEV_B"; then
 		ktap_skip "interop" "rdma_rxe does not work in a second namespace here"
 		ktap_end
 	fi
@@ -26,14 +26,14 @@ beside_rxe_up() {
 watched() {
 	local name=$1 allowed=$2 again icrc sent
 	shift 2
-	counters $A $DEV_A >"$TMP/a.before"
-	counters $B $DEV_B >"$TMP/b.before"
-	again=$(sent_again) icrc=$(counter $A $DEV_A rx_icrc_encapsulated) sent=$(sent_bytes)
+	counters "$A" "$DEV_A" >"$TMP/a.before"
+	counters "$B" "$DEV_B" >"$TMP/b.before"
+	again=$(sent_again) icrc=$(counter "$A" "$DEV_A" rx_icrc_encapsulated) sent=$(sent_bytes)
 	"$@"
 	again=$(($(sent_again) - again)) sent=$(($(sent_bytes) - sent))
-	icrc=$(($(counter $A $DEV_A rx_icrc_encapsulated) - icrc))
-	counters $A $DEV_A >"$TMP/a.after"
-	counters $B $DEV_B >"$TMP/b.after"
+	icrc=$(($(counter "$A" "$DEV_A" rx_icrc_encapsulated) - icrc))
+	counters "$A" "$DEV_A" >"$TMP/a.after"
+	counters "$B" "$DEV_B" >"$TMP/b.after"
 	note "sroce: $(changed_counters "$TMP/a.before" "$TMP/a.after")"
 	note "rxe: $(changed_counters "$TMP/b.before" "$TMP/b.after")"
 	note "$name: $sent bytes sent; $icrc ICRC errors; $again retransmissions or requests for one"
@@ -44,5 +44,5 @@ watched() {
 }
 
 # by either side
-sent_again() { echo $(($(retransmissions $A $DEV_A) + $(DRIVER=rxe retransmissions $B $DEV_B))); }
-sent_bytes() { echo $(($(wire_bytes $A) + $(wire_bytes $B))); }
+sent_again() { echo $(($(retransmissions "$A" "$DEV_A") + $(DRIVER=rxe retransmissions "$B" "$DEV_B"))); }
+sent_bytes() { echo $(($(wire_bytes "$A") + $(wire_bytes "$B"))); }

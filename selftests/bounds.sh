@@ -13,7 +13,7 @@ TOP=/sys/fs/cgroup GROUP=$TOP/srtest_bounds
 SLACK_MIB=$((24 * (SLOW > 1 ? 4 : 1)))
 
 bounds_finish() {
-	[ ! -d $GROUP ] || { echo 1 >$GROUP/cgroup.kill 2>/dev/null; sleep 0.5; rmdir $GROUP 2>/dev/null; }
+	[ ! -d "$GROUP" ] || { echo 1 >"$GROUP"/cgroup.kill 2>/dev/null; sleep 0.5; rmdir "$GROUP" 2>/dev/null; }
 	finish
 }
 trap bounds_finish EXIT

@@ -53,7 +53,7 @@ traffic() {
 segmentation() { # segmentation on|off : of the netdevs
 	local ns
 	for ns in $A $B; do
-		in_ns $ns ethtool -K veth0 tx-udp-segmentation "$1" || return
+		in_ns "$ns" ethtool -K veth0 tx-udp-segmentation "$1" || return
 	done
 }
 

@@ -17,7 +17,7 @@ until [ -w "$slot/remove" ] || [ "$slot" = / ]; do slot=$(dirname "$slot"); done
 
 finish() {
 	kill "${watch:-}" "${traffic[@]}" 2>/dev/null
-	rdma link del $DEV_A 2>/dev/null
+	rdma link del "$DEV_A" 2>/dev/null
 	rm -rf "$TMP"
 }
 traffic=()

@@ -8,7 +8,7 @@ TOP=/sys/fs/cgroup
 GROUP=$TOP/srtest
 
 cgroup_finish() {
-	rmdir $GROUP $TOP/srtest_tight $TOP/srtest_charged 2>/dev/null
+	rmdir "$GROUP" "$TOP"/srtest_tight "$TOP"/srtest_charged 2>/dev/null
 	finish
 }
 trap cgroup_finish EXIT
@@ -22,25 +22,25 @@ echo +rdma >$TOP/cgroup.subtree_control
 mkdir $GROUP || bail "cannot make a cgroup"
 
 # in_group COMMAND... : on host A
-in_group() { bash -c 'echo $$ >"$0/cgroup.procs" && exec ip netns exec "$@"' $GROUP $A "$@"; }
+in_group() { bash -c 'echo $$ >"$0/cgroup.procs" && exec ip netns exec "$@"' "$GROUP" "$A" "$@"; }
 
 # allow HANDLES OBJECTS
 allow() { echo "$DEV_A hca_handle=$1 hca_object=$2" >$GROUP/rdma.max; }
 
 used() { awk -v dev="$DEV_A" '$1 == dev { print $2, $3 }' $GROUP/rdma.current; }
 
-opens() { in_group ibv_devinfo -d $DEV_A; }
+opens() { in_group ibv_devinfo -d "$DEV_A"; }
 
 cannot_open() { ! opens; }
 
 pingpong() { # both ends on host A
-	in_group timeout 20 ibv_rc_pingpong -d $DEV_A -g "$GID_A" -n 100 >"$TMP/server" 2>&1 &
+	in_group timeout 20 ibv_rc_pingpong -d "$DEV_A" -g "$GID_A" -n 100 >"$TMP/server" 2>&1 &
 	sleep 1
-	in_group timeout 20 ibv_rc_pingpong -d $DEV_A -g "$GID_A" -n 100 $IP_A >"$TMP/client" 2>&1
+	in_group timeout 20 ibv_rc_pingpong -d "$DEV_A" -g "$GID_A" -n 100 "$IP_A" >"$TMP/client" 2>&1
 	local status=$?
-	[ $status -eq 0 ] || kill $! 2>/dev/null
+	[ "$status" -eq 0 ] || kill $! 2>/dev/null
 	wait $!
-	return $status
+	return "$status"
 }
 
 no_pingpong() { ! pingpong; }

@@ -56,9 +56,9 @@ passed() { tc -n "$1" -s filter show dev veth0 ingress pref "$2" | awk '/Sent/ {
 watch_cnps() {
 	local ns
 	for ns in $A $B; do
-		tc -n $ns filter del dev veth0 ingress 2>/dev/null
-		watch $ns 10 protocol ip flower ip_proto udp dst_port 4791 ip_tos "$1/0xff"
-		watch $ns 11 protocol ipv6 flower ip_proto udp dst_port 4791 ip_tos "$1/0xff"
+		tc -n "$ns" filter del dev veth0 ingress 2>/dev/null
+		watch "$ns" 10 protocol ip flower ip_proto udp dst_port 4791 ip_tos "$1/0xff"
+		watch "$ns" 11 protocol ipv6 flower ip_proto udp dst_port 4791 ip_tos "$1/0xff"
 	done
 }
 cnps_seen() { echo $(($(passed "$1" 10) + $(passed "$1" 11))); }
@@ -104,12 +104,12 @@ told() {
 transports() {
 	WHERE=$1
 	stock_gids
-	told $B ib_write_bw -s 65536 -n $n
+	told $B ib_write_bw -s 65536 -n "$n"
 	QPS=4 told $B ib_send_bw -q 4 -s 4096 -n $((4 * n))
-	told $A ib_read_bw -s 65536 -n $n
-	LATE=1 told $B ib_send_bw -c UC -s 65536 -n $n
+	told $A ib_read_bw -s 65536 -n "$n"
+	LATE=1 told $B ib_send_bw -c UC -s 65536 -n "$n"
 	LATE=1 told $B ib_send_bw -c UD -s 1024 -n $((4 * n))
-	if has_xrc; then QPS=2 told $B ib_send_bw -c XRC -s 65536 -n $n; fi
+	if has_xrc; then QPS=2 told $B ib_send_bw -c XRC -s 65536 -n "$n"; fi
 }
 
 devices_up 1500
@@ -141,22 +141,22 @@ SERVER_IP=$IP_A CLIENT_IP=$IP_B
 WHERE="at most once in 20 ms"
 stock_gids
 set_param np_min_time_between_cnps 20000
-told $B ib_write_bw -s 65536 -n $n
+told $B ib_write_bw -s 65536 -n "$n"
 seldom=$cnps
 WHERE="each time"
 set_param np_min_time_between_cnps 0
-told $B ib_write_bw -s 65536 -n $n
+told $B ib_write_bw -s 65536 -n "$n"
 [ $cnps -gt $((2 * seldom)) ]
 result $? "more often when that is set ($cnps and $seldom times)"
 set_param np_min_time_between_cnps 50
 WHERE="off"
 set_param np_enable 0
-SILENT=1 told $B ib_write_bw -s 65536 -n $n
+SILENT=1 told $B ib_write_bw -s 65536 -n "$n"
 set_param np_enable 1
 WHERE="another class"
 set_param np_cnp_dscp 40
 watch_cnps 0xa0
-told $B ib_write_bw -s 65536 -n $n
+told $B ib_write_bw -s 65536 -n "$n"
 set_param np_cnp_dscp 48
 
 # --- who slows down -----------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ slow_write() {
 
 WHERE="slowing down"
 stock_gids
-for ns in $A $B; do tc -n $ns filter del dev veth0 ingress; done
+for ns in $A $B; do tc -n "$ns" filter del dev veth0 ingress; done
 watch $A 10 protocol ip flower ip_proto udp dst_port 4791 ip_tos 2/0x3
 set_param rp_enable 1
 slow_write
@@ -191,7 +191,7 @@ result $? "$WHERE: $handled notifications handled, $ignored ignored"
 result $? "$WHERE: 64 MiB in $ms ms, and in $free ms without marks"
 set_param rp_min_rate 0
 set_param rp_enable 0
-for ns in $A $B; do tc -n $ns filter del dev veth0 ingress; done
+for ns in $A $B; do tc -n "$ns" filter del dev veth0 ingress; done
 watch $A 10 protocol ip flower ip_proto udp dst_port 4791 ip_tos 2/0x3
 slow_write
 [ "$(passed $A 10)" -eq 0 ]
@@ -201,7 +201,7 @@ result $? "$WHERE: switched off, no packet may be marked (64 MiB in $ms ms)"
 
 WHERE="VLAN"
 for ns in $A $B; do
-	ip -n $ns link add t0 link veth0 type vlan id 7 egress-qos-map 0:0 6:5 2>/dev/null && ip -n $ns link set t0 up || ns=
+	ip -n "$ns" link add t0 link veth0 type vlan id 7 egress-qos-map 0:0 6:5 2>/dev/null && ip -n "$ns" link set t0 up || ns=
 	[ -n "$ns" ] || break
 done
 if [ -n "$ns" ]; then
@@ -212,10 +212,10 @@ if [ -n "$ns" ]; then
 	stock_gids
 	# tc sees the tag, and not what is behind it, where the VLAN is still below it
 	for ns in $A $B; do
-		tc -n $ns filter del dev veth0 ingress
-		watch $ns 10 protocol 802.1Q flower vlan_prio 5
+		tc -n "$ns" filter del dev veth0 ingress
+		watch "$ns" 10 protocol 802.1Q flower vlan_prio 5
 	done
-	NETDEV=t0 told $B ib_write_bw -s 65536 -n $n
+	NETDEV=t0 told $B ib_write_bw -s 65536 -n "$n"
 	NETDEV=t0 LATE=1 told $B ib_send_bw -c UD -s 1024 -n $((4 * n))
 	SERVER_IP=$IP_A CLIENT_IP=$IP_B
 else
@@ -226,10 +226,10 @@ fi
 
 WHERE="application's class"
 stock_gids
-for ns in $A $B; do tc -n $ns filter del dev veth0 ingress; done
+for ns in $A $B; do tc -n "$ns" filter del dev veth0 ingress; done
 watch $A 10 protocol ip flower ip_proto udp dst_port 4791 ip_tos 0x68/0xff
 for ecn in 1 2 3; do watch $A 1$ecn protocol ip flower ip_proto udp dst_port 4791 ip_tos $ecn/0x3; done
-perftest ib_write_bw --tclass=107 -s 65536 -n $n
+perftest ib_write_bw --tclass=107 -s 65536 -n "$n"
 class=$(passed $A 10) ecn=$(($(passed $A 11) + $(passed $A 12) + $(passed $A 13)))
 [ "$class" -gt 0 ] && [ "$ecn" -eq 0 ]
 result $? "traffic class 107: $class buffers of DSCP 26, $ecn with ECN bits"

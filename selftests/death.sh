@@ -43,20 +43,20 @@ removal() {
 	[ "$DRIVER" != rxe ] || (sleep 0.3; kill -9 "${pids[@]}" 2>/dev/null) &
 	limit 20 "$@" >"$TMP/out" 2>&1
 	status=$?
-	[ $status -eq 0 ] || { note "status $status of $*"; notes <"$TMP/out"; }
-	return $status
+	[ "$status" -eq 0 ] || { note "status $status of $*"; notes <"$TMP/out"; }
+	return "$status"
 }
 
 kill_client() { kill -9 "${pids[1]}" "${pids[3]}" "${pids[5]}"; }
 kill_server() { kill -9 "${pids[0]}" "${pids[2]}" "${pids[4]}"; }
 kill_both() { kill -9 "${pids[@]}"; }
-delete_link() { removal ip netns exec $A rdma link del $DEV_A; }
-delete_peer_link() { removal ip netns exec $B rdma link del $DEV_B; }
-delete_netdev() { removal ip -n $A link del veth0; }
+delete_link() { removal ip netns exec "$A" rdma link del "$DEV_A"; }
+delete_peer_link() { removal ip netns exec "$B" rdma link del "$DEV_B"; }
+delete_netdev() { removal ip -n "$A" link del veth0; }
 # The processes in it would keep it alive; the holders of its device are elsewhere.
 delete_namespace() {
 	kill -9 "${pids[1]}" "${pids[3]}" "${pids[5]}"
-	removal ip netns del $B
+	removal ip netns del "$B"
 }
 kill_in_setup() { kill -9 "${pids[@]}"; }
 
@@ -125,7 +125,7 @@ devices_up 9000
 for ((i = 1; i <= ITERATIONS; i++)); do
 	way=${ways[(i - 1) % ${#ways[@]}]}
 	start_traffic
-	[ $way = kill_in_setup ] || sleep "0.$((RANDOM % 9))$((RANDOM % 9))"
+	[ "$way" = kill_in_setup ] || sleep "0.$((RANDOM % 9))$((RANDOM % 9))"
 	$way
 	status=$?
 	aftermath || status=1

@@ -52,23 +52,23 @@ removal() {
 	limit 20 "$@" >"$TMP/out" 2>&1
 	status=$?
 	[ $((SECONDS - begun)) -lt 5 ] || note "$((SECONDS - begun)) s for $*"
-	[ $status -eq 0 ] || { note "status $status of $*"; notes <"$TMP/out"; }
-	return $status
+	[ "$status" -eq 0 ] || { note "status $status of $*"; notes <"$TMP/out"; }
+	return "$status"
 }
 
 take_nothing() { :; }
-take_link() { removal ip netns exec $A rdma link del $DEV_A; }
-take_netdev() { removal ip -n $B link del veth0; }
+take_link() { removal ip netns exec "$A" rdma link del "$DEV_A"; }
+take_netdev() { removal ip -n "$B" link del veth0; }
 # both devices, and they come back while they are used
 take_links() {
-	removal ip netns exec $A rdma link del $DEV_A && removal ip netns exec $B rdma link del $DEV_B &&
-		link_add_soon $A $DEV_A && link_add_soon $B $DEV_B && sleep 1 &&
-		removal ip netns exec $A rdma link del $DEV_A
+	removal ip netns exec "$A" rdma link del "$DEV_A" && removal ip netns exec "$B" rdma link del "$DEV_B" &&
+		link_add_soon "$A" "$DEV_A" && link_add_soon "$B" "$DEV_B" && sleep 1 &&
+		removal ip netns exec "$A" rdma link del "$DEV_A"
 }
 # whose processes would keep it alive; the others' are in another one
 take_namespace() {
 	kill -9 "${bystanders[1]}" 2>/dev/null
-	removal ip netns del $B
+	removal ip netns del "$B"
 }
 
 connected() { [ "$(rdma resource show qp | grep -c 'link srt_[ab]/.*state RTS.*comm verify')" -ge 8 ]; }
@@ -120,7 +120,7 @@ fuzz_round() {
 		-w $((20 * SLOW)) $FUZZ_OPTIONS >"$TMP/fuzz" 2>&1 &
 	pid=$!
 	sleep "$((seconds / 2)).$((seed % 10))"
-	take_$way
+	take_"$way"
 	result $? "$name: $way could be taken away"
 	wait $pid
 	status=$?
@@ -128,12 +128,12 @@ fuzz_round() {
 	sed -n 's/^# [0-9]* rings prepared, \([0-9]*\) moved to, .*; \([0-9]*\) rates$/\1 \2/p' "$TMP/fuzz" >>"$TMP/done"
 	[ $status -eq 0 ] || grep -v '^# \|^ok' "$TMP/fuzz" | notes
 	result $status "$name: seed $seed: nobody hangs, nothing foreign changes"
-	bystanders_end $way
+	bystanders_end "$way"
 	result $? "$name: others did not notice"
 	wait_for 10 clean || note "left over: $(rdma resource show qp; rdma resource show mr; rdma resource show ctx)"
 	clean
 	result $? "$name: nothing is left"
-	[ $way = nothing ] || devices_up 9000
+	[ "$way" = nothing ] || devices_up 9000
 }
 
 newcomer() {

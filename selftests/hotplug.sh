@@ -16,7 +16,7 @@ fi
 # What the kernel itself needs first (a processor may not go at the moment)
 switch() { wait_for 20 eval "echo $1 >$CPU"; }
 hotplug_finish() {
-	echo 1 >$CPU
+	echo 1 >"$CPU"
 	finish
 }
 trap hotplug_finish EXIT

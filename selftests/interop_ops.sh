@@ -11,7 +11,7 @@ GROUP4=239.98.1.3 GROUP6=ff0e::98:3
 # ops NAME GROUP ANSWER_NS DEVICE IP DRIVER ASK_NS DEVICE IP DRIVER : what they say to each other first goes over IPv4
 ops() {
 	local name=$1 group=$2 to=$IP_A
-	[ "$3" = $A ] || to=$IP_B
+	[ "$3" = "$A" ] || to=$IP_B
 	run_pair 120 "$3" "env DRIVER=$6 $OPS -g $group -d $4 -i $5" "$7" "env DRIVER=${10} $OPS -g $group -d $8 -i $9 $to"
 	grep '^# ' "$TMP/client"
 	verdicts "$name" "$TMP/client"
@@ -34,8 +34,8 @@ perftests() {
 
 # all_of_it NAME SERVER_NS DEVICE IP IP6 DRIVER CLIENT_NS DEVICE IP IP6 DRIVER
 all_of_it() {
-	ops "$1, IPv4" $GROUP4 "$2" "$3" "$4" "$6" "$7" "$8" "$9" "${11}"
-	ops "$1, IPv6" $GROUP6 "$2" "$3" "$5" "$6" "$7" "$8" "${10}" "${11}"
+	ops "$1, IPv4" "$GROUP4" "$2" "$3" "$4" "$6" "$7" "$8" "$9" "${11}"
+	ops "$1, IPv6" "$GROUP6" "$2" "$3" "$5" "$6" "$7" "$8" "${10}" "${11}"
 	perftests "$1" "$2" "$3" "$4" "$7" "$8" "$9"
 	# its packets carry a wrong ICRC; ours are compared with vectors in KUnit
 	ktap_skip "$1: FLUSH" "rdma_rxe has it wrong"

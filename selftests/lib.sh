@@ -168,10 +168,10 @@ hosts_up() {
 	for ns in $A $B; do
 		n=$((n + 1))
 		# The addresses are ours alone: no two seconds of duplicate address detection.
-		in_ns $ns sh -c 'echo 0 >/proc/sys/net/ipv6/conf/veth0/accept_dad' 2>/dev/null
-		ip -n $ns link set veth0 up
-		ip -n $ns addr add 10.98.0.$n/24 dev veth0
-		ip -n $ns addr add fd98::$n/64 dev veth0 nodad
+		in_ns "$ns" sh -c 'echo 0 >/proc/sys/net/ipv6/conf/veth0/accept_dad' 2>/dev/null
+		ip -n "$ns" link set veth0 up
+		ip -n "$ns" addr add 10.98.0.$n/24 dev veth0
+		ip -n "$ns" addr add fd98::$n/64 dev veth0 nodad
 	done
 }
 
@@ -201,14 +201,14 @@ devices_up() {
 hosts_down() {
 	local ns pids
 	for ns in $A $B; do
-		ip netns list 2>/dev/null | grep -qw $ns || continue
-		pids=$(ip netns pids $ns)
+		ip netns list 2>/dev/null | grep -qw "$ns" || continue
+		pids=$(ip netns pids "$ns")
 		# shellcheck disable=SC2086 # a list
 		[ -z "$pids" ] || kill -9 $pids 2>/dev/null
-		[ $ns = $A ] && link_del $A $DEV_A 2>/dev/null
-		[ $ns = $B ] && link_del $B $DEV_B 2>/dev/null
-		ip -n $ns link del veth0 2>/dev/null
-		ip netns del $ns
+		[ "$ns" = $A ] && link_del $A $DEV_A 2>/dev/null
+		[ "$ns" = $B ] && link_del $B $DEV_B 2>/dev/null
+		ip -n "$ns" link del veth0 2>/dev/null
+		ip netns del "$ns"
 	done
 	return 0
 }

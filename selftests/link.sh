@@ -31,9 +31,9 @@ exists() { in_ns "${2:-$A}" rdma link show "$1/1"; }
 gone() { ! exists "$@"; }
 has_gid() { gid_index "$1" "$2" "$3"; }
 lacks_gid() { ! gid_table "$1" "$2" | grep -q "$(gid_of "$3")"; }
-active_mtu() { in_ns $A ibv_devinfo -d "$1" | awk '/active_mtu/ { print $2 }'; }
+active_mtu() { in_ns "$A" ibv_devinfo -d "$1" | awk '/active_mtu/ { print $2 }'; }
 is_mtu() { [ "$(active_mtu "$1")" = "$2" ]; }
-is_state() { sysfs $A "$1" state | grep -q "$2"; }
+is_state() { sysfs "$A" "$1" state | grep -q "$2"; }
 port_4791_used() { in_ns "$1" grep -qi ':12B7 ' /proc/net/udp /proc/net/udp6; }
 port_4791_free() { ! port_4791_used "$1"; }
 pingpong() {

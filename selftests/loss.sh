@@ -15,7 +15,7 @@ SERVER_DEV=$DEV_A CLIENT_NS=$B CLIENT_DEV=$DEV_B SERVER_IP=$IP_A CLIENT_IP=$IP_B
 impair() {
 	local ns
 	for ns in $A $B; do
-		tc -n $ns qdisc replace dev veth0 root netem limit 100000 "$@" || return
+		tc -n "$ns" qdisc replace dev veth0 root netem limit 100000 "$@" || return
 	done
 }
 
@@ -101,7 +101,7 @@ if [ "$DRIVER" != rxe ]; then
 	result $? "requests behind a gap are held"
 	hold 0
 fi
-for ns in $A $B; do tc -n $ns qdisc del dev veth0 root; done
+for ns in $A $B; do tc -n "$ns" qdisc del dev veth0 root; done
 sent=$(($(packets $A) + $(packets $B)))
 retries=$(($(retransmissions $A $DEV_A) + $(retransmissions $B $DEV_B)))
 icrc=$(($(icrc_errors $A $DEV_A) + $(icrc_errors $B $DEV_B)))

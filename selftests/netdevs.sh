@@ -250,7 +250,7 @@ if both make_vlan; then
 	marked "no VLAN, traffic class" "-V 0 -C 0x68" verify "no VLAN, traffic class" $IP_A $IP_B -C 0x6a
 	marked "VLAN" "-V 7 -P 0 -C 0" verify "VLAN, nothing given" $TOP_A $TOP_B
 	for ns in $A $B; do
-		ip -n $ns link set t0 type vlan egress-qos-map 0:0 1:1 2:2 3:3 4:4 5:5 6:6 7:7
+		ip -n "$ns" link set t0 type vlan egress-qos-map 0:0 1:1 2:2 3:3 4:4 5:5 6:6 7:7
 	done
 	marked "service level" "-V 7 -P 5 -C 0" verify "service level 5" $TOP_A $TOP_B -L 5
 	marked "both" "-V 7 -P 6 -C 0x68" verify "service level 6, traffic class" $TOP_A $TOP_B -L 6 -C 0x6a
@@ -261,7 +261,7 @@ if both make_vlan; then
 	# as of a socket with this TOS
 	marked "traffic class alone" "-V 7 -P 2 -C 0x08" verify "traffic class alone" $TOP_A $TOP_B -C 0x08
 	for ns in $A $B; do
-		ip -n $ns link set t0 type vlan egress-qos-map 4:0 6:4
+		ip -n "$ns" link set t0 type vlan egress-qos-map 4:0 6:4
 	done
 	marked "a map that crosses" "-V 7 -P 4" verify "service level 4" $TOP_A $TOP_B -L 4
 	# The receiver itself must notice

@@ -97,8 +97,8 @@ exclusive_strays() {
 	local ns direct
 	if ip -n $A link add t0 index 77 type dummy && ip -n $B link add t0 index 77 type dummy; then
 		for ns in $A $B; do
-			ip -n $ns link set t0 up
-			ip -n $ns addr add $TOP_A/24 dev t0
+			ip -n "$ns" link set t0 up
+			ip -n "$ns" addr add $TOP_A/24 dev t0
 		done
 		exclusive_add $A ${DEV_A}t t0 && exclusive_add $B ${DEV_B}t t0
 		for direct in Y N; do

@@ -33,13 +33,13 @@ in_order() {
 streams() {
 	WHERE=$1 gaps=0
 	stock_gids
-	in_order ib_write_bw -s 8388608 -n $n
-	in_order ib_write_bw -b -a -n $n
-	in_order ib_read_bw -b -a -n $n
+	in_order ib_write_bw -s 8388608 -n "$n"
+	in_order ib_write_bw -b -a -n "$n"
+	in_order ib_read_bw -b -a -n "$n"
 	in_order ib_send_bw -b -s 1048576 -n $((2 * n))
 	in_order ib_write_bw -q 8 -s 65536 -n $((10 * n))
-	in_order ib_send_lat -c UC -a -n $n
-	in_order ib_write_lat -c UC -a -n $n
+	in_order ib_send_lat -c UC -a -n "$n"
+	in_order ib_write_lat -c UC -a -n "$n"
 	[ $gaps -eq 0 ]
 	result $? "$1: no gap was seen"
 }

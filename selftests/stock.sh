@@ -47,9 +47,9 @@ pingpongs() {
 	fi
 }
 
-has_srq() { in_ns $A ibv_devinfo -v -d "$SERVER_DEV" | grep -q 'max_srq:[[:space:]]*[1-9]'; }
+has_srq() { in_ns "$A" ibv_devinfo -v -d "$SERVER_DEV" | grep -q 'max_srq:[[:space:]]*[1-9]'; }
 
-has_xrc() { in_ns $A ibv_devinfo -v -d "$SERVER_DEV" | grep -qw XRC; }
+has_xrc() { in_ns "$A" ibv_devinfo -v -d "$SERVER_DEV" | grep -qw XRC; }
 
 # --- perftest ------------------------------------------------------------------------------------------
 
@@ -62,11 +62,11 @@ counted() { counters "$1" "$2" | awk '$2 > 0 { printf "%s %s, ", $1, $2 }' | sed
 # perftest TOOL [OPTIONS] : both sides; prints the client's last row of numbers
 perftest() {
 	local tool=$1 options=${*:2} status
-	run_pair 60 $A "$tool -F -d $SERVER_DEV -x $SERVER_GID $options" \
+	run_pair 60 "$A" "$tool -F -d $SERVER_DEV -x $SERVER_GID $options" \
 		"$CLIENT_NS" "$tool -F -d $CLIENT_DEV -x $CLIENT_GID $options $IP_A" && perftest_ok
 	status=$?
 	if [ $status -ne 0 ]; then
-		counted $A "$SERVER_DEV"
+		counted "$A" "$SERVER_DEV"
 		counted "$CLIENT_NS" "$CLIENT_DEV"
 	fi
 	result $status "$WHERE: $tool $options"
@@ -208,7 +208,7 @@ rdmacm_tools() {
 
 # gids : of the two addresses
 stock_gids() {
-	SERVER_GID=$(gid_index $A "$SERVER_DEV" "$SERVER_IP") &&
+	SERVER_GID=$(gid_index "$A" "$SERVER_DEV" "$SERVER_IP") &&
 		CLIENT_GID=$(gid_index "$CLIENT_NS" "$CLIENT_DEV" "$CLIENT_IP") ||
 		bail "$WHERE: no GID of $SERVER_IP or $CLIENT_IP"
 }

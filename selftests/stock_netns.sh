@@ -25,12 +25,12 @@ over() {
 
 devices_up 9000
 if [ "$SET" = full ]; then
-	all="pingpongs perftests_all rdmacm_tools"
-	over "MTU 9000, IPv4" $IP_A $IP_B $all
-	over "MTU 9000, IPv6" $IP6_A $IP6_B $all
+	all=(pingpongs perftests_all rdmacm_tools)
+	over "MTU 9000, IPv4" $IP_A $IP_B "${all[@]}"
+	over "MTU 9000, IPv6" $IP6_A $IP6_B "${all[@]}"
 	devices_up 1500
-	over "MTU 1500, IPv4" $IP_A $IP_B $all
-	over "MTU 1500, IPv6" $IP6_A $IP6_B $all
+	over "MTU 1500, IPv4" $IP_A $IP_B "${all[@]}"
+	over "MTU 1500, IPv6" $IP6_A $IP6_B "${all[@]}"
 else
 	over "MTU 9000, IPv4" $IP_A $IP_B pingpongs perftests_short perftests_features rdmacm_tools
 	over "MTU 9000, IPv6" $IP6_A $IP6_B pingpong_quick perftests_short rping_quick

@@ -25,23 +25,23 @@ perftest() {
 	local ns=$1 dev=$2 ip=$3 tool=$4 status
 	shift 4
 	PORT=$((PORT + 1))
-	set -- "$@" -F -p $PORT
+	set -- "$@" -F -p "$PORT"
 	limit 60 ip netns exec "$ns" "$tool" -d "$dev" -x "$(gid_index "$ns" "$dev" "$ip")" "$@" >"$TMP/server" 2>&1 &
-	wait_for 10 listens "$ns" $PORT
-	limit 60 ip netns exec $A "$tool" -d $DEV_A -x "$GID" "$@" "$ip" >"$TMP/client" 2>&1
+	wait_for 10 listens "$ns" "$PORT"
+	limit 60 ip netns exec "$A" "$tool" -d "$DEV_A" -x "$GID" "$@" "$ip" >"$TMP/client" 2>&1
 	status=$?
 	wait $!
-	[ $status -eq 0 ] || notes <"$TMP/client"
-	return $status
+	[ "$status" -eq 0 ] || notes <"$TMP/client"
+	return "$status"
 }
 
-local_perftest() { perftest $A $DEV_A $IP_A "$@"; }
-far_perftest() { perftest $B $DEV_B $IP_B "$@"; }
+local_perftest() { perftest "$A" "$DEV_A" "$IP_A" "$@"; }
+far_perftest() { perftest "$B" "$DEV_B" "$IP_B" "$@"; }
 
 # Lists of 32 elements, mostly
 local_lists() {
-	run_pair 60 $A "$VERIFY -d $DEV_A -i $IP_A -q 2 -m 2097152" \
-		$A "$VERIFY -d $DEV_A -i $IP_A -q 2 -m 2097152 -n 10 -b 32 $IP_A"
+	run_pair 60 "$A" "$VERIFY -d $DEV_A -i $IP_A -q 2 -m 2097152" \
+		"$A" "$VERIFY -d $DEV_A -i $IP_A -q 2 -m 2097152 -n 10 -b 32 $IP_A"
 }
 
 # measure NAME COMMAND... : sets bytes

@@ -36,10 +36,10 @@ hold() {
 # gone : what the process had is no more
 gone() { ! rdma resource show mr 2>/dev/null | grep -q "dev $DEV_A "; }
 
-by_kill() { kill -9 $holder; }
-by_link() { limit 20 ip netns exec $A rdma link del $DEV_A; }
-by_netdev() { limit 10 ip -n $A link del veth0; }
-by_namespace() { limit 10 ip netns del $A; }
+by_kill() { kill -9 "$holder"; }
+by_link() { limit 20 ip netns exec "$A" rdma link del "$DEV_A"; }
+by_netdev() { limit 10 ip -n "$A" link del veth0; }
+by_namespace() { limit 10 ip netns del "$A"; }
 
 # vanishes HOW WAY : the process, or its device, while it is stuck
 vanishes() {

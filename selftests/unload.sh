@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 
 PLUGGED=$(program plugged) && STUCK=$(program stuck) && VERIFY=$(program verify) || bail "plugged, stuck or verify was not built"
-ENDS="-d $DEV_A -i $IP_A -D $DEV_B -I $IP_B"
+ENDS=(-d "$DEV_A" -i "$IP_A" -D "$DEV_B" -I "$IP_B")
 export SLOW
 exec 2>"$TMP/jobs"
 
@@ -39,7 +39,7 @@ hold() {
 	: >"$TMP/hold"
 	# shellcheck disable=SC2086 # words
 	: >"$TMP/hold"
-	"$PLUGGED" $ENDS hold >"$TMP/hold" 2>&1 &
+	"$PLUGGED" "${ENDS[@]}" hold >"$TMP/hold" 2>&1 &
 	holder=$!
 	wait_for 20 grep -q '^plugged' "$TMP/hold" && wait_for 20 hangs || { notes <"$TMP/hold"; return 1; }
 }
@@ -52,13 +52,13 @@ unloads() {
 	wait $!
 }
 
-by_kill() { kill -9 $holder; }
-by_link() { limit 10 ip netns exec $A rdma link del $DEV_A; }
-by_netdev() { limit 10 ip -n $A link del veth0; }
-by_namespace() { limit 10 ip netns del $A; }
+by_kill() { kill -9 "$holder"; }
+by_link() { limit 10 ip netns exec "$A" rdma link del "$DEV_A"; }
+by_netdev() { limit 10 ip -n "$A" link del veth0; }
+by_namespace() { limit 10 ip netns del "$A"; }
 by_module() {
-	kill -9 $holder
-	wait_for 5 ended $holder
+	kill -9 "$holder"
+	wait_for 5 ended "$holder"
 	unloads
 }
 
@@ -108,8 +108,7 @@ goes_on() {
 # floods QDISC : what one queue pair can leave there. (netem itself takes packets off the account of whoever sent them.)
 floods() {
 	local bytes
-	# shellcheck disable=SC2086 # words
-	program_verdicts "$1" 120 "$PLUGGED" $ENDS flood
+	program_verdicts "$1" 120 "$PLUGGED" "${ENDS[@]}" flood
 	bytes=$(backlog)
 	[ "$bytes" -gt 0 ] && [ "$bytes" -lt $((8 * 1024 * 1024)) ]
 	result $? "$1: of 64 MiB of datagrams $bytes bytes hang there"
@@ -123,15 +122,14 @@ for kind in plug netem tbf fq; do
 	# requests and destruction
 	PLUG="tc -n $A qdisc replace dev veth0 root $(plug_of $kind)"
 	export PLUG
-	# shellcheck disable=SC2086 # words
-	program_verdicts "$kind" 60 "$PLUGGED" $ENDS verbs
+	program_verdicts "$kind" 60 "$PLUGGED" "${ENDS[@]}" verbs
 	qdisc del dev veth0 root
 	[ $kind = netem ] || floods $kind
 	goes_on $kind
 	ways=module
 	[ $kind != plug ] || ways="kill link netdev namespace module"
 	for way in $ways; do
-		vanishes $kind $way
+		vanishes $kind "$way"
 	done
 done
 
@@ -143,7 +141,7 @@ coupled() {
 	local ns packets trains
 	devices_up 9000
 	for ns in $A $B; do
-		if ! in_ns $ns ethtool -K veth0 tso off tx-udp-segmentation off gro on >"$TMP/ethtool" 2>&1; then
+		if ! in_ns "$ns" ethtool -K veth0 tso off tx-udp-segmentation off gro on >"$TMP/ethtool" 2>&1; then
 			ktap_skip "coupled" "$(tail -n 1 "$TMP/ethtool")"
 			return
 		fi

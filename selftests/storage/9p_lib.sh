@@ -10,7 +10,7 @@ target_up() { # DEVICE
 	local program
 	program=$(program serve_9p) || { echo "serve_9p was not built"; return 1; }
 	mkdir -p "$EXPORT" && mkfs.ext4 -qF "$1" && mount "$1" "$EXPORT" || return
-	server_start "$program" $TGT "$EXPORT" && wait_for 10 eval 'rdma resource show cm_id | grep -q LISTEN'
+	server_start "$program" "$TGT" "$EXPORT" && wait_for 10 eval 'rdma resource show cm_id | grep -q LISTEN'
 }
 
 target_down() { server_stop && umount "$EXPORT"; }
@@ -23,7 +23,7 @@ mounted_each() {
 	mkdir -p "$MNT"
 	for size in 8192 1048576; do
 		name="messages of $size bytes"
-		check "$name: mount" 30 mount -t 9p -o trans=rdma,port=5640,version=9p2000.L,msize=$size,cache=none $TGT "$MNT" || {
+		check "$name: mount" 30 mount -t 9p -o trans=rdma,port=5640,version=9p2000.L,msize=$size,cache=none "$TGT" "$MNT" || {
 			dmesg | tail -n 5 | notes
 			continue
 		}

@@ -12,7 +12,7 @@ portal_again() {
 }
 
 initiator_device_again() {
-	device_again rsi0 si0 $INI || return
+	device_again rsi0 si0 "$INI" || return
 	wait_for 60 session_up
 }
 

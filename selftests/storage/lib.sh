@@ -50,17 +50,17 @@ link_one() { # NUMBER MTU
 	local n=$1 a=10.97.$1.1 b=10.97.$1.2 d
 	ip link add si"$n" mtu "$2" type veth peer name st"$n" mtu "$2" || return
 	for d in si$n st$n; do
-		sysctls $d
-		ip link set $d up
+		sysctls "$d"
+		ip link set "$d" up
 	done
-	ip addr add $a/24 dev si$n && ip addr add $b/24 dev st$n || return
-	ip rule add pref 1 iif si$n lookup local
-	ip rule add pref 1 iif st$n lookup local
-	ip route add $b dev si$n src $a table $((100 + n))
-	ip route add $a dev st$n src $b table $((100 + n))
-	ip rule add pref 2 to $b lookup $((100 + n))
-	ip rule add pref 2 to $a from $b lookup $((100 + n))
-	device_up rsi$n si$n $a && device_up rst$n st$n $b
+	ip addr add "$a"/24 dev si"$n" && ip addr add "$b"/24 dev st"$n" || return
+	ip rule add pref 1 iif si"$n" lookup local
+	ip rule add pref 1 iif st"$n" lookup local
+	ip route add "$b" dev si"$n" src "$a" table $((100 + n))
+	ip route add "$a" dev st"$n" src "$b" table $((100 + n))
+	ip rule add pref 2 to "$b" lookup $((100 + n))
+	ip rule add pref 2 to "$a" from "$b" lookup $((100 + n))
+	device_up rsi"$n" si"$n" "$a" && device_up rst"$n" st"$n" "$b"
 }
 
 # links_up N [MTU] : with N links, over which everything really goes
@@ -125,8 +125,8 @@ link_down() { ip link set st"$1" down; }
 link_up() {
 	ip link set st"$1" up
 	# neither survives that the netdev is down
-	ip route replace 10.97.$1.1 dev st"$1" src 10.97.$1.2 table $((100 + $1))
-	ip route replace 10.97.$1.2 dev si"$1" src 10.97.$1.1 table $((100 + $1))
+	ip route replace 10.97."$1".1 dev st"$1" src 10.97."$1".2 table $((100 + $1))
+	ip route replace 10.97."$1".2 dev si"$1" src 10.97."$1".1 table $((100 + $1))
 	meet "$1" || true
 }
 
@@ -219,13 +219,13 @@ trap storage_finish EXIT
 server_start() {
 	"$@" >"$TMP/server" 2>&1 &
 	server=$!
-	sleep $SLOW
+	sleep "$SLOW"
 	kill -0 $server || { cat "$TMP/server"; return 1; }
 }
 
 server_stop() {
-	kill $server || { cat "$TMP/server"; return 1; }
-	wait $server 2>/dev/null
+	kill "$server" || { cat "$TMP/server"; return 1; }
+	wait "$server" 2>/dev/null
 	return 0
 }
 

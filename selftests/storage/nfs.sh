@@ -8,8 +8,8 @@ need_both
 
 failures() { # NAME FILE
 	under_io "$1: link failure" 8 "$2" link_flap 0 3
-	excuse=einval under_io "$1: the client's device removed" 10 "$2" device_again rsi0 si0 $INI
-	under_io "$1: the server's device removed" 10 "$2" device_again rst0 st0 $TGT
+	excuse=einval under_io "$1: the client's device removed" 10 "$2" device_again rsi0 si0 "$INI"
+	under_io "$1: the server's device removed" 10 "$2" device_again rst0 st0 "$TGT"
 	check "$1: fio with verify, 4 KiB to 1 MiB, once more" 180 fio_mixed "$2"
 }
 

@@ -15,7 +15,7 @@ serve() { check "$1: target" 60 ask "$2"; }
 
 # connected NAME [OPTION...] : the disk is $d
 connected() {
-	check "$1: connect" 60 connect $TGT "${@:2}" || return
+	check "$1: connect" 60 connect "$TGT" "${@:2}" || return
 	d=$(wait_disk disk) || { ktap_fail "$1: there is no disk"; return 1; }
 }
 
@@ -37,8 +37,8 @@ basic() {
 
 test_basic() {
 	serve "RAM disk" target_ram
-	check "discover" 30 nvme discover -t rdma -a $TGT -s 4420
-	grep -q $NQN "$TMP/out"
+	check "discover" 30 nvme discover -t rdma -a "$TGT" -s 4420
+	grep -q "$NQN" "$TMP/out"
 	result $? "the subsystem is discovered"
 	basic "RAM disk"
 	ask target_down
@@ -195,7 +195,7 @@ test_initiator_device() {
 	result $? "$name: fio ends"
 	! wait $fio
 	result $? "$name: fio has seen errors"
-	check "$name: made again" 30 device_up rsi0 "${I_NETDEVS[0]}" $INI
+	check "$name: made again" 30 device_up rsi0 "${I_NETDEVS[0]}" "$INI"
 	connected "$name, again" || return
 	check "$name: data is as before" 60 same_data "$d"
 	check "$name: fio with verify" 60 fio_mixed "$d"

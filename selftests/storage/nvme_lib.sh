@@ -48,7 +48,7 @@ subsystem_del() {
 }
 
 target_up() { # DEVICE [ATTRIBUTE=VALUE...]
-	subsystem $NQN "$1" && port 1 $TGT $NQN "${@:2}"
+	subsystem $NQN "$1" && port 1 "$TGT" $NQN "${@:2}"
 }
 
 ram_disk_ready() { RAM=$(ram_disk sram0 512); }
@@ -74,9 +74,9 @@ target_second_port() { port 2 "${TGTS[1]}" $NQN; }
 
 # Its listener goes with the device
 target_device_again() {
-	device_again rst0 "${T_NETDEVS[0]}" $TGT || return
+	device_again rst0 "${T_NETDEVS[0]}" "$TGT" || return
 	port_del 1
-	port 1 $TGT $NQN
+	port 1 "$TGT" $NQN
 }
 
 expired() { dmesg | grep -c 'keep-alive timer .* expired'; }
@@ -94,7 +94,7 @@ target_again() {
 	port_del 1
 	modprobe -r nvmet-rdma || return
 	sleep 2
-	modprobe nvmet-rdma && port 1 $TGT $NQN
+	modprobe nvmet-rdma && port 1 "$TGT" $NQN
 }
 
 target_down() {

@@ -13,7 +13,7 @@ link_flap 0 2 &
 flap=$!
 check "a stream while the link fails" 60 talk stream 20000
 wait $flap
-check "a device removed and made again" 60 device_again rsi0 si0 $INI
+check "a device removed and made again" 60 device_again rsi0 si0 "$INI"
 before=$(sent rsi0)
 check "a stream after that" 60 talk stream 4000
 [ $(($(sent rsi0) - before)) -gt 1000 ]

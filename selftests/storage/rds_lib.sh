@@ -5,13 +5,13 @@
 target_modules="rds_rdma rds" target_programs=python3
 initiator_modules=$target_modules initiator_programs=$target_programs
 
-target_up() { server_start python3 "$SELF/storage/rds_talk.py" $TGT serve; }
+target_up() { server_start python3 "$SELF/storage/rds_talk.py" "$TGT" serve; }
 
 target_down() { server_stop; }
 
 target_again() { target_down && target_up; }
 
-talk() { python3 "$SELF/storage/rds_talk.py" $INI $TGT "$@"; }
+talk() { python3 "$SELF/storage/rds_talk.py" "$INI" "$TGT" "$@"; }
 
 talk_all() {
 	check "ping" 30 talk ping

@@ -13,7 +13,7 @@ CLT=/sys/devices/virtual/rtrs-client/$SESSION
 map() { # PATH...
 	local p line="sessname=$SESSION"
 	for p; do line+=" path=$p"; done
-	echo "$line device_path=$RAM" >$CTL/map_device
+	echo "$line device_path=$RAM" >"$CTL"/map_device
 }
 
 disk() {
@@ -29,16 +29,16 @@ unmap() {
 	wait_for 20 eval '[ -z "$(disk)" ]'
 }
 
-paths() { cat $CLT/paths/*/state | grep -c "^$1"; }
+paths() { cat "$CLT"/paths/*/state | grep -c "^$1"; }
 
 paths_are() { [ "$(paths connected)" = "$1" ]; }
 
 link_again() {
 	ip link set st1 down
-	wait_for 60 paths_are 1 || { cat $CLT/paths/*/state; return 1; }
+	wait_for 60 paths_are 1 || { cat "$CLT"/paths/*/state; return 1; }
 	sleep 2
 	link_flap 1 0
-	wait_for 90 paths_are 2 || { cat $CLT/paths/*/state; return 1; }
+	wait_for 90 paths_are 2 || { cat "$CLT"/paths/*/state; return 1; }
 }
 
 # A path whose device goes is closed, and somebody may have to ask for it again
@@ -49,7 +49,7 @@ client_device_again() {
 	for p in "$CLT"/paths/*; do
 		[ "$(cat "$p/state")" = connected ] || { echo "$p: $(cat "$p/state")"; echo 1 >"$p/reconnect"; }
 	done
-	wait_for 60 paths_are 2 || { cat $CLT/paths/*/state; return 1; }
+	wait_for 60 paths_are 2 || { cat "$CLT"/paths/*/state; return 1; }
 }
 
 protocol_down() {

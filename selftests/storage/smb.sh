@@ -60,7 +60,7 @@ RAM=$(ram_disk sram0 768) || bail "no RAM disk"
 check "server" 60 server_up "$RAM"
 mkdir -p "$MNT"
 before=$(sent rsi0)
-check "mount" 60 mount.cifs //$TGT/share "$MNT" -o "rdma,vers=3.1.1,user=tester,password=secret,cache=none" || {
+check "mount" 60 mount.cifs //"$TGT"/share "$MNT" -o "rdma,vers=3.1.1,user=tester,password=secret,cache=none" || {
 	dmesg | tail -n 20 | notes 20
 	ktap_end
 }

@@ -10,7 +10,7 @@ check "physical networks, an EID" 20 smc_talk setup si0 rsi0 st0 rst0
 check "server" 20 target_up
 talk_all
 fallbacks_at_most 0
-check "a device removed and made again" 60 device_again rsi0 si0 $INI
+check "a device removed and made again" 60 device_again rsi0 si0 "$INI"
 before=$(sent rsi0)
 talk_again
 [ $(($(sent rsi0) - before)) -gt 1000 ]

@@ -7,16 +7,16 @@ initiator_modules=$target_modules initiator_programs=$target_programs
 
 smc_talk() { python3 "$SELF/storage/smc_talk.py" "$@"; }
 
-target_up() { server_start python3 "$SELF/storage/smc_talk.py" serve $TGT; }
+target_up() { server_start python3 "$SELF/storage/smc_talk.py" serve "$TGT"; }
 
 target_down() { server_stop; }
 
 target_again() { target_down && target_up; }
 
 talk_all() {
-	check "20 MB to and fro, checksums" 90 smc_talk run $INI $TGT 20000000
+	check "20 MB to and fro, checksums" 90 smc_talk run "$INI" "$TGT" 20000000
 	notes <"$TMP/out"
-	check "ten connections at once" 120 smc_talk run $INI $TGT 1000000 10
+	check "ten connections at once" 120 smc_talk run "$INI" "$TGT" 1000000 10
 }
 
 # How many connections have fallen back to TCP, both ends counted; and why
@@ -35,9 +35,9 @@ fallbacks_at_most() {
 # ones may not.
 talk_again() {
 	local n
-	check "the first connection after that" 120 smc_talk run $INI $TGT 1000
+	check "the first connection after that" 120 smc_talk run "$INI" "$TGT" 1000
 	sleep $((10 * SLOW))
 	n=$(fallbacks)
-	check "20 MB to and fro after that" 90 smc_talk run $INI $TGT 20000000
+	check "20 MB to and fro after that" 90 smc_talk run "$INI" "$TGT" 20000000
 	fallbacks_at_most "${n%% *}"
 }

@@ -45,7 +45,7 @@ target_streams() {
 	local i
 	servers=()
 	for i in $STREAMS; do
-		stream "$i" -d rst0 -i $TGT >"$TMP/server.$i" 2>&1 &
+		stream "$i" -d rst0 -i "$TGT" >"$TMP/server.$i" 2>&1 &
 		servers+=($!)
 	done
 }
@@ -69,7 +69,7 @@ streams_begin() {
 	sleep $((2 * SLOW))
 	clients=()
 	for i in $STREAMS; do
-		stream "$i" -d rsi0 -i $INI -t "$seconds" $TGT >"$TMP/client.$i" 2>&1 &
+		stream "$i" -d rsi0 -i "$INI" -t "$seconds" "$TGT" >"$TMP/client.$i" 2>&1 &
 		clients+=($!)
 	done
 }
@@ -96,7 +96,7 @@ flap_until_done() {
 soak() {
 	local d fio status before
 	check "target" 60 ask target_ram
-	check "connect" 60 connect $TGT
+	check "connect" 60 connect "$TGT"
 	d=$(wait_disk disk) || bail "there is no disk"
 	streams_begin
 	result $? "streams of verify begin"

@@ -23,7 +23,7 @@ done
 check "login" 60 login_again "queue_size=64"
 d=$(wait_disk disk) || bail "no disk"
 under_io "link failure" 20 "$d" failure
-check "the initiator's device removed" 60 device_again rsi0 si0 $INI
+check "the initiator's device removed" 60 device_again rsi0 si0 "$INI"
 wait_for 20 no_host
 result $? "its disks went with it"
 check "login again" 60 login_again "queue_size=64"

@@ -53,9 +53,9 @@ obey() {
 		[ "$action" != end ] || return 0
 		"$action" >"$TMP/action" 2>&1
 		status=$?
-		[ $status -eq 0 ] || note "$action: status $status"
+		[ "$status" -eq 0 ] || note "$action: status $status"
 		notes <"$TMP/action"
-		tell $status >/dev/null || return
+		tell "$status" >/dev/null || return
 	done
 	return 1
 }
@@ -89,7 +89,7 @@ neighbour_known() { ip neigh change "${PEERS[0]}" dev "${NETDEVS[0]}" nud perman
 storage_finish() {
 	[ "$side" = target ] || [ -n "${ended:-}" ] || ask end >/dev/null 2>&1
 	{
-		side_down $side
+		side_down "$side"
 		ram_disk_del sram0
 		devices_go
 	} >/dev/null 2>&1
@@ -189,10 +189,10 @@ devices() {
 devices_go() {
 	local n status=0
 	for n in "${!NETDEVS[@]}"; do rdma link del "$DEV$n" || status=1; done
-	return $status
+	return "$status"
 }
 
-physical_network() { [ "$protocol" != smc ] || smc_talk setup "${NETDEVS[0]}" ${DEV}0; }
+physical_network() { [ "$protocol" != smc ] || smc_talk setup "${NETDEVS[0]}" "${DEV}"0; }
 
 target_ready() {
 	local disk
@@ -231,7 +231,7 @@ initiator_side() {
 note "$protocol, $side: $(uname -r)"
 ktap_prefix="$protocol, $side: "
 driver_load
-lacks=$(missing $side)
+lacks=$(missing "$side")
 they=$(tell "$([ -n "$lacks" ] && echo 1 || echo 0)") || bail "the other machine is not there"
 if [ -n "$lacks" ] || [ "$they" != 0 ]; then
 	ended=1

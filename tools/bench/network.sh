@@ -26,14 +26,14 @@ network_make() {
 	ip netns add "$sw" && ip -n "$sw" link add br0 mtu "$mtu" type bridge && ip -n "$sw" link set br0 up || return
 	for who in $network_ports; do
 		n=$((n + 1))
-		ns=$(network_ns "$driver" "$mtu" $who)
-		ip netns add "$ns" && ip link add eth0 netns "$ns" mtu "$mtu" type veth peer name $who netns "$sw" mtu "$mtu" || return
-		ip -n "$sw" link set $who master br0 && ip -n "$sw" link set $who up || return
+		ns=$(network_ns "$driver" "$mtu" "$who")
+		ip netns add "$ns" && ip link add eth0 netns "$ns" mtu "$mtu" type veth peer name "$who" netns "$sw" mtu "$mtu" || return
+		ip -n "$sw" link set "$who" master br0 && ip -n "$sw" link set "$who" up || return
 		ip netns exec "$ns" sysctl -qw net.ipv6.conf.eth0.disable_ipv6=1 net.ipv4.tcp_ecn=1
 		ip -n "$ns" link set lo up
 		ip -n "$ns" addr add "10.$net.1.$n/24" dev eth0
 		ip -n "$ns" link set eth0 up
-		[ "$driver" = tcp ] || lab_link "$driver" "$(network_device "$driver" "$mtu" $who)" eth0 "$ns" || return
+		[ "$driver" = tcp ] || lab_link "$driver" "$(network_device "$driver" "$mtu" "$who")" eth0 "$ns" || return
 	done
 	network[net-$driver-$mtu]=$net
 }
@@ -95,7 +95,7 @@ network_counter() {
 network_set() {
 	local who
 	for who in $network_ports; do
-		echo "$3" >"/sys/class/infiniband/$(network_device sroce "$1" $who)/ports/1/$2" || return
+		echo "$3" >"/sys/class/infiniband/$(network_device sroce "$1" "$who")/ports/1/$2" || return
 	done
 }
 

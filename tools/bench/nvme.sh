@@ -22,15 +22,15 @@ nvme_link() {
 		echo 0 >"$v/rp_filter"
 		echo 1 >"$v/arp_ignore"
 		echo 2 >"$v/arp_announce"
-		echo 1 >/proc/sys/net/ipv6/conf/$d/disable_ipv6
+		echo 1 >/proc/sys/net/ipv6/conf/"$d"/disable_ipv6
 		ip link set "$d" up
 		ip rule add pref 1 iif "$d" lookup local
 	done
-	ip addr add $a/24 dev "ni$net" && ip addr add $b/24 dev "nt$net" || return
-	ip route add $b dev "ni$net" src $a table "$net"
-	ip route add $a dev "nt$net" src $b table "$net"
-	ip rule add pref 2 to $b lookup "$net"
-	ip rule add pref 2 to $a from $b lookup "$net"
+	ip addr add "$a"/24 dev "ni$net" && ip addr add "$b"/24 dev "nt$net" || return
+	ip route add "$b" dev "ni$net" src "$a" table "$net"
+	ip route add "$a" dev "nt$net" src "$b" table "$net"
+	ip rule add pref 2 to "$b" lookup "$net"
+	ip rule add pref 2 to "$a" from "$b" lookup "$net"
 }
 
 # sroce and rdma_rxe take the same UDP port: one after the other
