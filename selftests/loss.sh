@@ -101,6 +101,32 @@ if [ "$DRIVER" != rxe ]; then
 	result $? "requests behind a gap are held"
 	hold 0
 fi
+
+probing() { echo "$1" >"/sys/class/infiniband/$DEV_A/ports/1/roce_accl/adp_retrans_en" && echo "$1" >"/sys/class/infiniband/$DEV_B/ports/1/roce_accl/adp_retrans_en"; }
+
+# $timeouts of messages that go to and fro one by one, so that each that is lost is a tail
+timeouts_of_tails() {
+	local before
+	probing "$1"
+	before=$(($(counter $A $DEV_A local_ack_timeout_err) + $(counter $B $DEV_B local_ack_timeout_err)))
+	WHERE="lost tails, adp_retrans_en $1"
+	perftest ib_send_lat -s 64 -n 300
+	timeouts=$(($(counter $A $DEV_A local_ack_timeout_err) + $(counter $B $DEV_B local_ack_timeout_err) - before))
+}
+
+# Where it is switched on a tail that is lost is asked after, long before the timeout
+if [ "$DRIVER" != rxe ] && impair loss 5%; then
+	timeouts_of_tails 0
+	plain=$timeouts
+	[ "$(counter $A $DEV_A roce_adp_retrans)" -eq 0 ]
+	result $? "lost tails: nobody is asked after where it is not switched on"
+	timeouts_of_tails 1
+	asked=$(($(counter $A $DEV_A roce_adp_retrans) + $(counter $B $DEV_B roce_adp_retrans)))
+	note "$plain timeouts; $timeouts, and $asked tails asked after"
+	[ "$asked" -gt 0 ] && [ "$timeouts" -lt $((plain / 2)) ]
+	result $? "lost tails: asked after, and less than half as many timeouts"
+	probing 0
+fi
 for ns in $A $B; do tc -n "$ns" qdisc del dev veth0 root; done
 sent=$(($(packets $A) + $(packets $B)))
 retries=$(($(retransmissions $A $DEV_A) + $(retransmissions $B $DEV_B)))

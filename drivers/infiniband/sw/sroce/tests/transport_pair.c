@@ -179,6 +179,7 @@ static void side_make_port(struct side *s, int number)
 	s->port.mtu = 4096;
 	s->port.pkeys[0] = 0xffff;
 	s->port.recovery.selective_repeat_en = !s->pair->config.plain;
+	s->port.recovery.adp_retrans_en = s->pair->config.probes;
 	if (s->pair->config.obeys) {
 		s->port.net.congestion = pair_congestion;
 		s->port.net.congestion.rp_min_rate = 1000;
@@ -686,7 +687,17 @@ void side_recv(struct side *s, u64 wr_id, u32 off, u32 len)
 
 /* --- time ---------------------------------------------------------------- */
 
-/* Makes the deadline pass; what fires is what the timer would call */
+/* What the requester's timer would do */
+static void side_fire(struct side *s)
+{
+	struct hrtimer *timer = &s->qp->req.timer;
+
+	local_bh_disable();
+	ACCESS_PRIVATE(timer, function)(timer);
+	local_bh_enable();
+}
+
+/* Makes the deadline pass */
 bool side_expire(struct side *s)
 {
 	struct sroce_requester *req = &s->qp->req;
@@ -701,9 +712,21 @@ bool side_expire(struct side *s)
 	if (!due)
 		return false;
 	s->pair->expired++;
-	local_bh_disable();
-	ACCESS_PRIVATE(&req->timer, function)(&req->timer);
-	local_bh_enable();
+	side_fire(s);
+	return true;
+}
+
+bool side_probe(struct side *s)
+{
+	struct sroce_requester *req = &s->qp->req;
+
+	if (!READ_ONCE(req->probe.at))
+		return false;
+	hrtimer_cancel(&req->timer);
+	spin_lock_bh(&req->half.lock);
+	req->probe.at = min(req->probe.at, 1);
+	spin_unlock_bh(&req->half.lock);
+	side_fire(s);
 	return true;
 }
 
@@ -797,6 +820,8 @@ bool pair_step(struct pair *p)
 		return true;
 	/* A real timer may have sent something since we looked: then nobody waits in vain */
 	if (fake_net_deliver(&p->net))
+		return true;
+	if (side_probe(&p->side[0]) || side_probe(&p->side[1]))
 		return true;
 	if (side_deadline(&p->side[1]) < side_deadline(first))
 		first = &p->side[1];

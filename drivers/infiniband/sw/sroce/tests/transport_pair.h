@@ -91,6 +91,7 @@ struct side {
  * @seed: of the network's chances
  * @batch: most packets that arrive together (8)
  * @plain: both recover from loss by go-back-N
+ * @probes: both ask after a tail that may be lost
  * @obeys: both slow down when told, to 1 Gbit/s at the least
  */
 struct pair_config {
@@ -111,6 +112,7 @@ struct pair_config {
 	u64 seed;
 	u32 batch;
 	bool plain;
+	bool probes;
 	bool obeys;
 };
 
@@ -268,6 +270,9 @@ void side_look_held(struct side *s);
 
 /* Let the timer of a side fire now; false when nothing is to time out */
 bool side_expire(struct side *s);
+
+/* Likewise for a tail that is asked after; false when nothing is */
+bool side_probe(struct side *s);
 
 /* Where side_write() writes from and to: not at the beginning of a page */
 #define SIDE_FROM 0x1003

@@ -27,11 +27,13 @@ struct sroce_xmit_ops;
  * administrator has set it (verbs/recovery.c)
  * @selective_repeat_en: hold requests that come before a missing one (hold.c), and send
  *	again what a peer misses only (repair.c); 0: go-back-N
+ * @adp_retrans_en: ask after a tail that may be lost before the ACK timeout (probe.c)
  *
  * Each changes at any time.
  */
 struct sroce_recovery {
 	u32 selective_repeat_en;
+	u32 adp_retrans_en;
 };
 
 /**

@@ -316,6 +316,18 @@ enum sroce_side {
 };
 
 /**
+ * struct sroce_probe - the end of what is in flight is asked after (see probe.c)
+ * @at: when; 0: not any more
+ * @wait: ns that this is after what was last sent
+ * @psn: PSN after the newest one, when the wait began
+ */
+struct sroce_probe {
+	u64 at;
+	u64 wait;
+	u32 psn;
+};
+
+/**
  * struct sroce_qp_congestion - what congestion does to a QP (see congestion.c)
  * @lock: innermost; both halves send at one rate. Only taken as long as there is one, and
  *	when there is news of congestion
@@ -359,6 +371,7 @@ struct sroce_qp_congestion {
  * @timer_armed: @timer is going to fire
  * @retried: when a retry was counted last
  * @repair: the part of it that is sent again
+ * @probe: when the end of it is asked after
  * @gap: responses of the stream before the restart, which may still arrive
  * @deadline: when the oldest unacknowledged packet times out; 0: nothing does
  * @timer: retransmission, or end of the RNR wait; and for @pace
@@ -397,6 +410,7 @@ struct sroce_requester {
 	bool draining;
 	u32 recover;
 	struct sroce_repair repair;
+	struct sroce_probe probe;
 	struct sroce_gap gap;
 	u64 retried;
 	u64 deadline;

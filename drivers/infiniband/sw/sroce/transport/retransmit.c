@@ -12,6 +12,7 @@
 #include "compat.h"
 #include "transport/gap.h"
 #include "transport/internal.h"
+#include "transport/probe.h"
 #include "transport/repair.h"
 #include "transport/requester_complete.h"
 #include "transport/retransmit.h"
@@ -83,11 +84,14 @@ void sroce_requester_arm(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
 	u64 ns = sroce_requester_next_timeout_ns(qp);
+	u64 now;
 
 	if (req->deadline || !ns)
 		return;
-	req->deadline = ktime_get_ns() + ns;
-	sroce_requester_wake_at(req, req->deadline);
+	now = ktime_get_ns();
+	req->deadline = now + ns;
+	sroce_requester_wake_at(req, min(req->deadline,
+					 sroce_probe_arm(qp, now)));
 }
 
 void sroce_requester_progress(struct sroce_qp *qp)
@@ -114,6 +118,7 @@ void sroce_requester_rewind(struct sroce_qp *qp)
 	struct sroce_requester *req = &qp->req;
 
 	sroce_rtt_cancel(&req->rtt);
+	sroce_probe_cancel(req);
 	req->repair.active = false;
 	req->repair.asked = false;
 	req->repair.expected = false;
@@ -235,7 +240,8 @@ static void sroce_requester_timer_look(struct sroce_qp *qp, u64 now)
 	if (req->deadline && now >= req->deadline)
 		sroce_requester_timed_out(qp);
 	else if (req->deadline)
-		sroce_requester_wake_at(req, req->deadline);
+		sroce_requester_wake_at(req, min(req->deadline,
+						 sroce_probe_look(qp, now)));
 	if (!req->pace.wake)
 		return;
 	if (now < req->pace.wake) {

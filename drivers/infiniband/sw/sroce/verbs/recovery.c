@@ -5,6 +5,7 @@
  * ROCE_ACCL (Documentation/congestion.md):
  *
  *	echo 1 >ports/1/roce_accl/selective_repeat_en
+ *	echo 1 >ports/1/roce_accl/adp_retrans_en
  */
 #include <linux/kstrtox.h>
 #include <rdma/ib_sysfs.h>
@@ -57,10 +58,12 @@ static ssize_t sroce_accl_store(struct ib_device *ibdev, u32 port,
 
 static struct sroce_accl_param sroce_accl_params[] = {
 	SROCE_ACCL_PARAM(selective_repeat_en),
+	SROCE_ACCL_PARAM(adp_retrans_en),
 };
 
 static struct attribute *sroce_recovery_attrs[] = {
 	&sroce_accl_params[0].attr.attr,
+	&sroce_accl_params[1].attr.attr,
 	NULL
 };
 

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * A tail that is lost. A gap tells of itself: the peer sends a NAK when something comes
+ * behind it. When what is missing is the end of all that was sent, or the NAK was lost,
+ * nobody says anything, and only the ACK timeout helps, which consumers choose a thousand
+ * times as long as a round trip. So the last packet is sent once more, after about two
+ * round trips without an answer (TCP's tail loss probe, RFC 8985 section 7). The standard
+ * has an answer to it in each case: an ACK, when all of it had come (IBA 9.7.5.1.1, a
+ * duplicate); an ACK, when just this one was missing; a NAK, when more was.
+ *
+ * Each next one waits twice as long, until the timeout comes first: TCP has one only, but
+ * its timeout is a few round trips. There is none where a packet more could say nothing
+ * new: while something is being sent again anyhow, or the peer has to answer READs or
+ * atomics first, which take their time. They do not use up retries, and the timeout is
+ * what it was.
+ *
+ * retransmit.c, which has the requester's timer, comes here.
+ */
+#include "path.h"
+#include "transport/internal.h"
+#include "transport/probe.h"
+#include "transport/requester.h"
+#include "transport/rtt.h"
+#include "transport/run.h"
+
+/* Below this a softirq of the peer that was held back would count as a loss */
+#define SROCE_PROBE_LEAST_NS NSEC_PER_MSEC
+
+/* RFC 8985 7.2 has 2 * SRTT and a peer's longest delay of ACKs; that one is in the deviation */
+static u64 sroce_probe_wait_ns(const struct sroce_rtt *rtt)
+{
+	return max(2 * rtt->srtt + 4 * rtt->rttvar, SROCE_PROBE_LEAST_NS);
+}
+
+/* Return: when the timer is to fire for the next one */
+static u64 sroce_probe_after(struct sroce_requester *req, u64 now, u64 wait)
+{
+	struct sroce_probe *p = &req->probe;
+
+	if (now + wait >= req->deadline)
+		return U64_MAX;
+	p->psn = req->next_psn;
+	p->wait = wait;
+	p->at = now + wait;
+	return p->at;
+}
+
+u64 sroce_probe_plan(struct sroce_qp *qp, u64 now)
+{
+	struct sroce_requester *req = &qp->req;
+
+	/* What goes to a QP of this host is not lost */
+	if (!qp->kind->acked || !req->rtt.srtt || qp->path->direct_ifindex)
+		return U64_MAX;
+	return sroce_probe_after(req, now, sroce_probe_wait_ns(&req->rtt));
+}
+
+/* The work request that the last packet was of; NULL if it was none to be sent again alone */
+static struct sroce_swqe *sroce_probe_last(const struct sroce_requester *req)
+{
+	struct sroce_swqe *slot;
+
+	if (req->send == req->ring.index)
+		return NULL;
+	slot = sroce_swqe_at(req, req->send - 1);
+	if (slot->state != SROCE_SWQE_SENT ||
+	    sroce_swqe_end(slot) != req->send_psn)
+		return NULL;
+	return slot->op == SROCE_OP_SEND || slot->op == SROCE_OP_WRITE ? slot :
+									 NULL;
+}
+
+static bool sroce_probe_may(const struct sroce_qp *qp)
+{
+	const struct sroce_requester *req = &qp->req;
+
+	return req->send_psn == req->next_psn && !req->rnr_wait &&
+	       !req->rd_outstanding && !req->half.starved &&
+	       !req->repair.active;
+}
+
+u64 sroce_probe_look(struct sroce_qp *qp, u64 now)
+{
+	struct sroce_requester *req = &qp->req;
+	struct sroce_probe *p = &req->probe;
+
+	if (!p->at)
+		return U64_MAX;
+	if (now < p->at)
+		return p->at;
+	p->at = 0;
+	if (req->una_psn == req->next_psn)
+		return U64_MAX;
+	/* The last packet has not been under way for as long as that */
+	if (p->psn != req->next_psn)
+		return sroce_probe_after(req, now, p->wait);
+	if (!sroce_probe_may(qp) || !sroce_probe_last(req))
+		return U64_MAX;
+	sroce_rtt_cancel(&req->rtt);
+	req->send--;
+	req->send_psn = sroce_psn_add(req->send_psn, -1);
+	sroce_qp_count(qp, SROCE_CNT_ROCE_ADP_RETRANS, 1);
+	sroce_half_queue(&req->half);
+	return sroce_probe_after(req, now, 2 * p->wait);
+}
