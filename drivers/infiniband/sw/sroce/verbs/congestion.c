@@ -54,38 +54,38 @@ void sroce_congestion_setup(struct sroce_device *dev)
 }
 
 /**
- * struct sroce_cc_param - a setting, as a file
+ * struct sroce_congestion_param - a setting, as a file
  * @attr: the file
  * @offset: of a u32 in struct sroce_congestion
  * @most: that it may be
  */
-struct sroce_cc_param {
+struct sroce_congestion_param {
 	struct ib_port_attribute attr;
 	size_t offset;
 	u32 most;
 };
 
-static u32 *sroce_cc_value(struct ib_device *ibdev,
-			   const struct sroce_cc_param *p)
+static u32 *sroce_congestion_value(struct ib_device *ibdev,
+				   const struct sroce_congestion_param *p)
 {
 	return (void *)&to_sroce_device(ibdev)->port.net.congestion + p->offset;
 }
 
-static ssize_t sroce_cc_show(struct ib_device *ibdev, u32 port,
-			     struct ib_port_attribute *attr, char *buf)
+static ssize_t sroce_congestion_show(struct ib_device *ibdev, u32 port,
+				     struct ib_port_attribute *attr, char *buf)
 {
-	struct sroce_cc_param *p = container_of(attr, struct sroce_cc_param,
-						attr);
+	struct sroce_congestion_param *p = container_of(attr, struct sroce_congestion_param,
+							attr);
 
-	return sysfs_emit(buf, "%u\n", READ_ONCE(*sroce_cc_value(ibdev, p)));
+	return sysfs_emit(buf, "%u\n", READ_ONCE(*sroce_congestion_value(ibdev, p)));
 }
 
-static ssize_t sroce_cc_store(struct ib_device *ibdev, u32 port,
-			      struct ib_port_attribute *attr,
-			      const char *buf, size_t count)
+static ssize_t sroce_congestion_store(struct ib_device *ibdev, u32 port,
+				      struct ib_port_attribute *attr,
+				      const char *buf, size_t count)
 {
-	struct sroce_cc_param *p = container_of(attr, struct sroce_cc_param,
-						attr);
+	struct sroce_congestion_param *p = container_of(attr, struct sroce_congestion_param,
+							attr);
 	u32 value;
 	int err;
 
@@ -94,7 +94,7 @@ static ssize_t sroce_cc_store(struct ib_device *ibdev, u32 port,
 		return err;
 	if (value > p->most)
 		return -ERANGE;
-	WRITE_ONCE(*sroce_cc_value(ibdev, p), value);
+	WRITE_ONCE(*sroce_congestion_value(ibdev, p), value);
 	return count;
 }
 
@@ -105,9 +105,9 @@ enum {
 	SROCE_CC_NUM
 };
 
-static struct sroce_cc_param sroce_cc_params[SROCE_CC_NUM] = {
+static struct sroce_congestion_param sroce_congestion_params[SROCE_CC_NUM] = {
 #define X(name, value, limit) {						\
-	.attr = __ATTR(name, 0644, sroce_cc_show, sroce_cc_store),	\
+	.attr = __ATTR(name, 0644, sroce_congestion_show, sroce_congestion_store),	\
 	.offset = offsetof(struct sroce_congestion, name),		\
 	.most = (limit),						\
 },
@@ -116,7 +116,7 @@ static struct sroce_cc_param sroce_cc_params[SROCE_CC_NUM] = {
 };
 
 static struct attribute *sroce_congestion_attrs[] = {
-#define X(name, value, limit) &sroce_cc_params[SROCE_CC_##name].attr.attr,
+#define X(name, value, limit) &sroce_congestion_params[SROCE_CC_##name].attr.attr,
 	SROCE_CC_PARAMS(X)
 #undef X
 	NULL

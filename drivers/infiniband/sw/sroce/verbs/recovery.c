@@ -13,33 +13,33 @@
 #include "verbs/verbs.h"
 
 /**
- * struct sroce_accl_param - a setting, as a file
+ * struct sroce_recovery_param - a setting, as a file
  * @attr: the file
  * @offset: of a u32 in struct sroce_recovery
  */
-struct sroce_accl_param {
+struct sroce_recovery_param {
 	struct ib_port_attribute attr;
 	size_t offset;
 };
 
-static u32 *sroce_accl_value(struct ib_device *ibdev,
-			     struct ib_port_attribute *attr)
+static u32 *sroce_recovery_value(struct ib_device *ibdev,
+				 struct ib_port_attribute *attr)
 {
-	struct sroce_accl_param *p = container_of(attr, struct sroce_accl_param,
-						  attr);
+	struct sroce_recovery_param *p = container_of(attr, struct sroce_recovery_param,
+						      attr);
 
 	return (void *)&to_sroce_device(ibdev)->port.recovery + p->offset;
 }
 
-static ssize_t sroce_accl_show(struct ib_device *ibdev, u32 port,
-			       struct ib_port_attribute *attr, char *buf)
+static ssize_t sroce_recovery_show(struct ib_device *ibdev, u32 port,
+				   struct ib_port_attribute *attr, char *buf)
 {
-	return sysfs_emit(buf, "%u\n", READ_ONCE(*sroce_accl_value(ibdev, attr)));
+	return sysfs_emit(buf, "%u\n", READ_ONCE(*sroce_recovery_value(ibdev, attr)));
 }
 
-static ssize_t sroce_accl_store(struct ib_device *ibdev, u32 port,
-				struct ib_port_attribute *attr,
-				const char *buf, size_t count)
+static ssize_t sroce_recovery_store(struct ib_device *ibdev, u32 port,
+				    struct ib_port_attribute *attr,
+				    const char *buf, size_t count)
 {
 	bool value;
 	int err;
@@ -47,23 +47,23 @@ static ssize_t sroce_accl_store(struct ib_device *ibdev, u32 port,
 	err = kstrtobool(buf, &value);
 	if (err)
 		return err;
-	WRITE_ONCE(*sroce_accl_value(ibdev, attr), value);
+	WRITE_ONCE(*sroce_recovery_value(ibdev, attr), value);
 	return count;
 }
 
-#define SROCE_ACCL_PARAM(_name) {					\
-	.attr = __ATTR(_name, 0644, sroce_accl_show, sroce_accl_store),	\
+#define SROCE_RECOVERY_PARAM(_name) {					\
+	.attr = __ATTR(_name, 0644, sroce_recovery_show, sroce_recovery_store),	\
 	.offset = offsetof(struct sroce_recovery, _name),		\
 }
 
-static struct sroce_accl_param sroce_accl_params[] = {
-	SROCE_ACCL_PARAM(selective_repeat_en),
-	SROCE_ACCL_PARAM(adp_retrans_en),
+static struct sroce_recovery_param sroce_recovery_params[] = {
+	SROCE_RECOVERY_PARAM(selective_repeat_en),
+	SROCE_RECOVERY_PARAM(adp_retrans_en),
 };
 
 static struct attribute *sroce_recovery_attrs[] = {
-	&sroce_accl_params[0].attr.attr,
-	&sroce_accl_params[1].attr.attr,
+	&sroce_recovery_params[0].attr.attr,
+	&sroce_recovery_params[1].attr.attr,
 	NULL
 };
 
