@@ -430,11 +430,47 @@ static void missing_pages_beyond_depth(struct kunit *test)
 	side_demand_free(mr);
 }
 
+/*
+ * A request that comes again while its pages are being brought in: at once, as a network
+ * repeats it, which is no reason to tell the peer to wait for its timer; and long after
+ */
+static void missing_pages_asked_again(struct kunit *test)
+{
+	struct pair_config c = {};
+	const struct missing write = { "WRITE", SROCE_WR_RDMA_WRITE, 100 };
+	struct sroce_mr *mr;
+	struct pair *p;
+	struct side *a, *b;
+
+	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
+		kunit_skip(test, "no memory on demand in this kernel");
+	p = pair_create(test, &c);
+	a = &p->side[0];
+	b = &p->side[1];
+	mr = side_demand_create(b, DEMAND_BYTES, DEMAND_SKEW);
+	p->net.twice = 1000;
+	mmap_write_lock(current->mm);
+	post(p, &write, mr, 1);
+	pair_deliver(p);
+	p->net.twice = 0;
+	KUNIT_EXPECT_TRUE(test, sroce_fault_is_running(&b->qp->resp.half));
+	KUNIT_EXPECT_EQ(test, 0, side_count(a, SROCE_CNT_RNR_NAK_RETRY_ERR));
+	KUNIT_EXPECT_NE(test, 0, b->qp->resp.half.fault.met_at);
+	b->qp->resp.half.fault.met_at = 1;
+	KUNIT_EXPECT_TRUE(test, side_expire(a));
+	pair_deliver(p);
+	KUNIT_EXPECT_EQ(test, 1, side_count(a, SROCE_CNT_RNR_NAK_RETRY_ERR));
+	mmap_write_unlock(current->mm);
+	expect(p, &a->scq, 1, write.name);
+	side_demand_free(mr);
+}
+
 static struct kunit_case transport_odp_cases[] = {
 	KUNIT_CASE_SLOW(missing_pages),
 	KUNIT_CASE_SLOW(some_pages_missing),
 	KUNIT_CASE(missing_pages_unreliable),
 	KUNIT_CASE(missing_pages_beyond_depth),
+	KUNIT_CASE(missing_pages_asked_again),
 	{}
 };
 

@@ -720,12 +720,14 @@ bool side_probe(struct side *s)
 {
 	struct sroce_requester *req = &s->qp->req;
 
-	if (!READ_ONCE(req->probe.at))
+	if (!READ_ONCE(req->probe.at) || !READ_ONCE(req->deadline))
 		return false;
 	hrtimer_cancel(&req->timer);
 	spin_lock_bh(&req->half.lock);
 	req->probe.at = min(req->probe.at, 1);
 	spin_unlock_bh(&req->half.lock);
+	/* As if so much time had passed for the peer, too */
+	WRITE_ONCE(pair_peer(s)->qp->resp.hold.answered_at, 0);
 	side_fire(s);
 	return true;
 }

@@ -109,9 +109,9 @@ static void lost_answer(struct kunit *test)
 }
 
 /* The NAK was lost: nothing comes behind what the peer has seen, which would tell it */
-static void lost_nak(struct kunit *test)
+static void without_nak(struct kunit *test, u32 batch, bool plain)
 {
-	struct pair_config c = {};
+	struct pair_config c = { .plain = plain };
 	struct pair *p = probe_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
 	struct rule rules[] = {
@@ -119,11 +119,22 @@ static void lost_nak(struct kunit *test)
 		rule_nth(b, SROCE_OP_ACK, 0, 1, FAKE_DROP), {}
 	};
 
+	p->net.batch = batch;
 	pair_rules(p, rules);
 	side_write(a, 1, LEN);
 	side_expect_written(a, 1, LEN);
 	KUNIT_EXPECT_EQ(test, 1, probes(a));
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
+	pair_exit(test);
+}
+
+static void lost_nak(struct kunit *test)
+{
+	without_nak(test, 1, false);
+	without_nak(test, 1, true);
+	/* In trains of several packets */
+	without_nak(test, 16, false);
+	without_nak(test, 16, true);
 }
 
 /* A SEND with everything at its end is received once, also when the end comes twice */
@@ -156,7 +167,7 @@ static void end_comes_twice(struct kunit *test)
  * less than the timeout: 1, 2 and 4 of 4.3 s (the test does not let them pass), then 8 of
  * 8.6, and 16 of 17.2
  */
-static void silent_peer(struct kunit *test)
+static void expect_silence(struct kunit *test, u32 len)
 {
 	struct pair_config c = { .retry = 2 };
 	struct pair *p = probe_pair(test, &c);
@@ -166,7 +177,7 @@ static void silent_peer(struct kunit *test)
 	};
 
 	pair_rules(p, rules);
-	side_write(a, 1, LEN);
+	side_write(a, 1, len);
 	pair_deliver(p);
 	KUNIT_EXPECT_EQ(test, 2 * PROBE_RTT, a->qp->req.probe.wait);
 	KUNIT_EXPECT_TRUE(test, side_probe(a));
@@ -180,6 +191,54 @@ static void silent_peer(struct kunit *test)
 	side_expect_send(a, 1, IB_WC_RETRY_EXC_ERR);
 	KUNIT_EXPECT_EQ(test, 3, p->expired);
 	KUNIT_EXPECT_EQ(test, 3 + 4 + 5, probes(a));
+	pair_exit(test);
+}
+
+static void silent_peer(struct kunit *test)
+{
+	expect_silence(test, LEN);
+	/* All that is in flight is what is sent once more */
+	expect_silence(test, 100);
+}
+
+/* However small the window has become meanwhile */
+static void small_window(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = probe_pair(test, &c);
+	struct side *a = &p->side[0];
+	struct rule rules[] = {
+		rule_nth(a, SROCE_OP_WRITE, 0, 0, FAKE_DROP), {}
+	};
+
+	pair_rules(p, rules);
+	side_write(a, 1, LEN);
+	pair_deliver(p);
+	a->qp->req.window = 1;
+	KUNIT_EXPECT_TRUE(test, side_probe(a));
+	KUNIT_EXPECT_EQ(test, 1, side_count(a, SROCE_CNT_RETRANS_PACKETS));
+	KUNIT_EXPECT_EQ(test, a->qp->req.next_psn, a->qp->req.send_psn);
+	pair_rules(p, NULL);
+	side_expect_written(a, 1, LEN);
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+}
+
+/* A network that repeats each packet at once is asked for what is missing once */
+static void repeating_network(struct kunit *test)
+{
+	struct pair_config c = { .plain = true };
+	struct pair *p = probe_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule rules[] = {
+		rule_nth(a, SROCE_OP_WRITE, 3, 1, FAKE_DROP),
+		rule_nth(a, SROCE_OP_WRITE, 4, 16, FAKE_TWICE), {}
+	};
+
+	pair_rules(p, rules);
+	side_write(a, 1, LEN);
+	side_expect_written(a, 1, LEN);
+	KUNIT_EXPECT_EQ(test, 1, side_sent(b, SROCE_OP_ACK, SROCE_NAK_PSN_SEQ));
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
 }
 
 /* What has just been sent is waited for as long as what was sent first */
@@ -307,6 +366,8 @@ static struct kunit_case probe_cases[] = {
 	KUNIT_CASE(lost_nak),
 	KUNIT_CASE(end_comes_twice),
 	KUNIT_CASE(silent_peer),
+	KUNIT_CASE(small_window),
+	KUNIT_CASE(repeating_network),
 	KUNIT_CASE(more_was_sent),
 	KUNIT_CASE(silence_about_read),
 	KUNIT_CASE(not_ready),

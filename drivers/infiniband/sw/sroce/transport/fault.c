@@ -50,7 +50,7 @@ static void sroce_fault_wait(struct sroce_half *half,
 	struct sroce_fault *f = &half->fault;
 
 	f->state = SROCE_FAULT_RUNNING;
-	f->met = false;
+	f->met_at = 0;
 	f->write = miss->write;
 	f->key = miss->mr->key;
 	f->va = miss->va;

@@ -33,14 +33,13 @@ static inline void sroce_gap_see(struct sroce_gap *gap, u32 psn)
  *
  * The rest of a stream in which a packet is missing must not be answered
  * again, even when it is out of order. But the stream begins anew with the
- * missing packet; PSNs that fall back to the beginning tell that it was lost again. And
- * the newest packet, when it comes once more, asks for an answer (probe.c).
+ * missing packet; PSNs that fall back to the beginning tell that it was lost again.
  *
- * Return: true when the stream has begun anew, or an answer is asked for.
+ * Return: true when the stream has begun anew.
  */
 static inline bool sroce_gap_again(struct sroce_gap *gap, u32 psn)
 {
-	if (sroce_psn_diff(psn, gap->first) <= 0 || psn == gap->high ||
+	if (sroce_psn_diff(psn, gap->first) <= 0 ||
 	    sroce_psn_diff(gap->high, psn) > SROCE_REORDERING) {
 		sroce_gap_begin(gap, psn);
 		return true;

@@ -67,6 +67,9 @@
 /* Gaps in a row that did not fill by themselves, until none is waited for any more */
 #define SROCE_HOLD_VAIN_MOST 8
 
+/* A packet that comes once more is answered no sooner: less than a probe waits for (probe.c) */
+#define SROCE_HOLD_ANSWER_NS ((u64)500 * NSEC_PER_USEC)
+
 /* So long after a part of what is missing the rest may come */
 #define SROCE_HOLD_REST_NS ((u64)200 * NSEC_PER_USEC)
 
@@ -311,6 +314,7 @@ static void sroce_hold_ask(struct sroce_qp *qp)
 	struct sroce_responder *resp = &qp->resp;
 
 	resp->hold.ask_at = 0;
+	resp->hold.answered_at = ktime_get_ns();
 	resp->hold.repairing = false;
 	sroce_qp_count(qp, SROCE_CNT_OUT_OF_SEQUENCE, 1);
 	sroce_responder_owe_nak(resp, SROCE_NAK_PSN_SEQ);
@@ -343,11 +347,28 @@ static void sroce_hold_open_first(struct sroce_qp *qp, u32 psn)
 	sroce_hold_open(qp, psn, sroce_hold_is_on(qp) ? hold->late : 0);
 }
 
+/*
+ * Does a packet ask for an answer? The newest one does, when it comes once more (probe.c):
+ * the NAK was lost, or what was sent again because of it. A network that repeats packets
+ * does so at once.
+ */
+static bool sroce_hold_is_probe(struct sroce_hold *hold,
+				const struct sroce_train *t)
+{
+	u32 last = sroce_psn_add(t->psn, t->npkts - 1);
+	bool again = hold->newest == last;
+
+	hold->newest = last;
+	return again && hold->open &&
+	       ktime_get_ns() - hold->answered_at >= SROCE_HOLD_ANSWER_NS;
+}
+
 void sroce_hold_missed(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
 	struct sroce_hold *hold = &resp->hold;
 	u32 psn = t->psn;
+	bool probe = sroce_hold_is_probe(hold, t);
 	bool added = sroce_hold_add(qp, t);
 
 	/* sroce_hold_replay() looks what is missing when it has come to the end */
@@ -357,7 +378,8 @@ void sroce_hold_missed(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_hold_open_first(qp, psn);
 	else if (added)
 		sroce_gap_see(&resp->ack.gap, psn);
-	else if (sroce_gap_again(&resp->ack.gap, psn))
+	else if (sroce_gap_again(&resp->ack.gap, psn) ||
+		 (probe && !resp->ack.rnr_sent))
 		sroce_hold_ask(qp);
 }
 

@@ -14,6 +14,7 @@
 #include "transport/fault.h"
 #include "transport/internal.h"
 #include "transport/pace.h"
+#include "transport/probe.h"
 #include "transport/repair.h"
 #include "transport/responder.h"
 #include "transport/run.h"
@@ -138,6 +139,7 @@ static void sroce_modify_reset(struct sroce_qp *qp, struct sroce_modify *m)
 	req->draining = false;
 	req->failed = false;
 	req->deadline = 0;
+	sroce_probe_cancel(req);
 	sroce_pace_set(&req->pace, 0);
 	sroce_congestion_reset(qp);
 	sroce_ring_reset(&req->ring);

@@ -90,11 +90,8 @@ static bool sroce_patience_admit(struct sroce_responder *resp)
 	return false;
 }
 
-/*
- * A peer that waits for an ACK must not think that its request was lost. Its timeout
- * is not known here: ours is the best guess there is.
- */
-static u64 sroce_patience_limit(const struct sroce_qp *qp)
+/* The peer's timeout is not known here: ours is the best guess there is */
+u64 sroce_patience_limit_ns(const struct sroce_qp *qp)
 {
 	u8 timeout = qp->attr.timeout & 0x1f;
 
@@ -107,7 +104,7 @@ bool sroce_patience_begin(struct sroce_qp *qp, u32 psn)
 {
 	struct sroce_responder *resp = &qp->resp;
 	struct sroce_patience *w = &resp->patience;
-	u64 limit = sroce_patience_limit(qp);
+	u64 limit = sroce_patience_limit_ns(qp);
 	u64 delay;
 
 	if (w->psn != psn)

@@ -21,6 +21,16 @@ struct sroce_patience_all {
 extern struct sroce_patience_all sroce_patience_all;
 
 /**
+ * sroce_patience_limit_ns() - how long a request may wait in silence
+ * @qp: QP that it came to
+ *
+ * A peer that waits for an ACK must not think that its request was lost.
+ *
+ * Return: ns
+ */
+u64 sroce_patience_limit_ns(const struct sroce_qp *qp);
+
+/**
  * sroce_patience_begin() - may a request wait for a receive work request?
  * @qp: QP that has none
  * @psn: first PSN of the request

@@ -20,7 +20,6 @@
 #include "transport/internal.h"
 #include "transport/probe.h"
 #include "transport/requester.h"
-#include "transport/rtt.h"
 #include "transport/run.h"
 
 /* Below this a softirq of the peer that was held back would count as a loss */
@@ -32,7 +31,7 @@ static u64 sroce_probe_wait_ns(const struct sroce_rtt *rtt)
 	return max(2 * rtt->srtt + 4 * rtt->rttvar, SROCE_PROBE_LEAST_NS);
 }
 
-/* Return: when the timer is to fire for the next one */
+/* Return: when the timer is to fire for it, or U64_MAX, because the timeout comes first */
 static u64 sroce_probe_after(struct sroce_requester *req, u64 now, u64 wait)
 {
 	struct sroce_probe *p = &req->probe;
@@ -74,9 +73,25 @@ static bool sroce_probe_may(const struct sroce_qp *qp)
 {
 	const struct sroce_requester *req = &qp->req;
 
-	return req->send_psn == req->next_psn && !req->rnr_wait &&
+	return req->send_psn == req->next_psn &&
+	       req->una_psn != req->next_psn && !req->rnr_wait &&
 	       !req->rd_outstanding && !req->half.starved &&
 	       !req->repair.active;
+}
+
+/*
+ * A measurement goes on: of an answer to the probe it finds a round trip that is too long,
+ * never one too short, and where round trips have become longer it is what finds out.
+ */
+static void sroce_probe_go_back(struct sroce_qp *qp)
+{
+	struct sroce_requester *req = &qp->req;
+
+	req->probe.back = true;
+	req->send--;
+	req->send_psn = sroce_psn_add(req->send_psn, -1);
+	sroce_qp_count(qp, SROCE_CNT_ROCE_ADP_RETRANS, 1);
+	sroce_half_queue(&req->half);
 }
 
 u64 sroce_probe_look(struct sroce_qp *qp, u64 now)
@@ -89,17 +104,10 @@ u64 sroce_probe_look(struct sroce_qp *qp, u64 now)
 	if (now < p->at)
 		return p->at;
 	p->at = 0;
-	if (req->una_psn == req->next_psn)
-		return U64_MAX;
 	/* The last packet has not been under way for as long as that */
 	if (p->psn != req->next_psn)
 		return sroce_probe_after(req, now, p->wait);
-	if (!sroce_probe_may(qp) || !sroce_probe_last(req))
-		return U64_MAX;
-	sroce_rtt_cancel(&req->rtt);
-	req->send--;
-	req->send_psn = sroce_psn_add(req->send_psn, -1);
-	sroce_qp_count(qp, SROCE_CNT_ROCE_ADP_RETRANS, 1);
-	sroce_half_queue(&req->half);
+	if (sroce_probe_may(qp) && sroce_probe_last(req))
+		sroce_probe_go_back(qp);
 	return sroce_probe_after(req, now, 2 * p->wait);
 }

@@ -27,10 +27,11 @@ static inline u64 sroce_probe_arm(struct sroce_qp *qp, u64 now)
 	return sroce_probe_plan(qp, now);
 }
 
-/* What is in flight is about to be sent again, or nothing is. Context: requester lock held */
+/* What is in flight is about to be sent again, or was acknowledged. Context: as above */
 static inline void sroce_probe_cancel(struct sroce_requester *req)
 {
 	req->probe.at = 0;
+	req->probe.back = false;
 }
 
 /**

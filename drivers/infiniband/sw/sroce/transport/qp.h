@@ -51,7 +51,7 @@ enum sroce_fault_state {
  * @state: how far it is
  * @waiting: the half has something to do when it has ended: send the READ
  *	again whose response found no page, or ask the peer for its request
- * @met: the responder: a request has met it already
+ * @met_at: the responder: when a request has met it first, in ns; 0: none yet
  * @write: they are to be written to
  * @key: of their region; 0: nobody remembers
  * @va: first byte
@@ -60,10 +60,10 @@ struct sroce_fault {
 	struct sroce_want want;
 	u8 state;
 	bool waiting;
-	bool met;
 	bool write;
 	u32 key;
 	u64 va;
+	u64 met_at;
 };
 
 /**
@@ -320,11 +320,13 @@ enum sroce_side {
  * @at: when; 0: not any more
  * @wait: ns that this is after what was last sent
  * @psn: PSN after the newest one, when the wait began
+ * @back: the cursor has gone back to the last packet, which was not sent yet
  */
 struct sroce_probe {
 	u64 at;
 	u64 wait;
 	u32 psn;
+	bool back;
 };
 
 /**
@@ -539,6 +541,8 @@ struct sroce_patience {
  *	nothing is missing
  * @look_at: when what was there at the last look is dropped
  * @opened_at: when the gap was seen, in ns
+ * @answered_at: when the peer was asked last, in ns
+ * @newest: last PSN of the newest train that came too early
  * @late: how long a late packet is waited for before it is asked for, in ns
  * @took: how long the one took that was asked for last, in ns
  * @asked_psn: and which that was, if @asked
@@ -559,9 +563,11 @@ struct sroce_hold {
 	u64 ask_at;
 	u64 look_at;
 	u64 opened_at;
+	u64 answered_at;
 	u64 late;
 	u64 took;
 	u32 asked_psn;
+	u32 newest;
 	bool asked;
 	bool open;
 	bool repairing;

@@ -55,8 +55,11 @@ static bool sroce_requester_has_space(struct sroce_qp *qp)
 		sroce_requester_arm(qp);
 		return false;
 	}
-	/* With nothing outstanding the deadline was that of a wait for room, now over */
-	if (!sroce_requester_outstanding(req))
+	/*
+	 * With nothing outstanding the deadline was that of a wait for room, now over. (But
+	 * for what a probe sends again: it was waited for.)
+	 */
+	if (!sroce_requester_outstanding(req) && likely(!req->probe.back))
 		req->deadline = 0;
 	return true;
 }

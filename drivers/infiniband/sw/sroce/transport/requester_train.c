@@ -83,8 +83,10 @@ static void sroce_requester_sent(struct sroce_qp *qp, u32 npsn)
 		sroce_requester_sent_for_good(req, npsn);
 		return;
 	}
-	if (sroce_psn_diff(req->send_psn, req->next_psn) < 0)
+	if (sroce_psn_diff(req->send_psn, req->next_psn) < 0) {
 		sroce_qp_count(qp, SROCE_CNT_RETRANS_PACKETS, npsn);
+		req->probe.back = false;
+	}
 	req->send_psn = sroce_psn_add(req->send_psn, npsn);
 	if (sroce_psn_diff(req->send_psn, req->next_psn) > 0) {
 		req->next_psn = req->send_psn;
@@ -118,6 +120,9 @@ static u32 sroce_requester_train_room(struct sroce_requester *req, u32 wanted)
 	u32 out = sroce_requester_outstanding(req);
 	u32 room = req->window - min(req->window, out);
 
+	/* RFC 8985 7.3: a probe may leave however small the window has become */
+	if (unlikely(req->probe.back))
+		return 1;
 	if (room >= wanted || room >= SROCE_TRAIN_STUMP || !out)
 		return min(room, wanted);
 	sroce_window_note_limit(req);

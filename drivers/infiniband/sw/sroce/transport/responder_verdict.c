@@ -67,14 +67,18 @@ void sroce_responder_await_pages(struct sroce_qp *qp,
 {
 	struct sroce_responder *resp = &qp->resp;
 	struct sroce_fault *f = &resp->half.fault;
+	u64 now = ktime_get_ns();
+	bool long_since = f->met_at &&
+			  now - f->met_at >= sroce_patience_limit_ns(qp);
 
 	resp->ack.rnr_sent = true;
 	sroce_gap_begin(&resp->ack.gap, t->psn);
-	f->waiting = !f->met;
-	if (f->met)
+	f->met_at = f->met_at ?: now;
+	/* One that comes again this soon was repeated by the network, or is a probe */
+	f->waiting = !long_since;
+	if (long_since)
 		sroce_responder_owe_nak(resp, SROCE_AETH_RNR |
 					(qp->attr.min_rnr_timer & 0x1f));
-	f->met = true;
 }
 
 void sroce_responder_pages_come(struct sroce_responder *resp)

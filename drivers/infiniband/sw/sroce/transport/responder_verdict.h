@@ -76,7 +76,8 @@ void sroce_responder_not_ready(struct sroce_qp *qp,
  * @t: request
  *
  * It is dropped, as is what comes behind it. When the pages are there the peer is asked
- * for it (sroce_responder_pages_come()); if it sends it again before, it is told to wait.
+ * for it (sroce_responder_pages_come()); if it sends it again before, after
+ * sroce_patience_limit_ns() or more, it is told to wait.
  *
  * Context: responder lock held.
  */

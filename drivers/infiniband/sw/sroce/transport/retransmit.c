@@ -108,6 +108,7 @@ void sroce_requester_progress(struct sroce_qp *qp)
 		req->recovering = false;
 	sroce_repair_progress(req);
 	sroce_window_acked(qp);
+	sroce_probe_cancel(req);
 	req->deadline = 0;
 	if (sroce_requester_in_flight(req))
 		sroce_requester_arm(qp);
