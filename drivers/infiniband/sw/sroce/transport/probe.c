@@ -54,19 +54,17 @@ u64 sroce_probe_plan(struct sroce_qp *qp, u64 now)
 	return sroce_probe_after(req, now, sroce_probe_wait_ns(&req->rtt));
 }
 
-/* The work request that the last packet was of; NULL if it was none to be sent again alone */
-static struct sroce_swqe *sroce_probe_last(const struct sroce_requester *req)
+/* Was the last packet the end of a work request of which it can be sent again alone? */
+static bool sroce_probe_is_end(const struct sroce_requester *req)
 {
-	struct sroce_swqe *slot;
+	const struct sroce_swqe *slot;
 
 	if (req->send == req->ring.index)
-		return NULL;
+		return false;
 	slot = sroce_swqe_at(req, req->send - 1);
-	if (slot->state != SROCE_SWQE_SENT ||
-	    sroce_swqe_end(slot) != req->send_psn)
-		return NULL;
-	return slot->op == SROCE_OP_SEND || slot->op == SROCE_OP_WRITE ? slot :
-									 NULL;
+	return slot->state == SROCE_SWQE_SENT &&
+	       sroce_swqe_end(slot) == req->send_psn &&
+	       (slot->op == SROCE_OP_SEND || slot->op == SROCE_OP_WRITE);
 }
 
 static bool sroce_probe_may(const struct sroce_qp *qp)
@@ -107,7 +105,7 @@ u64 sroce_probe_look(struct sroce_qp *qp, u64 now)
 	/* The last packet has not been under way for as long as that */
 	if (p->psn != req->next_psn)
 		return sroce_probe_after(req, now, p->wait);
-	if (sroce_probe_may(qp) && sroce_probe_last(req))
+	if (sroce_probe_may(qp) && sroce_probe_is_end(req))
 		sroce_probe_go_back(qp);
 	return sroce_probe_after(req, now, 2 * p->wait);
 }

@@ -39,8 +39,7 @@ static inline void sroce_probe_cancel(struct sroce_requester *req)
  * @qp: QP whose deadline has not passed
  * @now: in ns
  *
- * When it is time, the cursor goes back to the last packet; the caller has the requester
- * run.
+ * When it is time, the cursor goes back to the last packet, and the requester runs soon.
  *
  * Context: requester lock held.
  * Return: when the timer is to fire again for this; U64_MAX: not at all.
