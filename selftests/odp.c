@@ -420,6 +420,20 @@ static void *disturb(void *arg)
 	return NULL;
 }
 
+/* What has kept a queue pair from getting on, where something failed */
+static void print_troubles(struct end *e)
+{
+	static const char *const names[] = {
+		"odp_page_faults", "local_ack_timeout_err", "packet_seq_err", "rnr_nak_retry_err", "duplicate_request",
+		"resp_remote_access_errors",
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		printf("# %s: %s %ld\n", ibv_get_device_name(e->dev->ctx->device), names[i],
+		       vt_counter(e->dev, names[i]));
+}
+
 /* The next completion: of which round and operation? */
 static bool succeeds(int round, const char *op)
 {
@@ -467,6 +481,10 @@ static void traffic(const char *what, int how, bool keeps)
 	}
 	stop = true;
 	pthread_join(thread, NULL);
+	if (bad) {
+		print_troubles(&a);
+		print_troubles(&b);
+	}
 	vt_check(!bad && !wrong, "%s (%lu times): %d failed, %d of %d rounds wrong", what, (unsigned long)turns, bad,
 		 wrong, i);
 }

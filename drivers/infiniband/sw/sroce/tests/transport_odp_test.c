@@ -455,8 +455,8 @@ static void missing_pages_asked_again(struct kunit *test)
 	p->net.twice = 0;
 	KUNIT_EXPECT_TRUE(test, sroce_fault_is_running(&b->qp->resp.half));
 	KUNIT_EXPECT_EQ(test, 0, side_count(a, SROCE_CNT_RNR_NAK_RETRY_ERR));
-	KUNIT_EXPECT_NE(test, 0, b->qp->resp.half.fault.met_at);
-	b->qp->resp.half.fault.met_at = 1;
+	KUNIT_EXPECT_NE(test, 0, b->qp->resp.half.fault.since);
+	b->qp->resp.half.fault.since = 1;
 	KUNIT_EXPECT_TRUE(test, side_expire(a));
 	pair_deliver(p);
 	KUNIT_EXPECT_EQ(test, 1, side_count(a, SROCE_CNT_RNR_NAK_RETRY_ERR));
@@ -465,12 +465,59 @@ static void missing_pages_asked_again(struct kunit *test)
 	side_demand_free(mr);
 }
 
+static void slow_pages_of(struct kunit *test, const struct missing *k, bool direct)
+{
+	struct pair_config c = { .direct = direct };
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0];
+	struct side *b = &p->side[1];
+	struct sroce_mr *mr;
+	int i;
+
+	mr = side_demand_create(b, DEMAND_BYTES, DEMAND_SKEW);
+	post_recvs(p, k, mr);
+	mmap_write_lock(current->mm);
+	post(p, k, mr, 1);
+	pair_deliver(p);
+	KUNIT_EXPECT_TRUE(test, sroce_fault_is_running(&b->qp->resp.half));
+	/* From now on its patience is over */
+	usleep_range(17000, 18000);
+	for (i = 0; i < 40; i++) {
+		p->net.drop = i & 1 ? 1000 : 0;
+		KUNIT_EXPECT_TRUE(test, side_expire(a));
+		pair_deliver(p);
+	}
+	p->net.drop = 0;
+	KUNIT_EXPECT_GE_MSG(test, side_count(a, SROCE_CNT_RNR_NAK_RETRY_ERR), 20, "%s", k->name);
+	mmap_write_unlock(current->mm);
+	expect(p, &a->scq, 1, k->name);
+	side_demand_free(mr);
+	pair_exit(test);
+}
+
+/*
+ * Pages that take longer than all of the peer's timeouts: it is told that they are missing,
+ * and does not give up, even when every second time its network loses what it sends
+ */
+static void slow_pages(struct kunit *test)
+{
+	static const struct missing slow[] = {
+		{ "WRITE", SROCE_WR_RDMA_WRITE, 5000 },
+		{ "SEND", SROCE_WR_SEND, 5000, false, true },
+		{ "READ", SROCE_WR_RDMA_READ, 10000 },
+		{ "FETCH ADD", SROCE_WR_FETCH_ADD, 8 },
+	};
+
+	each_way(test, slow, ARRAY_SIZE(slow), slow_pages_of);
+}
+
 static struct kunit_case transport_odp_cases[] = {
 	KUNIT_CASE_SLOW(missing_pages),
 	KUNIT_CASE_SLOW(some_pages_missing),
 	KUNIT_CASE(missing_pages_unreliable),
 	KUNIT_CASE(missing_pages_beyond_depth),
 	KUNIT_CASE(missing_pages_asked_again),
+	KUNIT_CASE_SLOW(slow_pages),
 	{}
 };
 

@@ -130,6 +130,8 @@ void sroce_answers_repeat(struct sroce_resp_answers *a,
 	if (place != a->job_head &&
 	    sroce_answers_overlap(sroce_answers_job(a, place - 1), res->psn)) {
 		old = sroce_answers_job(a, --place);
+		job.pressed = true;
+		job.since = old->since;
 		/* Nothing of it has left yet: it is the first answer still */
 		job.repeated = old->repeated || old->sent;
 	} else {

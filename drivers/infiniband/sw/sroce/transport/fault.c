@@ -50,7 +50,6 @@ static void sroce_fault_wait(struct sroce_half *half,
 	struct sroce_fault *f = &half->fault;
 
 	f->state = SROCE_FAULT_RUNNING;
-	f->met_at = 0;
 	f->write = miss->write;
 	f->key = miss->mr->key;
 	f->va = miss->va;
@@ -84,6 +83,7 @@ void sroce_fault_reset(struct sroce_half *half)
 	struct sroce_fault *f = &half->fault;
 
 	f->waiting = false;
+	f->since = 0;
 	f->key = 0;
 	if (f->state == SROCE_FAULT_RUNNING) {
 		/* Too late: sroce_fault_done() is being called, and ends it */

@@ -51,19 +51,24 @@ enum sroce_fault_state {
  * @state: how far it is
  * @waiting: the half has something to do when it has ended: send the READ
  *	again whose response found no page, or ask the peer for its request
- * @met_at: the responder: when a request has met it first, in ns; 0: none yet
  * @write: they are to be written to
+ * @asked: the responder: how often the peer was asked for the request at @psn
+ * @psn: the responder: of the request that was the last to wait for pages
  * @key: of their region; 0: nobody remembers
  * @va: first byte
+ * @since: the responder: when that request has met the first of them, in ns; 0: none
+ *	has yet
  */
 struct sroce_fault {
 	struct sroce_want want;
 	u8 state;
 	bool waiting;
 	bool write;
+	u8 asked;
+	u32 psn;
 	u32 key;
 	u64 va;
-	u64 met_at;
+	u64 since;
 };
 
 /**
@@ -451,11 +456,15 @@ struct sroce_rd_res {
  * @res: what to answer with
  * @sent: packets already sent
  * @repeated: the peer has asked for it before
+ * @pressed: it has asked for the next packet again, and was not told anything yet
+ * @since: when pages of the next packet were missing first, in ns; 0: they were not
  */
 struct sroce_rd_job {
 	struct sroce_rd_res res;
 	u32 sent;
 	bool repeated;
+	bool pressed;
+	u64 since;
 };
 
 /* Where in a message the responder is: what the next request in order goes on with */

@@ -13,7 +13,9 @@
 #include "transport/gather.h"
 #include "transport/hold.h"
 #include "transport/internal.h"
+#include "transport/patience.h"
 #include "transport/responder_reply.h"
+#include "transport/responder_verdict.h"
 #include "transport/run.h"
 #include "transport/send.h"
 #include "transport/xrc.h"
@@ -82,6 +84,8 @@ static int sroce_reply_read_data(struct sroce_qp *qp, struct sroce_tx *tx,
 		sroce_gather_train(g, &t, len);
 		sroce_send_train(&qp->resp.half, tx, qp->path, &t, g);
 		job->sent += n;
+		job->pressed = false;
+		job->since = 0;
 	}
 	sroce_gather_end(g);
 	return err;
@@ -130,6 +134,27 @@ static void sroce_reply_read_broken(struct sroce_qp *qp,
 	resp->ack.fatal = true;
 }
 
+/*
+ * Pages of a READ are being brought in. A peer that asks again because it has heard
+ * nothing for long is told to wait: it may be told so of a READ as well (IBA 9.7.5.2.8),
+ * and would use up its retries otherwise.
+ */
+static void sroce_reply_stalled(struct sroce_qp *qp, struct sroce_tx *tx,
+				struct sroce_rd_job *job)
+{
+	u64 now = ktime_get_ns();
+	struct sroce_train t;
+
+	job->since = job->since ?: now;
+	if (!job->pressed || now - job->since < sroce_patience_limit_ns(qp))
+		return;
+	job->pressed = false;
+	sroce_reply_init(qp, &t, SROCE_OP_ACK,
+			 sroce_psn_add(job->res.psn, job->sent));
+	t.syndrome = sroce_responder_rnr(qp);
+	sroce_send_train(&qp->resp.half, tx, qp->path, &t, NULL);
+}
+
 /* False: nothing can be sent before pages are there */
 static bool sroce_reply_job(struct sroce_qp *qp, struct sroce_tx *tx)
 {
@@ -143,8 +168,10 @@ static bool sroce_reply_job(struct sroce_qp *qp, struct sroce_tx *tx)
 		return true;
 	}
 	err = sroce_reply_read(qp, tx, job);
-	if (err == -EAGAIN)
+	if (err == -EAGAIN) {
+		sroce_reply_stalled(qp, tx, job);
 		return false;
+	}
 	if (err)
 		sroce_reply_read_broken(qp, job);
 	else if (job->sent == job->res.npsn)

@@ -14,6 +14,12 @@
 #include "transport/responder_recv.h"
 #include "transport/responder_verdict.h"
 
+/*
+ * So often a peer is asked for the same request when its pages were brought in, and were
+ * gone again when it came: a peer may count that as retries, of which it has seven at most.
+ */
+#define SROCE_ASK_MOST 3
+
 void sroce_responder_refuse(struct sroce_qp *qp, u8 syndrome,
 			    enum ib_wc_status status)
 {
@@ -56,34 +62,48 @@ void sroce_responder_not_ready(struct sroce_qp *qp, const struct sroce_train *t)
 	if (sroce_patience_begin(qp, t->psn))
 		return;
 	sroce_qp_count(qp, SROCE_CNT_OUT_OF_BUFFER, 1);
-	sroce_responder_owe_nak(resp, SROCE_AETH_RNR |
-				(qp->attr.min_rnr_timer & 0x1f));
+	sroce_responder_owe_nak(resp, sroce_responder_rnr(qp));
 	resp->ack.rnr_sent = true;
 	sroce_gap_begin(&resp->ack.gap, t->psn);
+}
+
+/*
+ * Is the peer to be told that pages are missing? At first it is not: most are there before
+ * a peer becomes impatient. Who hears nothing for long uses up its retries, though, when
+ * swap brings pages slowly, or takes them away again each time.
+ */
+static bool sroce_verdict_stalls(struct sroce_qp *qp, u32 psn)
+{
+	struct sroce_fault *f = &qp->resp.half.fault;
+	u64 now = ktime_get_ns();
+
+	if (f->since && f->psn == psn)
+		return f->asked >= SROCE_ASK_MOST ||
+		       now - f->since >= sroce_patience_limit_ns(qp);
+	f->since = now;
+	f->psn = psn;
+	f->asked = 0;
+	return false;
 }
 
 void sroce_responder_await_pages(struct sroce_qp *qp,
 				 const struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
-	struct sroce_fault *f = &resp->half.fault;
-	u64 now = ktime_get_ns();
-	bool long_since = f->met_at &&
-			  now - f->met_at >= sroce_patience_limit_ns(qp);
+	bool stalls = sroce_verdict_stalls(qp, t->psn);
 
 	resp->ack.rnr_sent = true;
 	sroce_gap_begin(&resp->ack.gap, t->psn);
-	f->met_at = f->met_at ?: now;
 	/* One that comes again this soon was repeated by the network, or is a probe */
-	f->waiting = !long_since;
-	if (long_since)
-		sroce_responder_owe_nak(resp, SROCE_AETH_RNR |
-					(qp->attr.min_rnr_timer & 0x1f));
+	resp->half.fault.waiting = !stalls;
+	if (stalls)
+		sroce_responder_owe_nak(resp, sroce_responder_rnr(qp));
 }
 
 void sroce_responder_pages_come(struct sroce_responder *resp)
 {
 	resp->half.fault.waiting = false;
+	resp->half.fault.asked++;
 	if (!resp->ack.fatal)
 		sroce_responder_owe_nak(resp, SROCE_NAK_PSN_SEQ);
 }

@@ -70,14 +70,21 @@ void sroce_responder_refuse_access(struct sroce_qp *qp);
 void sroce_responder_not_ready(struct sroce_qp *qp,
 			       const struct sroce_train *t);
 
+/* "Receiver not ready": the syndrome, with the time that the peer is to wait */
+static inline u8 sroce_responder_rnr(const struct sroce_qp *qp)
+{
+	return SROCE_AETH_RNR | (qp->attr.min_rnr_timer & 0x1f);
+}
+
 /**
  * sroce_responder_await_pages() - the pages of a request are being brought in
  * @qp: QP, whose half has met -EAGAIN (fault.h)
  * @t: request
  *
  * It is dropped, as is what comes behind it. When the pages are there the peer is asked
- * for it (sroce_responder_pages_come()); if it sends it again before, after
- * sroce_patience_limit_ns() or more, it is told to wait.
+ * for it (sroce_responder_pages_come()); if it sends it again before,
+ * sroce_patience_limit_ns() or more after the first time, or was asked for it several times
+ * in vain, it is told to wait.
  *
  * Context: responder lock held.
  */

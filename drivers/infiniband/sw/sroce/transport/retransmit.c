@@ -209,6 +209,8 @@ void sroce_requester_rnr_wait(struct sroce_qp *qp, u8 code)
 
 	if (req->rnr_naks < 7)
 		req->rnr_naks++;
+	/* Retries are for a peer that is silent. This one is not, and counts for itself. */
+	req->retries = qp->attr.retry_cnt;
 	sroce_requester_rewind(qp);
 	req->rnr_wait = true;
 	req->deadline = ktime_get_ns() + ns;
