@@ -8,11 +8,15 @@
 #include <kunit/test.h>
 #include <linux/jiffies.h>
 #include <linux/mm.h>
+#include <linux/mman.h>
 
 #include "memory/pager.h"
 #include "tests/side_demand.h"
 #include "tests/transport_pair.h"
+#include "transport/answers.h"
 #include "transport/fault.h"
+#include "transport/rnr.h"
+#include "transport/run.h"
 
 #define DEMAND_PAGES 32
 #define DEMAND_BYTES (DEMAND_PAGES * PAGE_SIZE)
@@ -430,39 +434,217 @@ static void missing_pages_beyond_depth(struct kunit *test)
 	side_demand_free(mr);
 }
 
+/* A pair whose receiver has memory on demand, of which no page is there, or is coming */
+static struct pair *slow_pair(struct kunit *test, struct pair_config *c,
+			      struct sroce_mr **mr)
+{
+	struct pair *p;
+
+	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
+		kunit_skip(test, "no memory on demand in this kernel");
+	p = pair_create(test, c);
+	*mr = side_demand_create(&p->side[1], DEMAND_BYTES, DEMAND_SKEW);
+	mmap_write_lock(current->mm);
+	return p;
+}
+
+/* From now on the receiver has waited for pages for long */
+static void patience_ends(struct side *b)
+{
+	struct sroce_responder *resp = &b->qp->resp;
+
+	if (!sroce_answers_all_sent(&resp->answers))
+		sroce_answers_next(&resp->answers)->since = 1;
+	else
+		resp->half.fault.since = 1;
+}
+
+/* The sender hears nothing for a timeout, and asks again */
+static void ask_again(struct pair *p)
+{
+	KUNIT_EXPECT_TRUE(p->test, side_expire(&p->side[0]));
+	pair_deliver(p);
+}
+
+static u64 times_told(struct pair *p)
+{
+	return side_count(&p->side[0], SROCE_CNT_RNR_NAK_RETRY_ERR);
+}
+
+static u64 times_asked(struct pair *p)
+{
+	return side_count(&p->side[0], SROCE_CNT_PACKET_SEQ_ERR);
+}
+
+static void asked_again(struct kunit *test, const struct missing *k)
+{
+	struct pair_config c = {};
+	struct sroce_mr *mr;
+	struct pair *p = slow_pair(test, &c, &mr);
+	struct side *b = &p->side[1];
+
+	p->net.twice = 1000;
+	post(p, k, mr, 1);
+	pair_deliver(p);
+	p->net.twice = 0;
+	KUNIT_EXPECT_TRUE(test, sroce_fault_is_running(&b->qp->resp.half));
+	KUNIT_EXPECT_EQ_MSG(test, 0, times_told(p), "%s", k->name);
+	patience_ends(b);
+	/* Something else has the half run */
+	sroce_half_run(&b->qp->resp.half);
+	pair_deliver(p);
+	KUNIT_EXPECT_EQ_MSG(test, 0, times_told(p), "%s", k->name);
+	ask_again(p);
+	KUNIT_EXPECT_EQ_MSG(test, 1, times_told(p), "%s", k->name);
+	mmap_write_unlock(current->mm);
+	expect(p, &p->side[0].scq, 1, k->name);
+	side_demand_free(mr);
+	pair_exit(test);
+}
+
+static const struct missing quick_write = { "WRITE", SROCE_WR_RDMA_WRITE, 100 };
+static const struct missing quick_read = { "READ", SROCE_WR_RDMA_READ, 100 };
+
 /*
  * A request that comes again while its pages are being brought in: at once, as a network
  * repeats it, which is no reason to tell the peer to wait for its timer; and long after
  */
 static void missing_pages_asked_again(struct kunit *test)
 {
-	struct pair_config c = {};
-	const struct missing write = { "WRITE", SROCE_WR_RDMA_WRITE, 100 };
+	asked_again(test, &quick_write);
+	asked_again(test, &quick_read);
+}
+
+/* To whom a receiver has to be ready the connection is worth more than its retries */
+static void missing_pages_never_told(struct kunit *test)
+{
+	const struct missing *k[] = { &quick_write, &quick_read };
+	struct pair_config c = { .rnr_retry = -1 };
 	struct sroce_mr *mr;
 	struct pair *p;
-	struct side *a, *b;
+	int i;
 
-	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
-		kunit_skip(test, "no memory on demand in this kernel");
-	p = pair_create(test, &c);
-	a = &p->side[0];
-	b = &p->side[1];
-	mr = side_demand_create(b, DEMAND_BYTES, DEMAND_SKEW);
-	p->net.twice = 1000;
-	mmap_write_lock(current->mm);
-	post(p, &write, mr, 1);
-	pair_deliver(p);
-	p->net.twice = 0;
-	KUNIT_EXPECT_TRUE(test, sroce_fault_is_running(&b->qp->resp.half));
-	KUNIT_EXPECT_EQ(test, 0, side_count(a, SROCE_CNT_RNR_NAK_RETRY_ERR));
-	KUNIT_EXPECT_NE(test, 0, b->qp->resp.half.fault.since);
-	b->qp->resp.half.fault.since = 1;
-	KUNIT_EXPECT_TRUE(test, side_expire(a));
-	pair_deliver(p);
-	KUNIT_EXPECT_EQ(test, 1, side_count(a, SROCE_CNT_RNR_NAK_RETRY_ERR));
+	for (i = 0; i < ARRAY_SIZE(k); i++) {
+		p = slow_pair(test, &c, &mr);
+		post(p, k[i], mr, 1);
+		pair_deliver(p);
+		patience_ends(&p->side[1]);
+		ask_again(p);
+		mmap_write_unlock(current->mm);
+		expect(p, &p->side[0].scq, 1, k[i]->name);
+		KUNIT_EXPECT_EQ(test, 0, times_told(p));
+		side_demand_free(mr);
+		pair_exit(test);
+	}
+}
+
+/* Of a READ some packets are through: rdma_rxe has no ears for "not ready" then */
+static void read_is_under_way(struct kunit *test)
+{
+	const struct missing read = { "READ", SROCE_WR_RDMA_READ, 100000 };
+	struct pair_config c = {};
+	struct sroce_mr *mr;
+	struct pair *p = slow_pair(test, &c, &mr);
+	int i;
+
 	mmap_write_unlock(current->mm);
-	expect(p, &a->scq, 1, write.name);
+	KUNIT_ASSERT_EQ(test, 0, sroce_odp_bring(mr->odp, DEMAND_SKEW,
+						 THERE_PAGES * PAGE_SIZE - DEMAND_SKEW,
+						 SROCE_ODP_WRITE));
+	mmap_write_lock(current->mm);
+	post(p, &read, mr, 1);
+	pair_deliver(p);
+	for (i = 0; i < 3; i++) {
+		patience_ends(&p->side[1]);
+		ask_again(p);
+	}
+	mmap_write_unlock(current->mm);
+	expect(p, &p->side[0].scq, 1, read.name);
+	KUNIT_EXPECT_EQ(test, 0, times_told(p));
 	side_demand_free(mr);
+}
+
+#define LIST_SGES 8
+
+/* The elements of a receive lie in pages apart: the peer is asked for its SEND once */
+static void missing_pages_of_list(struct kunit *test)
+{
+	const struct missing send = { "SEND", SROCE_WR_SEND, LIST_SGES * 100, false, true };
+	struct pair_config c = {};
+	struct ib_sge sge[LIST_SGES];
+	struct ib_recv_wr wr = { .sg_list = sge, .num_sge = LIST_SGES, .wr_id = 1 };
+	struct sroce_mr *mr;
+	struct pair *p = slow_pair(test, &c, &mr);
+	int i;
+
+	for (i = 0; i < LIST_SGES; i++)
+		sge[i] = (struct ib_sge){
+			.addr = mr->iova + (LIST_SGES - 1 - i) * 3 * PAGE_SIZE,
+			.length = 100,
+			.lkey = mr->key,
+		};
+	KUNIT_ASSERT_EQ(test, 0, side_try_recv(&p->side[1], &wr));
+	mmap_write_unlock(current->mm);
+	post(p, &send, mr, 1);
+	expect(p, &p->side[1].rcq, 1, send.name);
+	expect(p, &p->side[0].scq, 1, send.name);
+	KUNIT_EXPECT_EQ(test, 0, times_told(p));
+	KUNIT_EXPECT_EQ(test, 1, times_asked(p));
+	side_demand_free(mr);
+}
+
+/* The process loses all pages of the region, as memory that goes to swap */
+static void lose_pages(struct kunit *test, const struct sroce_mr *mr)
+{
+	unsigned long start = mr->iova - DEMAND_SKEW;
+
+	KUNIT_EXPECT_EQ(test, start, vm_mmap(NULL, start, DEMAND_BYTES,
+					     PROT_READ | PROT_WRITE, MAP_ANONYMOUS |
+					     MAP_PRIVATE | MAP_FIXED, 0));
+}
+
+/* Pages come and go again before the peer, which was told to wait, is back: it is asked */
+static void pages_gone_again(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct sroce_mr *mr;
+	struct pair *p = slow_pair(test, &c, &mr);
+	struct side *b = &p->side[1];
+	int i;
+
+	post(p, &quick_write, mr, 1);
+	pair_deliver(p);
+	patience_ends(b);
+	ask_again(p);
+	KUNIT_EXPECT_EQ(test, 1, times_told(p));
+	mmap_write_unlock(current->mm);
+	for (i = 0; i < 2; i++) {
+		while (side_waits(b))
+			usleep_range(100, 200);
+		lose_pages(test, mr);
+		mmap_write_lock(current->mm);
+		ask_again(p);
+		KUNIT_EXPECT_EQ(test, 1, times_told(p));
+		KUNIT_EXPECT_TRUE(test, READ_ONCE(b->qp->resp.half.fault.waiting));
+		mmap_write_unlock(current->mm);
+	}
+	expect(p, &p->side[0].scq, 1, quick_write.name);
+	KUNIT_EXPECT_EQ(test, 1, times_told(p));
+	side_demand_free(mr);
+}
+
+/* The delay that an RNR NAK names is as long as both that are asked for */
+static void not_ready_for(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, 10000ULL, sroce_rnr_ns(1));
+	KUNIT_EXPECT_EQ(test, 655360000ULL, sroce_rnr_ns(0));
+	KUNIT_EXPECT_EQ(test, 1, sroce_rnr_at_least(1, 0));
+	KUNIT_EXPECT_EQ(test, 1, sroce_rnr_at_least(1, 10000));
+	KUNIT_EXPECT_EQ(test, 2, sroce_rnr_at_least(1, 10001));
+	KUNIT_EXPECT_EQ(test, 22, sroce_rnr_at_least(12, 16 * NSEC_PER_MSEC));
+	KUNIT_EXPECT_EQ(test, 25, sroce_rnr_at_least(25, 16 * NSEC_PER_MSEC));
+	KUNIT_EXPECT_EQ(test, 0, sroce_rnr_at_least(1, 10ULL * NSEC_PER_SEC));
+	KUNIT_EXPECT_EQ(test, 0, sroce_rnr_at_least(0, 1));
 }
 
 static void slow_pages_of(struct kunit *test, const struct missing *k, bool direct)
@@ -517,6 +699,11 @@ static struct kunit_case transport_odp_cases[] = {
 	KUNIT_CASE(missing_pages_unreliable),
 	KUNIT_CASE(missing_pages_beyond_depth),
 	KUNIT_CASE(missing_pages_asked_again),
+	KUNIT_CASE(missing_pages_never_told),
+	KUNIT_CASE(read_is_under_way),
+	KUNIT_CASE(missing_pages_of_list),
+	KUNIT_CASE(pages_gone_again),
+	KUNIT_CASE(not_ready_for),
 	KUNIT_CASE_SLOW(slow_pages),
 	{}
 };

@@ -49,6 +49,11 @@ static void sroce_fault_wait(struct sroce_half *half,
 {
 	struct sroce_fault *f = &half->fault;
 
+	if (!sroce_fault_is_same(f, miss))
+		f->again = 0;
+	else if (f->again < U8_MAX)
+		f->again++;
+	f->fresh = true;
 	f->state = SROCE_FAULT_RUNNING;
 	f->write = miss->write;
 	f->key = miss->mr->key;

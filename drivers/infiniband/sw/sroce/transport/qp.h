@@ -52,7 +52,9 @@ enum sroce_fault_state {
  * @waiting: the half has something to do when it has ended: send the READ
  *	again whose response found no page, or ask the peer for its request
  * @write: they are to be written to
- * @asked: the responder: how often the peer was asked for the request at @psn
+ * @fresh: this was begun since somebody has looked
+ * @told: the responder: the peer was told to wait with the request at @psn
+ * @again: so often they had been brought in before, and were gone again
  * @psn: the responder: of the request that was the last to wait for pages
  * @key: of their region; 0: nobody remembers
  * @va: first byte
@@ -64,7 +66,9 @@ struct sroce_fault {
 	u8 state;
 	bool waiting;
 	bool write;
-	u8 asked;
+	bool fresh;
+	bool told;
+	u8 again;
 	u32 psn;
 	u32 key;
 	u64 va;
@@ -595,6 +599,7 @@ struct sroce_hold {
  * @wqe: private copy, with room for max_recv_sge elements
  * @recv_len: bytes its elements have together
  * @recv_off: bytes of the current SEND placed so far
+ * @awaited: bytes behind those for which pages are being brought in; 0: not for a SEND
  * @inv_wait: key that the current SEND has invalidated, 0 for none: the message
  *	is not complete before its region is no longer in use
  * @srqn: XRC: shared receive queue of the message
@@ -608,6 +613,7 @@ struct sroce_resp_msg {
 	u32 recv_len;
 	struct sroce_recv_wqe *wqe;
 	u32 recv_off;
+	u32 awaited;
 	u32 inv_wait;
 	u32 srqn;
 	u32 srq_index;

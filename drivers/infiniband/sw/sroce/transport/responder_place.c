@@ -13,9 +13,12 @@
 #include "memory/copy.h"
 #include "transport/gather.h"
 #include "transport/internal.h"
+#include "transport/patience.h"
+#include "transport/responder.h"
 #include "transport/responder_place.h"
 #include "transport/responder_recv.h"
 #include "transport/responder_verdict.h"
+#include "transport/xrc.h"
 
 /* IBA 9.7.4.1.6: all packets but the last are full, the last is not empty */
 bool sroce_place_length_ok(const struct sroce_qp *qp,
@@ -162,6 +165,38 @@ static void sroce_place_no_receive(struct sroce_qp *qp, struct sroce_train *t,
 	else
 		sroce_responder_refuse(qp, SROCE_NAK_REM_OP,
 				       IB_WC_LOC_QP_OP_ERR);
+}
+
+static int sroce_place_try_sges(struct sroce_qp *qp, u32 len)
+{
+	struct sroce_resp_msg *msg = &qp->resp.msg;
+	struct sroce_gather *g = sroce_gather_begin(&qp->resp.half);
+	struct sroce_sgl l = sroce_sgl_of_recv(qp);
+	int err;
+
+	err = sroce_gather_sges(g, &l, IB_ACCESS_LOCAL_WRITE, msg->recv_off,
+				&len, msg->recv_len - msg->recv_off);
+	sroce_gather_end(g);
+	return err;
+}
+
+bool sroce_place_misses_more(struct sroce_qp *qp)
+{
+	struct sroce_resp_msg *msg = &qp->resp.msg;
+	struct sroce_fault *f = &qp->resp.half.fault;
+	int err;
+
+	/* Pages that could not be had are an error of the SEND, when that comes again */
+	if (!msg->awaited || !msg->have_wqe || f->state == SROCE_FAULT_FAILED ||
+	    !sroce_qp_takes_requests(qp) || qp->resp.ack.fatal ||
+	    ktime_get_ns() - f->since >= sroce_patience_limit_ns(qp))
+		return false;
+	if (qp->xrcd && !sroce_xrc_borrow(qp, msg->srqn))
+		return false;
+	err = sroce_place_try_sges(qp, msg->awaited);
+	if (qp->xrcd)
+		sroce_xrc_return(qp);
+	return err == -EAGAIN;
 }
 
 void sroce_responder_execute_send(struct sroce_qp *qp, struct sroce_train *t)

@@ -24,6 +24,20 @@ void sroce_responder_execute_send(struct sroce_qp *qp, struct sroce_train *t);
 /* Carry out a train of an RDMA WRITE; only immediate data takes a receive work request */
 void sroce_responder_execute_write(struct sroce_qp *qp, struct sroce_train *t);
 
+/**
+ * sroce_place_misses_more() - does the SEND that waits for pages miss others?
+ * @qp: QP; what it has missed was brought in
+ *
+ * The elements of its receive work request may lie anywhere, and fault.c has one range
+ * brought in at a time. The peer is asked for the SEND once, and not for each of them:
+ * it may count that as retries. If the peer waits for long already, it is asked in any
+ * case.
+ *
+ * Context: responder lock held.
+ * Return: true when others are being brought in.
+ */
+bool sroce_place_misses_more(struct sroce_qp *qp);
+
 /* Has every packet of the train the length that its place asks for? */
 bool sroce_place_length_ok(const struct sroce_qp *qp,
 			   const struct sroce_train *t);

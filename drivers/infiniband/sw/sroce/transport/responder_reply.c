@@ -135,23 +135,40 @@ static void sroce_reply_read_broken(struct sroce_qp *qp,
 }
 
 /*
+ * Has nothing of a READ left yet? In the middle of one a peer is not told to wait: the
+ * rdma_rxe of kernels from before 2023 expects nothing but responses there, and would
+ * complete the READ with success.
+ */
+static bool sroce_reply_is_first(struct sroce_responder *resp,
+				 const struct sroce_rd_job *job)
+{
+	const struct sroce_rd_res *kept =
+		sroce_answers_find(&resp->answers, job->res.psn);
+
+	return !job->sent && kept && kept->psn == job->res.psn;
+}
+
+/*
  * Pages of a READ are being brought in. A peer that asks again because it has heard
  * nothing for long is told to wait: it may be told so of a READ as well (IBA 9.7.5.2.8),
- * and would use up its retries otherwise.
+ * and would use up its retries otherwise. One that asks again soon is a network that
+ * repeats packets, which is no reason later either.
  */
 static void sroce_reply_stalled(struct sroce_qp *qp, struct sroce_tx *tx,
 				struct sroce_rd_job *job)
 {
 	u64 now = ktime_get_ns();
+	bool pressed = job->pressed;
 	struct sroce_train t;
 
-	job->since = job->since ?: now;
-	if (!job->pressed || now - job->since < sroce_patience_limit_ns(qp))
-		return;
 	job->pressed = false;
-	sroce_reply_init(qp, &t, SROCE_OP_ACK,
-			 sroce_psn_add(job->res.psn, job->sent));
-	t.syndrome = sroce_responder_rnr(qp);
+	job->since = job->since ?: now;
+	if (!pressed || now - job->since < sroce_patience_limit_ns(qp) ||
+	    !sroce_responder_may_tell(qp) ||
+	    !sroce_reply_is_first(&qp->resp, job))
+		return;
+	sroce_reply_init(qp, &t, SROCE_OP_ACK, job->res.psn);
+	t.syndrome = sroce_responder_rnr_pages(qp, now - job->since);
 	sroce_send_train(&qp->resp.half, tx, qp->path, &t, NULL);
 }
 

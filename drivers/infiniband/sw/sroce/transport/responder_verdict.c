@@ -13,12 +13,14 @@
 #include "transport/patience.h"
 #include "transport/responder_recv.h"
 #include "transport/responder_verdict.h"
+#include "transport/rnr.h"
 
 /*
- * So often a peer is asked for the same request when its pages were brought in, and were
- * gone again when it came: a peer may count that as retries, of which it has seven at most.
+ * So often the same pages are brought in for a request, and are gone again when the peer
+ * has sent it once more, before the peer is told to wait: it may count what it is asked
+ * for as retries, of which it has seven at most.
  */
-#define SROCE_ASK_MOST 3
+#define SROCE_AGAIN_MOST 3
 
 void sroce_responder_refuse(struct sroce_qp *qp, u8 syndrome,
 			    enum ib_wc_status status)
@@ -67,43 +69,60 @@ void sroce_responder_not_ready(struct sroce_qp *qp, const struct sroce_train *t)
 	sroce_gap_begin(&resp->ack.gap, t->psn);
 }
 
+u8 sroce_responder_rnr_pages(const struct sroce_qp *qp, u64 missing)
+{
+	return SROCE_AETH_RNR |
+	       sroce_rnr_at_least(qp->attr.min_rnr_timer,
+				  max(missing, sroce_patience_limit_ns(qp)));
+}
+
 /*
  * Is the peer to be told that pages are missing? At first it is not: most are there before
  * a peer becomes impatient. Who hears nothing for long uses up its retries, though, when
- * swap brings pages slowly, or takes them away again each time.
+ * swap brings pages slowly, or takes them away again each time. Pages that came after it
+ * was told to wait, and are gone again when it comes, are the first ones once more.
  */
-static bool sroce_verdict_stalls(struct sroce_qp *qp, u32 psn)
+static bool sroce_verdict_stalls(struct sroce_qp *qp, u32 psn, u64 now)
 {
 	struct sroce_fault *f = &qp->resp.half.fault;
-	u64 now = ktime_get_ns();
+	bool other = !f->since || f->psn != psn;
+	bool first = other || (f->told && f->fresh);
 
-	if (f->since && f->psn == psn)
-		return f->asked >= SROCE_ASK_MOST ||
-		       now - f->since >= sroce_patience_limit_ns(qp);
-	f->since = now;
-	f->psn = psn;
-	f->asked = 0;
-	return false;
+	f->fresh = false;
+	f->told = false;
+	if (other)
+		f->again = 0;
+	if (first) {
+		f->since = now;
+		f->psn = psn;
+		return false;
+	}
+	f->told = sroce_responder_may_tell(qp) &&
+		  (f->again >= SROCE_AGAIN_MOST ||
+		   now - f->since >= sroce_patience_limit_ns(qp));
+	return f->told;
 }
 
 void sroce_responder_await_pages(struct sroce_qp *qp,
 				 const struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
-	bool stalls = sroce_verdict_stalls(qp, t->psn);
+	struct sroce_fault *f = &resp->half.fault;
+	u64 now = ktime_get_ns();
+	bool stalls = sroce_verdict_stalls(qp, t->psn, now);
 
 	resp->ack.rnr_sent = true;
 	sroce_gap_begin(&resp->ack.gap, t->psn);
+	resp->msg.awaited = t->op == SROCE_OP_SEND ? t->bi.bi_size : 0;
 	/* One that comes again this soon was repeated by the network, or is a probe */
-	resp->half.fault.waiting = !stalls;
+	f->waiting = !stalls;
 	if (stalls)
-		sroce_responder_owe_nak(resp, sroce_responder_rnr(qp));
+		sroce_responder_owe_nak(resp, sroce_responder_rnr_pages(qp, now - f->since));
 }
 
 void sroce_responder_pages_come(struct sroce_responder *resp)
 {
 	resp->half.fault.waiting = false;
-	resp->half.fault.asked++;
 	if (!resp->ack.fatal)
 		sroce_responder_owe_nak(resp, SROCE_NAK_PSN_SEQ);
 }

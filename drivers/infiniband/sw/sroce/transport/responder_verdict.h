@@ -77,14 +77,39 @@ static inline u8 sroce_responder_rnr(const struct sroce_qp *qp)
 }
 
 /**
+ * sroce_responder_rnr_pages() - the same, where pages are missing
+ * @qp: QP
+ * @missing: since so many ns
+ *
+ * A peer counts how often it is told, while it is the process here that says how often
+ * pages are missing. So it is to wait as long again as it had to.
+ *
+ * Return: syndrome
+ */
+u8 sroce_responder_rnr_pages(const struct sroce_qp *qp, u64 missing);
+
+/**
+ * sroce_responder_may_tell() - may the peer be told that pages are missing?
+ * @qp: QP
+ *
+ * To whom a receiver has to be ready (rnr_retry 0) the connection would be lost by that,
+ * and by silence perhaps not. What the peer has set is not known; both sides mostly set
+ * the same. An XRC target sets nothing.
+ */
+static inline bool sroce_responder_may_tell(const struct sroce_qp *qp)
+{
+	return qp->xrcd || qp->attr.rnr_retry;
+}
+
+/**
  * sroce_responder_await_pages() - the pages of a request are being brought in
  * @qp: QP, whose half has met -EAGAIN (fault.h)
  * @t: request
  *
  * It is dropped, as is what comes behind it. When the pages are there the peer is asked
  * for it (sroce_responder_pages_come()); if it sends it again before,
- * sroce_patience_limit_ns() or more after the first time, or was asked for it several times
- * in vain, it is told to wait.
+ * sroce_patience_limit_ns() or more after the first time, or the same pages were brought
+ * in several times in vain, it is told to wait.
  *
  * Context: responder lock held.
  */

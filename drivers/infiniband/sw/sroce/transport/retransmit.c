@@ -16,18 +16,11 @@
 #include "transport/repair.h"
 #include "transport/requester_complete.h"
 #include "transport/retransmit.h"
+#include "transport/rnr.h"
 #include "transport/rtt.h"
 #include "transport/run.h"
 #include "transport/window.h"
 #include "turn.h"
-
-/* IBA 9.7.5.2.8: receiver-not-ready delays in microseconds */
-static const u32 sroce_rnr_usec[32] = {
-	655360, 10, 20, 30, 40, 60, 80, 120,
-	160, 240, 320, 480, 640, 960, 1280, 1920,
-	2560, 3840, 5120, 7680, 10240, 15360, 20480, 30720,
-	40960, 61440, 81920, 122880, 163840, 245760, 327680, 491520,
-};
 
 /*
  * Below this a timeout would fire because the scheduler held a peer's softirq
@@ -197,7 +190,7 @@ void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why)
  */
 static u64 sroce_requester_rnr_ns(const struct sroce_requester *req, u8 code)
 {
-	u64 ns = (u64)sroce_rnr_usec[code & 0x1f] * NSEC_PER_USEC;
+	u64 ns = sroce_rnr_ns(code);
 
 	return max(ns, min_t(u64, ns << req->rnr_naks, SROCE_RNR_GROWN_NS));
 }
