@@ -763,9 +763,10 @@ static u64 side_deadline(struct side *s)
  */
 static bool side_goes_on(struct side *s)
 {
+	bool paced = READ_ONCE(s->qp->congested) || s->qp->req.pace.rate;
 	int looks;
 
-	for (looks = 0; looks < 100 && READ_ONCE(s->qp->congested); looks++) {
+	for (looks = 0; looks < 100 && paced; looks++) {
 		fsleep(100);
 		if (READ_ONCE(s->qp->req.pace.wake) ||
 		    fake_net_deliver(&s->pair->net))
