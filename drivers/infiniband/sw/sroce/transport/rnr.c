@@ -5,7 +5,7 @@
  * A responder names one (responder_verdict.c, responder_reply.c), and a requester that is
  * told waits for so long (retransmit.c).
  */
-#include <linux/array_size.h>
+#include <linux/kernel.h>
 #include <linux/time64.h>
 
 #include "transport/rnr.h"
