@@ -448,15 +448,25 @@ static struct pair *slow_pair(struct kunit *test, struct pair_config *c,
 	return p;
 }
 
-/* From now on the receiver has waited for pages for long */
-static void patience_ends(struct side *b)
+static void missing_since(struct side *b, u64 since)
 {
 	struct sroce_responder *resp = &b->qp->resp;
 
 	if (!sroce_answers_all_sent(&resp->answers))
-		sroce_answers_next(&resp->answers)->since = 1;
+		sroce_answers_next(&resp->answers)->since = since;
 	else
-		resp->half.fault.since = 1;
+		resp->half.fault.since = since;
+}
+
+/* From now on the receiver has waited for pages for long; or, on a slow machine, not yet */
+static void patience_ends(struct side *b)
+{
+	missing_since(b, 1);
+}
+
+static void patience_lasts(struct side *b)
+{
+	missing_since(b, ktime_get_ns() + NSEC_PER_SEC);
 }
 
 /* The sender hears nothing for a timeout, and asks again */
@@ -483,14 +493,14 @@ static void asked_again(struct kunit *test, const struct missing *k)
 	struct pair *p = slow_pair(test, &c, &mr);
 	struct side *b = &p->side[1];
 
-	p->net.twice = 1000;
 	post(p, k, mr, 1);
 	pair_deliver(p);
-	p->net.twice = 0;
 	KUNIT_EXPECT_TRUE(test, sroce_fault_is_running(&b->qp->resp.half));
+	patience_lasts(b);
+	ask_again(p);
 	KUNIT_EXPECT_EQ_MSG(test, 0, times_told(p), "%s", k->name);
 	patience_ends(b);
-	/* Something else has the half run */
+	/* Something else has the half run, which a READ must not be answered by */
 	sroce_half_run(&b->qp->resp.half);
 	pair_deliver(p);
 	KUNIT_EXPECT_EQ_MSG(test, 0, times_told(p), "%s", k->name);
@@ -506,7 +516,7 @@ static const struct missing quick_write = { "WRITE", SROCE_WR_RDMA_WRITE, 100 };
 static const struct missing quick_read = { "READ", SROCE_WR_RDMA_READ, 100 };
 
 /*
- * A request that comes again while its pages are being brought in: at once, as a network
+ * A request that comes again while its pages are being brought in: soon, as when a network
  * repeats it, which is no reason to tell the peer to wait for its timer; and long after
  */
 static void missing_pages_asked_again(struct kunit *test)
@@ -564,32 +574,99 @@ static void read_is_under_way(struct kunit *test)
 	side_demand_free(mr);
 }
 
-#define LIST_SGES 8
+#define LIST_SGES 4
+#define LIST_STEP (5 * PAGE_SIZE)
 
-/* The elements of a receive lie in pages apart: the peer is asked for its SEND once */
-static void missing_pages_of_list(struct kunit *test)
+static const struct missing list_send = { "SEND to a list", SROCE_WR_SEND, LIST_SGES * 100,
+					  false, true };
+
+/* A receive whose elements lie in pages apart, and in none next to the other */
+static void post_list(struct pair *p, const struct sroce_mr *mr)
 {
-	const struct missing send = { "SEND", SROCE_WR_SEND, LIST_SGES * 100, false, true };
-	struct pair_config c = {};
 	struct ib_sge sge[LIST_SGES];
 	struct ib_recv_wr wr = { .sg_list = sge, .num_sge = LIST_SGES, .wr_id = 1 };
-	struct sroce_mr *mr;
-	struct pair *p = slow_pair(test, &c, &mr);
 	int i;
 
 	for (i = 0; i < LIST_SGES; i++)
 		sge[i] = (struct ib_sge){
-			.addr = mr->iova + (LIST_SGES - 1 - i) * 3 * PAGE_SIZE,
+			.addr = mr->iova + (LIST_SGES - 1 - i) * LIST_STEP,
 			.length = 100,
 			.lkey = mr->key,
 		};
-	KUNIT_ASSERT_EQ(test, 0, side_try_recv(&p->side[1], &wr));
+	KUNIT_ASSERT_EQ(p->test, 0, side_try_recv(&p->side[1], &wr));
+}
+
+/* The peer is asked for its SEND once, whatever kind of receive queue the list is in */
+static void missing_pages_of_list(struct kunit *test)
+{
+	static const struct pair_config ways[] = {
+		{}, { .direct = true }, { .srq = true }, { .type = IB_QPT_XRC_INI },
+	};
+	struct pair_config c;
+	struct sroce_mr *mr;
+	struct pair *p;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(ways); i++) {
+		c = ways[i];
+		p = slow_pair(test, &c, &mr);
+		post_list(p, mr);
+		mmap_write_unlock(current->mm);
+		post(p, &list_send, mr, 1);
+		expect(p, &p->side[1].rcq, 1, list_send.name);
+		expect(p, &p->side[0].scq, 1, list_send.name);
+		KUNIT_EXPECT_EQ_MSG(test, 0, times_told(p), "%d", i);
+		KUNIT_EXPECT_EQ_MSG(test, 1, times_asked(p), "%d", i);
+		side_demand_free(mr);
+		pair_exit(test);
+	}
+}
+
+/* All elements' pages come while the peer waits as it was told: it need not be told again */
+static void told_to_wait_for_list(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct sroce_mr *mr;
+	struct pair *p = slow_pair(test, &c, &mr);
+	struct side *b = &p->side[1];
+	unsigned long end = jiffies + SOON;
+
+	post_list(p, mr);
+	post(p, &list_send, mr, 1);
+	pair_deliver(p);
+	patience_ends(b);
+	ask_again(p);
+	KUNIT_EXPECT_EQ(test, 1, times_told(p));
 	mmap_write_unlock(current->mm);
-	post(p, &send, mr, 1);
-	expect(p, &p->side[1].rcq, 1, send.name);
-	expect(p, &p->side[0].scq, 1, send.name);
+	while (READ_ONCE(b->qp->resp.msg.looks) && time_before(jiffies, end))
+		usleep_range(100, 200);
+	KUNIT_EXPECT_EQ(test, LIST_SGES, side_count(b, SROCE_CNT_PAGE_FAULTS));
+	ask_again(p);
+	expect(p, &b->rcq, 1, list_send.name);
+	expect(p, &p->side[0].scq, 1, list_send.name);
+	KUNIT_EXPECT_EQ(test, 1, times_told(p));
+	KUNIT_EXPECT_EQ(test, 0, times_asked(p));
+	side_demand_free(mr);
+}
+
+/* An element whose page cannot be had is an error of the SEND, as if it were the first */
+static void list_with_a_hole(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct sroce_mr *mr;
+	struct pair *p = slow_pair(test, &c, &mr);
+	struct side *b = &p->side[1];
+	struct ib_wc wc;
+
+	post_list(p, mr);
+	mmap_write_unlock(current->mm);
+	KUNIT_EXPECT_EQ(test, 0, vm_munmap(mr->iova - DEMAND_SKEW + 2 * LIST_STEP, PAGE_SIZE));
+	post(p, &list_send, mr, 1);
+	while (side_waits(b))
+		pair_deliver(p);
+	side_expect(b, &b->rcq, 1, IB_WC_LOC_PROT_ERR, &wc);
+	side_expect_send(&p->side[0], 1, IB_WC_REM_OP_ERR);
 	KUNIT_EXPECT_EQ(test, 0, times_told(p));
-	KUNIT_EXPECT_EQ(test, 1, times_asked(p));
 	side_demand_free(mr);
 }
 
@@ -623,6 +700,7 @@ static void pages_gone_again(struct kunit *test)
 			usleep_range(100, 200);
 		lose_pages(test, mr);
 		mmap_write_lock(current->mm);
+		patience_lasts(b);
 		ask_again(p);
 		KUNIT_EXPECT_EQ(test, 1, times_told(p));
 		KUNIT_EXPECT_TRUE(test, READ_ONCE(b->qp->resp.half.fault.waiting));
@@ -630,6 +708,58 @@ static void pages_gone_again(struct kunit *test)
 	}
 	expect(p, &p->side[0].scq, 1, quick_write.name);
 	KUNIT_EXPECT_EQ(test, 1, times_told(p));
+	side_demand_free(mr);
+}
+
+/* Whoever has not come to RTS has set no rnr_retry, and tells all the same */
+static void told_in_rtr(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct sroce_mr *mr;
+	struct pair *p = slow_pair(test, &c, &mr);
+	struct side *b = &p->side[1];
+
+	side_to_reset(b);
+	side_to_init(b);
+	side_to_rtr(b);
+	post(p, &quick_write, mr, 1);
+	pair_deliver(p);
+	patience_ends(b);
+	ask_again(p);
+	KUNIT_EXPECT_EQ(test, 1, times_told(p));
+	mmap_write_unlock(current->mm);
+	expect(p, &p->side[0].scq, 1, quick_write.name);
+	side_demand_free(mr);
+}
+
+/*
+ * What the peer is told of a WRITE leaves behind the responses to the READ before it. The
+ * WRITE's page is there by then: the peer is asked for it instead
+ */
+static void told_behind_a_read(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct sroce_mr *mr;
+	struct pair *p = slow_pair(test, &c, &mr);
+	struct side *b = &p->side[1];
+	struct work w;
+
+	post(p, &quick_read, mr, 1);
+	work_init(&w, SROCE_WR_RDMA_WRITE, 2);
+	work_local(&p->side[0], &w, 0, 100);
+	w.wqe.rdma.remote_addr = mr->iova + 4 * PAGE_SIZE;
+	w.wqe.rdma.rkey = mr->key;
+	side_post(&p->side[0], &w);
+	pair_deliver(p);
+	patience_lasts(b);
+	b->qp->resp.half.fault.since = 1;
+	ask_again(p);
+	KUNIT_EXPECT_TRUE(test, b->qp->resp.half.fault.told);
+	KUNIT_EXPECT_EQ(test, 0, times_told(p));
+	mmap_write_unlock(current->mm);
+	expect(p, &p->side[0].scq, 1, quick_read.name);
+	expect(p, &p->side[0].scq, 2, quick_write.name);
+	KUNIT_EXPECT_EQ(test, 0, times_told(p));
 	side_demand_free(mr);
 }
 
@@ -702,7 +832,11 @@ static struct kunit_case transport_odp_cases[] = {
 	KUNIT_CASE(missing_pages_never_told),
 	KUNIT_CASE(read_is_under_way),
 	KUNIT_CASE(missing_pages_of_list),
+	KUNIT_CASE(told_to_wait_for_list),
+	KUNIT_CASE(list_with_a_hole),
 	KUNIT_CASE(pages_gone_again),
+	KUNIT_CASE(told_in_rtr),
+	KUNIT_CASE(told_behind_a_read),
 	KUNIT_CASE(not_ready_for),
 	KUNIT_CASE_SLOW(slow_pages),
 	{}

@@ -49,10 +49,7 @@ static void sroce_fault_wait(struct sroce_half *half,
 {
 	struct sroce_fault *f = &half->fault;
 
-	if (!sroce_fault_is_same(f, miss))
-		f->again = 0;
-	else if (f->again < U8_MAX)
-		f->again++;
+	f->same = sroce_fault_is_same(f, miss);
 	f->fresh = true;
 	f->state = SROCE_FAULT_RUNNING;
 	f->write = miss->write;
@@ -88,8 +85,8 @@ void sroce_fault_reset(struct sroce_half *half)
 	struct sroce_fault *f = &half->fault;
 
 	f->waiting = false;
-	f->since = 0;
 	f->key = 0;
+	sroce_fault_forget(half);
 	if (f->state == SROCE_FAULT_RUNNING) {
 		/* Too late: sroce_fault_done() is being called, and ends it */
 		if (!sroce_want_cancel(&f->want))

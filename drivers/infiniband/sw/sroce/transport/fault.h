@@ -47,6 +47,13 @@ void sroce_fault_reset(struct sroce_half *half);
 
 void sroce_fault_init(struct sroce_half *half);
 
+/* The request that was the last to wait for pages was carried out, or is no more */
+static inline void sroce_fault_forget(struct sroce_half *half)
+{
+	half->fault.since = 0;
+	half->fault.told = false;
+}
+
 static inline bool sroce_fault_is_running(const struct sroce_half *half)
 {
 	return half->fault.state == SROCE_FAULT_RUNNING;

@@ -52,9 +52,10 @@ enum sroce_fault_state {
  * @waiting: the half has something to do when it has ended: send the READ
  *	again whose response found no page, or ask the peer for its request
  * @write: they are to be written to
- * @fresh: this was begun since somebody has looked
- * @told: the responder: the peer was told to wait with the request at @psn
- * @again: so often they had been brought in before, and were gone again
+ * @same: they are those that were brought in last
+ * @fresh: the responder: this was begun since it has looked
+ * @told: likewise: the peer was told to wait with the request at @psn
+ * @again: likewise: so often that request has found the same pages gone again
  * @psn: the responder: of the request that was the last to wait for pages
  * @key: of their region; 0: nobody remembers
  * @va: first byte
@@ -66,6 +67,7 @@ struct sroce_fault {
 	u8 state;
 	bool waiting;
 	bool write;
+	bool same;
 	bool fresh;
 	bool told;
 	u8 again;
@@ -599,7 +601,8 @@ struct sroce_hold {
  * @wqe: private copy, with room for max_recv_sge elements
  * @recv_len: bytes its elements have together
  * @recv_off: bytes of the current SEND placed so far
- * @awaited: bytes behind those for which pages are being brought in; 0: not for a SEND
+ * @awaited: bytes behind those whose pages are being brought in; 0: nothing of a SEND
+ * @looks: elements that others may be missing for
  * @inv_wait: key that the current SEND has invalidated, 0 for none: the message
  *	is not complete before its region is no longer in use
  * @srqn: XRC: shared receive queue of the message
@@ -614,6 +617,7 @@ struct sroce_resp_msg {
 	struct sroce_recv_wqe *wqe;
 	u32 recv_off;
 	u32 awaited;
+	u32 looks;
 	u32 inv_wait;
 	u32 srqn;
 	u32 srq_index;

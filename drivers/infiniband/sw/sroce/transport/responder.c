@@ -70,7 +70,7 @@ void sroce_responder_execute(struct sroce_qp *qp, struct sroce_train *t)
 	resp->ack.rnr_sent = false;
 	resp->half.fault.waiting = false;
 	if (unlikely(resp->half.fault.since) && resp->half.fault.psn != t->psn)
-		resp->half.fault.since = 0;
+		sroce_fault_forget(&resp->half);
 	if (resp->ack.state == SROCE_ACK_NAK)
 		resp->ack.state = SROCE_ACK_NONE;
 	if (!sroce_responder_sequence_ok(resp, t) ||
@@ -256,8 +256,8 @@ bool sroce_responder_run(struct sroce_half *half)
 	more = sroce_responder_inbox(qp);
 	if (unlikely(qp->resp.hold.ntrains || qp->resp.hold.lost) && !more)
 		more = sroce_hold_replay(qp);
-	if (unlikely(half->fault.waiting) && !sroce_fault_is_running(half) &&
-	    !sroce_place_misses_more(qp))
+	if (unlikely(half->fault.waiting || half->fault.told) &&
+	    !sroce_fault_is_running(half) && !sroce_place_misses_more(qp))
 		sroce_responder_pages_come(&qp->resp);
 	if (sroce_qp_takes_requests(qp))
 		more |= sroce_responder_reply(qp);

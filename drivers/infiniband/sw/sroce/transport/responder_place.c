@@ -13,7 +13,6 @@
 #include "memory/copy.h"
 #include "transport/gather.h"
 #include "transport/internal.h"
-#include "transport/patience.h"
 #include "transport/responder.h"
 #include "transport/responder_place.h"
 #include "transport/responder_recv.h"
@@ -167,6 +166,16 @@ static void sroce_place_no_receive(struct sroce_qp *qp, struct sroce_train *t,
 				       IB_WC_LOC_QP_OP_ERR);
 }
 
+void sroce_place_awaits(struct sroce_resp_msg *msg,
+			const struct sroce_train *t)
+{
+	bool send = t->op == SROCE_OP_SEND;
+
+	msg->awaited = send ? t->bi.bi_size : 0;
+	msg->looks = send ? msg->wqe->num_sge : 0;
+}
+
+/* Are the pages of a packet there, or are others being brought in (-EAGAIN)? */
 static int sroce_place_try_sges(struct sroce_qp *qp, u32 len)
 {
 	struct sroce_resp_msg *msg = &qp->resp.msg;
@@ -174,29 +183,41 @@ static int sroce_place_try_sges(struct sroce_qp *qp, u32 len)
 	struct sroce_sgl l = sroce_sgl_of_recv(qp);
 	int err;
 
+	g->least = qp->mtu;
 	err = sroce_gather_sges(g, &l, IB_ACCESS_LOCAL_WRITE, msg->recv_off,
 				&len, msg->recv_len - msg->recv_off);
 	sroce_gather_end(g);
 	return err;
 }
 
-bool sroce_place_misses_more(struct sroce_qp *qp)
+static bool sroce_place_looks(struct sroce_qp *qp)
 {
 	struct sroce_resp_msg *msg = &qp->resp.msg;
-	struct sroce_fault *f = &qp->resp.half.fault;
 	int err;
 
 	/* Pages that could not be had are an error of the SEND, when that comes again */
-	if (!msg->awaited || !msg->have_wqe || f->state == SROCE_FAULT_FAILED ||
-	    !sroce_qp_takes_requests(qp) || qp->resp.ack.fatal ||
-	    ktime_get_ns() - f->since >= sroce_patience_limit_ns(qp))
+	if (!msg->looks || !msg->have_wqe || qp->resp.ack.fatal ||
+	    qp->resp.half.fault.state == SROCE_FAULT_FAILED ||
+	    !sroce_qp_takes_requests(qp))
 		return false;
 	if (qp->xrcd && !sroce_xrc_borrow(qp, msg->srqn))
 		return false;
+	msg->looks--;
 	err = sroce_place_try_sges(qp, msg->awaited);
 	if (qp->xrcd)
 		sroce_xrc_return(qp);
 	return err == -EAGAIN;
+}
+
+bool sroce_place_misses_more(struct sroce_qp *qp)
+{
+	bool more = sroce_place_looks(qp);
+
+	/* It is not the peer that has found these missing */
+	qp->resp.half.fault.fresh = false;
+	if (!more)
+		qp->resp.msg.looks = 0;
+	return more;
 }
 
 void sroce_responder_execute_send(struct sroce_qp *qp, struct sroce_train *t)

@@ -25,16 +25,26 @@ void sroce_responder_execute_send(struct sroce_qp *qp, struct sroce_train *t);
 void sroce_responder_execute_write(struct sroce_qp *qp, struct sroce_train *t);
 
 /**
+ * sroce_place_awaits() - a request waits for pages
+ * @msg: message that it belongs to
+ * @t: request
+ *
+ * What of it sroce_place_misses_more() is to look for is noted. Context: responder lock
+ * held.
+ */
+void sroce_place_awaits(struct sroce_resp_msg *msg,
+			const struct sroce_train *t);
+
+/**
  * sroce_place_misses_more() - does the SEND that waits for pages miss others?
  * @qp: QP; what it has missed was brought in
  *
  * The elements of its receive work request may lie anywhere, and fault.c has one range
- * brought in at a time. The peer is asked for the SEND once, and not for each of them:
- * it may count that as retries. If the peer waits for long already, it is asked in any
- * case.
+ * brought in at a time. The peer is asked for a train once, and not for each of them: it
+ * may count that as retries. A packet's pages are enough, as when it is placed.
  *
  * Context: responder lock held.
- * Return: true when others are being brought in.
+ * Return: true when others are being brought in: once for each element at most.
  */
 bool sroce_place_misses_more(struct sroce_qp *qp);
 

@@ -135,9 +135,9 @@ static void sroce_reply_read_broken(struct sroce_qp *qp,
 }
 
 /*
- * Has nothing of a READ left yet? In the middle of one a peer is not told to wait: the
- * rdma_rxe of kernels from before 2023 expects nothing but responses there, and would
- * complete the READ with success.
+ * Does the peer ask for a READ from its first packet on? In the middle of one it is not
+ * told to wait: the rdma_rxe of kernels from before 2023 expects nothing but responses
+ * there, and would complete the READ with success.
  */
 static bool sroce_reply_is_first(struct sroce_responder *resp,
 				 const struct sroce_rd_job *job)
@@ -145,7 +145,7 @@ static bool sroce_reply_is_first(struct sroce_responder *resp,
 	const struct sroce_rd_res *kept =
 		sroce_answers_find(&resp->answers, job->res.psn);
 
-	return !job->sent && kept && kept->psn == job->res.psn;
+	return kept && kept->psn == job->res.psn;
 }
 
 /*
@@ -163,7 +163,7 @@ static void sroce_reply_stalled(struct sroce_qp *qp, struct sroce_tx *tx,
 
 	job->pressed = false;
 	job->since = job->since ?: now;
-	if (!pressed || now - job->since < sroce_patience_limit_ns(qp) ||
+	if (!pressed || now < job->since + sroce_patience_limit_ns(qp) ||
 	    !sroce_responder_may_tell(qp) ||
 	    !sroce_reply_is_first(&qp->resp, job))
 		return;

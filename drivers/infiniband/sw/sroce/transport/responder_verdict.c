@@ -11,6 +11,7 @@
 #include "transport/gap.h"
 #include "transport/internal.h"
 #include "transport/patience.h"
+#include "transport/responder_place.h"
 #include "transport/responder_recv.h"
 #include "transport/responder_verdict.h"
 #include "transport/rnr.h"
@@ -76,30 +77,49 @@ u8 sroce_responder_rnr_pages(const struct sroce_qp *qp, u64 missing)
 				  max(missing, sroce_patience_limit_ns(qp)));
 }
 
+bool sroce_responder_may_tell(const struct sroce_qp *qp)
+{
+	return qp->attr.rnr_retry || qp->xrcd ||
+	       sroce_qp_state(qp) == IB_QPS_RTR;
+}
+
+/*
+ * Is the request at @psn, which misses pages, met for the first time? Pages that came after
+ * the peer was told to wait, and are gone when it is back, are the first ones once more.
+ */
+static bool sroce_verdict_begins(struct sroce_fault *f, u32 psn)
+{
+	bool again = f->fresh && f->same;
+	bool back = f->fresh && f->told && f->again < SROCE_AGAIN_MOST;
+
+	f->fresh = false;
+	f->told = false;
+	if (!f->since || f->psn != psn) {
+		f->again = 0;
+		return true;
+	}
+	if (again && f->again < U8_MAX)
+		f->again++;
+	return back;
+}
+
 /*
  * Is the peer to be told that pages are missing? At first it is not: most are there before
  * a peer becomes impatient. Who hears nothing for long uses up its retries, though, when
- * swap brings pages slowly, or takes them away again each time. Pages that came after it
- * was told to wait, and are gone again when it comes, are the first ones once more.
+ * swap brings pages slowly, or takes them away again each time.
  */
 static bool sroce_verdict_stalls(struct sroce_qp *qp, u32 psn, u64 now)
 {
 	struct sroce_fault *f = &qp->resp.half.fault;
-	bool other = !f->since || f->psn != psn;
-	bool first = other || (f->told && f->fresh);
 
-	f->fresh = false;
-	f->told = false;
-	if (other)
-		f->again = 0;
-	if (first) {
+	if (sroce_verdict_begins(f, psn)) {
 		f->since = now;
 		f->psn = psn;
 		return false;
 	}
 	f->told = sroce_responder_may_tell(qp) &&
 		  (f->again >= SROCE_AGAIN_MOST ||
-		   now - f->since >= sroce_patience_limit_ns(qp));
+		   now >= f->since + sroce_patience_limit_ns(qp));
 	return f->told;
 }
 
@@ -113,16 +133,26 @@ void sroce_responder_await_pages(struct sroce_qp *qp,
 
 	resp->ack.rnr_sent = true;
 	sroce_gap_begin(&resp->ack.gap, t->psn);
-	resp->msg.awaited = t->op == SROCE_OP_SEND ? t->bi.bi_size : 0;
+	sroce_place_awaits(&resp->msg, t);
 	/* One that comes again this soon was repeated by the network, or is a probe */
 	f->waiting = !stalls;
 	if (stalls)
 		sroce_responder_owe_nak(resp, sroce_responder_rnr_pages(qp, now - f->since));
 }
 
+/* Is an RNR NAK owed, which waits for READ responses before it? */
+static bool sroce_verdict_owes_rnr(const struct sroce_responder *resp)
+{
+	return resp->ack.state == SROCE_ACK_NAK &&
+	       (resp->ack.syndrome & SROCE_AETH_KIND) == SROCE_AETH_RNR;
+}
+
 void sroce_responder_pages_come(struct sroce_responder *resp)
 {
-	resp->half.fault.waiting = false;
-	if (!resp->ack.fatal)
+	struct sroce_fault *f = &resp->half.fault;
+	bool asks = f->waiting || (f->told && sroce_verdict_owes_rnr(resp));
+
+	f->waiting = false;
+	if (asks && !resp->ack.fatal)
 		sroce_responder_owe_nak(resp, SROCE_NAK_PSN_SEQ);
 }

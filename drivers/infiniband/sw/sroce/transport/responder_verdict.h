@@ -93,13 +93,10 @@ u8 sroce_responder_rnr_pages(const struct sroce_qp *qp, u64 missing);
  * @qp: QP
  *
  * To whom a receiver has to be ready (rnr_retry 0) the connection would be lost by that,
- * and by silence perhaps not. What the peer has set is not known; both sides mostly set
- * the same. An XRC target sets nothing.
+ * and by silence perhaps not. What the peer has set is not known. Both sides often set
+ * the same, so ours says it, if it was set: in RTR, and for an XRC target, it was not.
  */
-static inline bool sroce_responder_may_tell(const struct sroce_qp *qp)
-{
-	return qp->xrcd || qp->attr.rnr_retry;
-}
+bool sroce_responder_may_tell(const struct sroce_qp *qp);
 
 /**
  * sroce_responder_await_pages() - the pages of a request are being brought in
@@ -107,16 +104,19 @@ static inline bool sroce_responder_may_tell(const struct sroce_qp *qp)
  * @t: request
  *
  * It is dropped, as is what comes behind it. When the pages are there the peer is asked
- * for it (sroce_responder_pages_come()); if it sends it again before,
- * sroce_patience_limit_ns() or more after the first time, or the same pages were brought
- * in several times in vain, it is told to wait.
+ * for it (sroce_responder_pages_come()). If it sends it again before,
+ * sroce_patience_limit_ns() or more after the first time, or finds the same pages gone
+ * several times, it is told to wait, and is not asked.
  *
  * Context: responder lock held.
  */
 void sroce_responder_await_pages(struct sroce_qp *qp,
 				 const struct sroce_train *t);
 
-/* The awaited pages are there, or will be an error. Context: responder lock held. */
+/*
+ * The awaited pages are there, or will be an error: the peer is asked for its request, if it
+ * was not told to wait. Context: responder lock held.
+ */
 void sroce_responder_pages_come(struct sroce_responder *resp);
 
 /* The expected request was lost: NAK, and drop what is still under way behind it */
