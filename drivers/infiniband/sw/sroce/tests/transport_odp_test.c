@@ -711,6 +711,38 @@ static void pages_gone_again(struct kunit *test)
 	side_demand_free(mr);
 }
 
+#define LOST_TIMES 12
+
+/*
+ * A process that loses its pages each time before the peer is back: between two times that
+ * it is told to wait, which is when they are gone, the peer is asked while they are there
+ */
+static void pages_always_gone(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct sroce_mr *mr;
+	struct pair *p = slow_pair(test, &c, &mr);
+	struct side *b = &p->side[1];
+	int i, asks = 0;
+
+	post(p, &quick_write, mr, 1);
+	pair_deliver(p);
+	mmap_write_unlock(current->mm);
+	for (i = 0; i < LOST_TIMES; i++) {
+		while (sroce_fault_is_running(&b->qp->resp.half))
+			usleep_range(100, 200);
+		lose_pages(test, mr);
+		mmap_write_lock(current->mm);
+		ask_again(p);
+		asks += READ_ONCE(b->qp->resp.half.fault.waiting);
+		mmap_write_unlock(current->mm);
+	}
+	KUNIT_EXPECT_GE(test, asks, LOST_TIMES / 2);
+	KUNIT_EXPECT_GE(test, times_told(p), 1);
+	expect(p, &p->side[0].scq, 1, quick_write.name);
+	side_demand_free(mr);
+}
+
 /* Whoever has not come to RTS has set no rnr_retry, and tells all the same */
 static void told_in_rtr(struct kunit *test)
 {
@@ -835,6 +867,7 @@ static struct kunit_case transport_odp_cases[] = {
 	KUNIT_CASE(told_to_wait_for_list),
 	KUNIT_CASE(list_with_a_hole),
 	KUNIT_CASE(pages_gone_again),
+	KUNIT_CASE(pages_always_gone),
 	KUNIT_CASE(told_in_rtr),
 	KUNIT_CASE(told_behind_a_read),
 	KUNIT_CASE(not_ready_for),

@@ -85,12 +85,14 @@ bool sroce_responder_may_tell(const struct sroce_qp *qp)
 
 /*
  * Is the request at @psn, which misses pages, met for the first time? Pages that came after
- * the peer was told to wait, and are gone when it is back, are the first ones once more.
+ * the peer was told to wait, and are gone when it is back, are the first ones once more:
+ * while a process loses them again and again, only a peer that is asked as soon as they
+ * are there finds them.
  */
 static bool sroce_verdict_begins(struct sroce_fault *f, u32 psn)
 {
 	bool again = f->fresh && f->same;
-	bool back = f->fresh && f->told && f->again < SROCE_AGAIN_MOST;
+	bool back = f->fresh && f->told;
 
 	f->fresh = false;
 	f->told = false;
