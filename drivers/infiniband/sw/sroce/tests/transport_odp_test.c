@@ -476,6 +476,16 @@ static void ask_again(struct pair *p)
 	pair_deliver(p);
 }
 
+/* A message whose pages do not come: the sender asks again when the receiver is impatient */
+static void post_until_late(struct pair *p, const struct missing *k,
+			    const struct sroce_mr *mr)
+{
+	post(p, k, mr, 1);
+	pair_deliver(p);
+	patience_ends(&p->side[1]);
+	ask_again(p);
+}
+
 static u64 times_told(struct pair *p)
 {
 	return side_count(&p->side[0], SROCE_CNT_RNR_NAK_RETRY_ERR);
@@ -536,10 +546,7 @@ static void missing_pages_never_told(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(k); i++) {
 		p = slow_pair(test, &c, &mr);
-		post(p, k[i], mr, 1);
-		pair_deliver(p);
-		patience_ends(&p->side[1]);
-		ask_again(p);
+		post_until_late(p, k[i], mr);
 		mmap_write_unlock(current->mm);
 		expect(p, &p->side[0].scq, 1, k[i]->name);
 		KUNIT_EXPECT_EQ(test, 0, times_told(p));
@@ -632,10 +639,7 @@ static void told_to_wait_for_list(struct kunit *test)
 	unsigned long end = jiffies + SOON;
 
 	post_list(p, mr);
-	post(p, &list_send, mr, 1);
-	pair_deliver(p);
-	patience_ends(b);
-	ask_again(p);
+	post_until_late(p, &list_send, mr);
 	KUNIT_EXPECT_EQ(test, 1, times_told(p));
 	mmap_write_unlock(current->mm);
 	while (READ_ONCE(b->qp->resp.msg.looks) && time_before(jiffies, end))
@@ -689,10 +693,7 @@ static void pages_gone_again(struct kunit *test)
 	struct side *b = &p->side[1];
 	int i;
 
-	post(p, &quick_write, mr, 1);
-	pair_deliver(p);
-	patience_ends(b);
-	ask_again(p);
+	post_until_late(p, &quick_write, mr);
 	KUNIT_EXPECT_EQ(test, 1, times_told(p));
 	mmap_write_unlock(current->mm);
 	for (i = 0; i < 2; i++) {
@@ -754,10 +755,7 @@ static void told_in_rtr(struct kunit *test)
 	side_to_reset(b);
 	side_to_init(b);
 	side_to_rtr(b);
-	post(p, &quick_write, mr, 1);
-	pair_deliver(p);
-	patience_ends(b);
-	ask_again(p);
+	post_until_late(p, &quick_write, mr);
 	KUNIT_EXPECT_EQ(test, 1, times_told(p));
 	mmap_write_unlock(current->mm);
 	expect(p, &p->side[0].scq, 1, quick_write.name);
