@@ -5,10 +5,11 @@
  * and of packet sequence numbers. A packet that stands for several (GSO) is split
  * as a network card would do it.
  *
- *	icrc_check -i NETDEV -t SECONDS [-M PATH_MTU] [-g] [-m] [-C TCLASS] [-V VLAN] [-P PCP]
+ *	icrc_check -i NETDEV -t SECONDS [-M PATH_MTU] [-g] [-m] [-1] [-C TCLASS] [-V VLAN] [-P PCP]
  *
  * Stops after SECONDS, or at SIGTERM. -g: refuse GSO packets (the sender must have
- * split them). -m: do not insist on MigReq (rdma_rxe never sets it). -C, -V, -P:
+ * split them). -m: do not insist on MigReq (rdma_rxe never sets it). -1: all packets must
+ * be of RoCE v1, and each be for this netdev's MAC address or a group's. -C, -V, -P:
  * every packet must have this traffic class, VLAN tag, and priority in the tag.
  *
  * In the last line, gaps: how often the IPv4 identification of a connection did not go on
@@ -33,12 +34,13 @@
 #define VIRTIO_NET_HDR_GSO_UDP_L4 5
 #endif
 
-static bool refuse_gso, ignore_migreq;
+static bool refuse_gso, ignore_migreq, only_v1;
 static uint32_t path_mtu;
 /* -1: any */
 static int want_tclass = -1, want_vlan = -1, want_pcp = -1;
 static volatile sig_atomic_t stop;
 
+static unsigned long v1_packets;
 static unsigned long packets, bytes, trains, longest, resent, errors, requests, responses, gaps, ports;
 
 static void wrong(const struct bth *b, const char *fmt, ...)
@@ -272,6 +274,33 @@ static void check_packet(const uint8_t *l3, size_t len, bool no_sum)
 		   total - ip - UDP_LEN - ICRC_LEN);
 }
 
+/* a GRH and what follows it; nothing fills in anything */
+static void check_v1(const uint8_t *grh, size_t len)
+{
+	size_t total = 40 + get16(grh + 4);
+	uint8_t icrc[4];
+
+	packets++;
+	v1_packets++;
+	bytes += len;
+	if (want_tclass >= 0 && (get16(grh) >> 4 & 0xff) != want_tclass)
+		wrong(NULL, "traffic class %02x", get16(grh) >> 4 & 0xff);
+	if (grh[0] >> 4 != 6 || grh[6] != GRH_NEXT_HDR || !grh[7])
+		wrong(NULL, "GRH version %u, next header %02x, hop limit %u", grh[0] >> 4, grh[6], grh[7]);
+	/* none is so short that it would be filled up */
+	if (total != len || total < 40 + BTH_LEN + ICRC_LEN) {
+		wrong(NULL, "GRH length %zu in a packet of %zu", total, len);
+		return;
+	}
+	wire_icrc(grh, total - ICRC_LEN, icrc);
+	if (memcmp(icrc, grh + total - ICRC_LEN, ICRC_LEN)) {
+		struct bth b = bth_get(grh + 40);
+
+		wrong(&b, "ICRC %08x, not %08x", get32(grh + total - 4), get32(icrc));
+	}
+	check_roce(grh + 8, grh + 24, 0xc000, -1, grh + 40, total - 40 - ICRC_LEN);
+}
+
 /* split a train as UDP segmentation does: lengths of each packet, ids counting up */
 static void check_train(const uint8_t *l3, size_t len, size_t size)
 {
@@ -299,6 +328,11 @@ static void check_train(const uint8_t *l3, size_t len, size_t size)
 		check_packet(packet, head + n, true);
 	}
 	longest = max(longest, count);
+}
+
+static bool is_v1(const uint8_t *frame, size_t len)
+{
+	return len >= ETH_LEN + 40 && get16(frame + 12) == ETH_P_ROCE_V1;
 }
 
 static bool is_roce(const uint8_t *frame, size_t len)
@@ -371,9 +405,19 @@ static void capture_one(int fd)
 
 	len = recvmsg(fd, &msg, 0);
 	len -= sizeof(*vnet);
-	if (len < 0 || from.sll_pkttype == PACKET_OUTGOING || !is_roce(frame, len))
+	if (len < 0 || from.sll_pkttype == PACKET_OUTGOING || (!is_roce(frame, len) && !is_v1(frame, len)))
 		return;
 	check_tag(&msg);
+	if (is_v1(frame, len)) {
+		if (from.sll_pkttype != PACKET_HOST && from.sll_pkttype != PACKET_MULTICAST)
+			wrong(NULL, "a frame of type %u, for somebody else", from.sll_pkttype);
+		if (vnet->gso_type != VIRTIO_NET_HDR_GSO_NONE || vnet->flags & VIRTIO_NET_HDR_F_NEEDS_CSUM)
+			wrong(NULL, "RoCE v1 with GSO type %u, flags %x", vnet->gso_type, vnet->flags);
+		check_v1(frame + ETH_LEN, len - ETH_LEN);
+		return;
+	}
+	if (only_v1)
+		wrong(NULL, "a packet of RoCE v2");
 	if (vnet->gso_type == VIRTIO_NET_HDR_GSO_NONE)
 		check_packet(frame + ETH_LEN, len - ETH_LEN, vnet->flags & VIRTIO_NET_HDR_F_NEEDS_CSUM);
 	else if ((vnet->gso_type & ~VIRTIO_NET_HDR_GSO_ECN) == VIRTIO_NET_HDR_GSO_UDP_L4)
@@ -390,13 +434,14 @@ int main(int argc, char **argv)
 	double seconds = 10, end;
 	int c, fd;
 
-	while ((c = getopt(argc, argv, "i:t:M:gmC:V:P:")) != -1) {
+	while ((c = getopt(argc, argv, "i:t:M:gm1C:V:P:")) != -1) {
 		switch (c) {
 		case 'i': netdev = optarg; break;
 		case 't': seconds = atof(optarg); break;
 		case 'M': path_mtu = atoi(optarg); break;
 		case 'g': refuse_gso = true; break;
 		case 'm': ignore_migreq = true; break;
+		case '1': only_v1 = true; break;
 		case 'C': want_tclass = strtol(optarg, NULL, 0); break;
 		case 'V': want_vlan = atoi(optarg); break;
 		case 'P': want_pcp = atoi(optarg); break;
@@ -414,8 +459,8 @@ int main(int argc, char **argv)
 	for (c = 0; c < 1000000 && recv(fd, &(char){ 0 }, 1, MSG_PEEK | MSG_DONTWAIT) > 0; c++)
 		capture_one(fd);
 	getsockopt(fd, SOL_PACKET, PACKET_STATISTICS, &stats, &len);
-	printf("packets=%lu bytes=%lu trains=%lu longest=%lu requests=%lu responses=%lu resent=%lu gaps=%lu ports=%lu missed=%u errors=%lu\n",
-	       packets, bytes, trains, longest, requests, responses, resent, gaps, ports, stats.tp_drops, errors);
+	printf("packets=%lu bytes=%lu trains=%lu longest=%lu requests=%lu responses=%lu resent=%lu gaps=%lu ports=%lu v1=%lu missed=%u errors=%lu\n",
+	       packets, bytes, trains, longest, requests, responses, resent, gaps, ports, v1_packets, stats.tp_drops, errors);
 	if (errors)
 		return VT_WRONG;
 	if (stats.tp_drops)

@@ -271,10 +271,10 @@ gid_table() {
 		done' "$2"
 }
 
-# gid_index NAMESPACE DEVICE ADDRESS : of the RoCE v2 entry
+# gid_index NAMESPACE DEVICE ADDRESS : of the RoCE v2 entry, or with ROCE=v1 of that one, as our programs choose, too
 gid_index() {
-	gid_table "$1" "$2" | awk -v gid="$(gid_of "$3")" '
-		$2 == gid && /v2$/ { print $1; found = 1; exit } END { exit !found }'
+	gid_table "$1" "$2" | awk -v gid="$(gid_of "$3")" -v roce="${ROCE:-v2}\$" '
+		$2 == gid && $0 ~ roce { print $1; found = 1; exit } END { exit !found }'
 }
 
 # netdev_addresses NAMESPACE NETDEV

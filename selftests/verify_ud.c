@@ -137,7 +137,10 @@ static uint16_t ip_sum(const uint8_t *p)
 	return sum;
 }
 
-/* the network header: IPv4 in the last 20 bytes, after zeros, or IPv6 in all of them */
+/*
+ * the network header: IPv4 in the last 20 bytes, after zeros, or IPv6 in all of them, or that of RoCE v1, which looks the
+ * same, but comes without UDP
+ */
 static void check_grh(uint32_t i, const uint8_t *grh)
 {
 	static const uint8_t zeros[20];
@@ -146,7 +149,7 @@ static void check_grh(uint32_t i, const uint8_t *grh)
 	const uint8_t *ip = grh + 20;
 	uint32_t wire = 8 + 12 + 8 + (has_imm(i) ? 4 : 0) + ((len_of(i) + 3) & ~3) + 4;
 
-	if (IN6_IS_ADDR_V4MAPPED((struct in6_addr *)me.gid.raw)) {
+	if (!vt_is_roce_v1() && IN6_IS_ADDR_V4MAPPED((struct in6_addr *)me.gid.raw)) {
 		if (memcmp(grh, zeros, sizeof(zeros)))
 			wrong(i, "bytes before the IPv4 header", grh[0], 0);
 		if (ip[0] != 0x45 || (ip_sum(ip) != 0xffff && !no_sum))
@@ -158,7 +161,9 @@ static void check_grh(uint32_t i, const uint8_t *grh)
 			wrong(i, "IPv4 address or protocol", ip[9], IPPROTO_UDP);
 		return;
 	}
-	if (grh[0] >> 4 != 6 || grh[6] != IPPROTO_UDP)
+	if (vt_is_roce_v1())
+		wire -= 8;
+	if (grh[0] >> 4 != 6 || grh[6] != (vt_is_roce_v1() ? 0x1b : IPPROTO_UDP))
 		wrong(i, "IPv6 header", grh[6], IPPROTO_UDP);
 	if ((grh[4] << 8 | grh[5]) != (int)wire)
 		wrong(i, "IPv6 length", grh[4] << 8 | grh[5], wire);

@@ -149,10 +149,17 @@ union ibv_gid vt_gid_of_ip(const char *ip)
 	return gid;
 }
 
+bool vt_is_roce_v1(void)
+{
+	const char *roce = getenv("ROCE");
+
+	return roce && !strcmp(roce, "v1");
+}
+
 /* how well a table entry suits when nothing was asked for; 0: not at all */
 static int gid_rank(const struct ibv_gid_entry *e)
 {
-	if (e->gid_type != IBV_GID_TYPE_ROCE_V2)
+	if (e->gid_type != (vt_is_roce_v1() ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2))
 		return 0;
 	if (is_v4(&e->gid))
 		return 3;
@@ -182,7 +189,7 @@ static void choose_gid(struct vt_dev *dev, const char *ip, int gid_index)
 		}
 	}
 	if (!best)
-		vt_die(VT_SETUP, "no RoCE v2 GID for %s", ip ? ip : "any address");
+		vt_die(VT_SETUP, "no RoCE %s GID for %s", vt_is_roce_v1() ? "v1" : "v2", ip ? ip : "any address");
 }
 
 void vt_open(struct vt_dev *dev, const char *name, const char *ip, int gid_index)

@@ -76,9 +76,10 @@ struct vt_dev {
 };
 
 /*
- * Open @name and choose a RoCE v2 GID: number @gid_index, or (when negative)
+ * Open @name and choose a RoCE v2 GID (with ROCE=v1 in the environment, one of RoCE v1): number @gid_index, or (when negative)
  * the one of address @ip, or (when NULL) an IPv4 one, or any global one.
  */
+bool vt_is_roce_v1(void);
 void vt_open(struct vt_dev *dev, const char *name, const char *ip, int gid_index);
 /*
  * Open what -d DEVICE -i IP [-D DEVICE_OF_PEER -I IP_OF_PEER] names, with asynchronous events that do not block, and

@@ -110,8 +110,8 @@ uint32_t wire_crc32(uint32_t crc, const void *data, size_t len)
 void wire_icrc(const uint8_t *l3, size_t len, uint8_t icrc[4])
 {
 	uint8_t head[40 + UDP_LEN + BTH_LEN];
-	bool v6 = l3[0] >> 4 == 6;
-	size_t udp = v6 ? 40 : 20, headers = udp + UDP_LEN + BTH_LEN;
+	bool v6 = l3[0] >> 4 == 6, v1 = v6 && l3[6] == GRH_NEXT_HDR;
+	size_t udp = v6 ? 40 : 20, bth = udp + (v1 ? 0 : UDP_LEN), headers = bth + BTH_LEN;
 	uint32_t crc = 0xffffffff;
 
 	memset(icrc, 0xff, 4);
@@ -125,8 +125,9 @@ void wire_icrc(const uint8_t *l3, size_t len, uint8_t icrc[4])
 	} else {
 		head[1] = head[8] = head[10] = head[11] = 0xff;
 	}
-	head[udp + 6] = head[udp + 7] = 0xff;
-	head[udp + UDP_LEN + 4] = 0xff;
+	if (!v1)
+		head[udp + 6] = head[udp + 7] = 0xff;
+	head[bth + 4] = 0xff;
 	crc = wire_crc32(crc, head, headers);
 	crc = ~wire_crc32(crc, l3 + headers, len - headers);
 	icrc[0] = crc;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * wire: RoCE v2 packets as bytes, written from the protocol and not from the
+ * wire: RoCE packets as bytes, written from the protocol and not from the
  * driver, so that the two check each other.
  */
 #ifndef WIRE_H
@@ -16,6 +16,9 @@
 #define UDP_LEN 8
 #define BTH_LEN 12
 #define ICRC_LEN 4
+/* RoCE v1: EtherType, and what the GRH says that comes behind it */
+#define ETH_P_ROCE_V1 0x8915
+#define GRH_NEXT_HDR 0x1b
 
 /* what an opcode brings with it */
 enum {

@@ -29,6 +29,11 @@
 #include "verbs/quota.h"
 #include "verbs/verbs.h"
 
+static bool sroce_roce_v1;
+module_param_named(roce_v1, sroce_roce_v1, bool, 0644);
+MODULE_PARM_DESC(roce_v1,
+		 "Speak RoCE v1 besides RoCE v2: GIDs of both types; read when a device is made, of Ethernet netdevs (default: N)");
+
 /* --- end -------------------------------------------------------------------- */
 
 /* The netdev goes last, because whoever asks for the port's state looks at it */
@@ -118,6 +123,8 @@ static void sroce_device_setup(struct sroce_device *dev,
 	dev->ndev = ndev;
 	netdev_hold(ndev, &dev->ndev_tracker, GFP_KERNEL);
 	sroce_device_locate(dev);
+	dev->port.net.roce_v1 = READ_ONCE(sroce_roce_v1) &&
+				ndev->type == ARPHRD_ETHER;
 	dev->link_up = sroce_link_up(ndev);
 	sroce_addresses_setup(dev);
 	mutex_init(&dev->pkey_lock);

@@ -60,6 +60,7 @@ struct sroce_congestion {
  * @ifindex: netdev; of a path to another device of this host, its direct_ifindex
  * @counters: SROCE_CNT_*, of the device and of QPs that have none of their own
  * @congestion: settings
+ * @roce_v1: speaks RoCE v1 besides RoCE v2; does not change
  *
  * @net_cookie and @ifindex change only while the device is not attached.
  */
@@ -68,6 +69,7 @@ struct sroce_netport {
 	int ifindex;
 	struct sroce_counters __percpu *counters;
 	struct sroce_congestion congestion;
+	bool roce_v1;
 };
 
 #endif

@@ -26,12 +26,13 @@ static void sroce_path_grh_ipv4(const struct sroce_path *path, u16 len,
 	ip_send_check(ip);
 }
 
+/* Of IPv6, or the GRH of RoCE v1, which looks the same */
 static void sroce_path_grh_ipv6(const struct sroce_path *path, u16 len,
-				struct ipv6hdr *ip)
+				u8 nexthdr, struct ipv6hdr *ip)
 {
 	ip6_flow_hdr(ip, path->tclass, htonl(path->flow_label));
 	ip->payload_len = htons(len);
-	ip->nexthdr = IPPROTO_UDP;
+	ip->nexthdr = nexthdr;
 	ip->hop_limit = path->hop_limit;
 	ip->saddr = *sroce_gid_addr(&path->sgid);
 	ip->daddr = *sroce_gid_addr(&path->dgid);
@@ -48,13 +49,18 @@ void sroce_path_rx_info(const struct sroce_path *path, u32 len,
 	info->net_cookie = path->net_cookie;
 	info->ifindex = path->direct_ifindex;
 	info->vlan_id = path->direct_vlan_id;
-	if (path->ipv4) {
-		info->network_hdr_type = RDMA_NETWORK_IPV4;
+	info->network_hdr_type = path->network_type;
+	switch (path->network_type) {
+	case RDMA_NETWORK_IPV4:
 		sroce_path_grh_ipv4(path, udp_len,
 				    (struct iphdr *)(info->grh + 20));
-	} else {
-		info->network_hdr_type = RDMA_NETWORK_IPV6;
-		sroce_path_grh_ipv6(path, udp_len,
+		break;
+	case RDMA_NETWORK_IPV6:
+		sroce_path_grh_ipv6(path, udp_len, IPPROTO_UDP,
+				    (struct ipv6hdr *)info->grh);
+		break;
+	default:
+		sroce_path_grh_ipv6(path, len, SROCE_GRH_NEXT_HDR,
 				    (struct ipv6hdr *)info->grh);
 	}
 }

@@ -18,6 +18,9 @@ struct dst_entry;
 struct net;
 struct sroce_netport;
 
+/* Next header of a GRH in front of a BTH (IBA 8.3.5) */
+#define SROCE_GRH_NEXT_HDR 0x1b
+
 /**
  * struct sroce_path - from one of our addresses to one peer
  * @refs: one for the owner, one for each user
@@ -31,7 +34,8 @@ struct sroce_netport;
  *	(VLAN, bond); packets leave through it
  * @sgid: source address; IPv4 is v4-mapped
  * @dgid: destination address
- * @ipv4: both are IPv4
+ * @network_type: what is in front of the BTH: RDMA_NETWORK_IPV4 or _IPV6 (RoCE v2), or
+ *	RDMA_NETWORK_ROCE_V1
  * @group: the destination is a multicast group
  * @tclass: traffic class or TOS
  * @hop_limit: TTL, never 0
@@ -39,7 +43,7 @@ struct sroce_netport;
  * @sport: UDP source port, spread by flow label or QP numbers; 0: by those of each
  *	datagram
  * @priority: skb priority from the service level, or else from the TOS
- * @dmac: destination MAC from the address handle, zero when not given
+ * @dmac: destination MAC from the address handle, zero when not given; RoCE v1 goes there
  * @direct_ifindex: netdev of the sroce device of this namespace that owns
  *	@dgid, so that its QPs are reached without a packet; 0 when there is none
  *	(any more)
@@ -61,7 +65,7 @@ struct sroce_path {
 	int ifindex;
 	union ib_gid sgid;
 	union ib_gid dgid;
-	bool ipv4;
+	u8 network_type;
 	bool group;
 	u8 tclass;
 	u8 hop_limit;
@@ -98,14 +102,14 @@ static inline void sroce_path_put(struct sroce_path *path)
  * @dgid: this host
  * @net_cookie: network namespace they arrived in
  * @ifindex: netdev they arrived on
- * @network_hdr_type: RDMA_NETWORK_IPV4 or RDMA_NETWORK_IPV6
+ * @network_hdr_type: as network_type of a path
  * @sl: service level (VLAN priority)
  * @looped: this host has sent them to a multicast group
  * @has_smac: @smac is known
  * @vlan_id: VLAN tag, 0xffff for none
  * @smac: Ethernet source
  * @grh: the 40 bytes that a UD receiver finds before the payload: zeros and
- *	the IPv4 header, or the IPv6 header (A17.4.5.2)
+ *	the IPv4 header, or the IPv6 header (A17.4.5.2), or the GRH of RoCE v1
  */
 struct sroce_rx_info {
 	union ib_gid sgid;

@@ -21,6 +21,7 @@
 #include "net/attach.h"
 #include "net/net.h"
 #include "net/socket.h"
+#include "net/v1.h"
 
 /**
  * struct sroce_attachment - a device and its namespace
@@ -264,6 +265,8 @@ static void sroce_attachment_end(struct sroce_attachment *a)
 		cond_resched();
 	}
 	synchronize_net();
+	if (a->port->roce_v1)
+		sroce_v1_unlisten();
 	if (list_empty(&ns->ports))
 		sroce_sockets_close(a->net, ns);
 	kfree(a);
@@ -278,6 +281,8 @@ static void sroce_attachment_begin(struct sroce_attachment *a)
 	list_add(&a->all, &sroce_attachments);
 	spin_unlock_irqrestore(&sroce_paths_lock, flags);
 	list_add_tail_rcu(&a->node, &sroce_netns(a->net)->ports);
+	if (a->port->roce_v1)
+		sroce_v1_listen();
 }
 
 static int sroce_attachment_start(struct sroce_attachment *a,

@@ -97,13 +97,25 @@ static struct sroce_backlog_cb *sroce_backlog_cb(struct sk_buff *skb)
 }
 
 /*
- * The list of a buffer's flow, by its source address and port, which most QPs have alone
+ * What tells flows of a host apart: the UDP port that most QPs have alone, or in RoCE v1,
+ * which has none, the number of the QP that it is for
  */
+static u32 sroce_backlog_flow(const struct sk_buff *skb, unsigned int off)
+{
+	bool v1 = skb->protocol == htons(ETH_P_IBOE);
+	__be32 words[2];
+	const __be32 *w;
+
+	w = skb_header_pointer(skb, off, sizeof(words), words);
+	if (!w)
+		return 0;
+	return v1 ? ntohl(w[1]) & 0xffffff : ntohl(w[0]) >> 16;
+}
+
+/* The list of a buffer's flow */
 static struct sroce_backlog *sroce_backlog_of(const struct sk_buff *skb)
 {
 	u32 off = sizeof(struct iphdr);
-	const struct udphdr *uh;
-	struct udphdr buf;
 	u32 key;
 
 	if (ip_hdr(skb)->version == 6) {
@@ -112,8 +124,7 @@ static struct sroce_backlog *sroce_backlog_of(const struct sk_buff *skb)
 	} else {
 		key = (__force u32)ip_hdr(skb)->saddr;
 	}
-	uh = skb_header_pointer(skb, off, sizeof(buf), &buf);
-	key = jhash_2words(key, uh ? (__force u16)uh->source : 0,
+	key = jhash_2words(key, sroce_backlog_flow(skb, off),
 			   sroce_backlog_seed);
 	return &sroce_backlogs[key >> (32 - SROCE_BACKLOG_BITS)];
 }

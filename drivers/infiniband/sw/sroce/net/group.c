@@ -11,6 +11,9 @@
  * to another one), however long the processes stay that wanted it, and it is
  * taken up again where IP begins anew: on another master, or in another namespace.
  *
+ * RoCE v1 needs no IP. On a netdev that has none, or not the group's, the netdev's filter is
+ * told alone.
+ *
  * All of it is done under RTNL.
  */
 #include <linux/igmp.h>
@@ -19,6 +22,7 @@
 #include <linux/rtnetlink.h>
 #include <linux/slab.h>
 #include <net/addrconf.h>
+#include <rdma/ib_addr.h>
 
 #include "compat.h"
 #include "net/group.h"
@@ -28,6 +32,8 @@
  * struct sroce_member - a netdev that is member of a group
  * @in_dev: its IPv4, held; NULL when it is not a member
  * @idev: its IPv6, likewise
+ * @filter: the netdev whose filter alone was told; NULL: none. Not held: it goes with a
+ *	notification
  *
  * That of a netdev which is gone, or has moved to another namespace, is not the
  * one that is there now.
@@ -35,6 +41,7 @@
 struct sroce_member {
 	struct in_device *in_dev;
 	struct inet6_dev *idev;
+	struct net_device *filter;
 };
 
 /* The device's netdev, its master (a bond, say), and that one's (a bridge) */
@@ -60,6 +67,7 @@ struct sroce_joins {
  * @of: where it belongs
  * @users: how often it was asked for
  * @group: its address
+ * @v1: packets of RoCE v1 are wanted, too
  * @member: the memberships, in the order of @of->on
  */
 struct sroce_join {
@@ -67,6 +75,7 @@ struct sroce_join {
 	struct sroce_joins *of;
 	unsigned int users;
 	struct in6_addr group;
+	bool v1;
 	struct sroce_member member[SROCE_JOIN_NETDEVS];
 };
 
@@ -107,17 +116,54 @@ static int sroce_member_join_ipv6(struct sroce_member *m,
 	return 0;
 }
 
-static int sroce_member_join(struct sroce_member *m, struct net_device *dev,
-			     const struct in6_addr *group)
+static int sroce_member_join_ip(struct sroce_member *m, struct net_device *dev,
+				const struct in6_addr *group)
 {
 	if (ipv6_addr_v4mapped(group))
 		return sroce_member_join_ipv4(m, dev, group->s6_addr32[3]);
 	return sroce_member_join_ipv6(m, dev, group);
 }
 
+static void sroce_member_mac(const struct in6_addr *group, u8 *mac)
+{
+	struct in6_addr addr = *group;
+
+	rdma_get_mcast_mac(&addr, mac);
+}
+
+static int sroce_member_join_filter(struct sroce_member *m,
+				    struct net_device *dev,
+				    const struct in6_addr *group)
+{
+	u8 mac[ETH_ALEN];
+	int err;
+
+	sroce_member_mac(group, mac);
+	err = dev_mc_add(dev, mac);
+	if (!err)
+		m->filter = dev;
+	return err;
+}
+
+static int sroce_member_join(struct sroce_member *m, struct net_device *dev,
+			     const struct sroce_join *join)
+{
+	int err = sroce_member_join_ip(m, dev, &join->group);
+
+	if (err && join->v1)
+		err = sroce_member_join_filter(m, dev, &join->group);
+	return err;
+}
+
 static void sroce_member_leave(struct sroce_member *m,
 			       const struct in6_addr *group)
 {
+	u8 mac[ETH_ALEN];
+
+	if (m->filter) {
+		sroce_member_mac(group, mac);
+		dev_mc_del(m->filter, mac);
+	}
 	if (m->in_dev) {
 		/* Harmless when IP has let go of the netdev: its list is empty then */
 		ip_mc_dec_group(m->in_dev, group->s6_addr32[3]);
@@ -131,10 +177,21 @@ static void sroce_member_leave(struct sroce_member *m,
 	*m = (struct sroce_member){};
 }
 
+static bool sroce_netdev_has_ip(const struct net_device *dev,
+				const struct in6_addr *group)
+{
+	if (ipv6_addr_v4mapped(group))
+		return __in_dev_get_rtnl(dev);
+	return IS_ENABLED(CONFIG_IPV6) && __in6_dev_get(dev);
+}
+
 /* Is the membership on this netdev, and of the state that IP keeps for it now? */
 static bool sroce_member_is_on(const struct sroce_member *m,
-			       const struct net_device *dev)
+			       const struct net_device *dev,
+			       const struct in6_addr *group)
 {
+	if (m->filter)
+		return m->filter == dev && !sroce_netdev_has_ip(dev, group);
 	if (m->in_dev)
 		return __in_dev_get_rtnl(dev) == m->in_dev;
 	return IS_ENABLED(CONFIG_IPV6) && m->idev &&
@@ -143,12 +200,12 @@ static bool sroce_member_is_on(const struct sroce_member *m,
 
 /* Move the membership to a netdev; NULL: end it */
 static int sroce_member_follow(struct sroce_member *m, struct net_device *dev,
-			       const struct in6_addr *group)
+			       const struct sroce_join *join)
 {
-	if (dev && sroce_member_is_on(m, dev))
+	if (dev && sroce_member_is_on(m, dev, &join->group))
 		return 0;
-	sroce_member_leave(m, group);
-	return dev ? sroce_member_join(m, dev, group) : 0;
+	sroce_member_leave(m, &join->group);
+	return dev ? sroce_member_join(m, dev, join) : 0;
 }
 
 /* --- a group ----------------------------------------------------------------- */
@@ -171,7 +228,7 @@ static int sroce_join_follow(struct sroce_join *join)
 
 	for (i = 0; i < SROCE_JOIN_NETDEVS; i++) {
 		e = sroce_member_follow(&join->member[i], join->of->on[i],
-					&join->group);
+					join);
 		err = err ?: e;
 	}
 	return err;
@@ -195,6 +252,7 @@ static struct sroce_join *sroce_join_find(const struct sroce_joins *joins,
 struct sroce_join_room {
 	struct sroce_joins *joins;
 	struct sroce_join *join;
+	bool v1;
 };
 
 static struct sroce_join *sroce_join_make(struct sroce_joins *joins,
@@ -206,6 +264,7 @@ static struct sroce_join *sroce_join_make(struct sroce_joins *joins,
 
 	join->of = joins;
 	join->group = *group;
+	join->v1 = room->v1;
 	err = sroce_join_follow(join);
 	if (err) {
 		sroce_join_end(join);
@@ -218,14 +277,15 @@ static struct sroce_join *sroce_join_make(struct sroce_joins *joins,
 
 /* --- the netdev of a device ------------------------------------------------------ */
 
-/* Note the netdev and its masters. One that is being unregistered does not count */
-static void sroce_joins_look(struct sroce_joins *joins)
+/* Note the netdev and its masters. One that is being unregistered, or @gone, does not count */
+static void sroce_joins_look(struct sroce_joins *joins,
+			     const struct net_device *gone)
 {
 	struct net_device *dev = joins->ndev;
 	int i;
 
 	for (i = 0; i < SROCE_JOIN_NETDEVS; i++) {
-		if (dev && dev->reg_state != NETREG_REGISTERED)
+		if (dev && (dev == gone || dev->reg_state != NETREG_REGISTERED))
 			dev = NULL;
 		joins->on[i] = dev;
 		dev = dev ? netdev_master_upper_dev_get(dev) : NULL;
@@ -250,7 +310,7 @@ static struct sroce_joins *sroce_joins_make(struct net_device *ndev,
 	room->joins = NULL;
 	INIT_LIST_HEAD(&joins->joins);
 	joins->ndev = ndev;
-	sroce_joins_look(joins);
+	sroce_joins_look(joins, NULL);
 	list_add(&joins->node, &sroce_all_joins);
 	return joins;
 }
@@ -294,12 +354,13 @@ static void sroce_join_put(struct sroce_join *join)
 }
 
 struct sroce_join *sroce_net_join(struct net_device *ndev,
-				  const union ib_gid *mgid)
+				  const union ib_gid *mgid, bool v1)
 {
 	struct sroce_join *join = ERR_PTR(-ENOMEM);
 	struct sroce_join_room room = {
 		.joins = kzalloc_obj(*room.joins, GFP_KERNEL_ACCOUNT),
 		.join = kzalloc_obj(*room.join, GFP_KERNEL_ACCOUNT),
+		.v1 = v1,
 	};
 	struct in6_addr group;
 
@@ -335,11 +396,12 @@ static bool sroce_joins_concern(const struct sroce_joins *joins,
 }
 
 /* Errors are ignored: where a join fails now it is tried again at the next event */
-static void sroce_joins_follow(struct sroce_joins *joins)
+static void sroce_joins_follow(struct sroce_joins *joins,
+			       const struct net_device *gone)
 {
 	struct sroce_join *join;
 
-	sroce_joins_look(joins);
+	sroce_joins_look(joins, gone);
 	list_for_each_entry(join, &joins->joins, node)
 		sroce_join_follow(join);
 }
@@ -348,6 +410,7 @@ static int sroce_joins_event(struct notifier_block *nb, unsigned long event,
 			     void *ptr)
 {
 	struct net_device *dev = netdev_notifier_info_to_dev(ptr);
+	struct net_device *gone = event == NETDEV_UNREGISTER ? dev : NULL;
 	struct sroce_joins *joins;
 
 	switch (event) {
@@ -358,7 +421,7 @@ static int sroce_joins_event(struct notifier_block *nb, unsigned long event,
 	case NETDEV_CHANGEUPPER:
 		list_for_each_entry(joins, &sroce_all_joins, node)
 			if (sroce_joins_concern(joins, dev))
-				sroce_joins_follow(joins);
+				sroce_joins_follow(joins, gone);
 		break;
 	}
 	return NOTIFY_DONE;

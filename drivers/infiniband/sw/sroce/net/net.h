@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * UDP port 4791 in and out: sockets and hooks per network namespace, routes,
- * packet buffers, GSO and GRO. Nothing here knows the state of a QP.
+ * packet buffers, GSO and GRO; and the frames of RoCE v1. Nothing here knows the state of a QP.
  */
 #ifndef SROCE_NET_NET_H
 #define SROCE_NET_NET_H
@@ -32,7 +32,7 @@ struct sroce_path *sroce_path_alloc(gfp_t gfp);
  * @path: from sroce_path_alloc()
  * @port: device
  * @ndev: netdev of the source GID
- * @attr: address vector with a checked GRH (grh.sgid_attr set, RoCE v2)
+ * @attr: address vector with a checked GRH (grh.sgid_attr set)
  * @lqpn: local QP number, for the UDP source port; 0 for an address handle
  * @rqpn: remote QP number
  *
@@ -42,7 +42,8 @@ struct sroce_path *sroce_path_alloc(gfp_t gfp);
  * The device must be attached. When it is detached, its paths lead nowhere.
  *
  * Context: RCU.
- * Return: 0, -EINVAL for an address that is not RoCE v2, -EOPNOTSUPP for a GID of
+ * Return: 0, -EINVAL for an address that is not of RoCE, or of a version that the device
+ * does not speak, -EOPNOTSUPP for a GID of
  * another network namespace, -ENODEV when the device is not attached.
  */
 int sroce_path_set(struct sroce_path *path, struct sroce_netport *port,
@@ -88,6 +89,7 @@ struct sroce_join;
  * sroce_net_join() - make a netdev and its masters members of a multicast group
  * @ndev: netdev, held by the caller until it has left
  * @mgid: address of the group; IPv4 is v4-mapped
+ * @v1: members want frames of RoCE v1, which come also where IP does not
  *
  * Memberships are counted, together with those of others. They follow the netdev
  * to other masters and namespaces, and keep none of these from ending.
@@ -97,7 +99,7 @@ struct sroce_join;
  * unregistered or has no such protocol.
  */
 struct sroce_join *sroce_net_join(struct net_device *ndev,
-				  const union ib_gid *mgid);
+				  const union ib_gid *mgid, bool v1);
 /* The netdev may be unregistered. Context: process, takes RTNL. */
 void sroce_net_leave(struct sroce_join *join);
 

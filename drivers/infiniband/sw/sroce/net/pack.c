@@ -7,7 +7,9 @@
  * the cache; it is computed for the header that the packet has after
  * segmentation.
  *
- * xmit.c comes here; buffers leave by ip_local_out().
+ * Of RoCE v1 each buffer is one packet: no device and no stack would cut it.
+ *
+ * xmit.c comes here; buffers leave by ip_local_out(), or v1.c.
  */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
@@ -27,6 +29,7 @@
 #include "net/net.h"
 #include "net/pack.h"
 #include "net/paths.h"
+#include "net/v1.h"
 #include "txq.h"
 #include "wire/icrc.h"
 
@@ -107,9 +110,27 @@ static struct sroce_pack *sroce_pack(const struct sk_buff *skb)
 	return (struct sroce_pack *)skb->cb;
 }
 
-static u32 sroce_pack_ip_len(const struct sroce_path *path)
+static bool sroce_pack_is_ipv4(const struct sroce_pack *p)
 {
-	return path->ipv4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
+	return p->path->network_type == RDMA_NETWORK_IPV4;
+}
+
+static bool sroce_pack_is_v1(const struct sroce_pack *p)
+{
+	return sroce_path_is_v1(p->path);
+}
+
+/* Bytes of the headers in front of the BTH, without Ethernet's */
+static u32 sroce_pack_hdrs_len(const struct sroce_path *path)
+{
+	switch (path->network_type) {
+	case RDMA_NETWORK_IPV4:
+		return sizeof(struct iphdr) + sizeof(struct udphdr);
+	case RDMA_NETWORK_IPV6:
+		return sizeof(struct ipv6hdr) + sizeof(struct udphdr);
+	default:
+		return sizeof(struct ipv6hdr);
+	}
 }
 
 /* --- open ----------------------------------------------------------------- */
@@ -132,17 +153,28 @@ static void sroce_pack_ipv4(struct sk_buff *skb, const struct sroce_flow *flow)
 	skb->protocol = htons(ETH_P_IP);
 }
 
-static void sroce_pack_ipv6(struct sk_buff *skb, const struct sroce_flow *flow)
+/* IPv6, or a GRH, which looks the same */
+static void sroce_pack_ipv6(struct sk_buff *skb, const struct sroce_flow *flow,
+			    u8 nexthdr)
 {
 	const struct sroce_path *path = flow->path;
 	struct ipv6hdr *ip = ipv6_hdr(skb);
 
 	ip6_flow_hdr(ip, flow->tclass, htonl(path->flow_label));
-	ip->nexthdr = IPPROTO_UDP;
+	ip->nexthdr = nexthdr;
 	ip->hop_limit = path->hop_limit;
 	memcpy(&ip->saddr, path->sgid.raw, sizeof(ip->saddr));
 	memcpy(&ip->daddr, path->dgid.raw, sizeof(ip->daddr));
-	skb->protocol = htons(ETH_P_IPV6);
+}
+
+static void sroce_pack_udp(struct sk_buff *skb, const struct sroce_flow *flow)
+{
+	struct udphdr *uh = udp_hdr(skb);
+
+	*uh = (struct udphdr){
+		.source = flow->sport,
+		.dest = htons(SROCE_UDP_PORT),
+	};
 }
 
 static u32 sroce_pack_hash(const struct sroce_flow *flow)
@@ -155,19 +187,25 @@ static u32 sroce_pack_hash(const struct sroce_flow *flow)
 static void sroce_pack_headers(struct sk_buff *skb,
 			       const struct sroce_flow *flow)
 {
-	const struct sroce_path *path = flow->path;
-	struct udphdr *uh;
-
 	skb_reset_network_header(skb);
-	skb_put(skb, sroce_pack_ip_len(path));
-	skb_set_transport_header(skb, skb->len);
-	uh = skb_put_zero(skb, sizeof(*uh));
-	uh->source = flow->sport;
-	uh->dest = htons(SROCE_UDP_PORT);
-	if (path->ipv4)
+	skb_put(skb, sroce_pack_hdrs_len(flow->path));
+	switch (flow->path->network_type) {
+	case RDMA_NETWORK_IPV4:
+		skb_set_transport_header(skb, sizeof(struct iphdr));
 		sroce_pack_ipv4(skb, flow);
-	else
-		sroce_pack_ipv6(skb, flow);
+		sroce_pack_udp(skb, flow);
+		break;
+	case RDMA_NETWORK_IPV6:
+		skb_set_transport_header(skb, sizeof(struct ipv6hdr));
+		sroce_pack_ipv6(skb, flow, IPPROTO_UDP);
+		skb->protocol = htons(ETH_P_IPV6);
+		sroce_pack_udp(skb, flow);
+		break;
+	default:
+		skb_set_transport_header(skb, sizeof(struct ipv6hdr));
+		sroce_pack_ipv6(skb, flow, SROCE_GRH_NEXT_HDR);
+		skb->protocol = htons(ETH_P_IBOE);
+	}
 	skb->priority = flow->priority;
 	__skb_set_hash(skb, sroce_pack_hash(flow), true, true);
 }
@@ -187,7 +225,7 @@ static void sroce_pack_limit(struct sk_buff *skb, const struct net_device *dev,
 	struct sroce_pack *p = sroce_pack(skb);
 
 	p->max_segs = 1;
-	if (READ_ONCE(sroce_gso))
+	if (READ_ONCE(sroce_gso) && !sroce_pack_is_v1(p))
 		p->max_segs = clamp_t(u32, READ_ONCE(dev->gso_max_segs), 1,
 				      SROCE_GSO_SEGS);
 	/* The first packet always fits */
@@ -206,9 +244,9 @@ static void sroce_pack_init(struct sk_buff *skb, const struct sroce_flow *flow,
 {
 	struct sroce_pack *p = sroce_pack(skb);
 
-	sroce_pack_headers(skb, flow);
-	sroce_pack_limit(skb, skb_dst(skb)->dev, size);
 	p->path = sroce_path_get(flow->path);
+	sroce_pack_headers(skb, flow);
+	sroce_pack_limit(skb, skb->dev ?: skb_dst(skb)->dev, size);
 	p->txq = flow->txq;
 	p->net = net;
 	p->tclass = flow->tclass;
@@ -216,36 +254,61 @@ static void sroce_pack_init(struct sk_buff *skb, const struct sroce_flow *flow,
 	p->id = READ_ONCE(flow->path->id);
 }
 
+/* @extra: bytes in front that the netdev does not know of */
 static struct sk_buff *sroce_pack_alloc(const struct sroce_path *path,
-					struct dst_entry *dst, u32 linear)
+					struct net_device *dev, u32 extra,
+					u32 linear)
 {
-	u32 head = LL_RESERVED_SPACE(dst->dev) + dst->header_len;
+	u32 head = LL_RESERVED_SPACE(dev) + extra;
 	struct sk_buff *skb;
 
-	skb = alloc_skb(head + sroce_pack_ip_len(path) + sizeof(struct udphdr) +
-			linear + dst->dev->needed_tailroom,
-			GFP_ATOMIC | __GFP_NOWARN);
+	skb = alloc_skb(head + sroce_pack_hdrs_len(path) + linear +
+			dev->needed_tailroom, GFP_ATOMIC | __GFP_NOWARN);
+	if (!skb)
+		return NULL;
+	skb_reserve(skb, head);
+	return skb;
+}
+
+static struct sk_buff *sroce_pack_alloc_ip(struct sroce_path *path, u32 linear,
+					   struct net **net)
+{
+	struct dst_entry *dst = sroce_path_route(path, net);
+	struct sk_buff *skb;
+
+	if (!dst)
+		return NULL;
+	skb = sroce_pack_alloc(path, dst->dev, dst->header_len, linear);
 	if (skb)
-		skb_reserve(skb, head);
+		skb_dst_set(skb, dst);
+	else
+		dst_release(dst);
+	return skb;
+}
+
+static struct sk_buff *sroce_pack_alloc_v1(struct sroce_path *path, u32 linear,
+					   struct net **net)
+{
+	struct net_device *dev = sroce_v1_netdev(path, net);
+	struct sk_buff *skb;
+
+	skb = dev ? sroce_pack_alloc(path, dev, 0, linear) : NULL;
+	if (skb)
+		skb->dev = dev;
 	return skb;
 }
 
 struct sk_buff *sroce_pack_open(const struct sroce_flow *flow, u32 size,
 				u32 linear)
 {
-	struct dst_entry *dst;
 	struct sk_buff *skb;
 	struct net *net;
 
-	dst = sroce_path_route(flow->path, &net);
-	if (!dst)
+	skb = sroce_path_is_v1(flow->path) ?
+	      sroce_pack_alloc_v1(flow->path, linear, &net) :
+	      sroce_pack_alloc_ip(flow->path, linear, &net);
+	if (!skb)
 		return NULL;
-	skb = sroce_pack_alloc(flow->path, dst, linear);
-	if (!skb) {
-		dst_release(dst);
-		return NULL;
-	}
-	skb_dst_set(skb, dst);
 	sroce_pack_init(skb, flow, net, size);
 	sroce_pack(skb)->linear = linear;
 	return skb;
@@ -265,10 +328,10 @@ bool sroce_pack_fits(const struct sk_buff *skb, const struct sroce_flow *flow,
 {
 	const struct sroce_pack *p = sroce_pack(skb);
 
-	return p->path == flow->path && p->txq == flow->txq &&
-	       p->tclass == flow->tclass &&
+	return !sroce_pack_full(skb) && p->path == flow->path &&
+	       p->txq == flow->txq && p->tclass == flow->tclass &&
 	       udp_hdr(skb)->source == flow->sport && size <= p->size &&
-	       size <= p->room && !sroce_pack_full(skb);
+	       size <= p->room;
 }
 
 static void sroce_chunk_drop(struct page_frag *pf)
@@ -359,8 +422,12 @@ static u32 sroce_pack_icrc_headers(struct sk_buff *skb, u32 size)
 	const struct sroce_pack *p = sroce_pack(skb);
 	struct udphdr *uh = udp_hdr(skb);
 
+	if (sroce_pack_is_v1(p)) {
+		ipv6_hdr(skb)->payload_len = htons(size);
+		return sroce_icrc_grh(ipv6_hdr(skb));
+	}
 	uh->len = htons(sizeof(*uh) + size);
-	if (!p->path->ipv4) {
+	if (!sroce_pack_is_ipv4(p)) {
 		ipv6_hdr(skb)->payload_len = uh->len;
 		return sroce_icrc_ipv6(ipv6_hdr(skb), uh);
 	}
@@ -380,7 +447,7 @@ static u32 sroce_pack_icrc_start(struct sk_buff *skb, u32 size)
 	u32 crc;
 
 	if (p->segs && size == p->size)
-		return p->path->ipv4 ?
+		return sroce_pack_is_ipv4(p) ?
 		       sroce_icrc_change_id(p->crc, p->id ^ id) : p->crc;
 	crc = sroce_pack_icrc_headers(skb, size);
 	if (!p->segs)
@@ -452,27 +519,32 @@ static void sroce_pack_finish_gso(struct sk_buff *skb,
 
 static int sroce_pack_finish(struct sk_buff *skb, const struct sroce_pack *p)
 {
-	if (p->path->ipv4)
+	if (sroce_pack_is_ipv4(p))
 		ip_hdr(skb)->id = htons(p->id);
-	sroce_pack_finish_udp(skb, p->path->ipv4);
-	sroce_pack_finish_gso(skb, p);
+	/* Of RoCE v1 there is nothing to do: the one packet is as it was added */
+	if (!sroce_pack_is_v1(p)) {
+		sroce_pack_finish_udp(skb, sroce_pack_is_ipv4(p));
+		sroce_pack_finish_gso(skb, p);
+	}
 	/* The layers below expect it clean */
 	memset(skb->cb, 0, sizeof(skb->cb));
 	return sroce_txq_charge(skb, p->txq);
 }
 
 /* Return: 0, or not 0 when the packets are lost */
-static int sroce_pack_output(struct net *net, struct sk_buff *skb, bool ipv4)
+static int sroce_pack_output(struct sk_buff *skb, const struct sroce_pack *p)
 {
 	int err;
 
 	local_lock_nested_bh(&sroce_sending.lock);
 	__this_cpu_write(sroce_sending.task, current);
 	rcu_read_lock();
-	if (ipv4 || !IS_ENABLED(CONFIG_IPV6))
-		err = ip_local_out(net, NULL, skb);
+	if (sroce_pack_is_v1(p))
+		err = sroce_v1_output(p->net, p->path, skb);
+	else if (sroce_pack_is_ipv4(p) || !IS_ENABLED(CONFIG_IPV6))
+		err = ip_local_out(p->net, NULL, skb);
 	else
-		err = ip6_local_out(net, NULL, skb);
+		err = ip6_local_out(p->net, NULL, skb);
 	rcu_read_unlock();
 	__this_cpu_write(sroce_sending.task, NULL);
 	local_unlock_nested_bh(&sroce_sending.lock);
@@ -499,14 +571,13 @@ static int sroce_pack_transmit(struct sk_buff *skb, const struct sroce_pack *p)
 		kfree_skb(skb);
 		return err;
 	}
-	return sroce_pack_output(p->net, skb, p->path->ipv4);
+	return sroce_pack_output(skb, p);
 }
 
 void sroce_pack_send(struct sk_buff *skb)
 {
 	struct sroce_pack p = *sroce_pack(skb);
-	u32 bytes = skb->len - skb_transport_offset(skb) -
-		    sizeof(struct udphdr);
+	u32 bytes = skb->len - sroce_pack_hdrs_len(p.path);
 
 	if (!p.segs)
 		kfree_skb(skb);

@@ -20,6 +20,11 @@ struct sroce_netport;
 struct sroce_rx_info;
 struct sroce_txq;
 
+static inline bool sroce_path_is_v1(const struct sroce_path *path)
+{
+	return path->network_type == RDMA_NETWORK_ROCE_V1;
+}
+
 /**
  * sroce_path_route() - route of a path, looked up again when it has gone stale
  * @path: path
@@ -75,7 +80,8 @@ static inline struct sroce_flow sroce_path_flow(struct sroce_path *path,
 	/* The path of an address handle has no port; its trains have @sqpn */
 	if (!f.sport)
 		f.sport = htons(rdma_get_udp_sport(0, t->sqpn, t->dqpn));
-	if (t->flags & SROCE_ECT)
+	/* Only IP has bits that say so */
+	if (t->flags & SROCE_ECT && !sroce_path_is_v1(path))
 		f.tclass |= INET_ECN_ECT_0;
 	if (unlikely(t->op == SROCE_OP_NOTIFY)) {
 		f.tclass = READ_ONCE(c->np_cnp_dscp) << 2;

@@ -2,8 +2,9 @@
 /*
  * From a packet buffer to the QPs. A buffer holds one packet, or a train that
  * was never cut up or that GRO put together again: one IP and UDP header, then
- * packets of gso_size bytes, the last one may be shorter. Each is looked at in
- * place. Its ICRC comes first: nothing in a packet is believed before that.
+ * packets of gso_size bytes, the last one may be shorter. (Of RoCE v1 it is always
+ * one packet, behind a GRH.) Each is looked at in place. Its ICRC comes first: nothing
+ * in a packet is believed before that.
  */
 #include <linux/etherdevice.h>
 #include <linux/if_arp.h>
@@ -63,13 +64,14 @@
  * @crc: ICRC state after headers with @id, in front of @crc_len bytes
  * @crc_len: 0 as long as there is none
  * @fixed_id: all packets have the same identification
+ * @v1: it is RoCE v1
  * @ipv4: it is IPv4
  * @train: there is more than one packet
  * @group: they were sent to a multicast group
  * @ce: congestion experienced
  * @ip4: header of the current packet
- * @ip6: header of the current packet
- * @udp: header of the current packet
+ * @ip6: header of the current packet; of RoCE v1 its GRH
+ * @udp: header of the current packet; none in RoCE v1
  * @hdr: BTH and extended headers, when they are not in one piece
  * @part: the next packet to look at, in @bv
  * @bv: payload of the packets before it that make a train, and itself
@@ -88,6 +90,7 @@ struct sroce_skb_rx {
 	u32 crc_len;
 	u16 id;
 	bool fixed_id;
+	bool v1;
 	bool ipv4;
 	bool train;
 	bool group;
@@ -136,6 +139,8 @@ static u32 sroce_rx_icrc_ipv6(struct sroce_skb_rx *r, u32 len)
 
 static u32 sroce_rx_icrc_start(struct sroce_skb_rx *r, u32 len)
 {
+	if (r->v1)
+		return sroce_icrc_grh(&r->ip6);
 	r->udp.len = htons(sizeof(r->udp) + len);
 	return r->ipv4 ? sroce_rx_icrc_ipv4(r, len) : sroce_rx_icrc_ipv6(r, len);
 }
@@ -423,6 +428,24 @@ static bool sroce_rx_ipv6(struct sroce_skb_rx *r)
 	return true;
 }
 
+/* Leaves @r->pos and @r->left at what is behind the GRH; padding of the frame is not */
+static bool sroce_rx_v1(struct sroce_skb_rx *r)
+{
+	const struct ipv6hdr *grh = &r->ip6;
+
+	r->ip6 = *ipv6_hdr(r->skb);
+	if (grh->version != 6 || grh->nexthdr != SROCE_GRH_NEXT_HDR ||
+	    sizeof(*grh) + ntohs(grh->payload_len) > r->skb->len)
+		return false;
+	r->v1 = true;
+	r->pos = sizeof(*grh);
+	r->left = ntohs(grh->payload_len);
+	r->info.network_hdr_type = RDMA_NETWORK_ROCE_V1;
+	memcpy(&r->info.sgid, &grh->saddr, sizeof(grh->saddr));
+	memcpy(&r->info.dgid, &grh->daddr, sizeof(grh->daddr));
+	return true;
+}
+
 /* Leaves @r->pos and @r->left at what is behind the UDP header */
 static bool sroce_rx_udp(struct sroce_skb_rx *r)
 {
@@ -439,9 +462,12 @@ static bool sroce_rx_udp(struct sroce_skb_rx *r)
 
 static bool sroce_rx_headers(struct sroce_skb_rx *r)
 {
-	bool ok = ip_hdr(r->skb)->version == 4 ? sroce_rx_ipv4(r) :
-						 sroce_rx_ipv6(r);
+	bool ok;
 
+	if (r->skb->protocol == htons(ETH_P_IBOE))
+		return sroce_rx_v1(r);
+	ok = ip_hdr(r->skb)->version == 4 ? sroce_rx_ipv4(r) :
+					    sroce_rx_ipv6(r);
 	return ok && sroce_rx_udp(r);
 }
 
@@ -566,6 +592,8 @@ static void sroce_rx_all(struct sroce_skb_rx *r)
 
 static bool sroce_rx_is_group(const struct sk_buff *skb)
 {
+	if (skb->protocol == htons(ETH_P_IBOE))
+		return sroce_is_group(&ipv6_hdr(skb)->daddr);
 	if (ip_hdr(skb)->version == 4)
 		return ipv4_is_multicast(ip_hdr(skb)->daddr);
 	return ipv6_addr_is_multicast(&ipv6_hdr(skb)->daddr);
@@ -579,7 +607,7 @@ static bool sroce_rx_wrong_cast(const struct sk_buff *skb)
 	switch (skb->pkt_type) {
 	case PACKET_HOST:
 	case PACKET_LOOPBACK:
-		return ip_hdr(skb)->version == 4 &&
+		return skb->protocol == htons(ETH_P_IP) &&
 		       ipv4_is_lbcast(ip_hdr(skb)->daddr);
 	case PACKET_MULTICAST:
 		return !sroce_rx_is_group(skb);

@@ -16,7 +16,7 @@ struct sroce_netport;
  * sroce_net_receive() - take a packet buffer from the stack
  * @net: namespace
  * @port: device it is for
- * @skb: IP header at skb->data and linear; consumed
+ * @skb: IP header, or GRH of RoCE v1, at skb->data and linear; consumed
  *
  * Context: RCU, softirq or bottom halves off.
  */

@@ -81,15 +81,15 @@ static struct dst_entry *sroce_path_lookup_ipv6(const struct sroce_path *path)
 
 static u32 sroce_path_cookie(const struct sroce_path *path)
 {
-	if (path->ipv4)
+	if (path->network_type == RDMA_NETWORK_IPV4)
 		return 0;
 	return rt6_get_cookie(container_of(path->dst, struct rt6_info, dst));
 }
 
 static void sroce_path_lookup(struct sroce_path *path)
 {
-	path->dst = path->ipv4 ? sroce_path_lookup_ipv4(path) :
-				 sroce_path_lookup_ipv6(path);
+	path->dst = path->network_type == RDMA_NETWORK_IPV4 ?
+		    sroce_path_lookup_ipv4(path) : sroce_path_lookup_ipv6(path);
 	if (path->dst)
 		path->cookie = sroce_path_cookie(path);
 }
@@ -121,14 +121,22 @@ static int sroce_path_set_gids(struct sroce_path *path,
 {
 	bool to_ipv4 = ipv6_addr_v4mapped(sroce_gid_addr(&grh->dgid));
 
-	if (!grh->sgid_attr ||
-	    grh->sgid_attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP)
+	if (!grh->sgid_attr)
 		return -EINVAL;
 	path->sgid = grh->sgid_attr->gid;
 	path->dgid = grh->dgid;
-	path->ipv4 = ipv6_addr_v4mapped(sroce_gid_addr(&path->sgid));
 	path->group = sroce_is_group(sroce_gid_addr(&path->dgid));
-	return path->ipv4 == to_ipv4 ? 0 : -EINVAL;
+	path->network_type = rdma_gid_attr_network_type(grh->sgid_attr);
+	switch (path->network_type) {
+	case RDMA_NETWORK_IPV4:
+		return to_ipv4 ? 0 : -EINVAL;
+	case RDMA_NETWORK_IPV6:
+		return to_ipv4 ? -EINVAL : 0;
+	case RDMA_NETWORK_ROCE_V1:
+		return path->port->roce_v1 ? 0 : -EINVAL;
+	default:
+		return -EINVAL;
+	}
 }
 
 static bool sroce_path_vlan_maps(struct net_device *vlan, u32 priority, u8 sl)
@@ -169,12 +177,13 @@ static u32 sroce_path_priority(struct net_device *ndev, u8 tclass, u8 sl)
 				   sl;
 }
 
-static u8 sroce_path_hop_limit(const struct net *net, bool ipv4, u8 given)
+static u8 sroce_path_hop_limit(const struct net *net, u8 network_type, u8 given)
 {
 	if (given)
 		return given;
-	return ipv4 ? READ_ONCE(net->ipv4.sysctl_ip_default_ttl) :
-		      IPV6_DEFAULT_HOPLIMIT;
+	return network_type == RDMA_NETWORK_IPV4 ?
+	       READ_ONCE(net->ipv4.sysctl_ip_default_ttl) :
+	       IPV6_DEFAULT_HOPLIMIT;
 }
 
 static void sroce_path_set_hash(struct sroce_path *path)
@@ -214,7 +223,7 @@ static void sroce_path_set_direct(struct sroce_path *path, struct net *net,
 		return;
 	owner = sroce_netdev_of_address(net, dst, ndev);
 	port = owner ? sroce_port_of_netdev(net, owner, true) : NULL;
-	if (!port)
+	if (!port || (sroce_path_is_v1(path) && !port->roce_v1))
 		return;
 	path->direct_ifindex = port->ifindex;
 	path->direct_vlan_id = sroce_netdev_vlan_id(owner);
@@ -234,7 +243,8 @@ static int sroce_path_set_netdev(struct sroce_path *path,
 	if (net->net_cookie != path->port->net_cookie)
 		return -EOPNOTSUPP;
 	path->net_cookie = net->net_cookie;
-	path->hop_limit = sroce_path_hop_limit(net, path->ipv4, grh->hop_limit);
+	path->hop_limit = sroce_path_hop_limit(net, path->network_type,
+					       grh->hop_limit);
 	path->ifindex = ndev->ifindex;
 	path->priority = sroce_path_priority(ndev, path->tclass,
 					     rdma_ah_get_sl(attr));
@@ -284,10 +294,11 @@ static bool sroce_path_is_to_host(const struct sroce_path *path,
 				  struct net *net)
 {
 	const struct in6_addr *dst = sroce_gid_addr(&path->dgid);
+	bool ipv4 = path->network_type == RDMA_NETWORK_IPV4;
 
-	if (ipv6_addr_v4mapped(dst) != path->ipv4)
+	if (ipv6_addr_v4mapped(dst) != ipv4)
 		return false;
-	if (path->ipv4)
+	if (ipv4)
 		return inet_addr_type(net, sroce_gid_ipv4(&path->dgid)) !=
 		       RTN_BROADCAST && !ipv4_is_multicast(dst->s6_addr32[3]);
 	return !ipv6_addr_any(dst) && !ipv6_addr_is_multicast(dst);
@@ -327,16 +338,20 @@ static int sroce_path_back_ifindex(const struct sroce_path *path,
 struct sroce_path *sroce_path_back(struct sroce_netport *port,
 				   const struct sroce_rx_info *info)
 {
-	struct sroce_path *path = sroce_path_alloc(GFP_ATOMIC | __GFP_NOWARN);
 	struct net *net = NULL;
+	struct sroce_path *path;
 
+	/* Nothing is answered that way: no network marks packets of RoCE v1 */
+	if (info->network_hdr_type == RDMA_NETWORK_ROCE_V1)
+		return NULL;
+	path = sroce_path_alloc(GFP_ATOMIC | __GFP_NOWARN);
 	if (!path)
 		return NULL;
 	path->port = port;
 	path->net_cookie = info->net_cookie;
 	path->sgid = info->dgid;
 	path->dgid = info->sgid;
-	path->ipv4 = info->network_hdr_type == RDMA_NETWORK_IPV4;
+	path->network_type = info->network_hdr_type;
 	sroce_path_set_hash(path);
 	/* The device may be detached meanwhile; whoever does waits for us before @net goes */
 	if (!sroce_attachment_add_path(path))
@@ -345,7 +360,7 @@ struct sroce_path *sroce_path_back(struct sroce_netport *port,
 		sroce_path_put(path);
 		return NULL;
 	}
-	path->hop_limit = sroce_path_hop_limit(net, path->ipv4, 0);
+	path->hop_limit = sroce_path_hop_limit(net, path->network_type, 0);
 	path->ifindex = sroce_path_back_ifindex(path, info, net);
 	return path;
 }

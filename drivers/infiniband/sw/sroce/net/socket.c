@@ -25,6 +25,7 @@
 #include "net/guard.h"
 #include "net/net.h"
 #include "net/socket.h"
+#include "net/v1.h"
 
 static struct sroce_netport *sroce_port_of_address(struct net *net,
 						   const struct in6_addr *addr,
@@ -61,6 +62,8 @@ struct sroce_netport *sroce_port_of_packet(struct net *net,
 {
 	struct in6_addr daddr;
 
+	if (skb->protocol == htons(ETH_P_IBOE))
+		return sroce_v1_port(net, skb);
 	if (ip_hdr(skb)->version == 6)
 		return sroce_port_of_skb(net, skb, &ipv6_hdr(skb)->daddr);
 	ipv6_addr_set_v4mapped(ip_hdr(skb)->daddr, &daddr);

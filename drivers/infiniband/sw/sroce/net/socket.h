@@ -22,7 +22,7 @@ void sroce_sockets_close(struct net *net, struct sroce_netns *ns);
 /**
  * sroce_port_of_packet() - the device that a packet is for
  * @net: namespace that it has come to
- * @skb: IP header at skb->data and linear
+ * @skb: IP header, or GRH of RoCE v1, at skb->data and linear
  *
  * Context: RCU.
  * Return: the device or NULL.

@@ -391,7 +391,7 @@ static void fake_rx_info_init(struct sroce_rx_info *info,
 		.sgid = path->sgid,
 		.dgid = path->dgid,
 		.net_cookie = FAKE_NET_COOKIE,
-		.network_hdr_type = RDMA_NETWORK_IPV4,
+		.network_hdr_type = path->network_type,
 		.vlan_id = 0xffff,
 	};
 }
@@ -485,7 +485,7 @@ void fake_path_init(struct fake_path *path, struct fake_net *net,
 	path->path.port = &port->net;
 	path->path.net_cookie = FAKE_NET_COOKIE;
 	path->path.ifindex = port->net.ifindex;
-	path->path.ipv4 = true;
+	path->path.network_type = RDMA_NETWORK_IPV4;
 	path->path.hop_limit = 64;
 	spin_lock_init(&path->path.lock);
 	fake_gid(&path->path.sgid, from);

@@ -151,6 +151,7 @@ static struct fuzz_envelope envelope(struct hall *h, bool to_group)
 	struct fuzz_envelope env = {
 		.src = ipv6 ? host6 : host,
 		.pkt_type = to_group ? PACKET_MULTICAST : PACKET_HOST,
+		.v1 = fuzz_one_in(&h->f->rnd, 4),
 	};
 
 	env.src.raw[15] = fuzz_below(&h->f->rnd, 256);

@@ -100,6 +100,7 @@ struct fuzz_envelope pen_envelope(const struct fake_path *path)
 		.src = path->path.sgid,
 		.dst = path->path.dgid,
 		.pkt_type = PACKET_HOST,
+		.v1 = path->path.network_type == RDMA_NETWORK_ROCE_V1,
 	};
 }
 

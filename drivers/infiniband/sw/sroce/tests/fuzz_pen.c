@@ -371,9 +371,12 @@ static void set_addresses(struct pen *pen, u8 number)
 		/* What is meant for one pen must not fit another */
 		path->sgid.raw[14] = number;
 		path->dgid.raw[14] = number;
+		if (pen->kind->v1)
+			path->network_type = RDMA_NETWORK_ROCE_V1;
 		if (!pen->kind->ipv6)
 			continue;
-		path->ipv4 = false;
+		if (!pen->kind->v1)
+			path->network_type = RDMA_NETWORK_IPV6;
 		path->sgid.raw[0] = 0xfd;
 		path->dgid.raw[0] = 0xfd;
 	}

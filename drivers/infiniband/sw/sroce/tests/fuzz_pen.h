@@ -34,6 +34,7 @@ enum pen_region {
  * @name: for messages
  * @config: see pair_create()
  * @ipv6: addresses are IPv6
+ * @v1: packets are of RoCE v1
  * @demand: with a region on demand
  * @calm: nobody sends what could pass for the peer's packets, so all must be as
  *	if nobody was there
@@ -42,6 +43,7 @@ struct pen_kind {
 	const char *name;
 	struct pair_config config;
 	bool ipv6;
+	bool v1;
 	bool demand;
 	bool calm;
 };

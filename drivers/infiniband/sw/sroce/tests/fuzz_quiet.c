@@ -90,6 +90,14 @@ static bool quiet_address(struct pen *pen, const struct fuzz_aim *aim,
 	return true;
 }
 
+/* The right addresses in a packet of the other version (A17, CA17-41) */
+static bool quiet_encapsulation(struct pen *pen, const struct fuzz_aim *aim,
+				struct fuzz_packet *p, struct fuzz_envelope *env)
+{
+	env->v1 = !env->v1;
+	return true;
+}
+
 static bool quiet_pkey(struct pen *pen, const struct fuzz_aim *aim,
 		       struct fuzz_packet *p, struct fuzz_envelope *env)
 {
@@ -136,6 +144,7 @@ static const struct quiet quiets[] = {
 	{ "other service", SROCE_CNT_RX_DISCARDS, quiet_service },
 	{ "congestion", SROCE_CNT_RP_CNP_IGNORED, quiet_notify },
 	{ "other address", SROCE_CNT_RX_WRONG_PATH, quiet_address },
+	{ "other version of RoCE", SROCE_CNT_RX_WRONG_PATH, quiet_encapsulation },
 	{ "other partition", SROCE_CNT_RX_BAD_PKEY, quiet_pkey },
 	{ "ghost", -1, quiet_ghost },
 	{ "reserved syndrome", -1, quiet_syndrome },

@@ -21,15 +21,17 @@
 
 /**
  * struct cut - some packets of a train, on their way into a buffer
+ * @v1: RoCE v1: a GRH, no UDP header, and one packet
  * @ipv4: IPv4
  * @fixed_id: the identification does not count up
  * @id: IPv4 identification
- * @hlen: bytes of IP and UDP header
+ * @hlen: bytes of IP and UDP header, or GRH
  * @len: bytes of the packets
  * @stride: gso_size; 0: one packet
  * @n: packets
  */
 struct cut {
+	bool v1;
 	bool ipv4;
 	bool fixed_id;
 	u16 id;
@@ -70,15 +72,16 @@ static void make_ipv4(u8 *to, const struct fuzz_envelope *env, u16 id, u32 len)
 	memcpy(&ip->daddr, env->dst.raw + 12, 4);
 }
 
-static void make_ipv6(u8 *to, const struct fuzz_envelope *env, u32 len)
+static void make_ipv6(u8 *to, const struct fuzz_envelope *env, u8 nexthdr,
+		      u32 len)
 {
 	struct ipv6hdr *ip = (struct ipv6hdr *)to;
 
 	*ip = (struct ipv6hdr){
 		.version = 6,
 		.hop_limit = 64,
-		.nexthdr = IPPROTO_UDP,
-		.payload_len = htons(sizeof(struct udphdr) + len),
+		.nexthdr = nexthdr,
+		.payload_len = htons(len),
 	};
 	memcpy(&ip->saddr, &env->src, sizeof(ip->saddr));
 	memcpy(&ip->daddr, &env->dst, sizeof(ip->daddr));
@@ -89,10 +92,14 @@ static void make_headers(u8 *to, const struct fuzz_envelope *env,
 {
 	struct udphdr *udp = (struct udphdr *)(to + c->hlen - sizeof(*udp));
 
+	if (c->v1) {
+		make_ipv6(to, env, SROCE_GRH_NEXT_HDR, len);
+		return;
+	}
 	if (c->ipv4)
 		make_ipv4(to, env, id, len);
 	else
-		make_ipv6(to, env, len);
+		make_ipv6(to, env, IPPROTO_UDP, sizeof(*udp) + len);
 	*udp = (struct udphdr){
 		.source = htons(0xc123),
 		.dest = htons(SROCE_UDP_PORT),
@@ -104,9 +111,14 @@ static __le32 icrc(const u8 *headers, const struct cut *c, const u8 *packet,
 		   u32 len)
 {
 	const void *udp = headers + c->hlen - sizeof(struct udphdr);
-	u32 crc = c->ipv4 ? sroce_icrc_ipv4((const void *)headers, udp) :
-			    sroce_icrc_ipv6((const void *)headers, udp);
+	u32 crc;
 
+	if (c->v1)
+		crc = sroce_icrc_grh((const void *)headers);
+	else if (c->ipv4)
+		crc = sroce_icrc_ipv4((const void *)headers, udp);
+	else
+		crc = sroce_icrc_ipv6((const void *)headers, udp);
 	return sroce_icrc_final(sroce_icrc_bth(crc, packet, len));
 }
 
@@ -200,7 +212,7 @@ static bool add_list(struct fuzz_stage *st, struct sk_buff *skb,
 static struct sk_buff *lay_out_parts(struct fuzz_stage *st, const struct cut *c)
 {
 	u32 all = ETH_HLEN + c->hlen + c->len;
-	u32 least = ETH_HLEN + c->hlen - sizeof(struct udphdr);
+	u32 least = ETH_HLEN + c->hlen - (c->v1 ? 0 : sizeof(struct udphdr));
 	u32 head = least + fuzz_below(st->rnd, 80);
 	u32 layout = fuzz_below(st->rnd, 8);
 	struct sk_buff *skb;
@@ -251,7 +263,7 @@ static void break_ipv4(struct rnd_state *rnd, struct iphdr *ip)
 
 static void break_ipv6(struct rnd_state *rnd, struct ipv6hdr *ip)
 {
-	switch (fuzz_below(rnd, 3)) {
+	switch (fuzz_below(rnd, 4)) {
 	case 0:
 		ip->nexthdr = prandom_u32_state(rnd);
 		break;
@@ -261,6 +273,9 @@ static void break_ipv6(struct rnd_state *rnd, struct ipv6hdr *ip)
 		break;
 	case 2:
 		ip->payload_len = htons(prandom_u32_state(rnd));
+		break;
+	case 3:
+		ip->version = fuzz_below(rnd, 16);
 		break;
 	}
 }
@@ -273,7 +288,8 @@ static void break_buffer(struct fuzz_stage *st, struct cut *c)
 
 	switch (fuzz_below(st->rnd, 6)) {
 	case 0:
-		udp->len = htons(prandom_u32_state(st->rnd));
+		if (!c->v1)
+			udp->len = htons(prandom_u32_state(st->rnd));
 		break;
 	case 1:
 		c->stride = 1 + fuzz_below(st->rnd, c->len + 1);
@@ -291,6 +307,13 @@ static void break_buffer(struct fuzz_stage *st, struct cut *c)
 
 /* --- into the driver ------------------------------------------------------- */
 
+static u16 ethertype(const struct cut *c)
+{
+	if (c->v1)
+		return ETH_P_IBOE;
+	return c->ipv4 ? ETH_P_IP : ETH_P_IPV6;
+}
+
 static void address(struct fuzz_stage *st, struct sk_buff *skb,
 		    const struct cut *c, u8 pkt_type)
 {
@@ -300,7 +323,7 @@ static void address(struct fuzz_stage *st, struct sk_buff *skb,
 	skb_reset_mac_len(skb);
 	skb->dev = st->ndev;
 	skb->pkt_type = pkt_type;
-	skb->protocol = htons(c->ipv4 ? ETH_P_IP : ETH_P_IPV6);
+	skb->protocol = htons(ethertype(c));
 	if (!c->stride || c->stride >= c->len)
 		return;
 	skb_shinfo(skb)->gso_type = SKB_GSO_UDP_L4;
@@ -360,7 +383,7 @@ static void choose(struct fuzz_stage *st, const struct fuzz_train *t, u32 first,
 		   struct cut *c)
 {
 	const u16 *size = t->size + first;
-	u32 most = fuzz_one_in(st->rnd, 3) ? 1 : FUZZ_PACKETS;
+	u32 most = fuzz_one_in(st->rnd, 3) || c->v1 ? 1 : FUZZ_PACKETS;
 
 	c->n = 1;
 	c->len = size[0];
@@ -376,13 +399,15 @@ u32 fuzz_send(struct fuzz_stage *st, struct sroce_port *port,
 	      const struct fuzz_envelope *env, struct fuzz_train *t)
 {
 	struct cut c = {
-		.ipv4 = ipv6_addr_v4mapped((struct in6_addr *)&env->dst),
+		.v1 = env->v1,
+		.ipv4 = !env->v1 &&
+			ipv6_addr_v4mapped((struct in6_addr *)&env->dst),
 	};
 	u32 first, sent = 0;
 	const u8 *from = t->bytes;
 
 	c.hlen = (c.ipv4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr)) +
-		 sizeof(struct udphdr);
+		 (c.v1 ? 0 : sizeof(struct udphdr));
 	memset(st->bytes, 0x22, ETH_HLEN);
 	for (first = 0; first < t->n; first += c.n) {
 		choose(st, t, first, &c);

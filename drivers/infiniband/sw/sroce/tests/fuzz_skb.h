@@ -36,12 +36,14 @@ struct fuzz_train {
  * @src: sender's address, IPv4 is v4-mapped
  * @dst: receiver's address
  * @pkt_type: how the frame was addressed
+ * @v1: RoCE v1; otherwise v2 over the IP of @dst
  * @faults: IP and UDP headers, and the cut into packets, may be wrong too
  */
 struct fuzz_envelope {
 	union ib_gid src;
 	union ib_gid dst;
 	u8 pkt_type;
+	bool v1;
 	bool faults;
 };
 

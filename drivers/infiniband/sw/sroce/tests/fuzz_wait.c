@@ -85,6 +85,9 @@ void fuzz_wait_send(struct fuzz_wait *w, struct sroce_port *port,
 		    const union ib_gid *src, struct sk_buff *skb, bool overdue)
 {
 	skb->mark = find_flow(w, port, src);
+	/* Of RoCE v1 each QP that is sent to is a flow of its own */
+	if (skb->protocol == htons(ETH_P_IBOE))
+		skb->mark |= ANY_ORDER;
 	skb->priority = ++w->number;
 	take(w, skb, overdue);
 }

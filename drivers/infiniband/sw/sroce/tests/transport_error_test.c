@@ -873,6 +873,7 @@ static void respond(struct side *to, u32 k, u32 n)
 		.sgid = from->path.path.sgid,
 		.dgid = from->path.path.dgid,
 		.net_cookie = FAKE_NET_COOKIE,
+		.network_hdr_type = RDMA_NETWORK_IPV4,
 	};
 	struct sroce_rx rx = {
 		.t = side_train(from, SROCE_OP_READ_RESP,

@@ -79,21 +79,6 @@ static u32 crc_by_bits(u32 crc, const u8 *p, size_t len)
 	return crc;
 }
 
-/*
- * The CRC state after the headers of RoCE v1. The driver does not speak that, but what
- * follows these headers is the same, and some vectors have them.
- */
-static u32 icrc_grh(const struct ipv6hdr *grh)
-{
-	struct ipv6hdr masked = *grh;
-
-	/* All but the version of the first word */
-	*(__be32 *)&masked |= htonl(0x0fffffff);
-	masked.hop_limit = 0xff;
-	/* Eight bytes of ones come first */
-	return crc_by_bits(0xdebb20e3, (const u8 *)&masked, sizeof(masked));
-}
-
 static __le32 frame_icrc(const struct frame *f, u32 hdr_len)
 {
 	const u8 *bth = f->bytes + f->bth;
@@ -107,7 +92,7 @@ static __le32 frame_icrc(const struct frame *f, u32 hdr_len)
 		crc = sroce_icrc_ipv6(&f->l3.v6, &f->udp);
 		break;
 	default:
-		crc = icrc_grh(&f->l3.v6);
+		crc = sroce_icrc_grh(&f->l3.v6);
 	}
 	crc = sroce_icrc_bth(crc, bth, hdr_len);
 	crc = sroce_icrc_data(crc, bth + hdr_len,
@@ -292,7 +277,7 @@ static void icrc_states(struct kunit *test)
 
 	frame_init(test, &f, &wire_vectors[5]);
 	KUNIT_ASSERT_EQ(test, f.ethertype, ETHERTYPE_ROCE_V1);
-	crc = icrc_grh(&f.l3.v6);
+	crc = sroce_icrc_grh(&f.l3.v6);
 	KUNIT_EXPECT_EQ(test, crc, 0xd5f7bdc2);
 	KUNIT_EXPECT_EQ(test, sroce_icrc_bth(crc, f.bytes + f.bth, SROCE_BTH_LEN),
 			0xfa2d0d64);

@@ -45,26 +45,39 @@ static bool sroce_pkey_ok(const struct sroce_qp *qp, u16 pkey)
 		sroce_pkey_index(qp->port, pkey) >= 0);
 }
 
-/* A connected QP listens to its peer only */
+/**
+ * struct sroce_ends - between whom a packet is, as its receiver sees it
+ * @sgid: sender
+ * @dgid: this host
+ * @network_type: as in struct sroce_path
+ */
+struct sroce_ends {
+	const union ib_gid *sgid;
+	const union ib_gid *dgid;
+	u8 network_type;
+};
+
+/* A connected QP listens to its peer only, and in one version of RoCE (A17, CA17-41) */
 static bool sroce_receive_from_peer(const struct sroce_qp *qp,
-				    const union ib_gid *sgid,
-				    const union ib_gid *dgid)
+				    const struct sroce_ends *ends)
 {
-	return qp->path && !memcmp(&qp->path->dgid, sgid, sizeof(*sgid)) &&
-	       !memcmp(&qp->path->sgid, dgid, sizeof(*dgid));
+	const struct sroce_path *path = qp->path;
+
+	return path && path->network_type == ends->network_type &&
+	       !memcmp(&path->dgid, ends->sgid, sizeof(path->dgid)) &&
+	       !memcmp(&path->sgid, ends->dgid, sizeof(path->sgid));
 }
 
 static bool sroce_receive_may_take(struct sroce_qp *qp,
 				   const struct sroce_train *t,
-				   const union ib_gid *sgid,
-				   const union ib_gid *dgid)
+				   const struct sroce_ends *ends)
 {
 	if (t->service != qp->kind->service && t->op != SROCE_OP_NOTIFY) {
 		sroce_qp_count(qp, SROCE_CNT_RX_DISCARDS, t->npkts);
 		return false;
 	}
 	if (!sroce_qp_is_datagram(qp) &&
-	    !sroce_receive_from_peer(qp, sgid, dgid)) {
+	    !sroce_receive_from_peer(qp, ends)) {
 		sroce_qp_count(qp, SROCE_CNT_RX_WRONG_PATH, t->npkts);
 		return false;
 	}
@@ -111,10 +124,15 @@ static void sroce_receive_request_in_turn(struct sroce_qp *qp,
 static void sroce_receive_packet(struct sroce_qp *qp, struct sroce_rx *rx)
 {
 	const struct sroce_rx_info *info = rx->info;
+	const struct sroce_ends ends = {
+		.sgid = &info->sgid,
+		.dgid = &info->dgid,
+		.network_type = info->network_hdr_type,
+	};
 	struct sroce_train *t = &rx->t;
 
 	if (qp->dead || info->net_cookie != qp->port->net.net_cookie ||
-	    !sroce_receive_may_take(qp, t, &info->sgid, &info->dgid))
+	    !sroce_receive_may_take(qp, t, &ends))
 		return;
 	if (unlikely(t->flags & SROCE_CE) && t->op != SROCE_OP_NOTIFY &&
 	    !sroce_qp_is_datagram(qp))
@@ -203,6 +221,7 @@ void sroce_receive_parcel(struct sroce_qp *qp, struct sroce_parcel *p)
 	struct sroce_path *path = sroce_parcel_path(p);
 	struct sroce_train *t = sroce_parcel_train(p);
 	struct sroce_rx_info info;
+	struct sroce_ends ends;
 
 	/* Without a path: from the network, checked when it came, and kept since */
 	if (!path) {
@@ -214,7 +233,12 @@ void sroce_receive_parcel(struct sroce_qp *qp, struct sroce_parcel *p)
 		return;
 	}
 	/* The peer's destination is our source */
-	if (!sroce_receive_may_take(qp, t, &path->sgid, &path->dgid))
+	ends = (struct sroce_ends){
+		.sgid = &path->sgid,
+		.dgid = &path->dgid,
+		.network_type = path->network_type,
+	};
+	if (!sroce_receive_may_take(qp, t, &ends))
 		return;
 	if (sroce_op_is_response(t->op)) {
 		sroce_requester_response(qp, t);

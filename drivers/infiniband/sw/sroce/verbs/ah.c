@@ -27,10 +27,6 @@ int sroce_ah_check_attr(struct ib_device *ibdev,
 		ibdev_dbg(ibdev, "address vector of another port or SL\n");
 		return -EINVAL;
 	}
-	if (sgid->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP) {
-		ibdev_dbg(ibdev, "GID %u is not of RoCE v2\n", sgid->index);
-		return -EINVAL;
-	}
 	return 0;
 }
 

@@ -37,7 +37,8 @@ static int sroce_mcast_begin(struct sroce_qp_obj *obj, struct sroce_mcast *m)
 	struct sroce_device *dev = to_sroce_device(obj->ibqp.device);
 	int err;
 
-	m->join = sroce_net_join(dev->ndev, &m->mgid);
+	m->join = sroce_net_join(dev->ndev, &m->mgid,
+				 dev->port.net.roce_v1);
 	if (IS_ERR(m->join)) {
 		ibdev_dbg(&dev->ibdev, "attach_mcast: %pI6c: %ld\n",
 			  m->mgid.raw, PTR_ERR(m->join));

@@ -212,6 +212,8 @@ int sroce_ib_get_port_immutable(struct ib_device *ibdev, u32 port,
 				struct ib_port_immutable *immutable)
 {
 	immutable->core_cap_flags = RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
+	if (to_sroce_device(ibdev)->port.net.roce_v1)
+		immutable->core_cap_flags |= RDMA_CORE_PORT_IBA_ROCE;
 	immutable->gid_tbl_len = SROCE_GID_TABLE_LEN;
 	immutable->pkey_tbl_len = SROCE_PKEYS;
 	immutable->max_mad_size = IB_MGMT_MAD_SIZE;

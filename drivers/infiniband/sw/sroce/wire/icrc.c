@@ -113,6 +113,21 @@ bool sroce_icrc_find_id(u32 diff, u32 len, u16 *change)
 	return !(state >> 16);
 }
 
+static void sroce_icrc_mask_ipv6(struct ipv6hdr *ip)
+{
+	/* Traffic class and flow label: all of the first word but the version */
+	*(__be32 *)ip |= htonl(0x0fffffff);
+	ip->hop_limit = 0xff;
+}
+
+u32 sroce_icrc_grh(const struct ipv6hdr *grh)
+{
+	struct ipv6hdr masked = *grh;
+
+	sroce_icrc_mask_ipv6(&masked);
+	return sroce_icrc_crc32(ICRC_SEED, &masked, sizeof(masked));
+}
+
 u32 sroce_icrc_ipv6(const struct ipv6hdr *ip, const struct udphdr *udp)
 {
 	struct {
@@ -120,9 +135,7 @@ u32 sroce_icrc_ipv6(const struct ipv6hdr *ip, const struct udphdr *udp)
 		struct udphdr udp;
 	} masked = { .ip = *ip, .udp = *udp };
 
-	/* Traffic class and flow label: all of the first word but the version */
-	*(__be32 *)&masked.ip |= htonl(0x0fffffff);
-	masked.ip.hop_limit = 0xff;
+	sroce_icrc_mask_ipv6(&masked.ip);
 	masked.udp.check = CSUM_MANGLED_0;
 
 	return sroce_icrc_crc32(ICRC_SEED, &masked, sizeof(masked));

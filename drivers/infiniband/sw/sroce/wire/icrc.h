@@ -57,6 +57,14 @@ bool sroce_icrc_find_id(u32 diff, u32 len, u16 *change);
 u32 sroce_icrc_ipv6(const struct ipv6hdr *ip, const struct udphdr *udp);
 
 /**
+ * sroce_icrc_grh() - CRC state after the masked GRH of RoCE v1
+ * @grh: header; IBA 8.3 gives it the fields of an IPv6 header
+ *
+ * Return: running state for sroce_icrc_bth().
+ */
+u32 sroce_icrc_grh(const struct ipv6hdr *grh);
+
+/**
  * sroce_icrc_bth() - continue over the masked BTH and what follows
  * @crc: state so far
  * @bth: BTH and extended headers

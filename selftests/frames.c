@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * frames: frames of RoCE v1's type from somebody who has read the standard, but not to keep it.
+ *
+ *	frames -i NETDEV -m MAC -a GID -n NUMBER [-q QPN] [-s SEED]
+ *
+ * Sends NUMBER of them to MAC, a broadcast or a group: with GRHs and BTHs that are right but for a field, cut short,
+ * filled up, coupled (as GSO frames, which nobody makes), or random. GID is the receiver's address, QPN a queue pair of
+ * its host; ICRCs are right where there is room for one. Prints the seed, with which it does the same again.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/if_packet.h>
+#include <linux/virtio_net.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "vt.h"
+#include "wire.h"
+
+#ifndef VIRTIO_NET_HDR_GSO_UDP_L4
+#define VIRTIO_NET_HDR_GSO_UDP_L4 5
+#endif
+
+#define GRH_LEN 40
+#define MOST 1400
+
+static uint8_t mac[6];
+static union ibv_gid gid;
+static uint32_t qpn = 0x11;
+static uint64_t rnd;
+
+static uint32_t any(uint32_t below)
+{
+	rnd = rnd * 6364136223846793005ull + 1442695040888963407ull;
+	return below ? (rnd >> 33) % below : 0;
+}
+
+/* a frame that would be taken, of a datagram or a reliable connection; its length */
+static size_t right(uint8_t *f, size_t payload)
+{
+	static const uint8_t opcodes[] = { 0x04, 0x0a, 0x0c, 0x11, 0x13, 0x24, 0x64, 0x65, 0x81, 0xa4 };
+	struct bth b = {
+		.opcode = opcodes[any(sizeof(opcodes))],
+		.migreq = true,
+		.pkey = 0xffff,
+		.qpn = any(4) ? qpn : any(3),
+		.psn = any(1 << 24),
+	};
+	uint8_t *grh = f + ETH_LEN;
+	size_t i, len = BTH_LEN + 28 + (payload & ~3u) + ICRC_LEN;
+
+	memcpy(f, mac, 6);
+	put16(f + 12, ETH_P_ROCE_V1);
+	memset(grh, 0, GRH_LEN);
+	grh[0] = 0x60;
+	put16(grh + 4, len);
+	grh[6] = GRH_NEXT_HDR;
+	grh[7] = 64;
+	memcpy(grh + 8, &gid, 16);
+	grh[23] ^= any(256);
+	memcpy(grh + 24, &gid, 16);
+	bth_put(grh + GRH_LEN, &b);
+	for (i = BTH_LEN; i < len; i++)
+		grh[GRH_LEN + i] = any(256);
+	return ETH_LEN + GRH_LEN + len;
+}
+
+static void seal(uint8_t *f, size_t len)
+{
+	uint8_t *grh = f + ETH_LEN;
+
+	if (len >= ETH_LEN + GRH_LEN + BTH_LEN + ICRC_LEN)
+		wire_icrc(grh, len - ETH_LEN - ICRC_LEN, f + len - ICRC_LEN);
+}
+
+/* something is wrong, before the ICRC is computed or after; the frame's length */
+static size_t spoil(uint8_t *f, size_t len)
+{
+	uint8_t *grh = f + ETH_LEN;
+
+	switch (any(10)) {
+	case 0:
+		grh[any(8)] = any(256);
+		break;
+	case 1:
+		put16(grh + 4, any(65536));
+		break;
+	case 2:
+		grh[24 + any(16)] ^= 1 << any(8);
+		break;
+	case 3:
+		grh[GRH_LEN + any(BTH_LEN)] = any(256);
+		break;
+	case 4:
+		memset(f, 0xff, 6);
+		break;
+	case 5:
+		/* a group's address */
+		f[0] = f[1] = 0x33;
+		grh[24] = 0xff;
+		break;
+	case 6:
+		return ETH_LEN + any(len - ETH_LEN);
+	case 7:
+		return len + any(64);
+	case 8:
+		len = ETH_LEN + any(MOST);
+		for (size_t i = 12 + 2; i < len; i++)
+			f[i] = any(256);
+		return len;
+	}
+	seal(f, len);
+	if (!any(4))
+		f[ETH_LEN + any(len - ETH_LEN)] ^= 1 << any(8);
+	return len;
+}
+
+static int open_packet(const char *netdev)
+{
+	struct sockaddr_ll addr = { .sll_family = AF_PACKET };
+	int fd = socket(AF_PACKET, SOCK_RAW, 0), one = 1;
+
+	addr.sll_ifindex = if_nametoindex(netdev);
+	if (fd < 0 || !addr.sll_ifindex || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) ||
+	    setsockopt(fd, SOL_PACKET, PACKET_VNET_HDR, &one, sizeof(one)))
+		vt_die(VT_SETUP, "%s: %s", netdev, strerror(errno));
+	return fd;
+}
+
+int main(int argc, char **argv)
+{
+	static uint8_t buf[sizeof(struct virtio_net_hdr) + 2 * MOST];
+	struct virtio_net_hdr *vnet = (void *)buf;
+	uint8_t *f = buf + sizeof(*vnet);
+	unsigned long i, n = 1000, sent = 0, seed = time(NULL);
+	const char *netdev = NULL;
+	size_t len;
+	int c, fd;
+
+	while ((c = getopt(argc, argv, "i:m:a:n:q:s:")) != -1) {
+		switch (c) {
+		case 'i': netdev = optarg; break;
+		case 'm':
+			if (sscanf(optarg, "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", mac, mac + 1, mac + 2, mac + 3, mac + 4,
+				   mac + 5) != 6)
+				vt_die(VT_SETUP, "not a MAC address: %s", optarg);
+			break;
+		case 'a': gid = vt_gid_of_ip(optarg); break;
+		case 'n': n = strtoul(optarg, NULL, 0); break;
+		case 'q': qpn = strtoul(optarg, NULL, 0); break;
+		case 's': seed = strtoul(optarg, NULL, 0); break;
+		default: vt_die(VT_SETUP, "see the top of frames.c");
+		}
+	}
+	rnd = seed;
+	fd = open_packet(netdev);
+	for (i = 0; i < n; i++) {
+		memset(vnet, 0, sizeof(*vnet));
+		len = right(f, any(MOST - 200));
+		seal(f, len);
+		if (any(4))
+			len = spoil(f, len);
+		/* as one frame that stands for several */
+		if (!any(16)) {
+			vnet->gso_type = any(2) ? VIRTIO_NET_HDR_GSO_UDP_L4 : VIRTIO_NET_HDR_GSO_TCPV6;
+			vnet->gso_size = 1 + any(600);
+			vnet->hdr_len = ETH_LEN + GRH_LEN;
+		}
+		/* the stack refuses some of them */
+		sent += write(fd, buf, sizeof(*vnet) + len) > 0;
+	}
+	printf("seed %lu: %lu of %lu frames sent\n", seed, sent, n);
+	return sent > n / 2 ? VT_OK : VT_WRONG;
+}
