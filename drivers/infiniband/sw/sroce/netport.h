@@ -61,6 +61,7 @@ struct sroce_congestion {
  * @counters: SROCE_CNT_*, of the device and of QPs that have none of their own
  * @congestion: settings
  * @roce_v1: speaks RoCE v1 besides RoCE v2; does not change
+ * @traffic_class: of address vectors that say 0 (verbs/qos.c); changes at any time
  *
  * @net_cookie and @ifindex change only while the device is not attached.
  */
@@ -70,6 +71,7 @@ struct sroce_netport {
 	struct sroce_counters __percpu *counters;
 	struct sroce_congestion congestion;
 	bool roce_v1;
+	u8 traffic_class;
 };
 
 #endif

@@ -200,7 +200,8 @@ static void sroce_path_set_flow(struct sroce_path *path,
 	const struct ib_global_route *grh = rdma_ah_read_grh(attr);
 
 	/* Whether packets may be marked instead of dropped is not for users to say */
-	path->tclass = grh->traffic_class & ~INET_ECN_MASK;
+	path->tclass = (grh->traffic_class & ~INET_ECN_MASK) ?:
+		       READ_ONCE(path->port->traffic_class);
 	path->flow_label = grh->flow_label & 0xfffff;
 	/* An address handle without a flow label has no port: see sroce_path_flow() */
 	if (path->flow_label || lqpn)

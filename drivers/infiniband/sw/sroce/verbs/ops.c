@@ -13,6 +13,7 @@ static const struct attribute_group *sroce_port_groups[] = {
 	&sroce_pkey_group,
 	&sroce_congestion_group,
 	&sroce_recovery_group,
+	&sroce_qos_group,
 	NULL
 };
 

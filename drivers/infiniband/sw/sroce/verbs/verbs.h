@@ -303,6 +303,9 @@ void sroce_congestion_setup(struct sroce_device *dev);
 /* recovery.c */
 extern const struct attribute_group sroce_recovery_group;
 
+/* qos.c */
+extern const struct attribute_group sroce_qos_group;
+
 /* pkey.c */
 extern const struct attribute_group sroce_pkey_group;
 int sroce_ib_query_pkey(struct ib_device *ibdev, u32 port, u16 index,
