@@ -18,6 +18,7 @@
 #include "transport/pace.h"
 #include "transport/reaction.h"
 #include "transport/run.h"
+#include "transport/trace.h"
 
 /* Trains are short: queues that mark are, too */
 #define SROCE_CONGESTION_TRAIN_US 125
@@ -57,6 +58,8 @@ static void sroce_congestion_keep_to(struct sroce_qp *qp)
 		return;
 	c->pace.next = 0;
 	WRITE_ONCE(qp->congested, c->reaction.limited);
+	if (!c->reaction.limited)
+		trace_sroce_rate(qp);
 }
 
 static void sroce_congestion_cut(struct sroce_qp *qp)
@@ -66,7 +69,8 @@ static void sroce_congestion_cut(struct sroce_qp *qp)
 
 	spin_lock(&c->lock);
 	at = sroce_congestion_at(qp);
-	sroce_reaction_cut(&c->reaction, &at);
+	if (sroce_reaction_cut(&c->reaction, &at))
+		trace_sroce_rate(qp);
 	sroce_congestion_keep_to(qp);
 	spin_unlock(&c->lock);
 }

@@ -17,6 +17,7 @@
 #include "transport/fault.h"
 #include "transport/internal.h"
 #include "transport/run.h"
+#include "transport/trace.h"
 
 static void sroce_fault_done(struct sroce_want *want, int err)
 {
@@ -76,6 +77,8 @@ int sroce_fault_start(struct sroce_half *half, const struct sroce_miss *miss)
 		return -EFAULT;
 	}
 	sroce_qp_count(half->qp, SROCE_CNT_PAGE_FAULTS, 1);
+	trace_sroce_page_fault(half->qp, half == &half->qp->resp.half,
+			       miss->va, miss->len, miss->write);
 	sroce_fault_wait(half, miss);
 	return -EAGAIN;
 }

@@ -18,6 +18,7 @@
 #include "transport/repair.h"
 #include "transport/responder.h"
 #include "transport/run.h"
+#include "transport/trace.h"
 #include "transport/window.h"
 
 /*
@@ -162,6 +163,7 @@ static void sroce_modify_enter_state(struct sroce_qp *qp,
 	from = qp->state;
 	WRITE_ONCE(qp->state, to);
 	spin_unlock(&qp->state_lock);
+	trace_sroce_qp_state(qp, from, to);
 
 	switch (to) {
 	case IB_QPS_RESET:

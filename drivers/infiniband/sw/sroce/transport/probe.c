@@ -21,6 +21,7 @@
 #include "transport/probe.h"
 #include "transport/requester.h"
 #include "transport/run.h"
+#include "transport/trace.h"
 
 /* Below this a softirq of the peer that was held back would count as a loss */
 #define SROCE_PROBE_LEAST_NS NSEC_PER_MSEC
@@ -89,6 +90,7 @@ static void sroce_probe_go_back(struct sroce_qp *qp)
 	req->send--;
 	req->send_psn = sroce_psn_add(req->send_psn, -1);
 	sroce_qp_count(qp, SROCE_CNT_ROCE_ADP_RETRANS, 1);
+	trace_sroce_retransmit(qp, SROCE_CNT_ROCE_ADP_RETRANS);
 	sroce_half_queue(&req->half);
 }
 

@@ -31,6 +31,7 @@
 #include "transport/retransmit.h"
 #include "transport/run.h"
 #include "transport/send.h"
+#include "transport/trace.h"
 #include "transport/window.h"
 #include "txq.h"
 
@@ -437,14 +438,17 @@ void sroce_qp_event(struct sroce_qp *qp, enum ib_event_type type)
 
 static bool sroce_qp_move(struct sroce_qp *qp, enum ib_qp_state to)
 {
+	enum ib_qp_state from;
 	bool moved;
 
 	spin_lock(&qp->state_lock);
-	moved = qp->state != to && qp->state != IB_QPS_RESET &&
-		qp->state != IB_QPS_ERR;
+	from = qp->state;
+	moved = from != to && from != IB_QPS_RESET && from != IB_QPS_ERR;
 	if (moved)
 		WRITE_ONCE(qp->state, to);
 	spin_unlock(&qp->state_lock);
+	if (moved)
+		trace_sroce_qp_state(qp, from, to);
 	return moved;
 }
 

@@ -17,6 +17,7 @@
 #include "transport/responder.h"
 #include "transport/run.h"
 #include "transport/send.h"
+#include "transport/trace.h"
 #include "transport/uc.h"
 #include "turn.h"
 
@@ -134,6 +135,7 @@ static void sroce_receive_packet(struct sroce_qp *qp, struct sroce_rx *rx)
 	if (qp->dead || info->net_cookie != qp->port->net.net_cookie ||
 	    !sroce_receive_may_take(qp, t, &ends))
 		return;
+	trace_sroce_train_received(qp, t, false);
 	if (unlikely(t->flags & SROCE_CE) && t->op != SROCE_OP_NOTIFY &&
 	    !sroce_qp_is_datagram(qp))
 		sroce_notify_peer(qp, t);
@@ -240,6 +242,7 @@ void sroce_receive_parcel(struct sroce_qp *qp, struct sroce_parcel *p)
 	};
 	if (!sroce_receive_may_take(qp, t, &ends))
 		return;
+	trace_sroce_train_received(qp, t, true);
 	if (sroce_op_is_response(t->op)) {
 		sroce_requester_response(qp, t);
 		return;

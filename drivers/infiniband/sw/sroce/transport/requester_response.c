@@ -15,6 +15,7 @@
 #include "transport/requester_complete.h"
 #include "transport/requester_response.h"
 #include "transport/retransmit.h"
+#include "transport/trace.h"
 
 /*
  * How far the search for the oldest READ or atomic that waits for responses comes, if
@@ -177,6 +178,10 @@ static void sroce_response_ack(struct sroce_qp *qp, const struct sroce_train *t)
 	    sroce_psn_diff(end, req->una_psn) < 0)
 		return;
 
+	if (kind == SROCE_AETH_ACK)
+		trace_sroce_ack(qp, t);
+	else
+		trace_sroce_nak(qp, t);
 	if (!sroce_response_ack_until(qp, end)) {
 		sroce_response_implied_nak(qp, t->psn);
 		return;

@@ -19,6 +19,7 @@
 #include "transport/rnr.h"
 #include "transport/rtt.h"
 #include "transport/run.h"
+#include "transport/trace.h"
 #include "transport/window.h"
 #include "turn.h"
 
@@ -166,6 +167,7 @@ void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why)
 	if (req->rnr_wait)
 		return;
 	sroce_qp_count(qp, why, 1);
+	trace_sroce_retransmit(qp, why);
 	if (!sroce_requester_may_retry(qp, why)) {
 		sroce_qp_count(qp, SROCE_CNT_REQ_TRANSPORT_RETRIES_EXCEEDED, 1);
 		sroce_requester_fail(qp, IB_WC_RETRY_EXC_ERR);
@@ -208,6 +210,7 @@ void sroce_requester_rnr_wait(struct sroce_qp *qp, u8 code)
 	req->rnr_wait = true;
 	req->deadline = ktime_get_ns() + ns;
 	sroce_requester_wake_at(req, req->deadline);
+	trace_sroce_rnr_wait(qp, ns);
 }
 
 /*

@@ -25,6 +25,7 @@
 #include "transport/pace.h"
 #include "transport/run.h"
 #include "transport/send.h"
+#include "transport/trace.h"
 #include "turn.h"
 #include "txq.h"
 
@@ -110,6 +111,7 @@ void sroce_send_train(struct sroce_half *half, struct sroce_tx *tx,
 
 	sroce_turn_spend(t->bi.bi_size + SROCE_TURN_TRAIN);
 	if (sroce_send_is_direct(path, t->dqpn)) {
+		trace_sroce_train_sent(qp, t, true);
 		sroce_direct_send(qp, path, t, g);
 		return;
 	}
@@ -121,6 +123,7 @@ void sroce_send_train(struct sroce_half *half, struct sroce_tx *tx,
 	WRITE_ONCE(half->sent_at, jiffies);
 	if (READ_ONCE(qp->port->net.congestion.rp_enable))
 		sroce_send_in_congestion(half, path, t);
+	trace_sroce_train_sent(qp, t, false);
 	qp->port->xmit->send(tx, path, t, qp->txq);
 	sroce_half_check_room(half);
 }

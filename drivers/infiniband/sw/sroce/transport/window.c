@@ -16,6 +16,7 @@
 #include "transport/congestion.h"
 #include "transport/requester.h"
 #include "transport/rtt.h"
+#include "transport/trace.h"
 #include "transport/window.h"
 #include "txq.h"
 
@@ -40,6 +41,7 @@ static void sroce_window_set(struct sroce_qp *qp, u32 packets)
 	/* Behind netem or a slow link all that is on its way may be in a queue here */
 	sroce_txq_set_limit(qp->txq, max_t(u32, SROCE_TXQ_BYTES,
 					   4 * req->window * qp->mtu));
+	trace_sroce_window(qp);
 }
 
 void sroce_window_init(struct sroce_qp *qp)
