@@ -7,6 +7,11 @@
  * Sends NUMBER of them to MAC, a broadcast or a group: with GRHs and BTHs that are right but for a field, cut short,
  * filled up, coupled (as GSO frames, which nobody makes), or random. GID is the receiver's address, QPN a queue pair of
  * its host; ICRCs are right where there is room for one. Prints the seed, with which it does the same again.
+ *
+ *	frames -i NETDEV -m MAC -a GID -n NUMBER -q QPN -S GID [-c] [-g]
+ *
+ * Datagrams of 64 bytes instead, each of which "stray" would count, if it were not for what the options say: from the
+ * address GID (-S) to the address GID (-a); -c: for the unreliable connection with queue pair QPN; -g: as GSO frames.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -31,7 +36,8 @@
 #define MOST 1400
 
 static uint8_t mac[6];
-static union ibv_gid gid;
+static union ibv_gid gid, from;
+static bool connected, coupled;
 static uint32_t qpn = 0x11;
 static uint64_t rnd;
 
@@ -56,6 +62,7 @@ static size_t right(uint8_t *f, size_t payload)
 	size_t i, len = BTH_LEN + 28 + (payload & ~3u) + ICRC_LEN;
 
 	memcpy(f, mac, 6);
+	memcpy(f + 6, (uint8_t[]){ 2, 0, 0, 0, 0x47, 0x11 }, 6);
 	put16(f + 12, ETH_P_ROCE_V1);
 	memset(grh, 0, GRH_LEN);
 	grh[0] = 0x60;
@@ -121,6 +128,60 @@ static size_t spoil(uint8_t *f, size_t len)
 	return len;
 }
 
+/* a datagram, or a message of an unreliable connection */
+static size_t exact(uint8_t *f, uint32_t psn)
+{
+	uint8_t *grh = f + ETH_LEN, *p = grh + GRH_LEN + BTH_LEN;
+	struct bth b = {
+		.opcode = connected ? 0x24 : 0x64,
+		.migreq = true,
+		.pkey = 0xffff,
+		.qpn = qpn,
+		.psn = psn,
+	};
+
+	memset(f, 0, ETH_LEN + GRH_LEN + BTH_LEN + 8 + 64 + ICRC_LEN);
+	memcpy(f, mac, 6);
+	memcpy(f + 6, (uint8_t[]){ 2, 0, 0, 0, 0x47, 0x11 }, 6);
+	put16(f + 12, ETH_P_ROCE_V1);
+	grh[0] = 0x60;
+	grh[6] = GRH_NEXT_HDR;
+	grh[7] = 64;
+	memcpy(grh + 8, &from, 16);
+	memcpy(grh + 24, &gid, 16);
+	bth_put(grh + GRH_LEN, &b);
+	if (!connected) {
+		put32(p, VT_QKEY);
+		put32(p + 4, 0x4711);
+		p += 8;
+	}
+	p += 64 + ICRC_LEN;
+	put16(grh + 4, p - grh - GRH_LEN);
+	seal(f, p - f);
+	return p - f;
+}
+
+static int send_exact(int fd, uint8_t *buf, unsigned long n)
+{
+	struct virtio_net_hdr *vnet = (void *)buf;
+	uint8_t *f = buf + sizeof(*vnet);
+	unsigned long i, sent = 0;
+	size_t len;
+
+	for (i = 0; i < n; i++) {
+		memset(vnet, 0, sizeof(*vnet));
+		len = exact(f, i);
+		if (coupled) {
+			vnet->gso_type = VIRTIO_NET_HDR_GSO_UDP_L4;
+			vnet->gso_size = len - ETH_LEN - GRH_LEN - 4;
+			vnet->hdr_len = ETH_LEN + GRH_LEN;
+		}
+		sent += write(fd, buf, sizeof(*vnet) + len) > 0;
+	}
+	printf("%lu of %lu datagrams sent\n", sent, n);
+	return sent == n || coupled ? VT_OK : VT_WRONG;
+}
+
 static int open_packet(const char *netdev)
 {
 	struct sockaddr_ll addr = { .sll_family = AF_PACKET };
@@ -140,10 +201,11 @@ int main(int argc, char **argv)
 	uint8_t *f = buf + sizeof(*vnet);
 	unsigned long i, n = 1000, sent = 0, seed = time(NULL);
 	const char *netdev = NULL;
+	bool source = false;
 	size_t len;
 	int c, fd;
 
-	while ((c = getopt(argc, argv, "i:m:a:n:q:s:")) != -1) {
+	while ((c = getopt(argc, argv, "i:m:a:n:q:s:S:cg")) != -1) {
 		switch (c) {
 		case 'i': netdev = optarg; break;
 		case 'm':
@@ -154,12 +216,20 @@ int main(int argc, char **argv)
 		case 'a': gid = vt_gid_of_ip(optarg); break;
 		case 'n': n = strtoul(optarg, NULL, 0); break;
 		case 'q': qpn = strtoul(optarg, NULL, 0); break;
+		case 'S':
+			from = vt_gid_of_ip(optarg);
+			source = true;
+			break;
+		case 'c': connected = true; break;
+		case 'g': coupled = true; break;
 		case 's': seed = strtoul(optarg, NULL, 0); break;
 		default: vt_die(VT_SETUP, "see the top of frames.c");
 		}
 	}
 	rnd = seed;
 	fd = open_packet(netdev);
+	if (source)
+		return send_exact(fd, buf, n);
 	for (i = 0; i < n; i++) {
 		memset(vnet, 0, sizeof(*vnet));
 		len = right(f, any(MOST - 200));

@@ -97,18 +97,25 @@ static inline unsigned int cqe_wc_flags(const struct sroce_cqe *cqe)
 }
 
 /*
- * The priority that came with a datagram, or where none came, which IP version
- * carried it: a completion has to tell (IBA A17.4.5.1), struct ibv_wc has no
+ * The priority that came with a datagram, or where none came, what carried it (RoCE
+ * v1, or which IP version): a completion has to tell (IBA A17.4.5.1), struct ibv_wc has no
  * place for it, and ConnectX does it here, above the eight priorities that there
  * are on Ethernet. UCX before 1.19 looks here for the length of the address.
  */
-enum { SL_IPV6 = 8 + 1, SL_IPV4 = 8 + 2 };
+enum { SL_ROCE_V1 = 8 + 0, SL_IPV6 = 8 + 1, SL_IPV4 = 8 + 2 };
 
 static inline uint8_t cqe_sl(const struct sroce_cqe *cqe)
 {
 	if (!(cqe->flags & SROCE_CQE_NETWORK_HDR) || cqe->sl)
 		return cqe->sl;
-	return cqe->network_hdr_type == SROCE_NETWORK_IPV4 ? SL_IPV4 : SL_IPV6;
+	switch (cqe->network_hdr_type) {
+	case SROCE_NETWORK_ROCE_V1:
+		return SL_ROCE_V1;
+	case SROCE_NETWORK_IPV4:
+		return SL_IPV4;
+	default:
+		return SL_IPV6;
+	}
 }
 
 #endif

@@ -247,6 +247,7 @@ enum {
 
 /* network_hdr_type: what carried a datagram, in the kernel's numbers */
 enum {
+	SROCE_NETWORK_ROCE_V1 = 1,
 	SROCE_NETWORK_IPV4 = 2,
 	SROCE_NETWORK_IPV6 = 3,
 };

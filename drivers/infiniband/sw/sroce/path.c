@@ -59,8 +59,9 @@ void sroce_path_rx_info(const struct sroce_path *path, u32 len,
 		sroce_path_grh_ipv6(path, udp_len, IPPROTO_UDP,
 				    (struct ipv6hdr *)info->grh);
 		break;
-	default:
+	case RDMA_NETWORK_ROCE_V1:
 		sroce_path_grh_ipv6(path, len, SROCE_GRH_NEXT_HDR,
 				    (struct ipv6hdr *)info->grh);
+		break;
 	}
 }

@@ -104,7 +104,7 @@ static inline void sroce_path_put(struct sroce_path *path)
  * @ifindex: netdev they arrived on
  * @network_hdr_type: as network_type of a path
  * @sl: service level (VLAN priority)
- * @looped: this host has sent them to a multicast group
+ * @looped: this host has sent them, to a multicast group or a queue pair of its own
  * @has_smac: @smac is known
  * @vlan_id: VLAN tag, 0xffff for none
  * @smac: Ethernet source

@@ -82,6 +82,13 @@ static bool sroce_port_is_below(struct net *net,
 	return lower && netdev_has_upper_dev_all_rcu(lower, dev);
 }
 
+bool sroce_netdev_is_of_port(struct net *net, struct net_device *dev,
+			     const struct sroce_netport *port)
+{
+	return dev->ifindex == port->ifindex ||
+	       sroce_port_is_below(net, port, dev);
+}
+
 static bool sroce_port_is_idle(struct net *net,
 			       const struct sroce_netport *port)
 {
@@ -159,6 +166,27 @@ struct net_device *sroce_netdev_of_address(struct net *net,
 	if (ipv6_addr_v4mapped(addr))
 		return __ip_dev_find(net, addr->s6_addr32[3], false);
 	return sroce_netdev_of_ipv6(net, addr, dev);
+}
+
+static bool sroce_netdev_has_ipv4(struct net_device *dev, __be32 addr)
+{
+	struct in_device *in_dev = __in_dev_get_rcu(dev);
+	const struct in_ifaddr *ifa;
+
+	if (!in_dev)
+		return false;
+	in_dev_for_each_ifa_rcu(ifa, in_dev)
+		if (ifa->ifa_local == addr)
+			return true;
+	return false;
+}
+
+bool sroce_netdev_has_address(struct net *net, struct net_device *dev,
+			      const struct in6_addr *addr)
+{
+	if (ipv6_addr_v4mapped(addr))
+		return sroce_netdev_has_ipv4(dev, addr->s6_addr32[3]);
+	return IS_ENABLED(CONFIG_IPV6) && ipv6_chk_addr(net, addr, dev, 1);
 }
 
 /* Caller holds sroce_attachments_mutex or sroce_paths_lock */

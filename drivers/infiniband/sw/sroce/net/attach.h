@@ -61,6 +61,14 @@ struct net_device *sroce_netdev_of_address(struct net *net,
 					   const struct in6_addr *addr,
 					   struct net_device *dev);
 
+/* Has just this netdev the address, IPv6 or v4-mapped? Context: RCU. */
+bool sroce_netdev_has_address(struct net *net, struct net_device *dev,
+			      const struct in6_addr *addr);
+
+/* Is it the netdev of the device, or does it stand on that? Context: RCU. */
+bool sroce_netdev_is_of_port(struct net *net, struct net_device *dev,
+			     const struct sroce_netport *port);
+
 /*
  * The VLAN of a netdev's GIDs as ib_core sees it (rdma_read_gid_l2_fields()):
  * its own, or that of what it stands on; 0xffff for none. Context: RCU.

@@ -11,18 +11,19 @@
  * to another one), however long the processes stay that wanted it, and it is
  * taken up again where IP begins anew: on another master, or in another namespace.
  *
- * RoCE v1 needs no IP. On a netdev that has none, or not the group's, the netdev's filter is
- * told alone.
+ * RoCE v1 needs no IP, and IP may be switched off on a netdev. So a device that speaks it
+ * tells the netdev's filter itself, too; both count.
  *
  * All of it is done under RTNL.
  */
+#include <linux/etherdevice.h>
 #include <linux/igmp.h>
 #include <linux/inetdevice.h>
 #include <linux/list.h>
 #include <linux/rtnetlink.h>
 #include <linux/slab.h>
 #include <net/addrconf.h>
-#include <rdma/ib_addr.h>
+#include <net/ip.h>
 
 #include "compat.h"
 #include "net/group.h"
@@ -32,8 +33,8 @@
  * struct sroce_member - a netdev that is member of a group
  * @in_dev: its IPv4, held; NULL when it is not a member
  * @idev: its IPv6, likewise
- * @filter: the netdev whose filter alone was told; NULL: none. Not held: it goes with a
- *	notification
+ * @filter: the netdev whose filter was told for RoCE v1; NULL: none. Not held: it goes with
+ *	a notification
  *
  * That of a netdev which is gone, or has moved to another namespace, is not the
  * one that is there now.
@@ -67,7 +68,7 @@ struct sroce_joins {
  * @of: where it belongs
  * @users: how often it was asked for
  * @group: its address
- * @v1: packets of RoCE v1 are wanted, too
+ * @v1: frames of RoCE v1 are wanted, too
  * @member: the memberships, in the order of @of->on
  */
 struct sroce_join {
@@ -116,54 +117,17 @@ static int sroce_member_join_ipv6(struct sroce_member *m,
 	return 0;
 }
 
-static int sroce_member_join_ip(struct sroce_member *m, struct net_device *dev,
-				const struct in6_addr *group)
+static int sroce_member_join(struct sroce_member *m, struct net_device *dev,
+			     const struct in6_addr *group)
 {
 	if (ipv6_addr_v4mapped(group))
 		return sroce_member_join_ipv4(m, dev, group->s6_addr32[3]);
 	return sroce_member_join_ipv6(m, dev, group);
 }
 
-static void sroce_member_mac(const struct in6_addr *group, u8 *mac)
-{
-	struct in6_addr addr = *group;
-
-	rdma_get_mcast_mac(&addr, mac);
-}
-
-static int sroce_member_join_filter(struct sroce_member *m,
-				    struct net_device *dev,
-				    const struct in6_addr *group)
-{
-	u8 mac[ETH_ALEN];
-	int err;
-
-	sroce_member_mac(group, mac);
-	err = dev_mc_add(dev, mac);
-	if (!err)
-		m->filter = dev;
-	return err;
-}
-
-static int sroce_member_join(struct sroce_member *m, struct net_device *dev,
-			     const struct sroce_join *join)
-{
-	int err = sroce_member_join_ip(m, dev, &join->group);
-
-	if (err && join->v1)
-		err = sroce_member_join_filter(m, dev, &join->group);
-	return err;
-}
-
 static void sroce_member_leave(struct sroce_member *m,
 			       const struct in6_addr *group)
 {
-	u8 mac[ETH_ALEN];
-
-	if (m->filter) {
-		sroce_member_mac(group, mac);
-		dev_mc_del(m->filter, mac);
-	}
 	if (m->in_dev) {
 		/* Harmless when IP has let go of the netdev: its list is empty then */
 		ip_mc_dec_group(m->in_dev, group->s6_addr32[3]);
@@ -174,24 +138,14 @@ static void sroce_member_leave(struct sroce_member *m,
 			ipv6_dev_mc_dec(m->idev->dev, group);
 		in6_dev_put(m->idev);
 	}
-	*m = (struct sroce_member){};
-}
-
-static bool sroce_netdev_has_ip(const struct net_device *dev,
-				const struct in6_addr *group)
-{
-	if (ipv6_addr_v4mapped(group))
-		return __in_dev_get_rtnl(dev);
-	return IS_ENABLED(CONFIG_IPV6) && __in6_dev_get(dev);
+	m->in_dev = NULL;
+	m->idev = NULL;
 }
 
 /* Is the membership on this netdev, and of the state that IP keeps for it now? */
 static bool sroce_member_is_on(const struct sroce_member *m,
-			       const struct net_device *dev,
-			       const struct in6_addr *group)
+			       const struct net_device *dev)
 {
-	if (m->filter)
-		return m->filter == dev && !sroce_netdev_has_ip(dev, group);
 	if (m->in_dev)
 		return __in_dev_get_rtnl(dev) == m->in_dev;
 	return IS_ENABLED(CONFIG_IPV6) && m->idev &&
@@ -199,13 +153,52 @@ static bool sroce_member_is_on(const struct sroce_member *m,
 }
 
 /* Move the membership to a netdev; NULL: end it */
+static int sroce_member_follow_ip(struct sroce_member *m,
+				  struct net_device *dev,
+				  const struct in6_addr *group)
+{
+	if (dev && sroce_member_is_on(m, dev))
+		return 0;
+	sroce_member_leave(m, group);
+	return dev ? sroce_member_join(m, dev, group) : 0;
+}
+
+void sroce_group_mac(const struct in6_addr *group, u8 *mac)
+{
+	if (ipv6_addr_v4mapped(group))
+		ip_eth_mc_map(group->s6_addr32[3], mac);
+	else
+		ipv6_eth_mc_map(group, mac);
+}
+
+static int sroce_member_follow_filter(struct sroce_member *m,
+				      struct net_device *dev,
+				      const struct in6_addr *group)
+{
+	u8 mac[ETH_ALEN];
+	int err;
+
+	if (m->filter == dev)
+		return 0;
+	sroce_group_mac(group, mac);
+	if (m->filter)
+		dev_mc_del(m->filter, mac);
+	err = dev ? dev_mc_add(dev, mac) : 0;
+	m->filter = err ? NULL : dev;
+	return err;
+}
+
+/* Without IP on the netdev there are still the frames of RoCE v1 */
 static int sroce_member_follow(struct sroce_member *m, struct net_device *dev,
 			       const struct sroce_join *join)
 {
-	if (dev && sroce_member_is_on(m, dev, &join->group))
-		return 0;
-	sroce_member_leave(m, &join->group);
-	return dev ? sroce_member_join(m, dev, join) : 0;
+	int err = sroce_member_follow_ip(m, dev, &join->group);
+
+	if (!join->v1)
+		return err;
+	if (err == -ENODEV || err == -EAFNOSUPPORT)
+		err = 0;
+	return sroce_member_follow_filter(m, dev, &join->group) ?: err;
 }
 
 /* --- a group ----------------------------------------------------------------- */
@@ -215,7 +208,7 @@ static void sroce_join_end(struct sroce_join *join)
 	int i;
 
 	for (i = 0; i < SROCE_JOIN_NETDEVS; i++)
-		sroce_member_leave(&join->member[i], &join->group);
+		sroce_member_follow(&join->member[i], NULL, join);
 }
 
 /*

@@ -128,6 +128,7 @@ static u32 sroce_pack_hdrs_len(const struct sroce_path *path)
 		return sizeof(struct iphdr) + sizeof(struct udphdr);
 	case RDMA_NETWORK_IPV6:
 		return sizeof(struct ipv6hdr) + sizeof(struct udphdr);
+	case RDMA_NETWORK_ROCE_V1:
 	default:
 		return sizeof(struct ipv6hdr);
 	}
@@ -201,10 +202,11 @@ static void sroce_pack_headers(struct sk_buff *skb,
 		skb->protocol = htons(ETH_P_IPV6);
 		sroce_pack_udp(skb, flow);
 		break;
-	default:
+	case RDMA_NETWORK_ROCE_V1:
 		skb_set_transport_header(skb, sizeof(struct ipv6hdr));
 		sroce_pack_ipv6(skb, flow, SROCE_GRH_NEXT_HDR);
 		skb->protocol = htons(ETH_P_IBOE);
+		break;
 	}
 	skb->priority = flow->priority;
 	__skb_set_hash(skb, sroce_pack_hash(flow), true, true);
@@ -225,7 +227,7 @@ static void sroce_pack_limit(struct sk_buff *skb, const struct net_device *dev,
 	struct sroce_pack *p = sroce_pack(skb);
 
 	p->max_segs = 1;
-	if (READ_ONCE(sroce_gso) && !sroce_pack_is_v1(p))
+	if (READ_ONCE(sroce_gso) && skb->protocol != htons(ETH_P_IBOE))
 		p->max_segs = clamp_t(u32, READ_ONCE(dev->gso_max_segs), 1,
 				      SROCE_GSO_SEGS);
 	/* The first packet always fits */
@@ -240,13 +242,14 @@ static void sroce_pack_limit(struct sk_buff *skb, const struct net_device *dev,
  * packets that are never fragmented (RFC 6864).
  */
 static void sroce_pack_init(struct sk_buff *skb, const struct sroce_flow *flow,
-			    struct net *net, u32 size)
+			    struct net *net, const struct net_device *dev,
+			    u32 size)
 {
 	struct sroce_pack *p = sroce_pack(skb);
 
-	p->path = sroce_path_get(flow->path);
 	sroce_pack_headers(skb, flow);
-	sroce_pack_limit(skb, skb->dev ?: skb_dst(skb)->dev, size);
+	sroce_pack_limit(skb, dev, size);
+	p->path = sroce_path_get(flow->path);
 	p->txq = flow->txq;
 	p->net = net;
 	p->tclass = flow->tclass;
@@ -301,15 +304,15 @@ static struct sk_buff *sroce_pack_alloc_v1(struct sroce_path *path, u32 linear,
 struct sk_buff *sroce_pack_open(const struct sroce_flow *flow, u32 size,
 				u32 linear)
 {
+	bool v1 = sroce_path_is_v1(flow->path);
 	struct sk_buff *skb;
 	struct net *net;
 
-	skb = sroce_path_is_v1(flow->path) ?
-	      sroce_pack_alloc_v1(flow->path, linear, &net) :
-	      sroce_pack_alloc_ip(flow->path, linear, &net);
+	skb = v1 ? sroce_pack_alloc_v1(flow->path, linear, &net) :
+		   sroce_pack_alloc_ip(flow->path, linear, &net);
 	if (!skb)
 		return NULL;
-	sroce_pack_init(skb, flow, net, size);
+	sroce_pack_init(skb, flow, net, v1 ? skb->dev : skb_dst(skb)->dev, size);
 	sroce_pack(skb)->linear = linear;
 	return skb;
 }

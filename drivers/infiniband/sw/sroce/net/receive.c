@@ -64,8 +64,6 @@
  * @crc: ICRC state after headers with @id, in front of @crc_len bytes
  * @crc_len: 0 as long as there is none
  * @fixed_id: all packets have the same identification
- * @v1: it is RoCE v1
- * @ipv4: it is IPv4
  * @train: there is more than one packet
  * @group: they were sent to a multicast group
  * @ce: congestion experienced
@@ -90,8 +88,6 @@ struct sroce_skb_rx {
 	u32 crc_len;
 	u16 id;
 	bool fixed_id;
-	bool v1;
-	bool ipv4;
 	bool train;
 	bool group;
 	bool ce;
@@ -104,6 +100,12 @@ struct sroce_skb_rx {
 	struct bio_vec *part;
 	struct bio_vec bv[SROCE_RX_BVECS];
 };
+
+static bool sroce_rx_is(const struct sroce_skb_rx *r,
+			enum rdma_network_type type)
+{
+	return r->info.network_hdr_type == type;
+}
 
 static void sroce_rx_count(const struct sroce_skb_rx *r, enum sroce_counter id)
 {
@@ -139,10 +141,11 @@ static u32 sroce_rx_icrc_ipv6(struct sroce_skb_rx *r, u32 len)
 
 static u32 sroce_rx_icrc_start(struct sroce_skb_rx *r, u32 len)
 {
-	if (r->v1)
+	if (sroce_rx_is(r, RDMA_NETWORK_ROCE_V1))
 		return sroce_icrc_grh(&r->ip6);
 	r->udp.len = htons(sizeof(r->udp) + len);
-	return r->ipv4 ? sroce_rx_icrc_ipv4(r, len) : sroce_rx_icrc_ipv6(r, len);
+	return sroce_rx_is(r, RDMA_NETWORK_IPV4) ?
+	       sroce_rx_icrc_ipv4(r, len) : sroce_rx_icrc_ipv6(r, len);
 }
 
 /*
@@ -182,7 +185,7 @@ static bool sroce_rx_other_id(struct sroce_skb_rx *r, u32 diff, u32 len)
 {
 	u16 change, id, expected = ntohs(r->ip4.id);
 
-	if (!r->ipv4 || r->k == 1 ||
+	if (!sroce_rx_is(r, RDMA_NETWORK_IPV4) || r->k == 1 ||
 	    !sroce_icrc_find_id(diff, len - SROCE_ICRC_LEN, &change))
 		return false;
 	id = expected ^ change;
@@ -228,7 +231,7 @@ static int sroce_rx_map(struct sroce_skb_rx *r, u32 pos, u32 len)
 /* Fill in the header that a UD receiver finds before the payload: that of this packet */
 static void sroce_rx_grh(struct sroce_skb_rx *r)
 {
-	if (!r->ipv4) {
+	if (!sroce_rx_is(r, RDMA_NETWORK_IPV4)) {
 		memcpy(r->info.grh, &r->ip6, sizeof(r->ip6));
 		return;
 	}
@@ -399,7 +402,6 @@ static bool sroce_rx_ipv4(struct sroce_skb_rx *r)
 	if (ip->ihl != 5 || ip_is_fragment(ip) ||
 	    ntohs(ip->tot_len) > r->skb->len)
 		return false;
-	r->ipv4 = true;
 	r->id = ntohs(ip->id);
 	r->pos = sizeof(*ip);
 	r->left = ntohs(ip->tot_len);
@@ -435,9 +437,9 @@ static bool sroce_rx_v1(struct sroce_skb_rx *r)
 
 	r->ip6 = *ipv6_hdr(r->skb);
 	if (grh->version != 6 || grh->nexthdr != SROCE_GRH_NEXT_HDR ||
+	    ntohs(grh->payload_len) < SROCE_MIN_PACKET ||
 	    sizeof(*grh) + ntohs(grh->payload_len) > r->skb->len)
 		return false;
-	r->v1 = true;
 	r->pos = sizeof(*grh);
 	r->left = ntohs(grh->payload_len);
 	r->info.network_hdr_type = RDMA_NETWORK_ROCE_V1;

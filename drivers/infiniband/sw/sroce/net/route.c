@@ -4,6 +4,7 @@
  *
  * verbs/ah.c has paths made here; pack.c asks for the route of each buffer.
  */
+#include <linux/etherdevice.h>
 #include <linux/if_vlan.h>
 #include <linux/jhash.h>
 #include <linux/slab.h>
@@ -17,6 +18,7 @@
 
 #include "compat.h"
 #include "net/attach.h"
+#include "net/group.h"
 #include "net/init.h"
 #include "net/net.h"
 #include "net/paths.h"
@@ -210,6 +212,8 @@ static void sroce_path_set_flow(struct sroce_path *path,
 	sroce_path_set_hash(path);
 	if (attr->type == RDMA_AH_ATTR_TYPE_ROCE)
 		memcpy(path->dmac, attr->roce.dmac, sizeof(path->dmac));
+	if (path->group)
+		sroce_group_mac(sroce_gid_addr(&path->dgid), path->dmac);
 	path->id = get_random_u32();
 }
 
@@ -284,6 +288,10 @@ int sroce_path_set(struct sroce_path *path, struct sroce_netport *port,
 	if (err)
 		return err;
 	sroce_path_set_flow(path, attr, lqpn, rqpn);
+	/* A link-local GID is its own MAC address, and so anything that a process likes */
+	if (sroce_path_is_v1(path) && !path->group &&
+	    !is_valid_ether_addr(path->dmac))
+		return -EINVAL;
 	err = sroce_path_set_netdev(path, ndev, attr);
 	return err ?: sroce_attachment_add_path(path);
 }

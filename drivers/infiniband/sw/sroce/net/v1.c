@@ -5,13 +5,17 @@
  * through which netdev a frame leaves, and the address vector has the peer's MAC
  * address. So what IP does for RoCE v2 is done here: that a frame for an address of
  * this host comes back, that a member of a group hears what its own host sends, and
- * that what is for another host is not taken.
+ * that neither what is for another netdev nor what only says that it is from this host
+ * is taken.
+ *
+ * receive.c takes the frames on, and pack.c makes them.
  */
 #include <linux/etherdevice.h>
-#include <linux/if_ether.h>
+#include <linux/if_arp.h>
 #include <linux/netdevice.h>
 #include <net/addrconf.h>
 
+#include "compat.h"
 #include "net/attach.h"
 #include "net/backlog.h"
 #include "net/v1.h"
@@ -20,42 +24,90 @@
 
 /* --- in --------------------------------------------------------------------- */
 
-/* The link-local address that ib_core makes of a MAC address, whether IP has it or not */
-static bool sroce_v1_is_default_gid(const struct net_device *dev,
+/* Is it the GID that ib_core makes of a netdev's MAC address, whether IP has it or not? */
+static bool sroce_v1_is_default_gid(struct net_device *dev,
 				    const struct in6_addr *addr)
 {
 	struct in6_addr own = { .s6_addr32[0] = htonl(0xfe800000) };
 
-	if (dev->addr_len != ETH_ALEN)
-		return false;
-	addrconf_addr_eui48(own.s6_addr + 8, (const char *)dev->dev_addr);
-	return ipv6_addr_equal(addr, &own);
+	return !addrconf_ifid_eui48(own.s6_addr + 8, dev) &&
+	       ipv6_addr_equal(addr, &own);
 }
 
-static bool sroce_v1_is_for_us(struct net *net, struct net_device *dev,
+/* Is it the netdev of the device or its master, which has its frames? Not a VLAN on top */
+static bool sroce_v1_is_own_netdev(struct net *net,
+				   const struct sroce_netport *port,
+				   const struct net_device *dev)
+{
+	struct net_device *own = dev_get_by_index_rcu(net, port->ifindex);
+
+	return own && (own == dev ||
+		       netdev_master_upper_dev_get_rcu(own) == dev);
+}
+
+/* One that only the device itself has: made of the MAC address of its netdev, or master */
+static bool sroce_v1_is_own_default(struct net *net,
+				    const struct sroce_netport *port,
+				    struct net_device *dev,
+				    const struct in6_addr *addr)
+{
+	struct net_device *own = dev_get_by_index_rcu(net, port->ifindex);
+
+	return sroce_v1_is_own_netdev(net, port, dev) &&
+	       (sroce_v1_is_default_gid(dev, addr) ||
+		sroce_v1_is_default_gid(own, addr));
+}
+
+/*
+ * Is a frame that has come through a netdev for an address that just this one has? On
+ * another VLAN there are others, whom the peers of this one do not trust. Groups are
+ * joined for the device.
+ */
+static bool sroce_v1_is_for_us(struct net *net,
+			       const struct sroce_netport *port,
+			       struct net_device *dev,
 			       const struct in6_addr *addr)
 {
-	return sroce_is_group(addr) ||
-	       sroce_netdev_of_address(net, addr, dev) ||
-	       sroce_v1_is_default_gid(dev, addr);
+	if (sroce_is_group(addr))
+		return sroce_v1_is_own_netdev(net, port, dev);
+	return sroce_netdev_has_address(net, dev, addr) ||
+	       sroce_v1_is_own_default(net, port, dev, addr);
+}
+
+/* Nobody else has an address of this host, and none is a group's */
+static bool sroce_v1_is_from_host(struct net *net,
+				  const struct sroce_netport *port,
+				  struct net_device *dev,
+				  const struct in6_addr *addr)
+{
+	return !sroce_is_group(addr) && !ipv6_addr_any(addr) &&
+	       !sroce_netdev_of_address(net, addr, dev) &&
+	       !sroce_v1_is_own_default(net, port, dev, addr);
+}
+
+/* What this host has sent itself (sroce_v1_loop()) comes with its own address */
+static bool sroce_v1_may_come(struct net *net, const struct sroce_netport *port,
+			      const struct sk_buff *skb)
+{
+	const struct ipv6hdr *grh = ipv6_hdr(skb);
+
+	return sroce_v1_is_for_us(net, port, skb->dev, &grh->daddr) &&
+	       (skb->pkt_type == PACKET_LOOPBACK ||
+		sroce_v1_is_from_host(net, port, skb->dev, &grh->saddr));
 }
 
 struct sroce_netport *sroce_v1_port(struct net *net, const struct sk_buff *skb)
 {
-	struct sroce_netport *port;
+	struct sroce_netport *port = sroce_port_of_netdev(net, skb->dev, false);
 
-	port = sroce_port_of_netdev(net, skb->dev, false);
-	if (!port || !port->roce_v1 ||
-	    !sroce_v1_is_for_us(net, skb->dev, &ipv6_hdr(skb)->daddr))
-		return NULL;
-	return port;
+	return port && port->roce_v1 && sroce_v1_may_come(net, port, skb) ?
+	       port : NULL;
 }
 
 /* Nobody makes such frames as parts of a larger one, or could cut that up */
 static bool sroce_v1_is_frame(struct sk_buff *skb)
 {
-	return skb->pkt_type != PACKET_OTHERHOST && !skb_is_gso(skb) &&
-	       pskb_may_pull(skb, sizeof(struct ipv6hdr));
+	return !skb_is_gso(skb) && pskb_may_pull(skb, sizeof(struct ipv6hdr));
 }
 
 static int sroce_v1_receive(struct sk_buff *skb, struct net_device *dev,
@@ -64,6 +116,10 @@ static int sroce_v1_receive(struct sk_buff *skb, struct net_device *dev,
 	struct net *net = dev_net(dev);
 	struct sroce_netport *port;
 
+	if (skb->pkt_type == PACKET_OTHERHOST) {
+		kfree_skb_reason(skb, SKB_DROP_REASON_OTHERHOST);
+		return NET_RX_DROP;
+	}
 	skb = skb_share_check(skb, GFP_ATOMIC);
 	if (!skb)
 		return NET_RX_DROP;
@@ -98,60 +154,88 @@ void sroce_v1_unlisten(void)
 
 /* --- out -------------------------------------------------------------------- */
 
+/* A VLAN may have gone to another namespace, and its index to another netdev */
 struct net_device *sroce_v1_netdev(const struct sroce_path *path,
 				   struct net **net)
 {
+	struct net_device *dev;
+
 	*net = READ_ONCE(path->net);
-	return *net ? dev_get_by_index_rcu(*net, path->ifindex) : NULL;
+	dev = *net ? dev_get_by_index_rcu(*net, path->ifindex) : NULL;
+	if (!dev || dev->type != ARPHRD_ETHER ||
+	    !sroce_netdev_is_of_port(*net, dev, path->port))
+		return NULL;
+	return dev;
 }
 
-static int sroce_v1_put_header(const struct sroce_path *path,
-			       struct sk_buff *skb)
+/* Longer ones are lost, as what does not fit is elsewhere: nobody below looks */
+static int sroce_v1_transmit(const struct sroce_path *path, struct sk_buff *skb)
 {
-	int err = dev_hard_header(skb, skb->dev, ETH_P_IBOE, path->dmac, NULL,
-				  skb->len);
+	struct net_device *dev = skb->dev;
 
-	return err < 0 ? err : 0;
+	if (skb->len > READ_ONCE(dev->mtu) ||
+	    skb_cow_head(skb, LL_RESERVED_SPACE(dev)) ||
+	    dev_hard_header(skb, dev, ETH_P_IBOE, path->dmac, NULL, skb->len) < 0) {
+		kfree_skb(skb);
+		return NET_XMIT_DROP;
+	}
+	return dev_queue_xmit(skb);
 }
 
-/* To the host that it is from, as if it had come through @dev: what lo is for IP */
-static int sroce_v1_loop(struct sk_buff *skb, struct net_device *dev,
-			 u8 pkt_type)
+/*
+ * To the host that it is from, as if it had come through @dev: what lo is for IP. Bridges
+ * and the like leave it alone. A netdev may want other headers than a receiver gets, so it
+ * is not asked for them.
+ */
+static int sroce_v1_loop(const struct sroce_path *path, struct sk_buff *skb,
+			 struct net_device *dev)
 {
+	if (skb_cow_head(skb, ETH_HLEN)) {
+		kfree_skb(skb);
+		return NET_XMIT_DROP;
+	}
 	skb_orphan(skb);
+	eth_header(skb, skb->dev, ETH_P_IBOE, path->dmac, NULL, skb->len);
 	skb->dev = dev;
 	skb_reset_mac_header(skb);
-	__skb_pull(skb, skb_network_offset(skb));
-	skb->pkt_type = pkt_type;
+	__skb_pull(skb, ETH_HLEN);
+	skb->pkt_type = PACKET_LOOPBACK;
 	return netif_rx(skb) == NET_RX_SUCCESS ? 0 : NET_XMIT_DROP;
 }
 
 /* What a group's members on this host get of it; without memory they miss it */
-static void sroce_v1_loop_copy(struct sk_buff *skb)
+static void sroce_v1_loop_copy(const struct sroce_path *path,
+			       struct sk_buff *skb)
 {
-	struct sk_buff *copy = skb_clone(skb, GFP_ATOMIC | __GFP_NOWARN);
+	struct sk_buff *copy = pskb_copy(skb, GFP_ATOMIC | __GFP_NOWARN);
 
 	if (copy)
-		sroce_v1_loop(copy, skb->dev, PACKET_LOOPBACK);
+		sroce_v1_loop(path, copy, skb->dev);
+}
+
+/* The netdev of this host that has an address; NULL: another host has it */
+static struct net_device *sroce_v1_owner(struct net *net,
+					 const struct sroce_path *path,
+					 struct net_device *dev)
+{
+	const struct in6_addr *dst = sroce_gid_addr(&path->dgid);
+	struct net_device *owner = sroce_netdev_of_address(net, dst, dev);
+
+	if (!owner && sroce_v1_is_own_default(net, path->port, dev, dst))
+		owner = dev;
+	return owner;
 }
 
 int sroce_v1_output(struct net *net, const struct sroce_path *path,
 		    struct sk_buff *skb)
 {
-	const struct in6_addr *dst = sroce_gid_addr(&path->dgid);
 	struct net_device *owner;
 
-	if (sroce_v1_put_header(path, skb)) {
-		kfree_skb(skb);
-		return NET_XMIT_DROP;
-	}
 	if (path->group) {
-		sroce_v1_loop_copy(skb);
-		return dev_queue_xmit(skb);
+		sroce_v1_loop_copy(path, skb);
+		return sroce_v1_transmit(path, skb);
 	}
-	owner = sroce_netdev_of_address(net, dst, skb->dev);
-	if (!owner && sroce_v1_is_default_gid(skb->dev, dst))
-		owner = skb->dev;
-	return owner ? sroce_v1_loop(skb, owner, PACKET_HOST) :
-		       dev_queue_xmit(skb);
+	owner = sroce_v1_owner(net, path, skb->dev);
+	return owner ? sroce_v1_loop(path, skb, owner) :
+		       sroce_v1_transmit(path, skb);
 }

@@ -21,8 +21,9 @@ void sroce_v1_unlisten(void);
  * @net: namespace that it has come to
  * @skb: GRH at skb->data and linear
  *
- * That of the netdev that it has come through, if the frame is for one of the
- * addresses that this host has, or for a group.
+ * That of the netdev that it has come through, if the frame is for one of this netdev's
+ * addresses, or for a group, and is not from an address of this host, unless this host has
+ * sent it.
  *
  * Context: RCU.
  * Return: the device, or NULL when there is none, or none that speaks RoCE v1.
@@ -35,7 +36,7 @@ struct sroce_netport *sroce_v1_port(struct net *net, const struct sk_buff *skb);
  * @net: set to its namespace, valid as long as bottom halves are off
  *
  * Context: bottom halves off.
- * Return: the netdev, valid for as long; NULL when it is gone.
+ * Return: the netdev, valid for as long; NULL when it is gone, or no Ethernet any more.
  */
 struct net_device *sroce_v1_netdev(const struct sroce_path *path,
 				   struct net **net);

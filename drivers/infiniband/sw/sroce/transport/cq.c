@@ -331,6 +331,7 @@ static int sroce_cq_wc_flags(u32 flags)
 	       (flags & SROCE_CQE_INV ? IB_WC_WITH_INVALIDATE : 0);
 }
 
+static_assert(SROCE_NETWORK_ROCE_V1 == (int)RDMA_NETWORK_ROCE_V1);
 static_assert(SROCE_NETWORK_IPV4 == (int)RDMA_NETWORK_IPV4);
 static_assert(SROCE_NETWORK_IPV6 == (int)RDMA_NETWORK_IPV6);
 
