@@ -6,6 +6,7 @@
 # The knobs, all from the environment:
 #   DRIVER=sroce|rxe     the driver under test (rxe: to validate the tests themselves)
 #   SET=quick|full       how much
+#   SHORT=1              of the quick set even less: what `make test` leaves to the other kernels of `make test-full`
 #   BIN=FOLDER           where the compiled programs are
 #   KO=FILE              the module, where it is not installed (insmod instead of modprobe)
 #   SLOW=N               the machine is N times slower than usual: every time limit is that much longer
@@ -16,6 +17,7 @@
 
 DRIVER=${DRIVER:-sroce}
 SET=${SET:-quick}
+SHORT=${SHORT:-}
 SLOW=${SLOW:-1}
 SELF=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 A=srtest_a B=srtest_b

@@ -132,7 +132,7 @@ for dev in $DEV_A $DEV_B; do echo 1 >"/sys/class/infiniband/$dev/ports/1/cc_para
 if tc -n $B qdisc replace dev veth0 clsact && tc -n $B filter add dev veth0 egress pref 1 protocol ip matchall \
 	action pedit ex munge ip tos set 3 retain 3 pipe action csum ip4h; then
 	stock_gids
-	WHERE="marked packets" traced perftest ib_write_bw -s 65536 -n 300
+	WHERE="marked packets" traced perftest ib_write_bw -s 65536 -n 50
 	tc -n $B qdisc del dev veth0 clsact
 	note "$(grep sroce_rate: "$TMP/trace" | head -n 2 | tr -s ' ' | tr '\n' ';')"
 	[ "$(events 'sroce_rate: .* rate=[1-9][0-9]* target=[1-9][0-9]* alpha=[1-9]')" -gt 0 ]
