@@ -100,9 +100,9 @@ static struct sroce_backlog_cb *sroce_backlog_cb(struct sk_buff *skb)
  * What tells flows of a host apart: the UDP port that most QPs have alone, or in RoCE v1,
  * which has none, the number of the QP that it is for
  */
-static u32 sroce_backlog_flow(const struct sk_buff *skb, unsigned int off)
+static u32 sroce_backlog_flow(const struct sk_buff *skb, unsigned int off,
+			      bool v1)
 {
-	bool v1 = skb->protocol == htons(ETH_P_IBOE);
 	__be32 words[2];
 	const __be32 *w;
 
@@ -115,16 +115,17 @@ static u32 sroce_backlog_flow(const struct sk_buff *skb, unsigned int off)
 /* The list of a buffer's flow */
 static struct sroce_backlog *sroce_backlog_of(const struct sk_buff *skb)
 {
+	bool v1 = skb->protocol == htons(ETH_P_IBOE);
 	u32 off = sizeof(struct iphdr);
 	u32 key;
 
-	if (ip_hdr(skb)->version == 6) {
+	if (v1 || ip_hdr(skb)->version == 6) {
 		off = sizeof(struct ipv6hdr);
 		key = ipv6_addr_hash(&ipv6_hdr(skb)->saddr);
 	} else {
 		key = (__force u32)ip_hdr(skb)->saddr;
 	}
-	key = jhash_2words(key, sroce_backlog_flow(skb, off),
+	key = jhash_2words(key, sroce_backlog_flow(skb, off, v1),
 			   sroce_backlog_seed);
 	return &sroce_backlogs[key >> (32 - SROCE_BACKLOG_BITS)];
 }

@@ -261,9 +261,10 @@ static void break_ipv4(struct rnd_state *rnd, struct iphdr *ip)
 	}
 }
 
-static void break_ipv6(struct rnd_state *rnd, struct ipv6hdr *ip)
+/* IP has looked at its version, nobody at that of a GRH */
+static void break_ipv6(struct rnd_state *rnd, struct ipv6hdr *ip, bool v1)
 {
-	switch (fuzz_below(rnd, 4)) {
+	switch (fuzz_below(rnd, v1 ? 4 : 3)) {
 	case 0:
 		ip->nexthdr = prandom_u32_state(rnd);
 		break;
@@ -301,7 +302,7 @@ static void break_buffer(struct fuzz_stage *st, struct cut *c)
 		if (c->ipv4)
 			break_ipv4(st->rnd, (struct iphdr *)ip);
 		else
-			break_ipv6(st->rnd, (struct ipv6hdr *)ip);
+			break_ipv6(st->rnd, (struct ipv6hdr *)ip, c->v1);
 	}
 }
 
