@@ -74,8 +74,8 @@ static bool sroce_v1_is_for_us(struct net *net,
 	       sroce_v1_is_own_default(net, port, dev, addr);
 }
 
-/* Nobody else has an address of this host, and none is a group's */
-static bool sroce_v1_is_from_host(struct net *net,
+/* Is it what another host may say to be? Not a group's address, nor one of this host */
+static bool sroce_v1_is_from_peer(struct net *net,
 				  const struct sroce_netport *port,
 				  struct net_device *dev,
 				  const struct in6_addr *addr)
@@ -93,7 +93,7 @@ static bool sroce_v1_may_come(struct net *net, const struct sroce_netport *port,
 
 	return sroce_v1_is_for_us(net, port, skb->dev, &grh->daddr) &&
 	       (skb->pkt_type == PACKET_LOOPBACK ||
-		sroce_v1_is_from_host(net, port, skb->dev, &grh->saddr));
+		sroce_v1_is_from_peer(net, port, skb->dev, &grh->saddr));
 }
 
 struct sroce_netport *sroce_v1_port(struct net *net, const struct sk_buff *skb)
