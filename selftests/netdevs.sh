@@ -3,8 +3,8 @@
 # Netdevs of every kind below an RDMA device, and what happens to them under traffic: fail-over of a bond, a VLAN
 # that goes and comes back; the priority in VLAN tags and the traffic class.
 . "$(dirname "$0")/lib.sh"
-
-. "$(dirname "$0")/traffic.sh"
+. "$SELF/traffic.sh"
+. "$SELF/marked.sh"
 
 CHECK=$(program icrc_check) && TUNPAIR=$(program tunpair) || bail "the test programs were not built"
 
@@ -211,34 +211,6 @@ wait $tunpair 2>/dev/null
 
 # --- what is in the packets -------------------------------------------------------------------------------
 
-# marked NAME CAPTURE_OPTIONS COMMAND... : both ends of the cable are watched while it runs
-marked() {
-	local name=$1 options=$2 ns status bad=1 pids=()
-	shift 2
-	for ns in $A $B; do
-		: >"$TMP/capture.$ns"
-		# shellcheck disable=SC2086 # options
-		ip netns exec $ns "$CHECK" -i veth0 -t 120 $options >"$TMP/capture.$ns" 2>&1 &
-		pids+=($!)
-		wait_for 5 grep -q capturing "$TMP/capture.$ns"
-	done
-	"$@"
-	sleep 0.2
-	kill "${pids[@]}"
-	for ns in $A $B; do
-		wait "${pids[0]}"
-		status=$?
-		pids=("${pids[@]:1}")
-		case $status in
-		# 4: not all of them were seen, which does not matter here; 2: there were none, and datagrams go one way
-		0 | 4) [ $bad -eq 2 ] || bad=0 ;;
-		2) ;;
-		*) bad=2 && note "at $ns, status $status:" && notes 4 <"$TMP/capture.$ns" ;;
-		esac
-	done
-	result $bad "$name: every packet is marked so ($options)"
-}
-
 hosts_up 9000
 PINNED=$ONE_CPU
 workers_on_one_cpu
@@ -255,9 +227,9 @@ if both make_vlan; then
 	marked "service level" "-V 7 -P 5 -C 0" verify "service level 5" $TOP_A $TOP_B -L 5
 	marked "both" "-V 7 -P 6 -C 0x68" verify "service level 6, traffic class" $TOP_A $TOP_B -L 6 -C 0x6a
 	marked "both, IPv6" "-V 7 -P 6 -C 0x68" verify "service level 6, traffic class, IPv6" $TOP6_A $TOP6_B -L 6 -C 0x6a
-	marked "datagrams" "-V 7 -P 3 -C 0x28" datagrams "datagrams, service level 3, traffic class" $TOP_A $TOP_B -L 3 -C 0x29
+	ONE_WAY=1 marked "datagrams" "-V 7 -P 3 -C 0x28" datagrams "datagrams, service level 3, traffic class" $TOP_A $TOP_B -L 3 -C 0x29
 	# what a completion has where there was no priority, and so the address of the answer
-	marked "no service level" "-V 7 -P 0 -C 0" datagrams "datagrams, service level of a completion without" $TOP_A $TOP_B -L 10
+	ONE_WAY=1 marked "no service level" "-V 7 -P 0 -C 0" datagrams "datagrams, service level of a completion without" $TOP_A $TOP_B -L 10
 	# as of a socket with this TOS
 	marked "traffic class alone" "-V 7 -P 2 -C 0x08" verify "traffic class alone" $TOP_A $TOP_B -C 0x08
 	for ns in $A $B; do

@@ -5,6 +5,7 @@
 # pairs over the paths of a network that has several.
 . "$(dirname "$0")/lib.sh"
 . "$SELF/stock.sh"
+. "$SELF/marked.sh"
 
 VERIFY=$(program verify) && VERIFY_UD=$(program verify_ud) && CHECK=$(program icrc_check) ||
 	bail "verify or icrc_check was not built"
@@ -23,33 +24,6 @@ down() {
 }
 trap down EXIT
 
-# marked NAME OPTIONS COMMAND... : all that comes to either host meanwhile has these marks; with ONE_WAY=1 nothing need come
-# to host B
-marked() {
-	local name=$1 options=$2 ns status packets bad=0 pids=()
-	shift 2
-	for ns in $A $B; do
-		: >"$TMP/capture.$ns"
-		# shellcheck disable=SC2086 # options
-		ip netns exec "$ns" "$CHECK" -i veth0 -t 120 $options >"$TMP/capture.$ns" 2>&1 &
-		pids+=($!)
-		wait_for 5 grep -q capturing "$TMP/capture.$ns"
-	done
-	"$@"
-	sleep 0.2
-	kill "${pids[@]}"
-	for ns in $A $B; do
-		wait "${pids[0]}"
-		status=$?
-		pids=("${pids[@]:1}")
-		note "at $ns: $(tail -n 1 "$TMP/capture.$ns")"
-		packets=$(sed -n 's/^packets=\([0-9]*\) .*/\1/p' "$TMP/capture.$ns")
-		# 4: some were not seen, which does not matter here
-		{ [ $status -eq 0 ] || [ $status -eq 4 ]; } && [ "$packets" -gt 0 ] ||
-			{ [ "$packets" = 0 ] && [ "$ns" = $B ] && [ -n "${ONE_WAY:-}" ]; } || { bad=1 && notes 4 <"$TMP/capture.$ns"; }
-	done
-	result $bad "$name: every packet is marked so ($options)"
-}
 verify() {
 	pair "$1" 120 "$ONE_CPU $VERIFY -d $DEV_A -i $IP_A" "$ONE_CPU $VERIFY -d $DEV_B -i $IP_B -T 18 -n $ROUNDS ${*:2} $IP_A"
 }

@@ -5,6 +5,7 @@
 # different versions; and frames from somebody who does not keep to the standard.
 . "$(dirname "$0")/lib.sh"
 . "$SELF/stock.sh"
+. "$SELF/marked.sh"
 
 VERIFY=$(program verify) && VERIFY_UD=$(program verify_ud) && CHECK=$(program icrc_check) && MCAST=$(program mcast) &&
 	FRAMES=$(program frames) && STRAY=$(program stray) || bail "verify, icrc_check, mcast, frames or stray was not built"
@@ -58,33 +59,6 @@ link_del $A srt_lo
 
 # --- every service, and each frame ----------------------------------------------------------------------------
 
-# watched NAME OPTIONS COMMAND... : while both hosts check what comes; with ONE_WAY=1 nothing need come to host B
-watched() {
-	local name=$1 options=$2 ns status frames pids=()
-	shift 2
-	for ns in $A $B; do
-		: >"$TMP/capture.$ns"
-		# shellcheck disable=SC2086 # options
-		ip netns exec $ns "$CHECK" -i veth0 -t 120 $options >"$TMP/capture.$ns" 2>&1 &
-		pids+=($!)
-		wait_for 5 grep -q capturing "$TMP/capture.$ns"
-	done
-	"$@"
-	sleep 0.2
-	kill "${pids[@]}"
-	for ns in $A $B; do
-		wait "${pids[0]}"
-		status=$?
-		pids=("${pids[@]:1}")
-		note "at $ns: $(tail -n 1 "$TMP/capture.$ns")"
-		frames=$(sed -n 's/.* v1=\([0-9]*\) .*/\1/p' "$TMP/capture.$ns")
-		# 4: it has missed some, which does not matter here
-		{ [ $status -eq 0 ] || [ $status -eq 4 ]; } && [ "$frames" -gt 0 ] ||
-			{ [ "$frames" = 0 ] && [ "$ns" = $B ] && [ -n "${ONE_WAY:-}" ]; } || { notes 5 <"$TMP/capture.$ns"; false; }
-		result $? "$name: every packet to $ns is right"
-	done
-}
-
 # A window of single packets is more than the stack queues for a processor by itself
 backlog=/proc/sys/net/core/netdev_max_backlog
 saved=$(cat $backlog)
@@ -103,18 +77,18 @@ datagrams() {
 export ROCE=v1
 WHERE="RoCE v1"
 stock_gids
-watched "MTU 4096" -1 verify $IP_A $IP_B
-in_full watched "MTU 1024, IPv6 addresses" -1 verify $IP6_A $IP6_B "-M 1024"
-in_full watched "traffic class" "-1 -C 0x68" verify $IP_A $IP_B "-C 0x6a"
-ONE_WAY=1 watched "datagrams" -1 datagrams $IP_A $IP_B
-ONE_WAY=1 in_full watched "datagrams, IPv6 addresses" -1 datagrams $IP6_A $IP6_B
-in_full watched "stock tools" -1 eval "pingpong 'ibv_rc_pingpong' ibv_rc_pingpong -n 100 -c; pingpong 'ibv_ud_pingpong' ibv_ud_pingpong -n 100;
+marked "MTU 4096" -1 verify $IP_A $IP_B
+in_full marked "MTU 1024, IPv6 addresses" -1 verify $IP6_A $IP6_B "-M 1024"
+in_full marked "traffic class" "-1 -C 0x68" verify $IP_A $IP_B "-C 0x6a"
+ONE_WAY=1 marked "datagrams" -1 datagrams $IP_A $IP_B
+ONE_WAY=1 in_full marked "datagrams, IPv6 addresses" -1 datagrams $IP6_A $IP6_B
+in_full marked "stock tools" -1 eval "pingpong 'ibv_rc_pingpong' ibv_rc_pingpong -n 100 -c; pingpong 'ibv_ud_pingpong' ibv_ud_pingpong -n 100;
 	perftest ib_read_bw -q 4 -s 65536 -n $n"
 in_full pingpong "ibv_uc_pingpong" ibv_uc_pingpong -n 100 -c
 in_full perftest ib_send_bw -c UC -s 65536 -n "$n"
 ! has_xrc || in_full perftest ib_send_bw -c XRC -q 4 -s 4096 -n "$n"
 link_local() { ip -n "$1" -o addr show dev veth0 scope link | awk '{ sub("/.*", "", $4); print $4 }'; }
-in_full watched "link-local GIDs" -1 pair "verify, link-local GIDs" 120 "$VERIFY -d $DEV_A -i $(link_local $A)" \
+in_full marked "link-local GIDs" -1 pair "verify, link-local GIDs" 120 "$VERIFY -d $DEV_A -i $(link_local $A)" \
 	"$VERIFY -d $DEV_B -i $(link_local $B) -T 18 -n $ROUNDS $IP_A"
 echo "$saved" >$backlog
 workers_anywhere
@@ -257,8 +231,8 @@ vlans() {
 	wait_gids $A $DEV_A t0 && wait_gids $B $DEV_B t0
 }
 if vlans; then
-	[ -n "$SHORT" ] || watched "VLAN" "-1 -V 7 -P 5" verify 10.99.0.1 10.99.0.2 "-L 5"
-	ONE_WAY=1 in_full watched "VLAN, datagrams" "-1 -V 7 -P 5" datagrams 10.99.0.1 10.99.0.2 "-L 5"
+	[ -n "$SHORT" ] || marked "VLAN" "-1 -V 7 -P 5" verify 10.99.0.1 10.99.0.2 "-L 5"
+	ONE_WAY=1 in_full marked "VLAN, datagrams" "-1 -V 7 -P 5" datagrams 10.99.0.1 10.99.0.2 "-L 5"
 else
 	ktap_skip "VLAN" "no VLANs in this kernel"
 fi
