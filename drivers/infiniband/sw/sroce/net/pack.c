@@ -112,7 +112,7 @@ static struct sroce_pack *sroce_pack(const struct sk_buff *skb)
 
 static bool sroce_pack_is_ipv4(const struct sroce_pack *p)
 {
-	return p->path->network_type == RDMA_NETWORK_IPV4;
+	return sroce_path_is_ipv4(p->path);
 }
 
 static bool sroce_pack_is_v1(const struct sroce_pack *p)

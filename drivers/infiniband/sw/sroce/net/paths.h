@@ -20,6 +20,11 @@ struct sroce_netport;
 struct sroce_rx_info;
 struct sroce_txq;
 
+static inline bool sroce_path_is_ipv4(const struct sroce_path *path)
+{
+	return path->network_type == RDMA_NETWORK_IPV4;
+}
+
 static inline bool sroce_path_is_v1(const struct sroce_path *path)
 {
 	return path->network_type == RDMA_NETWORK_ROCE_V1;

@@ -83,15 +83,15 @@ static struct dst_entry *sroce_path_lookup_ipv6(const struct sroce_path *path)
 
 static u32 sroce_path_cookie(const struct sroce_path *path)
 {
-	if (path->network_type == RDMA_NETWORK_IPV4)
+	if (sroce_path_is_ipv4(path))
 		return 0;
 	return rt6_get_cookie(container_of(path->dst, struct rt6_info, dst));
 }
 
 static void sroce_path_lookup(struct sroce_path *path)
 {
-	path->dst = path->network_type == RDMA_NETWORK_IPV4 ?
-		    sroce_path_lookup_ipv4(path) : sroce_path_lookup_ipv6(path);
+	path->dst = sroce_path_is_ipv4(path) ? sroce_path_lookup_ipv4(path) :
+					       sroce_path_lookup_ipv6(path);
 	if (path->dst)
 		path->cookie = sroce_path_cookie(path);
 }
@@ -179,11 +179,12 @@ static u32 sroce_path_priority(struct net_device *ndev, u8 tclass, u8 sl)
 				   sl;
 }
 
-static u8 sroce_path_hop_limit(const struct net *net, u8 network_type, u8 given)
+static u8 sroce_path_hop_limit(const struct sroce_path *path,
+			       const struct net *net, u8 given)
 {
 	if (given)
 		return given;
-	return network_type == RDMA_NETWORK_IPV4 ?
+	return sroce_path_is_ipv4(path) ?
 	       READ_ONCE(net->ipv4.sysctl_ip_default_ttl) :
 	       IPV6_DEFAULT_HOPLIMIT;
 }
@@ -248,8 +249,7 @@ static int sroce_path_set_netdev(struct sroce_path *path,
 	if (net->net_cookie != path->port->net_cookie)
 		return -EOPNOTSUPP;
 	path->net_cookie = net->net_cookie;
-	path->hop_limit = sroce_path_hop_limit(net, path->network_type,
-					       grh->hop_limit);
+	path->hop_limit = sroce_path_hop_limit(path, net, grh->hop_limit);
 	path->ifindex = ndev->ifindex;
 	path->priority = sroce_path_priority(ndev, path->tclass,
 					     rdma_ah_get_sl(attr));
@@ -303,7 +303,7 @@ static bool sroce_path_is_to_host(const struct sroce_path *path,
 				  struct net *net)
 {
 	const struct in6_addr *dst = sroce_gid_addr(&path->dgid);
-	bool ipv4 = path->network_type == RDMA_NETWORK_IPV4;
+	bool ipv4 = sroce_path_is_ipv4(path);
 
 	if (ipv6_addr_v4mapped(dst) != ipv4)
 		return false;
@@ -369,7 +369,7 @@ struct sroce_path *sroce_path_back(struct sroce_netport *port,
 		sroce_path_put(path);
 		return NULL;
 	}
-	path->hop_limit = sroce_path_hop_limit(net, path->network_type, 0);
+	path->hop_limit = sroce_path_hop_limit(path, net, 0);
 	path->ifindex = sroce_path_back_ifindex(path, info, net);
 	return path;
 }
