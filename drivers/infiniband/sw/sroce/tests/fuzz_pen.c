@@ -388,6 +388,7 @@ void pen_open(struct pen *pen, struct fuzz *f, const struct pen_kind *kind,
 	struct pair_config config = kind->config;
 	int i;
 
+	memset(pen, 0, sizeof(*pen));
 	pen->f = f;
 	pen->kind = kind;
 	pen->calm = kind->calm;

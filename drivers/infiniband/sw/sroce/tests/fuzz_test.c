@@ -203,7 +203,6 @@ static void do_round(struct kunit *test, u64 most, bool waiting)
 		KUNIT_ASSERT_EQ(test, kunit_attach_mm(), 0);
 	if (waiting)
 		begin_waiting(f);
-	memset(pens, 0, sizeof(pens));
 	for (i = 0; i < ARRAY_SIZE(pens); i++)
 		pen_open(&pens[i], f, &kinds[i], i);
 	memset(&hall, 0, sizeof(hall));
