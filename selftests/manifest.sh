@@ -4,6 +4,8 @@
 # manifest.sh table       : all of the manifest as Markdown, for Documentation/testing.md
 # manifest.sh update FILE : put the table into FILE, between its two comments
 # manifest.sh check FILE  : is it in FILE, and has every script its line in the manifest, and the reverse?
+# manifest.sh files TEST... : the files that tests are made of, from the top of the checkout: their scripts, and what
+#	those name (scripts, lists, programs), and the sources of the programs
 #
 # The manifest says itself how it is to be read. Nothing else of the checkout is needed for "list".
 cd "$(dirname "$0")" || exit 1
@@ -87,9 +89,62 @@ check() {
 		echo "the table differs: selftests/manifest.sh update brings it up to date"
 }
 
+# files TEST... : a file is named by its name with what is behind the dot, a program by "program NAME" and, with the sources
+# that it is linked with, in the Makefile
+files() {
+	# shellcheck disable=SC2016 # for awk
+	printf '%s\n' "${@/%/.sh}" | awk -v makefile=Makefile '
+		function take(path) { if (!(path in taken)) { taken[path] = 1; todo[++last] = path } }
+		function find(name) { take((dir name) in there ? dir name : byname[name]) }
+		function names(text, n, words, i) {
+			n = split(text, words, /[^A-Za-z0-9_.\/-]+/)
+			for (i = 1; i <= n; i++) {
+				if (words[i] == "program")
+					find(words[i + 1] ".c")
+				else if (words[i] ~ /(^|\/)tools\/host\//)
+					host = 1
+				sub(/.*\//, "", words[i])
+				sub(/\.$/, "", words[i])
+				if (words[i] in byname)
+					find(words[i])
+			}
+		}
+		FILENAME == "-" { if ($0 != ".sh" && $0 != "") take($0); next }
+		FILENAME == makefile { if (/^\$\(OUT\)/) linked[++rules] = $0; next }
+		{ name = $0; sub(/.*\//, "", name); byname[name] = $0; there[$0] = 1 }
+		END {
+			byname[""] = ""
+			taken[""] = 1
+			take("lib.sh")
+			for (first = 1; first <= last; first++) {
+				path = todo[first]
+				if (path ~ /\.h$/)
+					continue
+				dir = path
+				sub(/[^\/]*$/, "", dir)
+				while ((getline line <path) > 0)
+					names(line)
+				close(path)
+				if (path !~ /\.c$/)
+					continue
+				program = path
+				sub(/.*\//, "", program)
+				sub(/\.c$/, "", program)
+				for (i = 1; i <= rules; i++)
+					if (linked[i] ~ "/(" program "|%)( |:)")
+						names(linked[i])
+			}
+			for (i = 1; i <= last; i++)
+				print "selftests/" todo[i]
+			if (host)
+				print "tools/host"
+		}' - Makefile <(find . -type f ! -name '*.md' ! -name Makefile ! -name manifest ! -name '*.mk' -printf '%P\n') | sort
+}
+
 # A path that is given is meant from where the caller stands.
 file=${2:-}
 [[ $file == /* ]] || file=$OLDPWD/$file
+[ "${1:-}" != files ] || { files "${@:2}"; exit; }
 case ${1:-}:$# in
 list:2) list "$2" ;;
 table:1) table ;;
@@ -102,5 +157,5 @@ check:2)
 	[ -z "$faults" ] || { echo "$faults"; exit 1; }
 	echo "$(grep -c '^[a-z0-9]' manifest) tests"
 	;;
-*) die "usage: manifest.sh list SET | table | update FILE | check FILE" ;;
+*) die "usage: manifest.sh list SET | table | update FILE | check FILE | files TEST..." ;;
 esac
