@@ -1,0 +1,225 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# sroce-check: what is right is called right, and each thing that can be wrong with a host, a device or a path is made so
+# and has to be found, by its name, with its level.
+. "$(dirname "$0")/lib.sh"
+
+CHECK=$SELF/../tools/host/sroce-check
+[ "$DRIVER" = sroce ] || bail "sroce-check is about sroce"
+[ -x "$CHECK" ] || bail "no $CHECK"
+command -v python3 >/dev/null || bail "no python3"
+export PYTHONDONTWRITEBYTECODE=1
+down() {
+	[ -z "${listener:-}" ] || kill "$listener" 2>/dev/null
+	finish
+}
+trap down EXIT
+
+# checked NAMESPACE ARGUMENT... : what it finds there, a line each: level, subject, check, text
+checked() {
+	local ns=$1
+	shift
+	limit 150 in_ns "$ns" python3 "$CHECK" --json "$@" >"$TMP/json" 2>"$TMP/errors"
+	status=$?
+	python3 - "$TMP/json" >"$TMP/found" <<-'END'
+		import json, sys
+		for one in json.load(open(sys.argv[1]))["findings"]:
+		    print(one["level"], one["subject"].replace(" ", "_"), one["check"], one["text"])
+	END
+}
+# finds NAME LEVEL CHECK TEXT : such a line is among what was found last
+finds() {
+	awk -v level="$2" -v check="$3" -v text="$4" '$1 == level && $3 == check && index($0, text) { found = 1 } END { exit !found }' "$TMP/found"
+	set -- $? "$1"
+	[ "$1" -eq 0 ] || notes 20 <"$TMP/found"
+	result "$1" "$2"
+}
+# finds_no NAME LEVEL SUBJECT : no line of this level about this subject
+finds_no() {
+	! grep "^$2 [^ ]*$3" "$TMP/found"
+	result $? "$1"
+}
+
+# --- rules of firewalls --------------------------------------------------------------------------------------------
+
+program_verdicts "rules" 30 python3 "$SELF/sroce_check_rules.py" "$SELF/../tools/host"
+
+# --- a host --------------------------------------------------------------------------------------------------------
+
+hosts_down
+host_ns $A || bail "cannot make network namespaces"
+driver_load
+checked $A
+finds "without a device that is said" warning device "there is no sroce device"
+[ $status -ge 1 ]
+result $? "and the exit status is not 0"
+checked $A nothing
+finds "a device that is not there" fault device "no sroce device nothing"
+[ $status -eq 2 ]
+result $? "and the exit status is 2"
+in_ns $A python3 "$CHECK" --nonsense >/dev/null 2>&1
+[ $? -eq 3 ]
+result $? "wrong arguments: the exit status is 3"
+
+devices_up 9000
+checked $A $DEV_A
+finds_no "nothing is wrong with a device that is as it should be" fault $DEV_A
+finds_no "nor is there a warning" warning $DEV_A
+finds "state" ok state "is active"
+finds "IPv4 address" ok gid " is $IP_A"
+finds "IPv6 address" ok gid " is $IP6_A"
+finds "MTU" ok mtu "4096 bytes"
+finds "firewall" ok firewall "4791 in and out"
+[ -n "${KO:-}" ] || finds "module" ok module "is loaded"
+finds "provider" ok provider "has a provider"
+checked $A
+finds_no "a device of another network namespace is none of this one's business" fault $DEV_B
+limit 60 in_ns $A python3 "$CHECK" $DEV_A >"$TMP/text"
+grep -q "^$DEV_A on veth0\$" "$TMP/text" && grep -q '^  ok  *the port is active$' "$TMP/text"
+result $? "in words"
+
+# elsewhere FOLDER COMMAND... : what it finds with a copy of a folder, changed by a command, mounted over that folder
+# shellcheck disable=SC2016 # for the inner shell
+elsewhere() {
+	local folder=$1
+	shift
+	rm -rf "$TMP/elsewhere" && mkdir "$TMP/elsewhere" && cp -a "$folder/." "$TMP/elsewhere" 2>/dev/null
+	(cd "$TMP/elsewhere" && "$@") && limit 60 in_ns $A unshare -m sh -c \
+		'mount --bind "$0" "$1" && shift && exec "$@"' "$TMP/elsewhere" "$folder" python3 "$CHECK" --json >"$TMP/json" 2>"$TMP/errors"
+	python3 -c 'import json, sys
+for one in json.load(open(sys.argv[1]))["findings"]: print(one["level"], one["subject"].replace(" ", "_"), one["check"], one["text"])' \
+		"$TMP/json" >"$TMP/found"
+}
+host_cases() {
+	local folder libraries
+	for folder in /usr/lib/*/libibverbs /usr/lib64/libibverbs; do
+		ls "$folder"/libsroce-rdmav*.so >/dev/null 2>&1 && libraries=$folder
+	done
+	if [ -n "$libraries" ]; then
+		elsewhere "$libraries" sh -c 'rm -f libsroce-rdmav*'
+		finds "a provider that is missing" fault provider "has no provider for sroce"
+		elsewhere "$libraries" sh -c 'mv libsroce-rdmav*.so libsroce-rdmav7.so'
+		finds "a provider for another rdma-core" fault provider "for another libibverbs (interface 7"
+		elsewhere /etc/libibverbs.d rm -f sroce.driver
+		finds "a provider that libibverbs is not told of" fault provider "not told of the provider"
+	else
+		ktap_skip "a provider that is missing" "no folder of libibverbs with one"
+	fi
+	mkdir -p /etc/rdma
+	elsewhere /etc/rdma sh -c 'printf "lo\nveth0\nnot_there\n" >sroce.conf'
+	finds "a netdev that is named and has no device" fault configuration "wants a device on lo"
+	elsewhere /etc/rdma sh -c 'printf "# lo\nveth0\nnot_there\n" >sroce.conf'
+	finds "all that are named have theirs" ok configuration "have their device"
+	limit 60 in_ns $A sh -c "ulimit -l 8192 && exec python3 $CHECK --json" >"$TMP/json" 2>/dev/null
+	grep -q 'may register 8 MiB' "$TMP/json"
+	result $? "little memory may be registered"
+}
+[ -n "$SHORT" ] || host_cases
+
+# --- a device --------------------------------------------------------------------------------------------------------
+
+ip -n $A link set veth0 down
+checked $A $DEV_A
+finds "the netdev is down" fault state "veth0 is down"
+netdev_cases() {
+	ip -n $A link set veth0 up && ip -n $B link set veth0 down
+	checked $A $DEV_A
+	finds "no carrier" fault state "no carrier"
+	ip -n $B link set veth0 up
+	ip -n $A link set veth0 mtu 1500
+	checked $A $DEV_A
+	finds "a small MTU" info mtu "1024 bytes, of 4096"
+	ip -n $A addr flush dev veth0 scope global
+	checked $A $DEV_A
+	finds "no address" warning gid "has no address"
+	devices_up 9000
+	if in_ns $A ethtool -K veth0 gro off 2>/dev/null; then
+		checked $A $DEV_A
+		finds "no GRO" info gro "(GRO)"
+	else
+		ktap_skip "no GRO" "ethtool cannot set it"
+	fi
+	if ip -n $A link add srt_br type bridge 2>/dev/null; then
+		ip -n $A link set veth0 master srt_br
+		checked $A $DEV_A
+		finds "a port of a bridge" warning master "belongs to srt_br"
+		ip -n $A link del srt_br
+	else
+		ktap_skip "a port of a bridge" "no bridges in this kernel"
+	fi
+}
+if [ -z "$SHORT" ]; then netdev_cases; else devices_up 9000; fi
+
+rules() { in_ns $A nft -f - 2>"$TMP/nft"; }
+if rules <<<'table inet srt { chain input { type filter hook input priority 0; policy drop; ct state established,related accept; tcp dport 22 accept; }; }'; then
+	checked $A $DEV_A
+	finds "a firewall that lets established connections in" fault firewall "drops RoCE packets into veth0 (IPv4 and IPv6; nftables, table inet srt, chain input)"
+	rules <<<'flush ruleset; table inet srt { chain other { udp dport { 53, 4791 } accept; }; chain input { type filter hook input priority 0; policy drop; ct state vmap { established : accept, invalid : drop }; jump other; }; }'
+	checked $A $DEV_A
+	finds "a firewall that lets port 4791 in" ok firewall "4791 in and out"
+	rules <<<'flush ruleset; table inet srt { chain input { type filter hook input priority 0; policy drop; ip saddr 10.0.0.0/8 udp dport 4791 accept; ip6 nexthdr udp accept; }; }'
+	checked $A $DEV_A
+	finds "a firewall that lets some peers in" warning firewall "may drop RoCE packets into veth0 (IPv4; "
+	rules <<<'flush ruleset; table ip srt { chain output { type filter hook output priority 0; oifname "veth*" udp dport 4000-5000 reject; }; }'
+	checked $A $DEV_A
+	finds "a firewall that lets none out" fault firewall "drops RoCE packets out of veth0 (IPv4; nftables, table ip srt, chain output)"
+	rules <<<'flush ruleset'
+	firewall=yes
+else
+	ktap_skip "firewalls" "no nftables here: $(tail -n 1 "$TMP/nft")"
+fi
+
+# --- a path ----------------------------------------------------------------------------------------------------------
+
+in_ns $B python3 "$CHECK" --listen >"$TMP/listen" 2>&1 &
+listener=$!
+waiting() { grep -q waiting "$TMP/listen"; }
+wait_for 20 waiting || bail "--listen does not: $(cat "$TMP/listen")"
+checked $A --peer $IP_B
+finds "IPv4: RDMA works" ok reach "RDMA works"
+finds "and for large messages" ok mtu "large messages pass"
+finds_no "nothing is wrong" fault path
+[ $status -eq 0 ]
+result $? "and the exit status is 0"
+checked $A --peer $IP6_B
+finds "IPv6: RDMA works" ok reach "RDMA works"
+checked $A --port 18600 --peer $IP_B
+finds "nobody listens" fault peer "TCP port 18600"
+if [ -n "${firewall:-}" ] && [ -z "$SHORT" ]; then
+	in_ns $B nft 'table inet srt { chain input { type filter hook input priority 0; udp dport 4791 drop; }; }'
+	checked $A --peer $IP_B
+	finds "a firewall there" fault reach "packets leave $IP_A and do not come to $IP_B"
+	in_ns $B nft flush ruleset
+	in_ns $A nft 'table inet srt { chain input { type filter hook input priority 0; udp dport 4791 drop; }; }'
+	checked $A --peer $IP_B
+	finds "a firewall here" fault reach "packets come to $IP_B, and its answers do not come to $IP_A"
+	in_ns $A nft flush ruleset
+	in_ns $A nft 'table inet srt { chain output { type filter hook output priority 0; meta l4proto udp meta length > 1500 drop; }; }'
+	checked $A --peer $IP_B
+	finds "an MTU on the way" fault mtu "small packets come through and large ones do not"
+	in_ns $A nft flush ruleset
+fi
+if [ -n "$SHORT" ]; then
+	note "paths with faults: left out"
+elif tc -n $A qdisc add dev veth0 root netem loss 5% limit 10000 2>/dev/null; then
+	checked $A --peer $IP_B
+	finds "losses" warning loss "this host had to send"
+	tc -n $A qdisc del dev veth0 root
+	checked $A $DEV_A
+	finds "and the counters tell of them afterwards" warning resent "were sent again"
+else
+	ktap_skip "losses" "no netem in this kernel"
+fi
+# Nothing that comes to the listener's port ends it
+printf '{"ask": "take", "size": -1, "number": 1, "mtu": 1024}\n' | limit 10 in_ns $A python3 -c 'import socket, sys
+s = socket.create_connection((sys.argv[1], 18514)); s.sendall(sys.stdin.buffer.read()); s.recv(100)' $IP_B
+head -c 200000 /dev/urandom | limit 20 in_ns $A python3 -c 'import socket, sys
+s = socket.create_connection((sys.argv[1], 18514))
+try:
+    s.sendall(sys.stdin.buffer.read()); s.recv(100)
+except OSError: pass' $IP_B
+checked $A --peer $IP_B
+finds "after nonsense: RDMA works" ok reach "RDMA works"
+kill $listener
+listener=
+ktap_end

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""sroce_check_rules.py FOLDER : rules of nftables and iptables, and what sroce-check (in FOLDER) says of them.
+
+Prints what program_verdicts() of lib.sh takes.
+"""
+import sys
+
+sys.path.insert(0, sys.argv[1])
+from sroce_tools import firewall  # noqa: E402  pylint: disable=wrong-import-position
+
+UFW = """
+*filter
+:INPUT DROP [0:0]
+:FORWARD DROP [0:0]
+:OUTPUT ACCEPT [0:0]
+:before - [0:0]
+:user - [0:0]
+-A INPUT -j before
+-A INPUT -j user
+-A INPUT -j LOG --log-prefix "[UFW BLOCK] "
+-A before -i lo -j ACCEPT
+-A before -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
+-A before -p icmp -m icmp --icmp-type 8 -j ACCEPT
+-A user -p tcp -m tcp --dport 22 -j ACCEPT
+%s
+COMMIT
+"""
+OPEN = "*filter\n:INPUT ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n%s\nCOMMIT\n"
+
+IPTABLES = [
+    ("nothing but policies that accept", OPEN % "", True, "accept"),
+    ("ufw without the port", UFW % "", True, "drop"),
+    ("ufw without the port, outwards", UFW % "", False, "accept"),
+    ("ufw allow 4791/udp", UFW % "-A user -p udp -m udp --dport 4791 -j ACCEPT", True, "accept"),
+    ("ufw allow 4791/tcp", UFW % "-A user -p tcp -m tcp --dport 4791 -j ACCEPT", True, "drop"),
+    ("several ports", UFW % "-A user -p udp -m multiport --dports 53,4700:4800 -j ACCEPT", True, "accept"),
+    ("other ports", UFW % "-A user -p udp -m multiport --dports 53,4792: -j ACCEPT", True, "drop"),
+    ("from somebody", UFW % "-A user -s 10.0.0.0/8 -p udp -j ACCEPT", True, "perhaps"),
+    ("by this netdev", UFW % "-A user -i eth0 -j ACCEPT", True, "accept"),
+    ("by netdevs like this", UFW % "-A user -i eth+ -j ACCEPT", True, "accept"),
+    ("by another netdev", UFW % "-A user -i eth1 -j ACCEPT", True, "drop"),
+    ("by any but another", UFW % "-A user ! -i eth1 -j ACCEPT", True, "accept"),
+    ("a comment with the name of an option", UFW % '-A user -m comment --comment "-j ACCEPT" -p tcp -j ACCEPT', True, "drop"),
+    ("all that is not TCP is rejected", OPEN % "-A INPUT ! -p tcp -j REJECT --reject-with icmp-port-unreachable", True, "drop"),
+    ("it returns before it is dropped", OPEN % ":x - [0:0]\n-A INPUT -j x\n-A x -p udp -j RETURN\n-A x -j DROP", True, "accept"),
+    ("a chain that is gone to does not come back", OPEN % ":x - [0:0]\n:y - [0:0]\n-A INPUT -j x\n-A x -g y\n-A x -j DROP", True,
+     "accept"),
+    ("dropped in another table", "*raw\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -p udp --dport 4791 -j DROP\nCOMMIT\n" + OPEN % "",
+     True, "drop"),
+    ("a loop that the kernel would not take", OPEN % ":x - [0:0]\n-A INPUT -j x\n-A x -j x", True, "accept"),
+]
+
+
+def nft(*expressions, policy="accept", hook="input", family="inet", more=()):
+    """A ruleset with one base chain, as nft would print it."""
+    chain = {"family": family, "table": "t", "name": "c", "type": "filter", "hook": hook, "prio": 0, "policy": policy}
+    rules = [{"rule": {"family": family, "table": "t", "chain": "c", "expr": list(one)}} for one in expressions]
+    return {"nftables": [{"metainfo": {}}, {"table": {"family": family, "name": "t"}}, {"chain": chain}, *more, *rules]}
+
+
+def match(left, right, op="=="):
+    """One match."""
+    return {"match": {"op": op, "left": left, "right": right}}
+
+
+ACCEPT, DROP = {"accept": None}, {"drop": None}
+DPORT = {"payload": {"protocol": "udp", "field": "dport"}}
+STATE = {"ct": {"key": "state"}}
+SET = {"set": {"family": "inet", "table": "t", "name": "ports", "type": "inet_service", "elem": [53, 4791]}}
+ELEMENTS = {"set": {"family": "inet", "table": "t", "name": "ports", "elem": [{"elem": {"val": 4791, "timeout": 9}}]}}
+
+NFTABLES = [
+    ("no rule", nft(), True, "accept"),
+    ("a policy that drops", nft(policy="drop"), True, "drop"),
+    ("a policy that drops, of what is forwarded", nft(policy="drop", hook="forward"), True, "accept"),
+    ("the port", nft([match(DPORT, 4791), ACCEPT], policy="drop"), True, "accept"),
+    ("another port", nft([match(DPORT, 4790), ACCEPT], policy="drop"), True, "drop"),
+    ("any but the port", nft([match(DPORT, 4791, "!="), ACCEPT], policy="drop"), True, "drop"),
+    ("ports from one to another", nft([match(DPORT, {"range": [4000, 5000]}), DROP]), True, "drop"),
+    ("a set with a name", nft([match(DPORT, "@ports"), ACCEPT], policy="drop", more=[SET]), True, "accept"),
+    ("a set with a name and times", nft([match(DPORT, "@ports"), ACCEPT], policy="drop", more=[ELEMENTS]), True, "accept"),
+    ("a set that there is none of", nft([match(DPORT, "@ports"), DROP]), True, "perhaps"),
+    ("the port of any protocol", nft([match({"payload": {"protocol": "th", "field": "dport"}}, 4791), DROP]), True, "drop"),
+    ("established", nft([match(STATE, ["established", "related"], "in"), ACCEPT], policy="drop"), True, "drop"),
+    ("new", nft([match(STATE, ["new"], "in"), ACCEPT], policy="drop"), True, "accept"),
+    ("a verdict map of states", nft([{"vmap": {"key": STATE, "data": {"set": [["established", ACCEPT], ["new", DROP]]}}}]), True, "drop"),
+    ("an address", nft([match({"payload": {"protocol": "ip", "field": "saddr"}}, "10.0.0.1"), DROP]), True, "perhaps"),
+    ("an address of the other family", nft([match({"payload": {"protocol": "ip6", "field": "saddr"}}, "fd::1"), DROP]), True, "accept"),
+    ("UDP in a set of protocols", nft([match({"meta": {"key": "l4proto"}}, {"set": ["tcp", "udp"]}), DROP]), True, "drop"),
+    ("the netdev, for what comes in by it", nft([match({"meta": {"key": "iifname"}}, "eth0"), DROP]), True, "drop"),
+    ("the netdev that it leaves by, for what comes in", nft([match({"meta": {"key": "oifname"}}, "eth0"), DROP]), True, "perhaps"),
+    ("a limit", nft([{"limit": {"rate": 5, "per": "second"}}, DROP]), True, "perhaps"),
+    ("rejected", nft([match(DPORT, 4791), {"reject": {"type": "icmp"}}]), True, "drop"),
+    ("a table of the other family", nft(policy="drop", family="ip6"), True, "accept"),
+    ("outwards", nft([match(DPORT, 4791), DROP], hook="output"), False, "drop"),
+    ("outwards, where only the way in is closed", nft(policy="drop"), False, "accept"),
+]
+
+
+def main():
+    """All cases."""
+    wrong = 0
+    for kind, cases in (("iptables", IPTABLES), ("nftables", NFTABLES)):
+        bases_of = firewall.iptables_bases if kind == "iptables" else firewall.nft_bases
+        for name, rules, incoming, expected in cases:
+            verdict, _ = firewall.judge(bases_of(rules, firewall.Packet("ip", incoming, "eth0")))
+            wrong += verdict != expected
+            print(f"ok: {kind}, {name}" if verdict == expected else f"WRONG: {kind}, {name}\n  {verdict}, not {expected}")
+    print(f"{wrong} wrong")
+
+
+main()

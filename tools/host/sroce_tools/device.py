@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""Checks of one device: its netdev, its addresses, what the firewall lets through, and what its counters tell."""
+import os
+import re
+
+from . import firewall, system
+from .finding import FAULT, INFO, OK, WARNING, Finding
+
+# Headers that a RoCE packet has around its payload, at most; then the smallest MTU of a netdev for each path MTU
+HEADERS = 96
+PATH_MTUS = (4096, 2048, 1024, 512, 256)
+
+
+class Checks:
+    """The checks of a device; each yields findings."""
+
+    def __init__(self, device):
+        self.device, self.netdev = device, device.netdev or ""
+        self.net = f"/sys/class/net/{self.netdev}"
+
+    def found(self, level, check, text, advice=None):
+        """A finding about this device."""
+        return Finding(level, f"{self.device.name} on {self.netdev or '?'}", check, text, advice)
+
+    def ethtool(self, option):
+        """What ethtool prints for an option; a name that it takes for an option itself is none for it."""
+        return system.run("ethtool", option, self.netdev) if not self.netdev.startswith("-") else None
+
+    # --- is it up? ------------------------------------------------------------------------------------------
+
+    def state(self):
+        """The port's state follows the netdev's."""
+        if not self.netdev or not os.path.exists(self.net):
+            yield self.found(INFO, "state", "its netdev is in another network namespace: ip netns exec NAME sroce-check")
+        elif self.device.state.upper() == "ACTIVE":
+            yield self.found(OK, "state", "the port is active")
+        elif not system.read_number(f"{self.net}/flags", 0) & 1:
+            yield self.found(FAULT, "state", f"{self.netdev} is down", f"ip link set {self.netdev} up")
+        else:
+            yield self.found(FAULT, "state", f"{self.netdev} has no carrier", "look at the cable and at the other end")
+        master = os.path.basename(os.path.realpath(f"{self.net}/master"))
+        if os.path.exists(f"{self.net}/master"):
+            yield self.found(WARNING, "master", f"{self.netdev} belongs to {master}, which gets its packets",
+                             f"have the device on {master}")
+
+    def addresses(self):
+        """Which GID an application is to use."""
+        gids = [gid for gid in self.device.gids() if gid.version == 2]
+        v4 = [gid for gid in gids if gid.address.version == 4]
+        v6 = [gid for gid in gids if gid.address.version == 6 and not gid.address.is_link_local]
+        for gid in v4 + v6:
+            yield self.found(OK, "gid", f"GID {gid.index} is {gid.address}" + (f" on {gid.netdev}" if gid.netdev != self.netdev else ""))
+        if not gids:
+            yield self.found(FAULT, "gid", "it has no GID", "rdma system show; has the netdev's namespace another device?")
+        elif not v4 and not v6:
+            yield self.found(WARNING, "gid", f"{self.netdev} has no address: only GID {gids[0].index}, link-local, can be used",
+                             f"ip addr add ADDRESS/LENGTH dev {self.netdev}")
+        elif v4:
+            yield self.found(INFO, "gid", f"perftest and others that ask for an index: -x {v4[0].index} (or -g, --gid-index)")
+        both = [gid for gid in self.device.gids() if gid.version == 1]
+        if both:
+            yield self.found(INFO, "gid", "it has GIDs of RoCE v1, too: both ends of a connection want the same version")
+
+    # --- the way out and in -----------------------------------------------------------------------------------
+
+    def mtu(self):
+        """The largest payload of a packet."""
+        mtu = system.read_number(f"{self.net}/mtu", 0)
+        path_mtu = next((size for size in PATH_MTUS if size + HEADERS <= mtu), None)
+        if path_mtu is None:
+            yield self.found(FAULT, "mtu", f"{self.netdev} has MTU {mtu}, too little for any RoCE packet",
+                             f"ip link set {self.netdev} mtu 1500")
+        elif path_mtu == 4096:
+            yield self.found(OK, "mtu", f"MTU {mtu}: packets carry {path_mtu} bytes")
+        else:
+            yield self.found(INFO, "mtu", f"MTU {mtu}: packets carry {path_mtu} bytes, of 4096 that are possible",
+                             "faster with 4200 or more, on both hosts and every switch between: "
+                             f"ip link set {self.netdev} mtu 9000")
+
+    def walls(self):
+        """Does the firewall let RoCE packets in and out?"""
+        families = {"ip" if gid.address.version == 4 else "ip6" for gid in self.device.gids() if gid.version == 2}
+        verdicts = {}
+        for family in sorted(families):
+            for incoming in (True, False):
+                bases = firewall.bases_here(firewall.Packet(family, incoming, self.netdev))
+                if bases is None:
+                    if os.geteuid() == 0 and not any(map(system.program, ("nft", "iptables-save"))):
+                        yield self.found(INFO, "firewall", "neither nft nor iptables-save is installed to see if there is a firewall")
+                    else:
+                        yield self.found(INFO, "firewall", "only root can see what the firewall does")
+                    return
+                outcome, where = firewall.judge(bases)
+                verdicts.setdefault((outcome, where, incoming), []).append("IPv4" if family == "ip" else "IPv6")
+        for (outcome, where, incoming), names in verdicts.items():
+            way = "into" if incoming else "out of"
+            if outcome == "accept":
+                continue
+            yield self.found(FAULT if outcome == "drop" else WARNING, "firewall",
+                             f"the firewall {'drops' if outcome == 'drop' else 'may drop'} RoCE packets {way} {self.netdev} "
+                             f"({' and '.join(names)}; {where})",
+                             "let UDP port 4791 through, from and to all peers; \"established\" does not match it:\n"
+                             "nft add rule inet filter input udp dport 4791 accept\n"
+                             "firewall-cmd --permanent --add-port=4791/udp && firewall-cmd --reload; ufw allow 4791/udp")
+        if families and all(outcome == "accept" for outcome, _, _ in verdicts):
+            yield self.found(OK, "firewall", "the firewall lets UDP port 4791 in and out")
+
+    # --- what the netdev does -----------------------------------------------------------------------------------
+
+    def offloads(self):
+        """GRO and checksums make packets cheaper to receive."""
+        features = dict(re.findall(r"^\s*([a-z0-9-]+): (on|off)", self.ethtool("-k") or "", re.MULTILINE))
+        if features.get("generic-receive-offload") == "off":
+            # Netdevs without hardware may hand on buffers as they come, with several packets in them
+            level = WARNING if os.path.exists(f"{self.net}/device") else INFO
+            yield self.found(level, "gro", f"{self.netdev} does not put received packets together (GRO)",
+                             f"ethtool -K {self.netdev} gro on")
+        if features.get("rx-checksumming") == "off":
+            yield self.found(INFO, "checksum", "the processor checks the checksums of received packets")
+
+    def queues(self):
+        """A queue for each flow needs a hash with ports in it, and room in the ring."""
+        queues = [name for name in system.entries(f"{self.net}/queues") if name.startswith("rx-")]
+        hashed = self.ethtool("-n") if len(queues) < 2 or self.netdev.startswith("-") else \
+            system.run("ethtool", "-n", self.netdev, "rx-flow-hash", "udp4")
+        if len(queues) > 1 and hashed and "L4 bytes" not in hashed:
+            yield self.found(WARNING, "rss", f"{self.netdev} spreads UDP over its {len(queues)} queues by addresses alone: "
+                             "all of a peer's packets come to one processor",
+                             f"ethtool -N {self.netdev} rx-flow-hash udp4 sdfn")
+        rings = self.ethtool("-g") or ""
+        sizes = [int(number) for number in re.findall(r"^RX:\s+(\d+)", rings, re.MULTILINE)]
+        lost = sum(system.read_number(f"{self.net}/statistics/{name}", 0)
+                   for name in ("rx_missed_errors", "rx_fifo_errors", "rx_over_errors"))
+        if lost:
+            longer = len(sizes) > 1 and sizes[1] < sizes[0]
+            yield self.found(WARNING, "ring", f"{self.netdev} has lost {lost} packets, for want of room in its rings",
+                             f"ethtool -G {self.netdev} rx {sizes[0]}" if longer else None)
+
+    def settings(self):
+        """How it answers congestion and loss."""
+        on = {0: "off", 1: "on"}
+        marks = self.device.setting("cc_params/rp_enable")
+        if marks is not None:
+            yield self.found(INFO, "ecn", f"slows down for a network that marks (ECN): {on.get(marks, marks)}; tells senders of marks: "
+                             f"{on.get(self.device.setting('cc_params/np_enable'), '?')}")
+        repeats = self.device.setting("roce_accl/selective_repeat_en")
+        if repeats is not None:
+            yield self.found(INFO, "loss", f"sends again only what was lost: {on.get(repeats, repeats)}")
+        pauses = None if self.netdev.startswith("-") else system.run("dcb", "pfc", "show", "dev", self.netdev, "prio-pfc")
+        if pauses and ":on" in pauses:
+            yield self.found(INFO, "pfc", f"pauses for: {', '.join(re.findall(r'([0-7]):on', pauses))} (PFC priorities)")
+
+    # --- what has happened ----------------------------------------------------------------------------------------
+
+    def counters(self):
+        """Counters that speak of something wrong."""
+        count = self.device.counters()
+        sent = count.get("rdma_tx_packets", 0)
+        resent, timeouts = count.get("retrans_packets", 0), count.get("local_ack_timeout_err", 0)
+        if resent > 20 and resent * 1000 > sent:
+            yield self.found(WARNING, "resent", f"{resent} of {sent} packets were sent again, and {timeouts} times after an ACK timeout",
+                             "the network or the receiver loses packets: Documentation/networks.md")
+        for name, least, level, text, advice in (
+                ("rx_icrc_encapsulated", 1, FAULT, "packets had a wrong ICRC: something on the way changes or breaks them",
+                 "if all have: module parameter gso=0 at the sender, whose NIC may count IPv4 identifications wrongly"),
+                ("rx_malformed_packets", 1, WARNING, "packets were malformed", None),
+                ("out_of_buffer", 100, WARNING, "messages found no receive work request",
+                 "the application posts too few, or too late"),
+                ("tx_dropped_packets", 100, WARNING, "packets could not be sent: no route, no memory, or a firewall here", None),
+                ("rx_no_qp_packets", 1000, INFO, "packets were for queue pairs that there are none of", None),
+                ("rx_wrong_path_packets", 100, WARNING, "packets came from addresses that are not the peer's",
+                 "is there NAT on the way, or a peer with several addresses?"),
+                ("req_transport_retries_exceeded", 1, WARNING, "queue pairs have given up on their peer", None),
+                ("req_rnr_retries_exceeded", 1, WARNING, "queue pairs have given up on a peer that posts no receives", None),
+                ("rp_cnp_ignored", 1, INFO, "notifications of congestion were ignored",
+                 f"echo 1 >{self.device.port}/cc_params/rp_enable"),
+        ):
+            if count.get(name, 0) >= least:
+                yield self.found(level, name, f"{count[name]} {text}", advice)
+
+    def check(self):
+        """All of it."""
+        yield from self.state()
+        if not os.path.exists(self.net) or not self.netdev:
+            return
+        for one in (self.addresses, self.mtu, self.walls, self.offloads, self.queues, self.settings, self.counters):
+            yield from one()

@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""What the firewall of this network namespace does with RoCE packets.
+
+The rules of nftables and of iptables become the same simple form: chains of rules, each with what it matches and what
+it does. A match is True, False or, where that depends on what is not known here (an address, a mark), None. A packet
+goes through them as it would through the kernel, and what can become of it is a set of outcomes.
+
+Of RoCE packets all are "new" for conntrack: the two directions have UDP ports that do not belong to each other, so a
+rule for established connections never lets them pass.
+"""
+import shlex
+from collections import namedtuple
+
+from . import system
+
+PORT = 4791
+
+# family: "ip" or "ip6"; incoming: through the hooks of what comes in by the netdev, or of what leaves by it
+Packet = namedtuple("Packet", "family incoming netdev")
+# matches: True, False and None; action: accept, drop, return, jump, goto or None; target: a chain
+Rule = namedtuple("Rule", "matches action target")
+# where: for people; policy: of a base chain
+Base = namedtuple("Base", "where chains name policy")
+
+UNKNOWN = object()
+HOOKS = {True: ("ingress", "prerouting", "input"), False: ("output", "postrouting", "egress")}
+
+
+def all_of(matches):
+    """Do all match? None: perhaps."""
+    if False in matches:
+        return False
+    return None if None in matches else True
+
+
+def outcomes(chains, name, depth=0):
+    """What can become of the packet in a chain: accept, drop, and continue for the end of the chain."""
+    found = set()
+    # The kernel has no loops and no more than 16 levels
+    for rule in chains.get(name, ()) if depth < 17 else ():
+        hit = all_of(rule.matches)
+        if hit is False or rule.action is None:
+            continue
+        if rule.action in ("jump", "goto"):
+            below = outcomes(chains, rule.target, depth + 1)
+            found |= below if rule.action == "goto" else below - {"continue"}
+            ends = rule.action == "goto" or "continue" not in below
+        else:
+            found.add("continue" if rule.action == "return" else rule.action)
+            ends = True
+        if hit and ends:
+            return found
+    return found | {"continue"}
+
+
+def of_base(base):
+    """The same for a base chain, whose end is its policy."""
+    found = outcomes(base.chains, base.name)
+    return {base.policy if outcome == "continue" else outcome for outcome in found}
+
+
+# --- nftables ------------------------------------------------------------------------------------------
+
+
+def value_of(left, packet):
+    """What the packet has where an nft expression looks: a set of equal names, False if it has no such field."""
+    kind, what = next(iter(left.items())) if isinstance(left, dict) and left else (None, None)
+    if kind == "meta":
+        own = "iif" if packet.incoming else "oif"
+        return {
+            "l4proto": {"udp", 17}, "nfproto": {"ipv4" if packet.family == "ip" else "ipv6"},
+            "protocol": {packet.family}, own: {packet.netdev}, own + "name": {packet.netdev},
+        }.get(what.get("key"), UNKNOWN)
+    if kind == "ct":
+        return {"new"} if what.get("key") == "state" else UNKNOWN
+    if kind != "payload" or "field" not in what:
+        return UNKNOWN
+    protocol, field = what["protocol"], what["field"]
+    if protocol in ("ip", "ip6"):
+        if protocol != packet.family:
+            return False
+        return {"udp", 17} if field in ("protocol", "nexthdr") else UNKNOWN
+    if protocol in ("udp", "th"):
+        return {PORT} if field == "dport" else UNKNOWN
+    return UNKNOWN if protocol == "ether" else False
+
+
+def one_is(value, right):
+    """Is what the packet has the right side of a comparison, or in it?"""
+    if isinstance(right, dict) and "elem" in right:
+        right = right["elem"].get("val")
+    if isinstance(right, dict) and "set" in right:
+        right = right["set"]
+    if isinstance(right, list):
+        found = [one_is(value, one) for one in right]
+        return True if True in found else None if None in found else False
+    if isinstance(right, dict) and "range" in right:
+        low, high = right["range"]
+        numbers = [one for one in value if isinstance(one, int)]
+        if not numbers or not isinstance(low, int) or not isinstance(high, int):
+            return None
+        return low <= numbers[0] <= high
+    if isinstance(right, (dict, bool)):
+        return None
+    if isinstance(right, str) and right.endswith("*"):
+        return any(isinstance(one, str) and one.startswith(right[:-1]) for one in value)
+    return right in value
+
+
+def nft_match(match, packet, sets):
+    """Does a match statement of nft match?"""
+    value, right = value_of(match.get("left"), packet), match.get("right")
+    if value is False:
+        return False
+    if value is UNKNOWN:
+        return None
+    if isinstance(right, str) and right.startswith("@"):
+        right = sets.get(right[1:])
+        if right is None:
+            return None
+    same = one_is(value, right)
+    op = match.get("op")
+    if op in ("==", "in"):
+        return same
+    if op == "!=":
+        return None if same is None else not same
+    return None
+
+
+def nft_action(statement):
+    """The action and its target that a statement of nft is, or None."""
+    for name in ("accept", "drop", "return"):
+        if name in statement:
+            return name, None
+    if "reject" in statement:
+        return "drop", None
+    for name in ("jump", "goto"):
+        if name in statement:
+            return name, statement[name].get("target")
+    return None
+
+
+def nft_map(statement, packet, sets):
+    """The rules that a verdict map is: one for each of its elements, of which at most one matches."""
+    data = statement.get("data")
+    if isinstance(data, str):
+        data = {"set": sets.get(data.lstrip("@"), [])}
+    rules = []
+    for element in data.get("set", []) if isinstance(data, dict) else []:
+        key, verdict = element
+        match = nft_match({"op": "==", "left": statement.get("key"), "right": key}, packet, sets)
+        action = nft_action(verdict)
+        if action:
+            rules.append(Rule([match], *action))
+    return rules
+
+
+def nft_rules(expression, packet, sets):
+    """The rules in the simple form that one rule of nft is."""
+    matches = []
+    for statement in expression:
+        if "match" in statement:
+            matches.append(nft_match(statement["match"], packet, sets))
+        elif "vmap" in statement:
+            return [Rule(matches + rule.matches, rule.action, rule.target)
+                    for rule in nft_map(statement["vmap"], packet, sets)]
+        elif "limit" in statement or "xt" in statement or "queue" in statement:
+            matches.append(None)
+        action = nft_action(statement)
+        if action:
+            return [Rule(matches, *action)]
+    return []
+
+
+def of_iptables(family, table):
+    """Is this one of the tables that iptables keeps in nftables? iptables-save knows them better."""
+    return family in ("ip", "ip6") and table in ("filter", "nat", "mangle", "raw", "security")
+
+
+def nft_bases(ruleset, packet, skip=lambda family, table: False):
+    """The base chains that a packet passes, of what "nft -j list ruleset" has printed."""
+    families = ("inet", "netdev", packet.family)
+    items = [next(iter(item.items())) for item in ruleset.get("nftables", [])]
+    chains, sets, bases = {}, {}, []
+    for kind, item in items:
+        table = (item.get("family"), item.get("table"))
+        if kind in ("set", "map"):
+            sets.setdefault(table, {})[item["name"]] = item.get("elem", [])
+    for kind, item in items:
+        table = (item.get("family"), item.get("table"))
+        if kind == "rule":
+            rules = nft_rules(item.get("expr", []), packet, sets.get(table, {}))
+            chains.setdefault(table, {}).setdefault(item["chain"], []).extend(rules)
+    for kind, item in items:
+        table = (item.get("family"), item.get("table"))
+        if kind != "chain" or item.get("hook") not in HOOKS[packet.incoming] or table[0] not in families or skip(*table):
+            continue
+        netdevs = item.get("dev", packet.netdev)
+        if packet.netdev in (netdevs if isinstance(netdevs, list) else [netdevs]):
+            bases.append(Base(f"nftables, table {table[0]} {table[1]}, chain {item['name']}", chains.get(table, {}),
+                              item["name"], item.get("policy", "accept")))
+    return bases
+
+
+# --- iptables --------------------------------------------------------------------------------------------
+
+
+def is_port(text):
+    """Is the port of RoCE in a list like 53,4000:5000?"""
+    for part in text.split(","):
+        low, colon, high = part.partition(":")
+        try:
+            if int(low or 0) <= PORT <= int((high or 65535) if colon else low):
+                return True
+        except ValueError:
+            # a service's name, of which RoCE has none that iptables-save prints
+            continue
+    return False
+
+
+def is_name(pattern, name):
+    """Is this the name of a netdev that an option of iptables means?"""
+    return name.startswith(pattern[:-1]) if pattern.endswith("+") else name == pattern
+
+
+def iptables_option(name, value, packet):
+    """Does one option match? UNKNOWN: it is none that matches anything."""
+    if name in ("-p", "--protocol"):
+        return value in ("udp", "17", "all", "0")
+    if name in ("-i", "--in-interface"):
+        return packet.incoming and is_name(value, packet.netdev)
+    if name in ("-o", "--out-interface"):
+        return not packet.incoming and is_name(value, packet.netdev)
+    if name in ("--dport", "--dports", "--destination-port", "--destination-ports"):
+        return is_port(value)
+    if name in ("--ctstate", "--state"):
+        return "NEW" in value.split(",")
+    if name in ("-m", "--match", "--comment", "--reject-with", "--log-prefix", "--log-level", "-A"):
+        return UNKNOWN
+    return None
+
+
+def iptables_rule(words, packet):
+    """One line of iptables-save, from "-A" on."""
+    matches, action, target, no, at = [], None, None, False, 0
+    while at < len(words):
+        word = words[at]
+        at += 1
+        if word == "!":
+            no = True
+            continue
+        value = ""
+        if at < len(words) and not words[at].startswith("-") and words[at] != "!":
+            value = words[at]
+            at += 1
+        if word in ("-j", "-g", "--jump", "--goto"):
+            action = {"ACCEPT": "accept", "DROP": "drop", "REJECT": "drop", "RETURN": "return"}.get(value)
+            if action is None:
+                action, target = ("goto" if word in ("-g", "--goto") else "jump"), value
+            continue
+        match = iptables_option(word, value, packet)
+        if match is not UNKNOWN:
+            matches.append((not match) if no and match is not None else match)
+        no = False
+    return Rule(matches, action, target)
+
+
+def iptables_bases(saved, packet, what="iptables"):
+    """The base chains that a packet passes, of what iptables-save has printed."""
+    wanted = ("PREROUTING", "INPUT") if packet.incoming else ("OUTPUT", "POSTROUTING")
+    bases, chains, table = [], {}, ""
+    for line in saved.splitlines():
+        if line.startswith("*"):
+            table, chains = line[1:], {}
+        elif line.startswith(":"):
+            name, policy = line[1:].split()[:2]
+            chains[name] = []
+            if name in wanted and policy != "-":
+                bases.append(Base(f"{what}, table {table}, chain {name}", chains, name, policy.lower()))
+        elif line.startswith("-A "):
+            words = shlex.split(line)
+            chains.setdefault(words[1], []).append(iptables_rule(words[2:], packet))
+    for base in bases:
+        for rules in base.chains.values():
+            # A target that is no chain is an extension: LOG, MARK. The packet goes on.
+            rules[:] = [rule._replace(action=None) if rule.action in ("jump", "goto") and rule.target not in base.chains
+                        else rule for rule in rules]
+    return bases
+
+
+# --- both --------------------------------------------------------------------------------------------------
+
+
+def bases_here(packet):
+    """All base chains of this network namespace that a packet passes, or None if they cannot be read."""
+    bases, readable = [], False
+    save = "iptables-save" if packet.family == "ip" else "ip6tables-save"
+    for program in (save, save.replace("-save", "-legacy-save")):
+        saved = system.run(program)
+        if saved is not None:
+            readable = True
+            bases += [base for base in iptables_bases(saved, packet, program[:-5]) if base not in bases]
+    by_iptables = readable and system.program(save)
+    ruleset = system.run_json("nft", "-j", "list", "ruleset")
+    if ruleset is not None:
+        readable = True
+        bases += nft_bases(ruleset, packet, of_iptables if by_iptables else lambda family, table: False)
+    return bases if readable else None
+
+
+def judge(bases):
+    """What becomes of a packet, and where: (accept, None), (drop, where) or (perhaps, where)."""
+    doubt = None
+    for base in bases:
+        found = of_base(base)
+        if found == {"drop"}:
+            return "drop", base.where
+        if "drop" in found:
+            doubt = doubt or base.where
+    return ("perhaps", doubt) if doubt else ("accept", None)

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""The path to another host, tried from both ends.
+
+The two programs talk over a TCP connection, in lines of JSON, and have rping of rdma-core (connections by rdma_cm, SEND,
+READ, WRITE) carry small and large messages between the devices that have the connection's addresses. Where that fails,
+the counters of both ends tell how far the packets came.
+
+Whoever can reach the listener's port can ask for its device's name, MTU and counters and have it take part in such a
+test: numbers are all that is taken from a peer, and they have limits.
+"""
+import json
+import platform
+import re
+import socket
+import subprocess
+import time
+
+from . import rdma, system
+from .device import HEADERS, PATH_MTUS
+from .finding import FAULT, INFO, OK, WARNING, Finding
+
+PORT = 18514
+PATIENCE = 20  # seconds for one test
+SMALL, LARGE = 64, 65000  # rping's largest is a little more
+TOOL = "rping"
+CLOSED = "rdma_get_cm_event: Bad file descriptor"
+HARMLESS = re.compile(rf"{CLOSED}|(client|server) DISCONNECT EVENT|(server )?ping data: ")
+
+
+class Line:
+    """A connection that carries lines of JSON."""
+
+    def __init__(self, connection):
+        self.connection = connection
+        connection.settimeout(PATIENCE + 20)
+        self.file = connection.makefile("rw", encoding="utf-8", errors="replace")
+
+    def say(self, **what):
+        """Send one."""
+        self.file.write(json.dumps(what) + "\n")
+        self.file.flush()
+
+    def hear(self):
+        """The next one; an OSError for whatever else comes, or does not."""
+        try:
+            said = json.loads(self.file.readline(100000))
+        except ValueError as error:
+            raise ConnectionError("the other end ended the connection") from error
+        if not isinstance(said, dict):
+            raise ConnectionError("the other end speaks of something else")
+        return said
+
+    def ask(self, **what):
+        """Send one and take the answer."""
+        self.say(**what)
+        return self.hear()
+
+
+def own_address(connection):
+    """The address that a connection has on this host."""
+    address = connection.getsockname()[0].partition("%")[0]
+    return address[7:] if address.startswith("::ffff:") else address
+
+
+def device_of(address):
+    """The device that has an address of this host."""
+    for device in rdma.devices():
+        if any(str(gid.address) == address and gid.version == 2 for gid in device.gids()):
+            return device
+    return None
+
+
+def description(connection):
+    """What an end says of itself."""
+    address = own_address(connection)
+    device = device_of(address)
+    mtu = system.read_number(f"/sys/class/net/{device.netdev}/mtu", 0) if device else 0
+    return {"address": address, "device": device and device.name, "mtu": mtu, "kernel": platform.release(),
+            "tool": bool(system.program(TOOL))}
+
+
+def ping(*arguments):
+    """Start rdma-core's program."""
+    return subprocess.Popen([TOOL, *arguments], env=system.ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                            text=True, errors="replace")
+
+
+def listens(process):
+    """Does a process wait for connections of rdma_cm?"""
+    found = system.run_json("rdma", "-j", "resource", "show", "cm_id", "pid", str(process.pid))
+    return found is not None and any(one.get("state") == "LISTEN" for one in found)
+
+
+def wait(process):
+    """Its end: did it go well, and what has it said last?"""
+    try:
+        said, _ = process.communicate(timeout=PATIENCE)
+        complaints = [line for line in said.splitlines() if line.strip() and not HARMLESS.match(line)]
+        # When all is done, rping may find the file of its events closed by its other thread, and ends with 255
+        good = process.returncode == 0 or (process.returncode == 255 and CLOSED in said and not complaints)
+        return good, (complaints[-1:] or [f"ended with status {process.returncode}"])[0][:200]
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        return False, f"did not end within {PATIENCE} s"
+
+
+# --- the end that waits -----------------------------------------------------------------------------------------
+
+
+def number_of(said, name, most):
+    """A number that the peer has named, within its limit."""
+    value = said.get(name)
+    if not isinstance(value, int) or not 1 <= value <= most:
+        raise ConnectionError(f"the other end wants {name} {value!r}")
+    return value
+
+
+def take(line, own, port, said):
+    """Be the other end of one test."""
+    size, number = number_of(said, "size", LARGE), number_of(said, "number", 100000)
+    process = ping("-s", "-a", own["address"], "-p", str(port), "-S", str(size), "-C", str(number))
+    end = time.monotonic() + 10
+    while process.poll() is None and not listens(process) and time.monotonic() < end:
+        time.sleep(0.05)
+    line.say(ready=process.poll() is None)
+    good, text = wait(process)
+    line.say(good=good, text=text)
+
+
+def serve(connection, port):
+    """One peer, from its first question to its last."""
+    line, own = Line(connection), description(connection)
+    device = device_of(own["address"])
+    while True:
+        said = line.hear()
+        what = said.get("ask")
+        if what == "who":
+            line.say(**own)
+        elif what == "counters" and device:
+            line.say(**device.counters())
+        elif what == "take" and device and own["tool"]:
+            take(line, own, port, said)
+        else:
+            return
+
+
+def listen(port, once):
+    """Be the other end."""
+    both = socket.has_dualstack_ipv6()
+    with socket.create_server(("", port), family=socket.AF_INET6 if both else socket.AF_INET, dualstack_ipv6=both) as server:
+        print(f"sroce-check: waiting for --peer on TCP port {port}", flush=True)
+        while True:
+            connection, address = server.accept()
+            with connection:
+                print(f"sroce-check: {address[0]}", flush=True)
+                try:
+                    serve(connection, port)
+                except OSError as error:
+                    print(f"sroce-check: {address[0]}: {error}", flush=True)
+            if once:
+                return 0
+
+
+# --- the end that asks ---------------------------------------------------------------------------------------------
+
+
+class Path:
+    """The path to a peer, from this end."""
+
+    def __init__(self, host, port, line):
+        self.host, self.port, self.line = host, port, line
+        self.here, self.there = description(line.connection), line.ask(ask="who")
+        self.device = device_of(self.here["address"])
+
+    def found(self, level, check, text, advice=None):
+        """A finding about this path."""
+        return Finding(level, f"the path to {self.host}", check, text, advice)
+
+    def counted(self):
+        """The counters of both ends."""
+        return self.device.counters(), self.line.ask(ask="counters")
+
+    def attempt(self, size, number):
+        """Messages there and back: did it work, what was said, in what time, and what both ends have counted meanwhile."""
+        before = self.counted()
+        if not self.line.ask(ask="take", size=size, number=number).get("ready"):
+            return False, f"there: {self.line.hear().get('text')}", 0, ({}, {})
+        start = time.monotonic()
+        good, text = wait(ping("-c", "-a", self.there["address"], "-I", self.here["address"], "-p", str(self.port),
+                               "-S", str(size), "-C", str(number)))
+        took = time.monotonic() - start
+        answer = self.line.hear()
+        rose = [{name: now[name] - then.get(name, 0) for name in now} for then, now in zip(before, self.counted())]
+        return good and answer.get("good"), text, took, rose
+
+    def path_mtu(self):
+        """The payload of the packets, as both devices have it."""
+        least = min(self.here["mtu"], self.there["mtu"])
+        return next((size for size in PATH_MTUS if size + HEADERS <= least), 0)
+
+    def why(self, rose, large):
+        """What the counters say of a test that failed."""
+        here, there = rose
+        us, them = self.here["address"], self.there["address"]
+        if there.get("rx_icrc_encapsulated") or here.get("rx_icrc_encapsulated"):
+            return "packets come with a wrong ICRC", "something on the way changes them: NAT, or a NIC's offloads"
+        if large:
+            size = self.path_mtu() + HEADERS - 28
+            passes = system.run("ping", "-M", "do", "-c", "3", "-W", "1", "-i", "0.2", "-s", str(size), them) is not None
+            return ("small packets come through and large ones do not" + ("" if passes else f", nor does a ping of {size} bytes"),
+                    f"the MTU is smaller somewhere on the way: have that of both hosts ({self.here['mtu']}, "
+                    f"{self.there['mtu']}) on every switch, or a smaller one on the hosts")
+        if not here.get("rdma_tx_packets"):
+            return "no packet has left this host", "is there a firewall, or no route? sroce-check"
+        if not any(value for name, value in there.items() if name.startswith(("rx_", "rdma_rx"))):
+            return (f"packets leave {us} and do not come to {them}",
+                    f"let UDP port 4791 into {them} (sroce-check there), and through what is between")
+        if not here.get("rdma_rx_packets"):
+            return (f"packets come to {them}, and its answers do not come to {us}",
+                    f"let UDP port 4791 into {us} (sroce-check), and through what is between")
+        return "packets come through both ways", None
+
+    def small(self):
+        """Does it work at all?"""
+        number = 100
+        good, text, took, rose = self.attempt(SMALL, number)
+        if good:
+            yield self.found(OK, "reach", f"RDMA works: a connection, and {number} messages there and back, in {took:.2f} s")
+        else:
+            why, advice = self.why(rose, False)
+            yield self.found(FAULT, "reach", f"RDMA does not work: {why} ({TOOL} {text})", advice)
+
+    def large(self):
+        """Do packets of full size pass, and are any lost?"""
+        number = 500
+        good, text, took, rose = self.attempt(LARGE, number)
+        if not good:
+            why, advice = self.why(rose, True)
+            yield self.found(FAULT, "mtu", f"large messages do not pass: {why} ({TOOL} {text})", advice)
+            return
+        yield self.found(OK, "mtu", f"large messages pass: {number} of {LARGE} bytes there and back, one at a time, in {took:.2f} s")
+        for counts, who in zip(rose, ("this host", self.host)):
+            resent, sent = counts.get("retrans_packets", 0), counts.get("rdma_tx_packets", 0)
+            if resent * 1000 > sent:
+                yield self.found(WARNING, "loss", f"{who} had to send {resent} of {sent} packets again",
+                                 "packets are lost on the way: Documentation/networks.md")
+
+    def check(self):
+        """All of it."""
+        for end, who in ((self.here, "this host"), (self.there, self.host)):
+            if not end.get("device"):
+                yield self.found(FAULT, "device", f"{who} has no RDMA device with the address {end.get('address')}",
+                                 "sroce-check there says more")
+            elif not end.get("tool"):
+                yield self.found(WARNING, "tool", f"{who} has no {TOOL}: nothing can be tried", "install rdmacm-utils (librdmacm-utils)")
+            else:
+                yield self.found(INFO, "device", f"{who}: {end['device']}, {end['address']}, MTU {end['mtu']}, kernel {end['kernel']}")
+        if not all(end.get("device") and end.get("tool") for end in (self.here, self.there)):
+            return
+        if self.here["mtu"] != self.there["mtu"]:
+            yield self.found(INFO, "mtu", f"the two hosts have different MTUs; packets carry {self.path_mtu()} bytes")
+        failed = False
+        for finding in self.small():
+            failed = finding.level == FAULT
+            yield finding
+        if not failed:
+            yield from self.large()
+
+
+def check(host, port):
+    """Try the path to a host that listens."""
+    try:
+        with socket.create_connection((host, port), timeout=10) as connection:
+            line = Line(connection)
+            yield from Path(host, port, line).check()
+            line.say(ask="nothing more")
+    except OSError as error:
+        yield Finding(FAULT, f"the path to {host}", "peer", f"TCP port {port} there: {error}",
+                      f"there: sroce-check --listen (and let TCP port {port} through its firewall)")
