@@ -100,7 +100,7 @@ through() {
 	read -ra after < <(sent $B)
 	for i in 0 1 2 3; do
 		after[i]=$((after[i] - before[i]))
-		[ "$i" -eq "$queue" ] || [ "${after[i]}" -le $((i == 0 ? 60 : 0)) ] || bad=1
+		[ "$i" -eq "$queue" ] || [ "${after[i]}" -le $((i == 0 ? 60 + n / 10 : 0)) ] || bad=1
 	done
 	note "packets through the queues: ${after[*]}"
 	[ "${after[queue]}" -ge 100 ] || bad=1
