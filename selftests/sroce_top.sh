@@ -52,7 +52,7 @@ top --json -n 1 -d 0.5 >"$TMP/json"
 holds "an idle device is shown" "device['netdev'] == 'veth0' and device['state'] == 'ACTIVE'"
 holds "and does nothing" "device['tx_packets'] == 0 and device['resent'] == 0"
 
-traffic $((LOOKS * 2 + 8))
+traffic $(((LOOKS * 2 + 8) * SLOW))
 before=$(counter $A $DEV_A rdma_tx_packets)
 top --json -n "$LOOKS" -d 1 >"$TMP/json"
 after=$(counter $A $DEV_A rdma_tx_packets)
@@ -71,7 +71,7 @@ result $? "what was looked at was not disturbed"
 
 tc -n $A qdisc add dev veth0 root netem loss 5% limit 10000 2>/dev/null
 lossy=$?
-traffic 10
+traffic $((10 * SLOW))
 top -n 1 -d 3 $DEV_A >"$TMP/text"
 notes 6 <"$TMP/text"
 grep -q "^DEVICE .* RESENT " "$TMP/text" && grep -qE "^$DEV_A +veth0 +ACTIVE " "$TMP/text" && grep -qE "^DEVICE +QPN .* PROGRAM\$" "$TMP/text"
