@@ -159,7 +159,7 @@ if rules <<<'table inet srt { chain input { type filter hook input priority 0; p
 	finds "a firewall that lets port 4791 in" ok firewall "4791 in and out"
 	rules <<<'flush ruleset; table inet srt { chain input { type filter hook input priority 0; policy drop; ip saddr 10.0.0.0/8 udp dport 4791 accept; ip6 nexthdr udp accept; }; }'
 	checked $A $DEV_A
-	finds "a firewall that lets some peers in" warning firewall "may drop RoCE packets into veth0 (IPv4; "
+	finds "a firewall that lets some peers in" warning firewall "lets RoCE packets of some peers only into veth0 (IPv4; "
 	rules <<<'flush ruleset; table ip srt { chain output { type filter hook output priority 0; oifname "veth*" udp dport 4000-5000 reject; }; }'
 	checked $A $DEV_A
 	finds "a firewall that lets none out" fault firewall "drops RoCE packets out of veth0 (IPv4; nftables, table ip srt, chain output)"

@@ -35,7 +35,11 @@ IPTABLES = [
     ("ufw allow 4791/tcp", UFW % "-A user -p tcp -m tcp --dport 4791 -j ACCEPT", True, "drop"),
     ("several ports", UFW % "-A user -p udp -m multiport --dports 53,4700:4800 -j ACCEPT", True, "accept"),
     ("other ports", UFW % "-A user -p udp -m multiport --dports 53,4792: -j ACCEPT", True, "drop"),
-    ("from somebody", UFW % "-A user -s 10.0.0.0/8 -p udp -j ACCEPT", True, "perhaps"),
+    ("from somebody", UFW % "-A user -s 10.0.0.0/8 -p udp -j ACCEPT", True, "few"),
+    ("not from somebody", OPEN % "-A INPUT -s 10.0.0.0/8 -j DROP", True, "some"),
+    ("Kubernetes' own rules", OPEN % ":KUBE-FIREWALL - [0:0]\n-A INPUT -j KUBE-FIREWALL\n-A KUBE-FIREWALL ! -s 127.0.0.0/8 -d 127.0.0.0/8 "
+     "-m comment --comment \"block incoming localnet connections\" -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP\n"
+     "-A KUBE-FIREWALL -m mark --mark 0x8000/0x8000 -j DROP", True, "accept"),
     ("by this netdev", UFW % "-A user -i eth0 -j ACCEPT", True, "accept"),
     ("by netdevs like this", UFW % "-A user -i eth+ -j ACCEPT", True, "accept"),
     ("by another netdev", UFW % "-A user -i eth1 -j ACCEPT", True, "drop"),
@@ -69,6 +73,11 @@ STATE = {"ct": {"key": "state"}}
 SET = {"set": {"family": "inet", "table": "t", "name": "ports", "type": "inet_service", "elem": [53, 4791]}}
 ELEMENTS = {"set": {"family": "inet", "table": "t", "name": "ports", "elem": [{"elem": {"val": 4791, "timeout": 9}}]}}
 
+# 2 to the 14th ways through them
+MANY = nft([{"jump": {"target": "c0"}}], policy="drop", more=[
+    {"rule": {"family": "inet", "table": "t", "chain": f"c{i}", "expr": [{"jump": {"target": f"c{i + 1}"}}]}}
+    for i in range(14) for _ in range(40)])
+
 NFTABLES = [
     ("no rule", nft(), True, "accept"),
     ("a policy that drops", nft(policy="drop"), True, "drop"),
@@ -79,17 +88,21 @@ NFTABLES = [
     ("ports from one to another", nft([match(DPORT, {"range": [4000, 5000]}), DROP]), True, "drop"),
     ("a set with a name", nft([match(DPORT, "@ports"), ACCEPT], policy="drop", more=[SET]), True, "accept"),
     ("a set with a name and times", nft([match(DPORT, "@ports"), ACCEPT], policy="drop", more=[ELEMENTS]), True, "accept"),
-    ("a set that there is none of", nft([match(DPORT, "@ports"), DROP]), True, "perhaps"),
+    ("a set that there is none of", nft([match(DPORT, "@ports"), DROP]), True, "some"),
     ("the port of any protocol", nft([match({"payload": {"protocol": "th", "field": "dport"}}, 4791), DROP]), True, "drop"),
     ("established", nft([match(STATE, ["established", "related"], "in"), ACCEPT], policy="drop"), True, "drop"),
     ("new", nft([match(STATE, ["new"], "in"), ACCEPT], policy="drop"), True, "accept"),
     ("a verdict map of states", nft([{"vmap": {"key": STATE, "data": {"set": [["established", ACCEPT], ["new", DROP]]}}}]), True, "drop"),
-    ("an address", nft([match({"payload": {"protocol": "ip", "field": "saddr"}}, "10.0.0.1"), DROP]), True, "perhaps"),
+    ("an address", nft([match({"payload": {"protocol": "ip", "field": "saddr"}}, "10.0.0.1"), DROP]), True, "some"),
     ("an address of the other family", nft([match({"payload": {"protocol": "ip6", "field": "saddr"}}, "fd::1"), DROP]), True, "accept"),
     ("UDP in a set of protocols", nft([match({"meta": {"key": "l4proto"}}, {"set": ["tcp", "udp"]}), DROP]), True, "drop"),
     ("the netdev, for what comes in by it", nft([match({"meta": {"key": "iifname"}}, "eth0"), DROP]), True, "drop"),
-    ("the netdev that it leaves by, for what comes in", nft([match({"meta": {"key": "oifname"}}, "eth0"), DROP]), True, "perhaps"),
-    ("a limit", nft([{"limit": {"rate": 5, "per": "second"}}, DROP]), True, "perhaps"),
+    ("the netdev that it leaves by, for what comes in", nft([match({"meta": {"key": "oifname"}}, "eth0"), DROP]), True, "some"),
+    ("a limit", nft([{"limit": {"rate": 5, "per": "second"}}, DROP]), True, "some"),
+    ("a way back, as firewalld asks for", nft([match({"fib": {"result": "oif", "flags": ["saddr", "mark", "iif"]}}, False), DROP]), True,
+     "accept"),
+    ("what was translated", nft([match({"ct": {"key": "status"}}, "dnat", "in"), ACCEPT], policy="drop"), True, "drop"),
+    ("chains that jump to each other, many times", MANY, True, "drop"),
     ("rejected", nft([match(DPORT, 4791), {"reject": {"type": "icmp"}}]), True, "drop"),
     ("a table of the other family", nft(policy="drop", family="ip6"), True, "accept"),
     ("outwards", nft([match(DPORT, 4791), DROP], hook="output"), False, "drop"),

@@ -96,13 +96,14 @@ class Checks:
             way = "into" if incoming else "out of"
             if outcome == "accept":
                 continue
-            yield self.found(FAULT if outcome == "drop" else WARNING, "firewall",
-                             f"the firewall {'drops' if outcome == 'drop' else 'may drop'} RoCE packets {way} {self.netdev} "
-                             f"({' and '.join(names)}; {where})",
+            what, level = {"drop": ("drops RoCE packets", FAULT), "few": ("lets RoCE packets of some peers only", WARNING),
+                           "some": ("drops RoCE packets of some peers", INFO)}[outcome]
+            yield self.found(level, "firewall", f"the firewall {what} {way} {self.netdev} ({' and '.join(names)}; {where})",
+                             None if outcome == "some" else
                              "let UDP port 4791 through, from and to all peers; \"established\" does not match it:\n"
                              "nft add rule inet filter input udp dport 4791 accept\n"
                              "firewall-cmd --permanent --add-port=4791/udp && firewall-cmd --reload; ufw allow 4791/udp")
-        if families and all(outcome == "accept" for outcome, _, _ in verdicts):
+        if families and all(outcome in ("accept", "some") for outcome, _, _ in verdicts):
             yield self.found(OK, "firewall", "the firewall lets UDP port 4791 in and out")
 
     # --- what the netdev does -----------------------------------------------------------------------------------

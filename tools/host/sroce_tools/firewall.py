@@ -23,6 +23,8 @@ Rule = namedtuple("Rule", "matches action target")
 Base = namedtuple("Base", "where chains name policy")
 
 UNKNOWN = object()
+# What the packet is none of, whatever a rule asks
+NO_SUCH = {"none of them"}
 HOOKS = {True: ("ingress", "prerouting", "input"), False: ("output", "postrouting", "egress")}
 
 
@@ -33,29 +35,36 @@ def all_of(matches):
     return None if None in matches else True
 
 
-def outcomes(chains, name, depth=0):
-    """What can become of the packet in a chain: accept, drop, and continue for the end of the chain."""
-    found = set()
+def outcomes(chains, name, known, doubt=True, depth=0):
+    """What can become of the packet in a chain: accept, drop, and continue for the end of the chain.
+
+    known: what was found out before, by chain; doubt: without it, what may match does not, as for an ordinary peer
+    """
+    if name in known:
+        return known[name]
+    found, over = set(), False
     # The kernel has no loops and no more than 16 levels
     for rule in chains.get(name, ()) if depth < 17 else ():
         hit = all_of(rule.matches)
-        if hit is False or rule.action is None:
+        if not hit and not (hit is None and doubt) or rule.action is None:
             continue
         if rule.action in ("jump", "goto"):
-            below = outcomes(chains, rule.target, depth + 1)
+            below = outcomes(chains, rule.target, known, doubt, depth + 1)
             found |= below if rule.action == "goto" else below - {"continue"}
-            ends = rule.action == "goto" or "continue" not in below
+            over = rule.action == "goto" or "continue" not in below
         else:
             found.add("continue" if rule.action == "return" else rule.action)
-            ends = True
-        if hit and ends:
-            return found
-    return found | {"continue"}
+            over = True
+        over = over and hit
+        if over:
+            break
+    known[name] = found if over else found | {"continue"}
+    return known[name]
 
 
-def of_base(base):
+def of_base(base, doubt=True):
     """The same for a base chain, whose end is its policy."""
-    found = outcomes(base.chains, base.name)
+    found = outcomes(base.chains, base.name, {}, doubt)
     return {base.policy if outcome == "continue" else outcome for outcome in found}
 
 
@@ -69,10 +78,13 @@ def value_of(left, packet):
         own = "iif" if packet.incoming else "oif"
         return {
             "l4proto": {"udp", 17}, "nfproto": {"ipv4" if packet.family == "ip" else "ipv6"},
-            "protocol": {packet.family}, own: {packet.netdev}, own + "name": {packet.netdev},
+            "protocol": {packet.family}, "mark": {0}, own: {packet.netdev}, own + "name": {packet.netdev},
         }.get(what.get("key"), UNKNOWN)
     if kind == "ct":
-        return {"new"} if what.get("key") == "state" else UNKNOWN
+        return {"state": {"new"}, "direction": {"original"}, "status": NO_SUCH, "mark": {0}}.get(what.get("key"), UNKNOWN)
+    if kind == "fib":
+        # Is the source's route another one? Not that of a peer to whom this host can answer
+        return NO_SUCH
     if kind != "payload" or "field" not in what:
         return UNKNOWN
     protocol, field = what["protocol"], what["field"]
@@ -100,7 +112,9 @@ def one_is(value, right):
         if not numbers or not isinstance(low, int) or not isinstance(high, int):
             return None
         return low <= numbers[0] <= high
-    if isinstance(right, (dict, bool)):
+    if isinstance(right, bool):
+        return False if value == NO_SUCH else None
+    if isinstance(right, dict):
         return None
     if isinstance(right, str) and right.endswith("*"):
         return any(isinstance(one, str) and one.startswith(right[:-1]) for one in value)
@@ -235,6 +249,10 @@ def iptables_option(name, value, packet):
         return is_port(value)
     if name in ("--ctstate", "--state"):
         return "NEW" in value.split(",")
+    if name == "--mark":
+        return value.split("/")[0] in ("0", "0x0")
+    if name in ("-s", "-d", "--source", "--destination") and value.startswith(("127.", "::1/")):
+        return False
     if name in ("-m", "--match", "--comment", "--reject-with", "--log-prefix", "--log-level", "-A"):
         return UNKNOWN
     return None
@@ -309,12 +327,20 @@ def bases_here(packet):
 
 
 def judge(bases):
-    """What becomes of a packet, and where: (accept, None), (drop, where) or (perhaps, where)."""
-    doubt = None
+    """What becomes of packets, and where.
+
+    (accept, None): all pass; (drop, where): none; (some, where): some are dropped, but not those of an ordinary peer, of
+    whom no rule speaks; (few, where): only some pass.
+    """
+    some = few = None
     for base in bases:
         found = of_base(base)
         if found == {"drop"}:
             return "drop", base.where
-        if "drop" in found:
-            doubt = doubt or base.where
-    return ("perhaps", doubt) if doubt else ("accept", None)
+        if "drop" not in found:
+            continue
+        if of_base(base, doubt=False) == {"accept"}:
+            some = some or base.where
+        else:
+            few = few or base.where
+    return ("few", few) if few else ("some", some) if some else ("accept", None)

@@ -11,6 +11,7 @@ test: numbers are all that is taken from a peer, and they have limits.
 import json
 import platform
 import re
+import signal
 import socket
 import subprocess
 import time
@@ -21,6 +22,7 @@ from .finding import FAULT, INFO, OK, WARNING, Finding
 
 PORT = 18514
 PATIENCE = 20  # seconds for one test
+LONGEST = 240  # seconds that a peer may take in all
 SMALL, LARGE = 64, 65000  # rping's largest is a little more
 TOOL = "rping"
 CLOSED = "rdma_get_cm_event: Bad file descriptor"
@@ -123,9 +125,12 @@ def take(line, own, port, said):
     end = time.monotonic() + 10
     while process.poll() is None and not listens(process) and time.monotonic() < end:
         time.sleep(0.05)
-    line.say(ready=process.poll() is None)
-    good, text = wait(process)
-    line.say(good=good, text=text)
+    try:
+        line.say(ready=process.poll() is None)
+        good, text = wait(process)
+        line.say(good=good, text=text)
+    finally:
+        process.kill()
 
 
 def serve(connection, port):
@@ -147,6 +152,10 @@ def serve(connection, port):
 
 def listen(port, once):
     """Be the other end."""
+    def too_long(*_):
+        raise TimeoutError("it has taken too long")
+
+    signal.signal(signal.SIGALRM, too_long)
     both = socket.has_dualstack_ipv6()
     with socket.create_server(("", port), family=socket.AF_INET6 if both else socket.AF_INET, dualstack_ipv6=both) as server:
         print(f"sroce-check: waiting for --peer on TCP port {port}", flush=True)
@@ -155,9 +164,12 @@ def listen(port, once):
             with connection:
                 print(f"sroce-check: {address[0]}", flush=True)
                 try:
+                    signal.alarm(LONGEST)
                     serve(connection, port)
                 except OSError as error:
                     print(f"sroce-check: {address[0]}: {error}", flush=True)
+                finally:
+                    signal.alarm(0)
             if once:
                 return 0
 
