@@ -2,6 +2,7 @@
 """Checks of one device: its netdev, its addresses, what the firewall lets through, and what its counters tell."""
 import os
 import re
+import shlex
 
 from . import firewall, system
 from .finding import FAULT, INFO, OK, WARNING, Finding
@@ -17,6 +18,7 @@ class Checks:
     def __init__(self, device):
         self.device, self.netdev = device, device.netdev or ""
         self.net = f"/sys/class/net/{self.netdev}"
+        self.quoted = shlex.quote(self.netdev)
 
     def found(self, level, check, text, advice=None):
         """A finding about this device."""
@@ -35,7 +37,7 @@ class Checks:
         elif self.device.state.upper() == "ACTIVE":
             yield self.found(OK, "state", "the port is active")
         elif not system.read_number(f"{self.net}/flags", 0) & 1:
-            yield self.found(FAULT, "state", f"{self.netdev} is down", f"ip link set {self.netdev} up")
+            yield self.found(FAULT, "state", f"{self.netdev} is down", f"ip link set {self.quoted} up")
         else:
             yield self.found(FAULT, "state", f"{self.netdev} has no carrier", "look at the cable and at the other end")
         master = os.path.basename(os.path.realpath(f"{self.net}/master"))
@@ -54,7 +56,7 @@ class Checks:
             yield self.found(FAULT, "gid", "it has no GID", "rdma system show; has the netdev's namespace another device?")
         elif not v4 and not v6:
             yield self.found(WARNING, "gid", f"{self.netdev} has no address: only GID {gids[0].index}, link-local, can be used",
-                             f"ip addr add ADDRESS/LENGTH dev {self.netdev}")
+                             f"ip addr add ADDRESS/LENGTH dev {self.quoted}")
         elif v4:
             yield self.found(INFO, "gid", f"perftest and others that ask for an index: -x {v4[0].index} (or -g, --gid-index)")
         both = [gid for gid in self.device.gids() if gid.version == 1]
@@ -69,29 +71,27 @@ class Checks:
         path_mtu = next((size for size in PATH_MTUS if size + HEADERS <= mtu), None)
         if path_mtu is None:
             yield self.found(FAULT, "mtu", f"{self.netdev} has MTU {mtu}, too little for any RoCE packet",
-                             f"ip link set {self.netdev} mtu 1500")
+                             f"ip link set {self.quoted} mtu 1500")
         elif path_mtu == 4096:
             yield self.found(OK, "mtu", f"MTU {mtu}: packets carry {path_mtu} bytes")
         else:
             yield self.found(INFO, "mtu", f"MTU {mtu}: packets carry {path_mtu} bytes, of 4096 that are possible",
                              "faster with 4200 or more, on both hosts and every switch between: "
-                             f"ip link set {self.netdev} mtu 9000")
+                             f"ip link set {self.quoted} mtu 9000")
 
     def walls(self):
         """Does the firewall let RoCE packets in and out?"""
-        families = {"ip" if gid.address.version == 4 else "ip6" for gid in self.device.gids() if gid.version == 2}
-        verdicts = {}
+        gids = [gid.address for gid in self.device.gids() if gid.version == 2]
+        families = {"ip" if address.version == 4 else "ip6" for address in gids if not address.is_link_local} or {"ip6"}
+        verdicts, unread = {}, []
         for family in sorted(families):
             for incoming in (True, False):
-                bases = firewall.bases_here(firewall.Packet(family, incoming, self.netdev))
-                if bases is None:
-                    if os.geteuid() == 0 and not any(map(system.program, ("nft", "iptables-save"))):
-                        yield self.found(INFO, "firewall", "neither nft nor iptables-save is installed to see if there is a firewall")
-                    else:
-                        yield self.found(INFO, "firewall", "only root can see what the firewall does")
-                    return
+                bases, missing = firewall.bases_here(firewall.Packet(family, incoming, self.netdev))
+                unread += [one for one in missing if one not in unread]
                 outcome, where = firewall.judge(bases)
                 verdicts.setdefault((outcome, where, incoming), []).append("IPv4" if family == "ip" else "IPv6")
+        for one in unread:
+            yield self.found(INFO, "firewall", f"not all that a firewall may do is known: {one}")
         for (outcome, where, incoming), names in verdicts.items():
             way = "into" if incoming else "out of"
             if outcome == "accept":
@@ -100,10 +100,11 @@ class Checks:
                            "some": ("drops RoCE packets of some peers", INFO)}[outcome]
             yield self.found(level, "firewall", f"the firewall {what} {way} {self.netdev} ({' and '.join(names)}; {where})",
                              None if outcome == "some" else
-                             "let UDP port 4791 through, from and to all peers; \"established\" does not match it:\n"
-                             "nft add rule inet filter input udp dport 4791 accept\n"
-                             "firewall-cmd --permanent --add-port=4791/udp && firewall-cmd --reload; ufw allow 4791/udp")
-        if families and all(outcome in ("accept", "some") for outcome, _, _ in verdicts):
+                             f"let UDP port 4791 through {way} it, for the peers; \"established\" does not match it.\n"
+                             "With firewalld: firewall-cmd --permanent --add-port=4791/udp && firewall-cmd --reload; "
+                             "with ufw: ufw allow 4791/udp\n"
+                             "With rules of your own: in that chain, before what drops it")
+        if not unread and all(outcome in ("accept", "some") for outcome, _, _ in verdicts):
             yield self.found(OK, "firewall", "the firewall lets UDP port 4791 in and out")
 
     # --- what the netdev does -----------------------------------------------------------------------------------
@@ -115,7 +116,7 @@ class Checks:
             # Netdevs without hardware may hand on buffers as they come, with several packets in them
             level = WARNING if os.path.exists(f"{self.net}/device") else INFO
             yield self.found(level, "gro", f"{self.netdev} does not put received packets together (GRO)",
-                             f"ethtool -K {self.netdev} gro on")
+                             f"ethtool -K {self.quoted} gro on")
         if features.get("rx-checksumming") == "off":
             yield self.found(INFO, "checksum", "the processor checks the checksums of received packets")
 
@@ -127,7 +128,7 @@ class Checks:
         if len(queues) > 1 and hashed and "L4 bytes" not in hashed:
             yield self.found(WARNING, "rss", f"{self.netdev} spreads UDP over its {len(queues)} queues by addresses alone: "
                              "all of a peer's packets come to one processor",
-                             f"ethtool -N {self.netdev} rx-flow-hash udp4 sdfn")
+                             f"ethtool -N {self.quoted} rx-flow-hash udp4 sdfn")
         rings = self.ethtool("-g") or ""
         sizes = [int(number) for number in re.findall(r"^RX:\s+(\d+)", rings, re.MULTILINE)]
         lost = sum(system.read_number(f"{self.net}/statistics/{name}", 0)
@@ -135,7 +136,7 @@ class Checks:
         if lost:
             longer = len(sizes) > 1 and sizes[1] < sizes[0]
             yield self.found(WARNING, "ring", f"{self.netdev} has lost {lost} packets, for want of room in its rings",
-                             f"ethtool -G {self.netdev} rx {sizes[0]}" if longer else None)
+                             f"ethtool -G {self.quoted} rx {sizes[0]}" if longer else None)
 
     def settings(self):
         """How it answers congestion and loss."""

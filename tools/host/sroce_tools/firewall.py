@@ -8,6 +8,8 @@ goes through them as it would through the kernel, and what can become of it is a
 Of RoCE packets all are "new" for conntrack: the two directions have UDP ports that do not belong to each other, so a
 rule for established connections never lets them pass.
 """
+import functools
+import os
 import shlex
 from collections import namedtuple
 
@@ -74,8 +76,15 @@ def of_base(base, doubt=True):
 def value_of(left, packet):
     """What the packet has where an nft expression looks: a set of equal names, False if it has no such field."""
     kind, what = next(iter(left.items())) if isinstance(left, dict) and left else (None, None)
+    if kind in ("&", "|", "^", "<<", ">>") and isinstance(what, list):
+        # of a field that there is none of, no bits either
+        return False if value_of(what[0], packet) is False else UNKNOWN
+    if kind in ("exthdr", "ip option", "tcp option", "sctp chunk"):
+        return False
     if kind == "meta":
-        own = "iif" if packet.incoming else "oif"
+        own, other = ("iif", "oif") if packet.incoming else ("oif", "iif")
+        if what.get("key") in (other, other + "name"):
+            return NO_SUCH
         return {
             "l4proto": {"udp", 17}, "nfproto": {"ipv4" if packet.family == "ip" else "ipv6"},
             "protocol": {packet.family}, "mark": {0}, own: {packet.netdev}, own + "name": {packet.netdev},
@@ -169,33 +178,52 @@ def nft_map(statement, packet, sets):
     return rules
 
 
+# What a rule does beside its verdict, whatever the packet is
+HARMLESS = {"counter", "log", "mangle", "notrack", "comment", "last", "snat", "dnat", "masquerade", "redirect", "flow", "tproxy"}
+
+
 def nft_rules(expression, packet, sets):
-    """The rules in the simple form that one rule of nft is."""
+    """The rules in the simple form that one rule of nft is. What is not known may match or not, accept or drop."""
     matches = []
     for statement in expression:
+        if not isinstance(statement, dict):
+            # a chain without a name, as text
+            return perhaps(matches)
         if "match" in statement:
             matches.append(nft_match(statement["match"], packet, sets))
-        elif "vmap" in statement:
+            continue
+        if "vmap" in statement:
             return [Rule(matches + rule.matches, rule.action, rule.target)
                     for rule in nft_map(statement["vmap"], packet, sets)]
-        elif "limit" in statement or "xt" in statement or "queue" in statement:
-            matches.append(None)
         action = nft_action(statement)
         if action:
             return [Rule(matches, *action)]
+        if "queue" in statement or "fwd" in statement or statement.get("xt", {}).get("type") == "target":
+            return perhaps(matches)
+        if not HARMLESS & set(statement):
+            matches.append(None)
     return []
 
 
-def of_iptables(family, table):
-    """Is this one of the tables that iptables keeps in nftables? iptables-save knows them better."""
-    return family in ("ip", "ip6") and table in ("filter", "nat", "mangle", "raw", "security")
+def perhaps(matches):
+    """Accepted or dropped, or neither: nobody knows."""
+    return [Rule(matches + [None], "accept", None), Rule(matches + [None], "drop", None)]
 
 
-def nft_bases(ruleset, packet, skip=lambda family, table: False):
-    """The base chains that a packet passes, of what "nft -j list ruleset" has printed."""
+def tables_of_iptables(saved):
+    """The tables of nftables that are iptables' own, which iptables-save has shown in full. It says so of the others."""
+    if "(nf_tables)" not in saved.split("\n", 1)[0]:
+        return set()
+    shown = {line[1:] for line in saved.split("\n") if line.startswith("*")}
+    return {name for name in shown if f"`{name}' contains incompatible" not in saved}
+
+
+def nft_bases(ruleset, packet, skip=()):
+    """The base chains that a packet passes, of what "nft -j list ruleset" has printed; without some tables of its family."""
     families = ("inet", "netdev", packet.family)
     items = [next(iter(item.items())) for item in ruleset.get("nftables", [])]
     chains, sets, bases = {}, {}, []
+    asleep = {(item["family"], item["name"]) for kind, item in items if kind == "table" and "dormant" in item.get("flags", ())}
     for kind, item in items:
         table = (item.get("family"), item.get("table"))
         if kind in ("set", "map"):
@@ -207,7 +235,9 @@ def nft_bases(ruleset, packet, skip=lambda family, table: False):
             chains.setdefault(table, {}).setdefault(item["chain"], []).extend(rules)
     for kind, item in items:
         table = (item.get("family"), item.get("table"))
-        if kind != "chain" or item.get("hook") not in HOOKS[packet.incoming] or table[0] not in families or skip(*table):
+        if kind != "chain" or item.get("hook") not in HOOKS[packet.incoming] or table[0] not in families:
+            continue
+        if table in asleep or (table[0] == packet.family and table[1] in skip):
             continue
         netdevs = item.get("dev", packet.netdev)
         if packet.netdev in (netdevs if isinstance(netdevs, list) else [netdevs]):
@@ -249,6 +279,10 @@ def iptables_option(name, value, packet):
         return is_port(value)
     if name in ("--ctstate", "--state"):
         return "NEW" in value.split(",")
+    if name == "--dst-type" and packet.incoming:
+        return "LOCAL" in value.split(",")
+    if name in ("--rt-type", "--frag", "-f", "--fragment"):
+        return False
     if name == "--mark":
         return value.split("/")[0] in ("0", "0x0")
     if name in ("-s", "-d", "--source", "--destination") and value.startswith(("127.", "::1/")):
@@ -256,6 +290,10 @@ def iptables_option(name, value, packet):
     if name in ("-m", "--match", "--comment", "--reject-with", "--log-prefix", "--log-level", "-A"):
         return UNKNOWN
     return None
+
+
+# Options with a text of somebody's, whatever it looks like
+TEXTS = ("--comment", "--log-prefix", "--nflog-prefix", "--string", "--hex-string")
 
 
 def iptables_rule(words, packet):
@@ -268,12 +306,16 @@ def iptables_rule(words, packet):
             no = True
             continue
         value = ""
-        if at < len(words) and not words[at].startswith("-") and words[at] != "!":
+        if at < len(words) and (word in TEXTS or (not words[at].startswith("-") and words[at] != "!")):
             value = words[at]
             at += 1
         if word in ("-j", "-g", "--jump", "--goto"):
             action = {"ACCEPT": "accept", "DROP": "drop", "REJECT": "drop", "RETURN": "return"}.get(value)
-            if action is None:
+            if value in ("NFQUEUE", "QUEUE"):
+                # whoever listens decides, and whoever does not drops
+                action = "drop"
+                matches.append(None)
+            elif action is None:
                 action, target = ("goto" if word in ("-g", "--goto") else "jump"), value
             continue
         match = iptables_option(word, value, packet)
@@ -287,7 +329,7 @@ def iptables_bases(saved, packet, what="iptables"):
     """The base chains that a packet passes, of what iptables-save has printed."""
     wanted = ("PREROUTING", "INPUT") if packet.incoming else ("OUTPUT", "POSTROUTING")
     bases, chains, table = [], {}, ""
-    for line in saved.splitlines():
+    for line in saved.split("\n"):
         if line.startswith("*"):
             table, chains = line[1:], {}
         elif line.startswith(":"):
@@ -296,7 +338,12 @@ def iptables_bases(saved, packet, what="iptables"):
             if name in wanted and policy != "-":
                 bases.append(Base(f"{what}, table {table}, chain {name}", chains, name, policy.lower()))
         elif line.startswith("-A "):
-            words = shlex.split(line)
+            try:
+                words = shlex.split(line)
+            except ValueError:
+                # a text with a line's end in it
+                chains.setdefault(line.split()[1], []).append(Rule([None], "drop", None))
+                continue
             chains.setdefault(words[1], []).append(iptables_rule(words[2:], packet))
     for base in bases:
         for rules in base.chains.values():
@@ -309,21 +356,42 @@ def iptables_bases(saved, packet, what="iptables"):
 # --- both --------------------------------------------------------------------------------------------------
 
 
+@functools.lru_cache(maxsize=None)
+def saved_by(program):
+    """What a program says of its rules, once; hundreds of thousands take it minutes."""
+    return system.run(program, timeout=300)
+
+
+@functools.lru_cache(maxsize=None)
+def ruleset_of_nft():
+    """Likewise nft, as JSON."""
+    return system.run_json("nft", "-j", "list", "ruleset", timeout=300)
+
+
 def bases_here(packet):
-    """All base chains of this network namespace that a packet passes, or None if they cannot be read."""
-    bases, readable = [], False
+    """All base chains of this network namespace that a packet passes, and what could not be read, each as words."""
+    if os.geteuid() != 0:
+        return [], ["only root can see what the firewall does"]
+    bases, unread, own = [], [], set()
     save = "iptables-save" if packet.family == "ip" else "ip6tables-save"
-    for program in (save, save.replace("-save", "-legacy-save")):
-        saved = system.run(program)
-        if saved is not None:
-            readable = True
+    legacy = save.replace("-save", "-legacy-save")
+    for program in (save, legacy):
+        saved = saved_by(program)
+        if saved is None and system.program(program):
+            unread.append(f"{program} fails")
+        elif saved:
+            own |= tables_of_iptables(saved)
             bases += [base for base in iptables_bases(saved, packet, program[:-5]) if base not in bases]
-    by_iptables = readable and system.program(save)
-    ruleset = system.run_json("nft", "-j", "list", "ruleset")
+    if not system.program(save) and not system.program(legacy) and system.read(f"/proc/net/{packet.family}_tables_names"):
+        unread.append(f"there are rules of iptables, and no {save} to read them")
+    ruleset = ruleset_of_nft()
     if ruleset is not None:
-        readable = True
-        bases += nft_bases(ruleset, packet, of_iptables if by_iptables else lambda family, table: False)
-    return bases if readable else None
+        bases += nft_bases(ruleset, packet, own)
+    elif system.program("nft"):
+        unread.append("nft fails")
+    elif os.path.isdir("/sys/module/nf_tables") and not own:
+        unread.append("nft is not installed, and nftables is in use")
+    return bases, unread
 
 
 def judge(bases):

@@ -54,9 +54,9 @@ def run(*command, timeout=20, stdin=None):
     return done.stdout if done.returncode == 0 else None
 
 
-def run_json(*command):
+def run_json(*command, timeout=20):
     """What a program has printed as JSON, or None."""
     try:
-        return json.loads(run(*command) or "")
-    except ValueError:
+        return json.loads(run(*command, timeout=timeout) or "")
+    except (ValueError, RecursionError):
         return None
