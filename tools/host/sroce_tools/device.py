@@ -159,7 +159,7 @@ class Checks:
         count = self.device.counters()
         sent = count.get("rdma_tx_packets", 0)
         resent, timeouts = count.get("retrans_packets", 0), count.get("local_ack_timeout_err", 0)
-        if resent > 10 and resent * 1000 > sent:
+        if resent > 5 and resent * 1000 > sent:
             yield self.found(WARNING, "resent", f"{resent} of {sent} packets were sent again, and {timeouts} times after an ACK timeout",
                              "the network or the receiver loses packets: Documentation/networks.md")
         for name, least, level, text, advice in (

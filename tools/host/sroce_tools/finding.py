@@ -13,6 +13,11 @@ Finding = namedtuple("Finding", "level subject check text advice", defaults=(Non
 COLOURS = {OK: "32", INFO: "0", WARNING: "33", FAULT: "31;1"}
 
 
+def visible(text):
+    """What somebody else has said or named, without what a terminal would obey."""
+    return "".join(one if one.isprintable() else "?" for one in text)
+
+
 def status_of(findings):
     """The exit status that the worst of them makes, as monitoring wants it: 0 all well, 1 warnings, 2 faults."""
     worst = max((LEVELS.index(finding.level) for finding in findings), default=0)
@@ -34,9 +39,9 @@ def as_text(findings, quiet=False, out=sys.stdout):
             continue
         if finding.subject != subject:
             subject = finding.subject
-            out.write(f"{subject}\n")
+            out.write(f"{visible(subject)}\n")
         word = {OK: "ok", INFO: "", WARNING: "WARNING", FAULT: "FAULT"}[finding.level]
         word = f"\033[{COLOURS[finding.level]}m{word:7}\033[0m" if colour else f"{word:7}"
-        out.write(f"  {word} {finding.text}\n")
+        out.write(f"  {word} {visible(finding.text)}\n")
         for line in (finding.advice or "").splitlines():
-            out.write(f"          > {line}\n")
+            out.write(f"          > {visible(line)}\n")

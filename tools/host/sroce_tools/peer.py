@@ -5,8 +5,9 @@ The two programs talk over a TCP connection, in lines of JSON, and have rping of
 READ, WRITE) carry small and large messages between the devices that have the connection's addresses. Where that fails,
 the counters of both ends tell how far the packets came.
 
-Whoever can reach the listener's port can ask for its device's name, MTU and counters and have it take part in such a
-test: numbers are all that is taken from a peer, and they have limits.
+Whoever can reach the listener's port can ask for its device's name, MTU, counters and kernel and have it take part in
+such a test. Neither end trusts the other: of what it says, numbers within limits and short names are taken, and the
+address is that of the connection.
 """
 import json
 import platform
@@ -18,7 +19,7 @@ import time
 
 from . import rdma, system
 from .device import HEADERS, PATH_MTUS
-from .finding import FAULT, INFO, OK, WARNING, Finding
+from .finding import FAULT, INFO, OK, WARNING, Finding, visible
 
 PORT = 18514
 PATIENCE = 20  # seconds for one test
@@ -35,18 +36,17 @@ class Line:
     def __init__(self, connection):
         self.connection = connection
         connection.settimeout(PATIENCE + 20)
-        self.file = connection.makefile("rw", encoding="utf-8", errors="replace")
+        self.file = connection.makefile("r", encoding="utf-8", errors="replace")
 
     def say(self, **what):
         """Send one."""
-        self.file.write(json.dumps(what) + "\n")
-        self.file.flush()
+        self.connection.sendall(json.dumps(what).encode() + b"\n")
 
     def hear(self):
         """The next one; an OSError for whatever else comes, or does not."""
         try:
-            said = json.loads(self.file.readline(100000))
-        except ValueError as error:
+            said = json.loads(self.file.readline(16384))
+        except (ValueError, RecursionError) as error:
             raise ConnectionError("the other end ended the connection") from error
         if not isinstance(said, dict):
             raise ConnectionError("the other end speaks of something else")
@@ -58,10 +58,23 @@ class Line:
         return self.hear()
 
 
-def own_address(connection):
-    """The address that a connection has on this host."""
-    address = connection.getsockname()[0].partition("%")[0]
+def plain(address):
+    """An address of a socket, as other programs have it."""
+    address = address[0].partition("%")[0]
     return address[7:] if address.startswith("::ffff:") else address
+
+
+def checked(said, address):
+    """What the other end says of itself, as far as it can be right."""
+    device, mtu = said.get("device"), said.get("mtu")
+    return {"address": address, "device": device[:64] if isinstance(device, str) else None,
+            "mtu": mtu if isinstance(mtu, int) and 0 <= mtu <= 1 << 20 else 0,
+            "kernel": str(said.get("kernel"))[:64], "tool": said.get("tool") is True}
+
+
+def numbers(said):
+    """Counters that the other end has named."""
+    return {str(name)[:64]: value for name, value in said.items() if isinstance(value, int)}
 
 
 def device_of(address):
@@ -74,7 +87,7 @@ def device_of(address):
 
 def description(connection):
     """What an end says of itself."""
-    address = own_address(connection)
+    address = plain(connection.getsockname())
     device = device_of(address)
     mtu = system.read_number(f"/sys/class/net/{device.netdev}/mtu", 0) if device else 0
     return {"address": address, "device": device and device.name, "mtu": mtu, "kernel": platform.release(),
@@ -166,8 +179,8 @@ def listen(port, once):
                 try:
                     signal.alarm(LONGEST)
                     serve(connection, port)
-                except OSError as error:
-                    print(f"sroce-check: {address[0]}: {error}", flush=True)
+                except (OSError, ValueError) as error:
+                    print(f"sroce-check: {address[0]}: {visible(str(error))}", flush=True)
                 finally:
                     signal.alarm(0)
             if once:
@@ -182,7 +195,8 @@ class Path:
 
     def __init__(self, host, port, line):
         self.host, self.port, self.line = host, port, line
-        self.here, self.there = description(line.connection), line.ask(ask="who")
+        self.here = description(line.connection)
+        self.there = checked(line.ask(ask="who"), plain(line.connection.getpeername()))
         self.device, self.number = device_of(self.here["address"]), 20
 
     def found(self, level, check, text, advice=None):
@@ -191,25 +205,32 @@ class Path:
 
     def counted(self):
         """The counters of both ends."""
-        return self.device.counters(), self.line.ask(ask="counters")
+        return self.device.counters(), numbers(self.line.ask(ask="counters"))
 
     def attempt(self, size, number):
         """Messages there and back: did it work, what was said, in what time, and what both ends have counted meanwhile."""
         before = self.counted()
         if not self.line.ask(ask="take", size=size, number=number).get("ready"):
-            return False, f"there: {self.line.hear().get('text')}", 0, ({}, {})
+            raise ConnectionError(f"{TOOL} does not start there: {str(self.line.hear().get('text'))[:200]}")
         start = time.monotonic()
         good, text = wait(ping("-c", "-a", self.there["address"], "-I", self.here["address"], "-p", str(self.port),
                                "-S", str(size), "-C", str(number)))
         took = time.monotonic() - start
         answer = self.line.hear()
         rose = [{name: now[name] - then.get(name, 0) for name in now} for then, now in zip(before, self.counted())]
-        return good and answer.get("good"), text, took, rose
+        # Whoever asks has come to its end when all is done; the other end may still wait for a goodbye that was lost
+        if not good:
+            text += f", there: {str(answer.get('text'))[:200]}"
+        return good, text, took, rose
 
     def path_mtu(self):
         """The payload of the packets, as both devices have it."""
         least = min(self.here["mtu"], self.there["mtu"])
         return next((size for size in PATH_MTUS if size + HEADERS <= least), 0)
+
+    def pings(self, size):
+        """Does a packet with so many bytes come there whole?"""
+        return system.run("ping", "-M", "do", "-c", "3", "-W", "1", "-i", "0.2", "-s", str(size), self.there["address"]) is not None
 
     def why(self, rose, large):
         """What the counters say of a test that failed."""
@@ -217,10 +238,12 @@ class Path:
         us, them = self.here["address"], self.there["address"]
         if there.get("rx_icrc_encapsulated") or here.get("rx_icrc_encapsulated"):
             return "packets come with a wrong ICRC", "something on the way changes them: NAT, or a NIC's offloads"
+        if large and there.get("rdma_rx_packets", 0) > 200:
+            return ("they pass, and too slowly", "the path is slow, or loses much: Documentation/networks.md")
         if large:
-            size = self.path_mtu() + HEADERS - 28
-            passes = system.run("ping", "-M", "do", "-c", "3", "-W", "1", "-i", "0.2", "-s", str(size), them) is not None
-            return ("small packets come through and large ones do not" + ("" if passes else f", nor does a ping of {size} bytes"),
+            small, full = (self.pings(size) for size in (56, self.path_mtu() + HEADERS - 48))
+            return ("small packets come through and large ones do not" +
+                    (f", nor does a ping of {self.path_mtu() + HEADERS - 48} bytes" if small and not full else ""),
                     f"the MTU is smaller somewhere on the way: have that of both hosts ({self.here['mtu']}, "
                     f"{self.there['mtu']}) on every switch, or a smaller one on the hosts")
         if not here.get("rdma_tx_packets"):

@@ -3,6 +3,7 @@
 import time
 
 from . import rates
+from .finding import visible
 
 # heading, name of the value, width, format; a width below 0: to the left
 DEVICES = (
@@ -27,11 +28,6 @@ QUEUE_PAIRS = (
 def number(value):
     """A count, or a dash where there is none."""
     return "-" if value is None else f"{value:.0f}"
-
-
-def visible(text):
-    """What a program or netdev calls itself, without what a terminal would obey."""
-    return "".join(one if one.isprintable() else "?" for one in text)
 
 
 def cell(value, width, form):
