@@ -37,12 +37,14 @@
 
 /*
  * Memory of the buffers in all lists: a part of that of the machine, but enough for
- * some windows, and of each list: a part of that
+ * some windows. A list has no part of its own: it grows as long as it has no more than
+ * all of them leave free. So one flow alone may have half, which a window of the
+ * longest does not fill, and however many lists somebody else fills, he leaves as much
+ * to the next one as each of those has.
  */
 #define SROCE_BACKLOG_MOST SZ_256M
 #define SROCE_BACKLOG_LEAST SZ_16M
 #define SROCE_BACKLOG_OF_RAM 32
-#define SROCE_BACKLOG_OF_ALL 4
 
 /*
  * Most buffers in a list: small ones are many in little memory, and searching takes time
@@ -238,16 +240,21 @@ static void sroce_backlog_detach(struct net *net, struct sk_buff *skb)
 	sroce_backlog_cb(skb)->net_cookie = net->net_cookie;
 }
 
-/* Is there room? Memory from the reserve for freeing memory must not wait in a list */
+/*
+ * Is there room: has the list, with the buffer, no more than all lists leave free? (A
+ * "dynamic threshold" of switches that share memory: Choudhury and Hahne, 1998.)
+ * Memory from the reserve for freeing memory must not wait in a list.
+ */
 static bool sroce_backlog_admit(struct sroce_backlog *b,
 				const struct sk_buff *skb)
 {
+	u32 all;
+
 	if (skb_pfmemalloc(skb) ||
-	    b->bytes + skb->truesize > sroce_backlog_most / SROCE_BACKLOG_OF_ALL ||
 	    skb_queue_len(&b->list) >= SROCE_BACKLOG_BUFFERS)
 		return false;
-	if (atomic_add_return(skb->truesize, &sroce_backlog_all.bytes) <=
-	    sroce_backlog_most)
+	all = atomic_add_return(skb->truesize, &sroce_backlog_all.bytes);
+	if (all + b->bytes + skb->truesize <= sroce_backlog_most)
 		return true;
 	atomic_sub(skb->truesize, &sroce_backlog_all.bytes);
 	return false;

@@ -124,6 +124,46 @@ static void backlog_has_end(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, flow.in_order);
 }
 
+/* Buffers of a flow, in parts of the memory for all, until one is lost. Return: how many wait */
+static u32 flow_fill(struct kunit *test, u16 port, u32 truesize)
+{
+	u64 lost = flow_lost();
+	struct sk_buff *skb;
+	u32 n = 0;
+
+	for (;;) {
+		skb = flow_packet(test, 0, 0);
+		skb->truesize = truesize;
+		((struct udphdr *)(skb->data + sizeof(struct iphdr)))->source =
+			htons(port);
+		flow_take(skb, SZ_1K);
+		if (flow_lost() != lost)
+			return n;
+		n++;
+	}
+}
+
+/*
+ * One flow alone may fill half of the memory, and one that comes later has half of what is
+ * free. (Some of them share a list with an earlier one, and have nothing.)
+ */
+static void backlog_is_shared(struct kunit *test)
+{
+	u32 alone = flow_fill(test, 1, SZ_1M);
+	u32 other, most = 0;
+	u16 port;
+
+	KUNIT_EXPECT_GE(test, alone, SZ_16M / SZ_1M / 2);
+	for (port = 2; port < 10 && !most; port++) {
+		other = flow_fill(test, port, SZ_1M);
+		most = max(most, other);
+	}
+	KUNIT_EXPECT_GE(test, most, alone / 2);
+	KUNIT_EXPECT_LE(test, most, (alone + 1) / 2);
+	sroce_turn_limits = flow.limits;
+	KUNIT_EXPECT_TRUE(test, flow_ends(alone + most));
+}
+
 static void backlog_of_netdev(struct kunit *test)
 {
 	int refs = netdev_refcnt_read(flow.dev[1]);
@@ -211,6 +251,7 @@ static void backlog_end(struct kunit *test)
 static struct kunit_case backlog_cases[] = {
 	KUNIT_CASE(backlog_in_order),
 	KUNIT_CASE(backlog_has_end),
+	KUNIT_CASE(backlog_is_shared),
 	KUNIT_CASE(backlog_of_netdev),
 	KUNIT_CASE(backlog_turn_goes_on),
 	{}
