@@ -30,6 +30,6 @@ name="server sroce, client rxe"
 watched "$name" 50 talk "$name" $A $DEV_A $IP_A $B $DEV_B $IP_B
 name="server rxe, client sroce"
 watched "$name" 50 talk "$name" $B $DEV_B $IP_B $A $DEV_A $IP_A
-group "from rxe to sroce" $A $IP_A $B $IP_B
+LINGER=$(program linger.so) group "from rxe to sroce" $A $IP_A $B $IP_B
 group "from sroce to rxe" $B $IP_B $A $IP_A
 ktap_end

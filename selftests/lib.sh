@@ -550,13 +550,14 @@ pair() {
 
 # mckey_pair RECEIVER_NS IP SENDER_NS IP GROUP [OPTIONS] : five datagrams to a multicast group. The receiver waits for
 # ever for one that is lost, as it may be on a machine that is busy: but not three times in a row. The sender takes its
-# address handle away at once, sent or not, and so is not given more than what leaves at once.
+# address handle away at once, sent or not, and so is not given more than what leaves at once; with LINGER it keeps that
+# for a while (linger.c), for a driver that sends later.
 mckey_pair() {
 	local receiver=$1 rip=$2 sender=$3 sip=$4 group=$5 try
 	shift 5
 	for try in 1 2 3; do
 		READY="grep -q joined $TMP/server && sleep 0.5" run_pair 10 "$receiver" "stdbuf -oL mckey -b $rip -m $group -C 5 $*" \
-			"$sender" "mckey -s -b $sip -m $group -C 5 $*" >"$TMP/mckey" && return
+			"$sender" "${LINGER:+env LD_PRELOAD=$LINGER }mckey -s -b $sip -m $group -C 5 $*" >"$TMP/mckey" && return
 		note "mckey, attempt $try:"
 		cat "$TMP/mckey"
 	done

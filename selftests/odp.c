@@ -690,6 +690,8 @@ static void killed(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	/* As perftest: pages that are missing in the middle of a READ have to come while the peer tries again */
+	ends_how.timeout = 14;
 	killed(argc, argv);
 	optind = 1;
 	find_page_tables();
