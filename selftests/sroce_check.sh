@@ -163,6 +163,28 @@ if rules <<<'table inet srt { chain input { type filter hook input priority 0; p
 	rules <<<'flush ruleset; table ip srt { chain output { type filter hook output priority 0; oifname "veth*" udp dport 4000-5000 reject; }; }'
 	checked $A $DEV_A
 	finds "a firewall that lets none out" fault firewall "drops RoCE packets out of veth0 (IPv4; nftables, table ip srt, chain output)"
+	rules <<<'flush ruleset; table ip raw { chain PREROUTING { type filter hook prerouting priority -300; ip daddr 172.17.0.2 iifname != "docker0" drop; }; }'
+	checked $A $DEV_A
+	finds "Docker's rule for a container's address" ok firewall "4791 in and out"
+	rules <<<"flush ruleset; table ip raw { chain PREROUTING { type filter hook prerouting priority -300; ip daddr $IP_A drop; }; }"
+	checked $A $DEV_A
+	finds "such a rule for the device's address" fault firewall "drops RoCE packets into veth0 (IPv4; "
+	if ip -n $A link add link veth0 name veth0.7 type vlan id 7 2>/dev/null; then
+		ip -n $A addr add 10.97.0.1/24 dev veth0.7 && ip -n $A link set veth0.7 up
+		wait_for 20 gid_index $A $DEV_A 10.97.0.1 >"$TMP/gid"
+		rules <<<'flush ruleset; table inet srt { chain input { type filter hook input priority 0; iifname "veth0.7" drop; }; }'
+		checked $A $DEV_A
+		finds "a rule for a VLAN above the netdev" fault firewall "drops RoCE packets into veth0.7 (IPv4; "
+		ip -n $A link del veth0.7
+	else
+		ktap_skip "a rule for a VLAN above the netdev" "no VLANs in this kernel"
+	fi
+	if rules <<<'flush ruleset; table netdev srt { chain in { type filter hook ingress device "veth0" priority 0; udp dport 4791 drop; }; }'; then
+		checked $A $DEV_A
+		finds "a rule at the netdev" fault firewall "nftables, table netdev srt, chain in"
+	else
+		ktap_skip "a rule at the netdev" "no such rules in this kernel"
+	fi
 	rules <<<'flush ruleset'
 	firewall=yes
 else

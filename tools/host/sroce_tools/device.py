@@ -6,10 +6,21 @@ import shlex
 
 from . import firewall, system
 from .finding import FAULT, INFO, OK, WARNING, Finding
+from .rules import Packet
 
 # Headers that a RoCE packet has around its payload, at most; then the smallest MTU of a netdev for each path MTU
 HEADERS = 96
 PATH_MTUS = (4096, 2048, 1024, 512, 256)
+
+
+def names_of(some, packets):
+    """Which of all packets of a device some are, for people: their families, or the addresses if not all of a family."""
+    names = []
+    for family, name in (("ip", "IPv4"), ("ip6", "IPv6")):
+        ours = [one for one in some if one.family == family]
+        alike = [one for one in packets if ours and one._replace(address=None) == ours[0]._replace(address=None)]
+        names += [name] if ours and len(ours) == len(alike) else [str(one.address) for one in ours]
+    return " and ".join(names)
 
 
 class Checks:
@@ -79,32 +90,40 @@ class Checks:
                              "faster with 4200 or more, on both hosts and every switch between: "
                              f"ip link set {self.quoted} mtu 9000")
 
+    def packets(self):
+        """A packet for each address and direction; of link-local addresses only if there are no others."""
+        gids = [gid for gid in self.device.gids() if gid.version == 2]
+        gids = [gid for gid in gids if not gid.address.is_link_local] or gids
+        for netdev, address in sorted({(gid.netdev or self.netdev, gid.address) for gid in gids}, key=str):
+            if os.path.exists(f"/sys/class/net/{netdev}"):
+                family = "ip" if address.version == 4 else "ip6"
+                for incoming in (True, False):
+                    yield Packet(family, incoming, netdev, address, firewall.below(netdev, self.netdev))
+
     def walls(self):
         """Does the firewall let RoCE packets in and out?"""
-        gids = [gid.address for gid in self.device.gids() if gid.version == 2]
-        families = {"ip" if address.version == 4 else "ip6" for address in gids if not address.is_link_local} or {"ip6"}
-        verdicts, unread = {}, []
-        for family in sorted(families):
-            for incoming in (True, False):
-                bases, missing = firewall.bases_here(firewall.Packet(family, incoming, self.netdev))
-                unread += [one for one in missing if one not in unread]
-                outcome, where = firewall.judge(bases)
-                verdicts.setdefault((outcome, where, incoming), []).append("IPv4" if family == "ip" else "IPv6")
+        packets, verdicts, unread = list(self.packets()), {}, []
+        for packet in packets:
+            unread += firewall.unread(packet.family)
+            for netdev in (packet.netdev, *packet.below):
+                unread += firewall.beside_rules(netdev, packet.incoming)
+            verdicts.setdefault((*firewall.verdict_here(packet), packet.incoming, packet.netdev), []).append(packet)
+        unread = list(dict.fromkeys(unread))
         for one in unread:
             yield self.found(INFO, "firewall", f"not all that a firewall may do is known: {one}")
-        for (outcome, where, incoming), names in verdicts.items():
+        for (outcome, where, incoming, netdev), same in verdicts.items():
             way = "into" if incoming else "out of"
             if outcome == "accept":
                 continue
             what, level = {"drop": ("drops RoCE packets", FAULT), "few": ("lets RoCE packets of some peers only", WARNING),
                            "some": ("drops RoCE packets of some peers", INFO)}[outcome]
-            yield self.found(level, "firewall", f"the firewall {what} {way} {self.netdev} ({' and '.join(names)}; {where})",
+            yield self.found(level, "firewall", f"the firewall {what} {way} {netdev} ({names_of(same, packets)}; {where})",
                              None if outcome == "some" else
                              f"let UDP port 4791 through {way} it, for the peers; \"established\" does not match it.\n"
                              "With firewalld: firewall-cmd --permanent --add-port=4791/udp && firewall-cmd --reload; "
                              "with ufw: ufw allow 4791/udp\n"
                              "With rules of your own: in that chain, before what drops it")
-        if not unread and all(outcome in ("accept", "some") for outcome, _, _ in verdicts):
+        if packets and not unread and all(key[0] in ("accept", "some") for key in verdicts):
             yield self.found(OK, "firewall", "the firewall lets UDP port 4791 in and out")
 
     # --- what the netdev does -----------------------------------------------------------------------------------
