@@ -90,7 +90,10 @@ limit 30 in_ns $A setpriv --reuid 65534 --regid 65534 --clear-groups python3 "$T
 holds "a user without rights sees devices, and no PSNs" "device and all(q['tx_psns'] is None for q in last['queue_pairs'])"
 traffic_ends
 top --json -n 1 -d 1 -q 0 >"$TMP/json"
-holds "no queue pairs where none are wanted" "last['queue_pairs'] == []"
+holds "no queue pairs where none are wanted" "last['queue_pairs'] == [] and device['queue_pairs'] is None"
+top -n 1 -d 0.5 -q 0 $DEV_A >"$TMP/text"
+grep -qE "^$DEV_A .* -\$" "$TMP/text"
+result $? "nor a number of them that nobody has asked for"
 
 # A device that goes while it is looked at, and comes again
 top --json -n 6 -d 0.5 >"$TMP/json" 2>"$TMP/errors" &
@@ -102,30 +105,50 @@ result $? "a device that goes and comes again"
 
 # On a terminal
 cat >"$TMP/terminal.py" <<'END'
-import os, pty, select, sys, time
+"""terminal.py keys|end|term PROGRAM... : on a terminal of its own, with keys until q, without input, or until it is told to end"""
+import os, pty, select, signal, sys, time
+how, command = sys.argv[1], sys.argv[2:]
 child, terminal = pty.fork()
 if child == 0:
-    os.environ["TERM"] = "vt100"
-    os.execvp(sys.argv[1], sys.argv[1:])
-seen, keys, end = b"", [b"\x1bOB", b"\x1bOA", b"q"], time.time() + 40
+    os.environ["TERM"] = "xterm"
+    if how == "end":
+        os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
+    os.execvp(command[0], command)
+seen, keys, there, end = b"", [b"\x1bOB", b"\x1bOA", b"q"], None, time.time() + 40
 while time.time() < end:
-    if select.select([terminal], [], [], 1)[0]:
+    if select.select([terminal], [], [], 0.2)[0]:
         try:
             seen += os.read(terminal, 65536)
         except OSError:
             break
-    if keys and b"srt_a" in seen:
+    if how == "keys" and keys and b"srt_a" in seen:
         os.write(terminal, keys.pop(0))
         time.sleep(0.3)
-status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    there = there or (b"quit" in seen and time.time())
+    if how != "keys" and there and time.time() > there + 5:
+        os.kill(child, signal.SIGTERM)
+        there = end
+_, status, usage = os.wait4(child, 0)
 sys.stdout.buffer.write(seen)
-sys.exit(status)
+print(f"\n{usage.ru_utime + usage.ru_stime:.1f} s of a processor")
+sys.exit(os.waitstatus_to_exitcode(status))
 END
-limit 90 in_ns $A python3 "$TMP/terminal.py" python3 "$TOP" -d 1 >"$TMP/screen"
+on_terminal() { limit 90 in_ns $A python3 "$TMP/terminal.py" "$1" python3 "$TOP" "${@:2}" >"$TMP/screen"; }
+on_terminal keys -d 1
 status=$?
 grep -q "srt_a" "$TMP/screen" && ! grep -q Traceback "$TMP/screen" && [ $status -eq 0 ]
 result $? "on a terminal, with keys, until q (status $status)"
 grep -A 5 Traceback "$TMP/screen" | notes
+on_terminal term -d 60
+status=$?
+grep -qF $'\033[?1049l' "$TMP/screen" && [ $status -eq 143 ]
+result $? "told to end, it gives the terminal back (status $status)"
+note "$(tail -n 1 "$TMP/screen")"
+waiting=$(tail -n 1 "$TMP/screen")
+on_terminal end -d 60
+reading=$(tail -n 1 "$TMP/screen")
+awk -v a="${waiting%% *}" -v b="${reading%% *}" 'BEGIN { exit !(b <= 2 * a + 1) }'
+result $? "at the end of its input it waits, too (${reading% of*}, and ${waiting% of*} without that)"
 python3 -c "import sys
 sys.path.insert(0, '$SELF/../tools/host')
 from sroce_tools import table

@@ -4,7 +4,11 @@ import time
 
 from . import rdma, system
 
-PSNS = 1 << 24
+PSNS, COUNTS = 1 << 24, 1 << 32
+# What stays the same as long as a queue pair is there and connected
+IDENTITY = ("type", "pid", "comm", "rqpn", "pdn")
+# What counts from 0 when it is made
+COUNTED = ("drv_sq_done", "drv_sq_fetched", "drv_rq_taken")
 
 # Of a device, per second: the counters that are added up for a column
 DEVICE_COLUMNS = {
@@ -28,7 +32,9 @@ class Look:
                         if not wanted or device.name in wanted}
         self.devices = {name: pair for name, pair in self.devices.items() if "tx_trains" in pair[1]}
         found = system.run_json("rdma", "-j", "-dd", "resource", "show", "qp") if queue_pairs and self.devices else None
-        self.queue_pairs = {(one["ifname"], one["lqpn"]): one for one in found or () if one.get("ifname") in self.devices}
+        # None: nobody has asked, or there is no answer
+        self.queue_pairs = None if found is None else {
+            (one["ifname"], one["lqpn"]): one for one in found if one.get("ifname") in self.devices}
 
 
 def of_devices(before, after):
@@ -42,20 +48,32 @@ def of_devices(before, after):
                for column, counters in DEVICE_COLUMNS.items()}
         trains = row.pop("tx_trains") + row.pop("rx_trains")
         row["packets_per_train"] = (row["tx_packets"] + row["rx_packets"]) / trains if trains else 0
-        row["queue_pairs"] = sum(1 for where, _ in after.queue_pairs if where == name)
+        row["queue_pairs"] = None if after.queue_pairs is None else sum(1 for where, _ in after.queue_pairs if where == name)
         yield {"device": name, "netdev": device.netdev or "", "state": device.state, **row}
 
 
+def is_another(then, now):
+    """Was a queue pair's number given to another one between two looks?
+
+    Whose it is tells, or a count that has gone back: what came round at 2^32 goes forward by less than half of that.
+    """
+    if any(then.get(name) != now.get(name) for name in IDENTITY):
+        return True
+    return any((now.get(name, 0) - then.get(name, 0)) % COUNTS >= COUNTS // 2 for name in COUNTED)
+
+
 def of_queue_pairs(before, after):
-    """A dictionary for each queue pair of now, the busiest first.
+    """A dictionary for each queue pair of now, the busiest first. Of a new one there are no rates yet: they are 0.
 
     Messages are requests that are done with. PSNs are packets, with those that a READ will be answered with; only who may
     change the network (CAP_NET_ADMIN) is told them.
     """
     seconds = max(after.time - before.time, 0.001)
     rows = []
-    for key, now in after.queue_pairs.items():
-        then = before.queue_pairs.get(key, now)
+    for key, now in (after.queue_pairs or {}).items():
+        then = (before.queue_pairs or {}).get(key, now)
+        if is_another(then, now):
+            then = now
 
         def rate(what, modulus=PSNS, then=then, now=now):
             if what not in now:
@@ -65,10 +83,10 @@ def of_queue_pairs(before, after):
         rows.append({
             "device": key[0], "qpn": key[1], "type": now.get("type", ""), "state": now.get("state", ""),
             "peer_qpn": now.get("rqpn"), "pid": now.get("pid"), "program": now.get("comm", ""),
-            "messages": rate("drv_sq_done", 1 << 32),
+            "messages": rate("drv_sq_done", COUNTS),
             "tx_psns": rate("drv_sq_next_psn"), "rx_psns": rate("drv_rq_epsn"),
             "in_flight": (now["drv_sq_next_psn"] - now["drv_sq_una_psn"]) % PSNS if "drv_sq_una_psn" in now else None,
-            "queued": (now.get("drv_sq_fetched", 0) - now.get("drv_sq_done", 0)) % (1 << 32),
+            "queued": (now.get("drv_sq_fetched", 0) - now.get("drv_sq_done", 0)) % COUNTS,
             "retries_left": now.get("drv_sq_retries_left"), "rnr_wait": now.get("drv_sq_rnr_wait"),
             "rate_kbps": now.get("drv_cc_rate_kbps", 0), "rtt_us": now.get("drv_cc_srtt_ns", 0) / 1000,
         })
