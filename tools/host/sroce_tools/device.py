@@ -3,14 +3,39 @@
 import os
 import re
 import shlex
+from collections import namedtuple
 
 from . import firewall, system
 from .finding import FAULT, INFO, OK, WARNING, Finding
+from .growth import Growth, share
 from .rules import Packet
 
 # Headers that a RoCE packet has around its payload, at most; then the smallest MTU of a netdev for each path MTU
 HEADERS = 96
 PATH_MTUS = (4096, 2048, 1024, 512, 256)
+# Of the netdev: packets that it had no room for
+LOST = ("rx_missed_errors", "rx_fifo_errors", "rx_over_errors")
+
+# Counters that speak of something wrong. least: how many since the device was made are worth a word; of: the packets that
+# they are compared with; often: they are wrong only if there are more than one in a thousand of these; level: while they grow
+Sign = namedtuple("Sign", "name least of often level text advice")
+SIGNS = (
+    Sign("rx_icrc_encapsulated", 1, "rdma_rx_packets", False, WARNING,
+         "packets had a wrong ICRC: something on the way changes or breaks them, or somebody forges them",
+         "if all have: module parameter gso=0 at the sender, whose NIC may count IPv4 identifications wrongly"),
+    Sign("rx_malformed_packets", 1, "rdma_rx_packets", False, WARNING, "packets were malformed", None),
+    Sign("out_of_buffer", 100, "rdma_rx_packets", True, WARNING, "messages found no receive work request",
+         "the application posts too few, or too late"),
+    Sign("tx_dropped_packets", 100, "rdma_tx_packets", True, WARNING,
+         "packets could not be sent: no route, no memory, or a firewall here", None),
+    Sign("rx_no_qp_packets", 1000, "rdma_rx_packets", True, INFO, "packets were for queue pairs that there are none of", None),
+    Sign("rx_wrong_path_packets", 100, "rdma_rx_packets", True, WARNING, "packets came from addresses that are not the peer's",
+         "is there NAT on the way, or a peer with several addresses?"),
+    Sign("req_transport_retries_exceeded", 1, None, False, WARNING, "queue pairs have given up on their peer", None),
+    Sign("req_rnr_retries_exceeded", 1, None, False, WARNING, "queue pairs have given up on a peer that posts no receives", None),
+    Sign("rp_cnp_ignored", 1, None, False, INFO, "notifications of congestion were ignored",
+         "echo 1 >{port}/cc_params/rp_enable"),
+)
 
 
 def names_of(some, packets):
@@ -30,6 +55,11 @@ class Checks:
         self.device, self.netdev = device, device.netdev or ""
         self.net = f"/sys/class/net/{self.netdev}"
         self.quoted = shlex.quote(self.netdev)
+        self.growth, self.lost = Growth(device.counters), Growth(self.statistics)
+
+    def statistics(self):
+        """What the netdev counts."""
+        return {name: system.read_number(f"{self.net}/statistics/{name}", 0) for name in (*LOST, "rx_packets")}
 
     def found(self, level, check, text, advice=None):
         """A finding about this device."""
@@ -49,6 +79,8 @@ class Checks:
             yield self.found(OK, "state", "the port is active")
         elif not system.read_number(f"{self.net}/flags", 0) & 1:
             yield self.found(FAULT, "state", f"{self.netdev} is down", f"ip link set {self.quoted} up")
+        elif system.read_number(f"{self.net}/carrier", 0):
+            yield self.found(FAULT, "state", f"the port is {self.device.state or 'in no state'}, though {self.netdev} is up and has a carrier")
         else:
             yield self.found(FAULT, "state", f"{self.netdev} has no carrier", "look at the cable and at the other end")
         master = os.path.basename(os.path.realpath(f"{self.net}/master"))
@@ -62,7 +94,10 @@ class Checks:
         v4 = [gid for gid in gids if gid.address.version == 4]
         v6 = [gid for gid in gids if gid.address.version == 6 and not gid.address.is_link_local]
         for gid in v4 + v6:
-            yield self.found(OK, "gid", f"GID {gid.index} is {gid.address}" + (f" on {gid.netdev}" if gid.netdev != self.netdev else ""))
+            on = f" on {gid.netdev}" if gid.netdev not in (None, self.netdev) else ""
+            if on and not os.path.exists(f"/sys/class/net/{gid.netdev}"):
+                on += ", which is in another network namespace"
+            yield self.found(OK, "gid", f"GID {gid.index} is {gid.address}{on}")
         if not gids:
             yield self.found(FAULT, "gid", "it has no GID", "rdma system show; has the netdev's namespace another device?")
         elif not v4 and not v6:
@@ -130,6 +165,8 @@ class Checks:
 
     def offloads(self):
         """GRO and checksums make packets cheaper to receive."""
+        if not system.program("ethtool"):
+            yield self.found(INFO, "ethtool", "ethtool is not installed: offloads, rings and the spreading over queues are not looked at")
         features = dict(re.findall(r"^\s*([a-z0-9-]+): (on|off)", self.ethtool("-k") or "", re.MULTILINE))
         if features.get("generic-receive-offload") == "off":
             # Netdevs without hardware may hand on buffers as they come, with several packets in them
@@ -150,11 +187,12 @@ class Checks:
                              f"ethtool -N {self.quoted} rx-flow-hash udp4 sdfn")
         rings = self.ethtool("-g") or ""
         sizes = [int(number) for number in re.findall(r"^RX:\s+(\d+)", rings, re.MULTILINE)]
-        lost = sum(system.read_number(f"{self.net}/statistics/{name}", 0)
-                   for name in ("rx_missed_errors", "rx_fifo_errors", "rx_over_errors"))
+        total, now = self.lost.look(), self.lost.of(*LOST)
+        lost = sum(total[name] for name in LOST)
         if lost:
             longer = len(sizes) > 1 and sizes[1] < sizes[0]
-            yield self.found(WARNING, "ring", f"{self.netdev} has lost {lost} packets, for want of room in its rings",
+            yield self.found(WARNING if now else INFO, "ring", f"{self.netdev} has lost {lost} packets since it is there"
+                             f"{share(lost, total['rx_packets'] + lost)}, for want of room in its rings; {self.lost.lately(now)}",
                              f"ethtool -G {self.quoted} rx {sizes[0]}" if longer else None)
 
     def settings(self):
@@ -173,31 +211,36 @@ class Checks:
 
     # --- what has happened ----------------------------------------------------------------------------------------
 
+    def resent(self):
+        """Packets that were lost, here or there."""
+        total, names = self.growth.look(), ("rdma_tx_packets", "retrans_packets", "local_ack_timeout_err")
+        for level, (sent, resent, timeouts), when in (
+                (WARNING, [self.growth.of(name) for name in names], f"in the last {self.growth.seconds:.1f} s"),
+                (INFO, [total.get(name, 0) for name in names], "since the device was made")):
+            if resent > 5 and resent * 1000 > sent:
+                yield self.found(level, "resent", f"{resent} of {sent} packets were sent again {when}{share(resent, sent)}, "
+                                 f"and {timeouts} times after an ACK timeout",
+                                 "the network or the receiver loses packets: Documentation/networks.md")
+                return
+
+    def sign(self, sign):
+        """A counter that speaks of something wrong."""
+        total, now = self.growth.look().get(sign.name, 0), self.growth.of(sign.name)
+        packets = self.growth.of(sign.of) if sign.of else 0
+        grows = now and (not sign.often or now * 1000 > packets)
+        if grows or total >= sign.least:
+            whole = total + self.growth.look().get(sign.of, 0) if sign.of else 0
+            yield self.found(sign.level if grows else INFO, sign.name,
+                             f"{total} {sign.text}, since the device was made{share(total, whole)}; {self.growth.lately(now)}",
+                             sign.advice and sign.advice.format(port=self.device.port))
+
     def counters(self):
-        """Counters that speak of something wrong."""
-        count = self.device.counters()
-        sent = count.get("rdma_tx_packets", 0)
-        resent, timeouts = count.get("retrans_packets", 0), count.get("local_ack_timeout_err", 0)
-        if resent > 5 and resent * 1000 > sent:
-            yield self.found(WARNING, "resent", f"{resent} of {sent} packets were sent again, and {timeouts} times after an ACK timeout",
-                             "the network or the receiver loses packets: Documentation/networks.md")
-        for name, least, level, text, advice in (
-                ("rx_icrc_encapsulated", 1, FAULT, "packets had a wrong ICRC: something on the way changes or breaks them",
-                 "if all have: module parameter gso=0 at the sender, whose NIC may count IPv4 identifications wrongly"),
-                ("rx_malformed_packets", 1, WARNING, "packets were malformed", None),
-                ("out_of_buffer", 100, WARNING, "messages found no receive work request",
-                 "the application posts too few, or too late"),
-                ("tx_dropped_packets", 100, WARNING, "packets could not be sent: no route, no memory, or a firewall here", None),
-                ("rx_no_qp_packets", 1000, INFO, "packets were for queue pairs that there are none of", None),
-                ("rx_wrong_path_packets", 100, WARNING, "packets came from addresses that are not the peer's",
-                 "is there NAT on the way, or a peer with several addresses?"),
-                ("req_transport_retries_exceeded", 1, WARNING, "queue pairs have given up on their peer", None),
-                ("req_rnr_retries_exceeded", 1, WARNING, "queue pairs have given up on a peer that posts no receives", None),
-                ("rp_cnp_ignored", 1, INFO, "notifications of congestion were ignored",
-                 f"echo 1 >{self.device.port}/cc_params/rp_enable"),
-        ):
-            if count.get(name, 0) >= least:
-                yield self.found(level, name, f"{count[name]} {text}", advice)
+        """What has gone wrong, and does so now."""
+        if not self.growth.look():
+            yield self.found(INFO, "counters", "its counters cannot be read here: rdma (iproute2) tells them in every namespace")
+        yield from self.resent()
+        for sign in SIGNS:
+            yield from self.sign(sign)
 
     def check(self):
         """All of it."""

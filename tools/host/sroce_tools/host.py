@@ -5,14 +5,13 @@ import gzip
 import lzma
 import os
 import platform
-import resource
 import sys
 
-from . import rdma, system
+from . import memlock, rdma, system
 from .finding import FAULT, INFO, OK, WARNING, Finding
+from .growth import Growth, share
 
 CONFIGURATION = "/etc/rdma/sroce.conf"
-MIB = 1 << 20
 
 
 def found(level, check, text, advice=None):
@@ -52,8 +51,17 @@ def another_is_installed(file):
         return None
 
 
+def only_signed():
+    """Does the kernel take only signed modules?"""
+    enforced = system.read("/sys/module/module/parameters/sig_enforce")
+    lockdown = system.read("/sys/kernel/security/lockdown")
+    if enforced == "Y" or (lockdown and "[none]" not in lockdown):
+        return True
+    return secure_boot() if lockdown is None else False
+
+
 def secure_boot():
-    """Does the firmware let only signed kernels boot, which then let only signed modules in?"""
+    """Does the firmware let only signed kernels boot, which mostly let only signed modules in?"""
     for path in glob.glob("/sys/firmware/efi/efivars/SecureBoot-*"):
         try:
             with open(path, "rb") as variable:
@@ -63,37 +71,58 @@ def secure_boot():
     return False
 
 
+def no_module(release):
+    """There is none to be found."""
+    if not os.path.isdir(f"/lib/modules/{release}"):
+        return found(WARNING, "module", f"the module is not loaded, and whether there is one cannot be seen here: there is no /lib/modules/{release}",
+                     "in a container: look on its host; on a host: the kernel was upgraded, and the one that runs has lost its modules")
+    if not system.program("modinfo"):
+        return found(WARNING, "module", "the module is not loaded, and whether there is one cannot be seen: modinfo (kmod) is not installed",
+                     "install kmod, then: modprobe sroce")
+    advice = "install sroce-dkms, or build it: make && make modules_install && depmod -a"
+    dkms = system.run("dkms", "status", "sroce")
+    if dkms and dkms.strip():
+        advice = f"DKMS has it, but not for this kernel ({dkms.strip().splitlines()[0]}).\n" \
+                 f"Install the kernel's headers, then: dkms autoinstall -k {release}"
+    return found(FAULT, "module", f"there is no module sroce for kernel {release}", advice)
+
+
+def loaded_module(release, file):
+    """Is it the one that is loaded?"""
+    if not file and system.program("modinfo") and os.path.isdir(f"/lib/modules/{release}"):
+        return found(WARNING, "module", f"the module is loaded, but modprobe finds none for kernel {release}",
+                     "it will be gone after a reboot: make modules_install && depmod -a")
+    if file and another_is_installed(file):
+        return found(WARNING, "module", f"another build of the module is loaded than the one in {file}",
+                     "rdma link del each device, then: modprobe -r sroce && modprobe sroce")
+    unseen = "" if file else "; whether it is there after a reboot cannot be seen here"
+    return found(OK, "module", f"the module is loaded (kernel {release}){unseen}")
+
+
 def check_module():
     """Is it there for this kernel, can it be loaded, is it the one that is loaded?"""
     release, file = platform.release(), module_file()
-    loaded = os.path.isdir("/sys/module/sroce")
-    if not file and not loaded:
-        advice = "install sroce-dkms, or build it: make && make modules_install && depmod -a"
-        dkms = system.run("dkms", "status", "sroce")
-        if dkms and dkms.strip():
-            advice = f"DKMS has it, but not for this kernel ({dkms.strip().splitlines()[0]}).\n" \
-                     f"Install the kernel's headers, then: dkms autoinstall -k {release}"
-        yield found(FAULT, "module", f"there is no module sroce for kernel {release}", advice)
-        return
-    if not loaded:
-        if secure_boot() and not system.run("modinfo", "-F", "signer", "sroce").strip():
-            yield found(FAULT, "module", "the module is not signed, and with Secure Boot the kernel takes no such module",
+    if not os.path.isdir("/sys/module/sroce"):
+        if not file:
+            yield no_module(release)
+        elif only_signed() and not (system.run("modinfo", "-F", "signer", "sroce") or "").strip():
+            yield found(FAULT, "module", "the module is not signed, and this kernel takes no such module (Secure Boot)",
                         "sign it, or let DKMS do so with a key that is enrolled: Documentation/install.md")
         else:
             yield found(WARNING, "module", f"the module is not loaded (kernel {release})", "modprobe sroce")
         return
-    if not file:
-        yield found(WARNING, "module", f"the module is loaded, but modprobe finds none for kernel {release}",
-                    "it will be gone after a reboot: make modules_install && depmod -a")
-    elif another_is_installed(file):
-        yield found(WARNING, "module", f"another build of the module is loaded than the one in {file}",
-                    "rdma link del each device, then: modprobe -r sroce && modprobe sroce")
-    else:
-        yield found(OK, "module", f"the module is loaded (kernel {release})")
+    yield loaded_module(release, file)
     for name, worth in (("gso", "Y"), ("direct", "Y")):
         value = system.read(f"/sys/module/sroce/parameters/{name}")
         if value not in (None, worth):
             yield found(INFO, "module", f"module parameter {name} is {value}, which costs speed")
+
+
+def check_programs():
+    """rdma is what most of the rest comes from."""
+    if not system.program("rdma"):
+        yield found(INFO, "rdma", "rdma (iproute2) is not installed: what devices there are, and their counters, is known only "
+                    "as far as sysfs tells it")
 
 
 def check_rxe():
@@ -119,16 +148,22 @@ def providers():
                 yield folder, versions
 
 
+def unseen_by_libibverbs(devices):
+    """The devices, by name, that libibverbs cannot take for want of their file: that says nothing of providers."""
+    return {device.name: device.file() for device in devices if device.file() and not os.path.exists(device.file())}
+
+
 def check_provider():
     """Has libibverbs a provider for sroce that it takes?"""
-    devices = [device.name for device in rdma.devices() if device.is_sroce()]
-    known = rdma.of_libibverbs()
+    devices = [device for device in rdma.devices() if device.is_sroce()]
+    known, unseen = rdma.of_libibverbs(), unseen_by_libibverbs(devices)
     if known is None:
         yield found(WARNING, "provider", "libibverbs is not installed: only the kernel can use a device",
                     "install libibverbs1 (rdma-core)")
         return
-    missing = [name for name in devices if name not in known]
-    if devices and not missing:
+    names = [device.name for device in devices if device.name not in unseen]
+    missing = [name for name in names if name not in known]
+    if names and not missing:
         yield found(OK, "provider", "libibverbs has a provider for sroce")
         return
     level = FAULT if missing else WARNING
@@ -151,37 +186,39 @@ def check_provider():
         yield found(FAULT, "provider", f"libibverbs does not take its provider for {', '.join(missing)}",
                     "it tells why: ibv_devices\nAfter an upgrade of rdma-core the provider has to be built for it")
     else:
-        yield found(OK, "provider", f"a provider for sroce is in {folder}")
+        yield found(OK, "provider", f"a provider for sroce is in {folder}" +
+                    ("; whether libibverbs takes it cannot be seen without the device's file" if unseen else ""))
+
+
+def mode_of(file):
+    """Who may do what with a file; 0 if it has gone."""
+    try:
+        return os.stat(file).st_mode
+    except OSError:
+        return 0
 
 
 def check_files():
     """May everybody open what verbs and rdma_cm go through?"""
+    devices = rdma.devices()
+    gone = unseen_by_libibverbs([device for device in devices if device.is_sroce()])
+    for name, file in gone.items():
+        yield found(WARNING, "files", f"there is no {file} here, by which applications use {name}",
+                    f"in a container: give it that file and /dev/infiniband/rdma_cm (docker run --device {file} ...)\n"
+                    "on a host: modprobe ib_uverbs; is udev at work?")
     for name, module, what in (("uverbs*", "ib_uverbs", "verbs"), ("rdma_cm", "rdma_ucm", "rdma_cm")):
         files = glob.glob(f"/dev/infiniband/{name}")
         if not files:
-            if name == "rdma_cm" or rdma.devices():
+            if name == "rdma_cm" or (devices and not gone):
                 yield found(WARNING, "files", f"there is no /dev/infiniband/{name}: no {what} for applications",
-                            f"modprobe {module}")
+                            f"modprobe {module}; in a container: --device /dev/infiniband/{name.replace('*', 'N')}")
             continue
-        closed = [file for file in files if os.stat(file).st_mode & 0o666 != 0o666]
+        closed = [file for file in files if mode_of(file) & 0o666 != 0o666]
         if closed:
             yield found(WARNING, "files", f"only some users may open {closed[0]}: {what} fail for the others",
                         "rdma-core's udev rules make it 0666; without them: chmod 666 " + " ".join(closed))
         else:
             yield found(OK, "files", f"everybody may open {files[0]}")
-
-
-def check_memlock():
-    """Memory that is registered counts against RLIMIT_MEMLOCK."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)
-    if soft == resource.RLIM_INFINITY:
-        yield found(OK, "memlock", "memory that may be registered: no limit (of this login)")
-        return
-    level = WARNING if soft < 64 * MIB else INFO
-    more = "" if hard == soft else f", {'without limit' if hard == resource.RLIM_INFINITY else f'{hard // MIB} MiB'} when asked for"
-    yield found(level, "memlock", f"a process without privileges may register {soft // MIB} MiB of memory{more}",
-                "in /etc/security/limits.d/rdma.conf: * - memlock unlimited\n"
-                "for services: LimitMEMLOCK=infinity" if level == WARNING else None)
 
 
 def check_configuration():
@@ -190,7 +227,8 @@ def check_configuration():
     if text is None:
         return
     have = {device.netdev for device in rdma.devices()}
-    named = [line.split()[0] for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    lines = [line.partition("#")[0].split() for line in text.splitlines()]
+    named = [words[0] for words in lines if words]
     lacking = [name for name in named if name not in have and os.path.exists(f"/sys/class/net/{name}")]
     if lacking:
         yield found(FAULT, "configuration", f"{CONFIGURATION} wants a device on {', '.join(lacking)}",
@@ -199,15 +237,24 @@ def check_configuration():
         yield found(OK, "configuration", f"all netdevs that {CONFIGURATION} names and that are there have their device")
 
 
-def check_backlog():
-    """Packets that the kernel has dropped because a processor had too many to look at."""
-    dropped = sum(int(line.split()[1], 16) for line in system.read("/proc/net/softnet_stat", "").splitlines())
-    if dropped:
-        yield found(WARNING, "backlog", f"processors have dropped {dropped} packets of any kind since boot, for want of room",
-                    "sysctl net.core.netdev_max_backlog=10000")
+def backlog():
+    """What processors have taken from netdevs, and dropped because they had too much to look at."""
+    rows = [[int(word, 16) for word in line.split()[:2]] for line in system.read("/proc/net/softnet_stat", "").splitlines()]
+    return {"packets": sum(row[0] for row in rows), "dropped": sum(row[1] for row in rows)}
+
+
+def check_backlog(growth):
+    """Packets that the kernel has dropped because a processor had too many to look at; growth: of backlog()."""
+    total, now = growth.look(), growth.of("dropped")
+    if total["dropped"]:
+        yield found(WARNING if now else INFO, "backlog", f"processors have dropped {total['dropped']} packets of any kind since boot"
+                    f"{share(total['dropped'], total['packets'] + total['dropped'])}, for want of room; {growth.lately(now)}",
+                    "sysctl net.core.netdev_max_backlog=10000" if now else None)
 
 
 def check():
     """All of it, in the order in which one needs it."""
-    for one in (check_module, check_rxe, check_provider, check_files, check_memlock, check_configuration, check_backlog):
+    growth = Growth(backlog)
+    for one in (check_programs, check_module, check_rxe, check_provider, check_files, memlock.check, check_configuration):
         yield from one()
+    yield from check_backlog(growth)

@@ -8,6 +8,8 @@ from collections import namedtuple
 from . import system
 
 SYSFS = "/sys/class/infiniband"
+VERBS = "/sys/class/infiniband_verbs"
+SETTINGS = ("roce_accl/selective_repeat_en", "cc_params/rp_enable", "cc_params/np_enable")
 # address: of the ipaddress module; version: 1 or 2, of RoCE
 Gid = namedtuple("Gid", "index address version netdev")
 
@@ -20,8 +22,9 @@ class Device:
         self.port = f"{SYSFS}/{name}/ports/1"
 
     def is_sroce(self):
-        """No other driver counts trains."""
-        return "tx_trains" in self.counters()
+        """No other driver counts trains. (Where counters cannot be read: nor has any other all of these settings.)"""
+        counted = self.counters()
+        return "tx_trains" in counted or (not counted and all(self.setting(path) is not None for path in SETTINGS))
 
     def is_rxe(self):
         """Nor has any other this name for what it receives."""
@@ -34,6 +37,11 @@ class Device:
             return {name: value for name, value in counted[0].items() if name not in ("ifname", "port")}
         folder = f"{self.port}/hw_counters"
         return {name: system.read_number(f"{folder}/{name}", 0) for name in system.entries(folder) if name != "lifespan"}
+
+    def file(self):
+        """The file through which applications use it; None if the kernel tells of none."""
+        names = [name for name in system.entries(VERBS) if system.read(f"{VERBS}/{name}/ibdev") == self.name]
+        return f"/dev/infiniband/{names[0]}" if names else None
 
     def setting(self, path):
         """A number among the port's settings, as "roce_accl/selective_repeat_en"; None if there is no such setting."""
