@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * RoCE v2 packets as bytes (wire.h): what is known of each opcode, headers, checksums and whole frames. For
- * wire_vectors, which checks the driver's vectors with it, icrc_check, which looks at what was captured, and those that
- * make packets of their own: badpackets, forge and badcm.
+ * wire_vectors, which checks the driver's vectors with it, icrc_check, which looks at what was captured, replay_frames,
+ * and those that make packets of their own: badpackets, forge and badcm.
  */
 #include <string.h>
 
