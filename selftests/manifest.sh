@@ -5,7 +5,7 @@
 # manifest.sh update FILE : put the table into FILE, between its two comments
 # manifest.sh check FILE  : is it in FILE, and has every script its line in the manifest, and the reverse?
 # manifest.sh files TEST... : the files that tests are made of, from the top of the checkout: their scripts, and what
-#	those name (scripts, lists, programs), and the sources of the programs
+#	those name (scripts, lists, programs), and the sources of the programs; all of tools/host or Documentation
 #
 # The manifest says itself how it is to be read. Nothing else of the checkout is needed for "list".
 cd "$(dirname "$0")" || exit 1
@@ -111,6 +111,8 @@ files() {
 					find(words[i + 1] ".c")
 				else if (words[i] ~ /(^|\/)tools\/host\//)
 					host = 1
+				else if (words[i] ~ /\.\.\/Documentation$/)
+					documents = 1
 				sub(/.*\//, "", words[i])
 				sub(/\.$/, "", words[i])
 				if (words[i] in byname)
@@ -146,6 +148,8 @@ files() {
 				print "selftests/" todo[i]
 			if (host)
 				print "tools/host"
+			if (documents)
+				print "README.md\nDocumentation"
 		}' - Makefile <(find . -type f ! -name '*.md' ! -name Makefile ! -name manifest ! -name '*.mk' -printf '%P\n') | sort
 }
 
