@@ -3,7 +3,7 @@
 # What Prometheus sees of sroce: its node exporter reads what is in sysfs, for devices that work, go and are not to be
 # seen; sroce-metrics adds the driver's counters as Prometheus wants them; and each panel of the dashboard has data, when
 # Prometheus has watched traffic, losses and congestion for a while. Wants Debian's prometheus-node-exporter and
-# prometheus; lab-watch has them. PICTURE=FILE.svg draws the panels.
+# prometheus; lab-with installs what "watching.packages" says. PICTURE=FILE.svg draws the panels.
 . "$(dirname "$0")/lib.sh"
 . "$SELF/stock.sh"
 

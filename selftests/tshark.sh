@@ -3,7 +3,7 @@
 # What Wireshark's dissector makes of the packets: opcodes, queue pairs, PSNs, AETHs and lengths as tshark prints them
 # fit together and with what the kernel tells, for every operation, IPv6, UC, XRC, datagrams, connections being made and
 # notifications of congestion; trains are frames of more than a packet, and with segmentation off there are none.
-# Wants tshark; lab-watch has it.
+# Wants tshark, as "watching.packages" says for lab-with.
 . "$(dirname "$0")/lib.sh"
 . "$SELF/stock.sh"
 
