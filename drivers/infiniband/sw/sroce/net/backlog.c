@@ -38,9 +38,8 @@
 /*
  * Memory of the buffers in all lists: a part of that of the machine, but enough for
  * some windows. A list has no part of its own: it grows as long as it has no more than
- * all of them leave free. So one flow alone may have half, which a window of the
- * longest does not fill, and however many lists somebody else fills, he leaves as much
- * to the next one as each of those has.
+ * all of them leave free. So one flow alone may have half, and however many lists
+ * somebody else fills, as much is free for the next one as each of those has.
  */
 #define SROCE_BACKLOG_MOST SZ_256M
 #define SROCE_BACKLOG_LEAST SZ_16M
