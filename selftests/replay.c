@@ -65,18 +65,6 @@ static void open_wire(const char *netdev)
 	memcpy(their_mac, req.ifr_hwaddr.sa_data, 6);
 }
 
-static void enter(const char *namespace)
-{
-	char path[256];
-	int fd;
-
-	snprintf(path, sizeof(path), "/run/netns/%s", namespace);
-	fd = open(path, O_RDONLY);
-	if (fd < 0 || setns(fd, CLONE_NEWNET))
-		vt_die(VT_SETUP, "namespace %s: %s", namespace, strerror(errno));
-	close(fd);
-}
-
 static void say(const struct packet *p)
 {
 	uint8_t frame[ETH_LEN + PACKET_MOST];
@@ -750,9 +738,9 @@ int main(int argc, char **argv)
 	if (getenv("SLOW"))
 		slow = atof(getenv("SLOW"));
 	/* a socket stays in the namespace that it was made in */
-	enter(theirs);
+	vt_enter_netns(theirs);
 	open_wire(netdev);
-	enter(ours);
+	vt_enter_netns(ours);
 	for (i = 0; i < ARRAY_SIZE(dialogues); i++)
 		judge_icrcs(&dialogues[i], *argv[optind]);
 	if (*argv[optind] == 'a')

@@ -19,14 +19,9 @@
 static int open_tun(const char *netdev, const char *ns)
 {
 	struct ifreq ifr = { .ifr_flags = IFF_TUN | IFF_NO_PI };
-	char path[128];
 	int fd;
 
-	snprintf(path, sizeof(path), "/run/netns/%s", ns);
-	fd = open(path, O_RDONLY);
-	if (fd < 0 || setns(fd, CLONE_NEWNET))
-		vt_die(VT_SETUP, "%s: %s", path, strerror(errno));
-	close(fd);
+	vt_enter_netns(ns);
 	fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK);
 	if (fd < 0)
 		vt_die(VT_SKIP, "/dev/net/tun: %s", strerror(errno));

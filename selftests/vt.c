@@ -3,6 +3,7 @@
  * What the verbs test programs share (vt.h): results, random numbers, devices, queue
  * pairs, completions and events, and the connection between two of them.
  */
+#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +11,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -623,4 +625,16 @@ void vt_ctl_swap(int fd, const void *out, void *in, size_t len)
 			vt_die(VT_GONE, "the peer is silent");
 		vt_die(VT_GONE, "the peer closed the control connection");
 	}
+}
+
+void vt_enter_netns(const char *name)
+{
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "/run/netns/%s", name);
+	fd = open(path, O_RDONLY);
+	if (fd < 0 || setns(fd, CLONE_NEWNET))
+		vt_die(VT_SETUP, "namespace %s: %s", name, strerror(errno));
+	close(fd);
 }

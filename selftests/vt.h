@@ -28,6 +28,9 @@ enum {
 void vt_die(int status, const char *fmt, ...)
 	__attribute__((noreturn, format(printf, 2, 3)));
 
+/* This process goes on in a network namespace that "ip netns" has named, or ends */
+void vt_enter_netns(const char *name);
+
 /*
  * One result: prints "ok: ..." or "WRONG: ...", which the shell turns into KTAP, and
  * counts what was wrong. With rdma_rxe, a name that contains one of
