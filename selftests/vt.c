@@ -72,7 +72,9 @@ double vt_now(void)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	/* On user mode Linux it is a system call, and one that may meet a fault (faults.c) */
+	while (clock_gettime(CLOCK_MONOTONIC, &ts))
+		;
 	return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
