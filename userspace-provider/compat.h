@@ -36,4 +36,10 @@ enum {
 			     resp_len, fl)
 #endif
 
+#if SROCE_RDMA_CORE >= 64
+#define ibv_cmd_create_qp_ex2(ctx, vqp, attr, cmd, cmd_len, resp, resp_len)   \
+	ibv_cmd_create_qp_ex2(ctx, vqp, attr, cmd, cmd_len, resp, resp_len,   \
+			      NULL)
+#endif
+
 #endif
