@@ -37,7 +37,7 @@ help:
 ## make                    build the module for this kernel (or KDIR=...) and the provider
 ## make modules_install    put the module where modprobe finds it
 ## make install            put the provider where libibverbs finds it, and sroce-netdev and its configuration
-## make deb                build packages for Debian 13 of all of it
+## make deb                build packages of all of it for Debian 13, or with SUITE=sid for unstable
 ## make demo               show it working between two virtual machines
 ## make demo-storage       show a disk exported over NVMe-oF from one to the other
 ## make test               run every test in the lab; ends with N passed, N failed, N skipped
@@ -50,7 +50,7 @@ help:
 
 .PHONY: demo demo-storage test test-full bench deb
 deb:
-	tools/package deb
+	tools/package deb $(or $(SUITE),trixie)
 demo:
 	tools/demo
 demo-storage:
