@@ -30,7 +30,8 @@
 /* --- objects ----------------------------------------------------------------- */
 
 enum fz_kind {
-	FZ_NONE, FZ_PD, FZ_CQ, FZ_QP, FZ_SRQ, FZ_AH, FZ_MR, FZ_MW, FZ_XRCD, FZ_CHANNEL, FZ_ASYNC, FZ_COUNTERS, FZ_KINDS
+	FZ_NONE, FZ_PD, FZ_CQ, FZ_QP, FZ_SRQ, FZ_AH, FZ_MR, FZ_MW, FZ_XRCD, FZ_CHANNEL, FZ_ASYNC, FZ_COUNTERS, FZ_DM,
+	FZ_KINDS
 };
 
 /* Everybody writes these without a lock: what is read may be half of one object and half of another */
@@ -218,7 +219,7 @@ enum fz_what {
 	W_DEPTH, /* entries of a queue */
 	W_SGES,
 	W_QP_TYPE,
-	W_ACCESS,
+	W_ACCESS, W_DM_ACCESS,
 	W_FILE, /* a file for a domain of XRC, or none */
 	W_GROUP, /* a multicast address */
 	W_ROUTE, /* a global route, with its is_global and port where the structure has them */

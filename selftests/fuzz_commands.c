@@ -417,6 +417,9 @@ uint64_t fz_value(struct fz_thread *t, struct fz_ctx *c, enum fz_what what, uint
 	case W_QP_TYPE: return qp_types[fz_below(t, ARRAY_SIZE(qp_types))];
 	case W_SGES: return 1 + fz_below(t, 4);
 	case W_ACCESS: return access_flags(t);
+	case W_DM_ACCESS:
+		return (access_flags(t) & ~(IBV_ACCESS_ON_DEMAND | IBV_ACCESS_MW_BIND)) |
+		       (fz_once(t, 8) ? 0 : IBV_ACCESS_ZERO_BASED);
 	case W_FILE: return some_file(t);
 	default: return fz_rand(t);
 	}

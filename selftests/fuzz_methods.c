@@ -24,10 +24,11 @@ enum fz_form {
 	A_CAP, /* ib_uverbs_qp_cap */
 	A_ADVICE, /* pieces of regions */
 	A_REGION, /* an address, its length, and a second address: three attributes with the ids in @arg */
+	A_PART, /* of device memory, from an offset on; the length has the id @arg */
 };
 
 struct fz_attr {
-	uint8_t id;
+	uint16_t id;
 	enum fz_form form;
 	/* 0: as often as not */
 	bool needed;
@@ -61,7 +62,22 @@ static const struct fz_attr a_handles[] = {
 	OUT(UVERBS_ATTR_INFO_HANDLES_LIST, 64), { 0 }
 };
 static const struct fz_attr a_query_context[] = {
-	OUT(UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS, 4), OUT(UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT, 8), { 0 }
+	OUT(UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS, 4), OUT(UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT, 8),
+	OUT(SROCE_ATTR_QUERY_CONTEXT_RESP, sizeof(struct sroce_query_context_resp)), { 0 }
+};
+static const struct fz_attr a_alloc_dm[] = {
+	MAKES(UVERBS_ATTR_ALLOC_DM_HANDLE, FZ_DM), IN(UVERBS_ATTR_ALLOC_DM_LENGTH, 8, W_BELOW, 1 << 17),
+	IN(UVERBS_ATTR_ALLOC_DM_ALIGNMENT, 4, W_BELOW, 14), { 0 }
+};
+static const struct fz_attr a_query_dm[] = {
+	HANDLE(SROCE_ATTR_QUERY_DM_HANDLE, FZ_DM), OUT(SROCE_ATTR_QUERY_DM_RESP, sizeof(struct sroce_query_dm_resp)), { 0 }
+};
+static const struct fz_attr a_reg_dm[] = {
+	MAKES(UVERBS_ATTR_REG_DM_MR_HANDLE, FZ_MR), HANDLE(UVERBS_ATTR_REG_DM_MR_DM_HANDLE, FZ_DM),
+	HANDLE(UVERBS_ATTR_REG_DM_MR_PD_HANDLE, FZ_PD),
+	{ UVERBS_ATTR_REG_DM_MR_OFFSET, A_PART, true, 8, W_ZERO, UVERBS_ATTR_REG_DM_MR_LENGTH },
+	IN(UVERBS_ATTR_REG_DM_MR_ACCESS_FLAGS, 4, W_DM_ACCESS, 0), OUT(UVERBS_ATTR_REG_DM_MR_RESP_LKEY, 4),
+	OUT(UVERBS_ATTR_REG_DM_MR_RESP_RKEY, 4), { 0 }
 };
 static const struct fz_attr a_gid_table[] = {
 	IN(UVERBS_ATTR_QUERY_GID_TABLE_ENTRY_SIZE, 8, W_BELOW, 80), IN(UVERBS_ATTR_QUERY_GID_TABLE_FLAGS, 4, W_ZERO, 0),
@@ -132,12 +148,13 @@ static const struct fz_attr e_mr[] = ENDS(UVERBS_ATTR_DESTROY_MR_HANDLE, FZ_MR);
 static const struct fz_attr e_mw[] = ENDS(UVERBS_ATTR_DESTROY_MW_HANDLE, FZ_MW);
 static const struct fz_attr e_ah[] = ENDS(UVERBS_ATTR_DESTROY_AH_HANDLE, FZ_AH);
 static const struct fz_attr e_xrcd[] = ENDS(UVERBS_ATTR_DESTROY_XRCD_HANDLE, FZ_XRCD);
+static const struct fz_attr e_dm[] = ENDS(UVERBS_ATTR_FREE_DM_HANDLE, FZ_DM);
 static const struct fz_attr e_counters[] = ENDS(UVERBS_ATTR_DESTROY_COUNTERS_HANDLE, FZ_COUNTERS);
 
 static const struct fz_method methods[] = {
 	{ "query port", UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT, 0, 0, 0, 0, a_port },
 	{ "list handles", UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INFO_HANDLES, 0, 0, 0, 0, a_handles },
-	{ "query context", UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT, 0, 16, 0, 0, a_query_context },
+	{ "query context", UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT, 0, 0, 0, 0, a_query_context },
 	{ "query gids", UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_GID_TABLE, 0, 0, 0, 0, a_gid_table },
 	{ "query gid", UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_GID_ENTRY, 0, 0, 0, 0, a_gid },
 	{ "make event file", UVERBS_OBJECT_ASYNC_EVENT, UVERBS_METHOD_ASYNC_EVENT_ALLOC, 0, 0, FZ_ASYNC, 0, a_async },
@@ -155,6 +172,11 @@ static const struct fz_method methods[] = {
 	{ "query mr", UVERBS_OBJECT_MR, UVERBS_METHOD_QUERY_MR, 0, 0, 0, 0, a_query_mr },
 	{ "reg dma-buf", UVERBS_OBJECT_MR, UVERBS_METHOD_REG_DMABUF_MR, 0, 0, FZ_MR, 0, a_dmabuf },
 	{ "reg mr", UVERBS_OBJECT_MR, 5, 0, 0, FZ_MR, 0, a_reg_mr },
+	{ "alloc dm", UVERBS_OBJECT_DM, UVERBS_METHOD_DM_ALLOC, 0, 0, FZ_DM, 0, a_alloc_dm },
+	{ "query dm", UVERBS_OBJECT_DM, SROCE_METHOD_DM_QUERY, 0, 0, 0, 0, a_query_dm },
+	{ "reg dm mr", UVERBS_OBJECT_MR, UVERBS_METHOD_DM_MR_REG, 0, 0, FZ_MR, 0, a_reg_dm },
+	{ "reg dm mr", UVERBS_OBJECT_MR, UVERBS_METHOD_DM_MR_REG, 0, 0, FZ_MR, 0, a_reg_dm },
+	{ "free dm", UVERBS_OBJECT_DM, UVERBS_METHOD_DM_FREE, 0, 0, 0, FZ_DM, e_dm },
 	{ "create counters", UVERBS_OBJECT_COUNTERS, UVERBS_METHOD_COUNTERS_CREATE, 0, 0, FZ_COUNTERS, 0,
 	  a_create_counters },
 	{ "destroy counters", UVERBS_OBJECT_COUNTERS, UVERBS_METHOD_COUNTERS_DESTROY, 0, 0, 0, FZ_COUNTERS, e_counters },
@@ -242,6 +264,13 @@ static void add_region(struct fz_thread *t, struct request *q, const struct fz_a
 	add(q, a->arg & 0xff, 8, q->iova);
 }
 
+static void add_part(struct fz_thread *t, struct request *q, const struct fz_attr *a)
+{
+	q->length = 1 + fz_below(t, 1 << 16);
+	add(q, a->id, 8, fz_once(t, 2) ? 0 : fz_below(t, 1 << 16));
+	add(q, a->arg, 8, q->length);
+}
+
 static void add_attr(struct fz_thread *t, struct fz_ctx *c, struct request *q, const struct fz_attr *a)
 {
 	switch (a->form) {
@@ -265,6 +294,9 @@ static void add_attr(struct fz_thread *t, struct fz_ctx *c, struct request *q, c
 		break;
 	case A_ADVICE:
 		add_advice(t, c, q, a->id);
+		break;
+	case A_PART:
+		add_part(t, q, a);
 		break;
 	default:
 		add_region(t, q, a);
@@ -365,6 +397,8 @@ void fz_method_step(struct fz_thread *t)
 		fz_drop(c, m->ends, q.r.attr[0].data);
 	if (rc && m->makes)
 		atomic_store(&board->large, false);
+	if (!rc && !spoilt && m->attrs == a_query_context)
+		close(((const struct sroce_query_context_resp *)((const uint8_t *)q.out + q.number))->doorbell_fd);
 }
 
 /* --- noise ------------------------------------------------------------------------------ */

@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <infiniband/cmd_write.h>
+
 #include "sroce.h"
 #include "sroce-abi.h"
 
@@ -84,6 +86,7 @@ static void sroce_free_context(struct ibv_context *ctx);
 
 static const struct verbs_context_ops context_ops = {
 	.advise_mr = ibv_cmd_advise_mr,
+	.alloc_dm = sroce_alloc_dm,
 	.alloc_mw = sroce_alloc_mw,
 	.alloc_parent_domain = sroce_alloc_parent_domain,
 	.alloc_pd = sroce_alloc_pd,
@@ -108,7 +111,11 @@ static const struct verbs_context_ops context_ops = {
 	.destroy_srq = sroce_destroy_srq,
 	.detach_mcast = ibv_cmd_detach_mcast,
 	.free_context = sroce_free_context,
+	.free_dm = sroce_free_dm,
 	.get_srq_num = sroce_get_srq_num,
+	.import_dm = sroce_import_dm,
+	.import_mr = sroce_import_mr,
+	.import_pd = sroce_import_pd,
 	.modify_cq = sroce_modify_cq,
 	.modify_qp = sroce_modify_qp,
 	.modify_qp_rate_limit = sroce_modify_qp_rate_limit,
@@ -124,11 +131,15 @@ static const struct verbs_context_ops context_ops = {
 	.query_qp = sroce_query_qp,
 	.query_rt_values = sroce_query_rt_values,
 	.query_srq = sroce_query_srq,
+	.reg_dm_mr = sroce_reg_dm_mr,
 	.reg_dmabuf_mr = sroce_reg_dmabuf_mr,
 	.reg_mr = sroce_reg_mr,
 	.req_notify_cq = sroce_req_notify_cq,
 	.rereg_mr = sroce_rereg_mr,
 	.resize_cq = sroce_resize_cq,
+	.unimport_dm = sroce_unimport_dm,
+	.unimport_mr = sroce_unimport_mr,
+	.unimport_pd = sroce_unimport_pd,
 };
 
 static int open_context(struct sroce_context *ctx)
@@ -150,9 +161,23 @@ static int open_context(struct sroce_context *ctx)
 	return 0;
 }
 
-static struct verbs_context *sroce_alloc_context(struct ibv_device *device,
-						 int cmd_fd,
-						 void *private_data)
+/* Another process has opened it: @ctx has its file */
+static int take_over_context(struct sroce_context *ctx)
+{
+	DECLARE_COMMAND_BUFFER(cmdb, UVERBS_OBJECT_DEVICE,
+			       UVERBS_METHOD_QUERY_CONTEXT, 1);
+	struct sroce_query_context_resp resp = { .doorbell_fd = -1 };
+
+	fill_attr_out_ptr(cmdb, SROCE_ATTR_QUERY_CONTEXT_RESP, &resp);
+	if (ibv_cmd_query_context(&ctx->vctx.context, cmdb))
+		return errno;
+	ctx->doorbell_fd = resp.doorbell_fd;
+	return 0;
+}
+
+static struct verbs_context *
+init_context(struct ibv_device *device, int cmd_fd,
+	     int (*open)(struct sroce_context *ctx))
 {
 	struct sroce_context *ctx;
 	int err;
@@ -162,7 +187,7 @@ static struct verbs_context *sroce_alloc_context(struct ibv_device *device,
 	if (!ctx)
 		return NULL;
 
-	err = open_context(ctx);
+	err = open(ctx);
 	if (err) {
 		verbs_uninit_context(&ctx->vctx);
 		free(ctx);
@@ -172,6 +197,19 @@ static struct verbs_context *sroce_alloc_context(struct ibv_device *device,
 
 	verbs_set_ops(&ctx->vctx, &context_ops);
 	return &ctx->vctx;
+}
+
+static struct verbs_context *sroce_alloc_context(struct ibv_device *device,
+						 int cmd_fd,
+						 void *private_data)
+{
+	return init_context(device, cmd_fd, open_context);
+}
+
+static struct verbs_context *sroce_import_context(struct ibv_device *device,
+						  int cmd_fd)
+{
+	return init_context(device, cmd_fd, take_over_context);
 }
 
 static void sroce_free_context(struct ibv_context *ibctx)
@@ -227,5 +265,6 @@ static const struct verbs_device_ops sroce_dev_ops = {
 	.alloc_device = sroce_alloc_device,
 	.uninit_device = sroce_uninit_device,
 	.alloc_context = sroce_alloc_context,
+	.import_context = sroce_import_context,
 };
 PROVIDER_DRIVER(sroce, sroce_dev_ops);

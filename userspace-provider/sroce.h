@@ -164,9 +164,21 @@ static inline struct sroce_qp *to_sqp_ex(struct ibv_qp_ex *qp)
 int sroce_doorbell(struct ibv_qp *qp);
 int sroce_ring_doorbell(struct ibv_context *ctx, uint32_t qp_num);
 
+/* dm.c */
+struct ibv_dm *sroce_alloc_dm(struct ibv_context *ctx,
+			      struct ibv_alloc_dm_attr *attr);
+struct ibv_dm *sroce_import_dm(struct ibv_context *ctx, uint32_t handle);
+void sroce_unimport_dm(struct ibv_dm *dm);
+int sroce_free_dm(struct ibv_dm *dm);
+struct ibv_mr *sroce_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm,
+			       uint64_t offset, size_t length,
+			       unsigned int access);
+
 /* verbs.c */
 
 struct ibv_pd *sroce_alloc_pd(struct ibv_context *ctx);
+struct ibv_pd *sroce_import_pd(struct ibv_context *ctx, uint32_t handle);
+void sroce_unimport_pd(struct ibv_pd *pd);
 int sroce_dealloc_pd(struct ibv_pd *pd);
 struct ibv_td *sroce_alloc_td(struct ibv_context *ctx,
 			      struct ibv_td_init_attr *attr);
@@ -192,6 +204,8 @@ struct ibv_mr *sroce_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 struct ibv_mr *sroce_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 				   size_t length, uint64_t iova, int fd,
 				   int access);
+struct ibv_mr *sroce_import_mr(struct ibv_pd *pd, uint32_t handle);
+void sroce_unimport_mr(struct ibv_mr *mr);
 int sroce_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
 		   void *addr, size_t length, int access);
 int sroce_dereg_mr(struct verbs_mr *vmr);

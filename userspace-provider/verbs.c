@@ -38,6 +38,22 @@ struct ibv_pd *sroce_alloc_pd(struct ibv_context *ctx)
 	return &pd->pd;
 }
 
+struct ibv_pd *sroce_import_pd(struct ibv_context *ctx, uint32_t handle)
+{
+	struct sroce_pd *pd = calloc(1, sizeof(*pd));
+
+	if (!pd)
+		return NULL;
+	pd->pd.context = ctx;
+	pd->pd.handle = handle;
+	return &pd->pd;
+}
+
+void sroce_unimport_pd(struct ibv_pd *ibpd)
+{
+	free(to_spd(ibpd));
+}
+
 static int dealloc_parent_domain(struct sroce_pd *pd)
 {
 	if (pd->td)
@@ -252,6 +268,24 @@ int sroce_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
 	return ibv_cmd_rereg_mr(vmr, flags, addr, length, (uintptr_t)addr,
 				access, pd, &cmd, sizeof(cmd), &resp,
 				sizeof(resp));
+}
+
+struct ibv_mr *sroce_import_mr(struct ibv_pd *pd, uint32_t handle)
+{
+	struct verbs_mr *vmr = calloc(1, sizeof(*vmr));
+	int err;
+
+	if (!vmr)
+		return NULL;
+	err = ibv_cmd_query_mr(pd, vmr, handle);
+	if (err)
+		return fail(vmr, err);
+	return &vmr->ibv_mr;
+}
+
+void sroce_unimport_mr(struct ibv_mr *mr)
+{
+	free(verbs_get_mr(mr));
 }
 
 int sroce_dereg_mr(struct verbs_mr *vmr)

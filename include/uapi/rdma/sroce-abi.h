@@ -53,6 +53,45 @@ struct sroce_alloc_ucontext_resp {
 #define SROCE_IOC_MAGIC 0xB5
 #define SROCE_IOC_DOORBELL _IO(SROCE_IOC_MAGIC, 1)
 
+/* --- what ib_uverbs does not have: ids in the driver's own number spaces ------ */
+
+/* What the driver's numbers of methods and attributes begin with (UVERBS_ID_NS_SHIFT) */
+#define SROCE_UVERBS_ID_BASE 0x1000
+
+/*
+ * UVERBS_METHOD_QUERY_CONTEXT, by which a process takes over a device file from another
+ * one, has this attribute in addition, which must be asked for: struct
+ * sroce_query_context_resp. Each answer has a doorbell file of its own.
+ */
+enum {
+	SROCE_ATTR_QUERY_CONTEXT_RESP = SROCE_UVERBS_ID_BASE,
+};
+
+struct sroce_query_context_resp {
+	__aligned_u64 caps;
+	__s32 doorbell_fd;
+	__u32 reserved;
+};
+
+/*
+ * Device memory: a method of UVERBS_OBJECT_DM that answers with struct
+ * sroce_query_dm_resp. The memory is mapped as a ring is, for copies to and from it.
+ */
+enum {
+	SROCE_METHOD_DM_QUERY = SROCE_UVERBS_ID_BASE,
+};
+
+enum {
+	SROCE_ATTR_QUERY_DM_HANDLE = SROCE_UVERBS_ID_BASE,
+	SROCE_ATTR_QUERY_DM_RESP,
+};
+
+struct sroce_query_dm_resp {
+	__aligned_u64 mmap_offset;
+	__aligned_u64 mmap_len;
+	__aligned_u64 length;
+};
+
 /* --- rings --------------------------------------------------------------- */
 
 /*

@@ -115,6 +115,8 @@ static void sroce_ibdev_setup(struct sroce_device *dev)
 	ibdev->node_guid = sroce_device_guid(dev->ndev);
 	strscpy(ibdev->node_desc, "sroce", sizeof(ibdev->node_desc));
 	ib_set_device_ops(ibdev, &sroce_device_ops);
+	if (IS_ENABLED(CONFIG_INFINIBAND_USER_ACCESS))
+		ibdev->driver_def = sroce_uapi_defs;
 }
 
 static void sroce_device_setup(struct sroce_device *dev,

@@ -82,7 +82,7 @@ struct page *sroce_ring_page(const struct sroce_ring_mem *mem, size_t off)
 
 /* --- who holds it ------------------------------------------------------------ */
 
-static struct sroce_ring_mem *sroce_ring_mem_alloc(size_t len, bool user)
+struct sroce_ring_mem *sroce_ring_mem_alloc(size_t len, bool user)
 {
 	struct sroce_ring_mem *mem = kzalloc_obj(*mem, GFP_KERNEL_ACCOUNT);
 

@@ -18,7 +18,8 @@
 #include "memory/pinned.h"
 
 /**
- * struct sroce_ring_mem - memory that rings are in, whole pages
+ * struct sroce_ring_mem - memory that rings are in, or a process's device memory, whole
+ *	pages
  * @refs: one for each queue that is in it, for each mapping of a process, and for
  *	the pool
  * @addr: the first page
@@ -121,6 +122,18 @@ int sroce_ring_alloc_pair(struct sroce_ring *a, struct sroce_ring *b,
 
 /* Free what sroce_ring_alloc_pair() has made, or has not */
 void sroce_ring_free_pair(struct sroce_ring *a, struct sroce_ring *b);
+
+/**
+ * sroce_ring_mem_alloc() - memory that a process may map
+ * @len: bytes, whole pages
+ * @user: for the calling process, whose limit of pinned memory it counts in
+ *
+ * Zeroed, and accounted to the caller's memory cgroup.
+ *
+ * Context: process.
+ * Return: the memory, held once, or NULL.
+ */
+struct sroce_ring_mem *sroce_ring_mem_alloc(size_t len, bool user);
 
 /* The page that is @off bytes from the beginning */
 struct page *sroce_ring_page(const struct sroce_ring_mem *mem, size_t off);

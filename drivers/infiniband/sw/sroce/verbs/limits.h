@@ -16,6 +16,7 @@
 #define SROCE_MAX_SRQ SZ_1M
 #define SROCE_MAX_PD SZ_64K
 #define SROCE_MAX_XRCD SZ_64K
+#define SROCE_MAX_DM SZ_64K
 /*
  * Regions and windows have one table of keys. With a quarter of its 2^24 indices
  * in use, a random one is free three times out of four.
@@ -38,6 +39,8 @@
 #define SROCE_MAX_MR_SIZE ((u64)SZ_128M * PAGE_SIZE)
 /* Largest block of one entry of that table: a bio_vec counts bytes in 32 bits */
 #define SROCE_MAX_MR_BLOCK SZ_1G
+/* Bytes of one piece of device memory, which is the kernel's and has no huge pages */
+#define SROCE_MAX_DM_SIZE SZ_64M
 /* Pages of a fast-register region */
 #define SROCE_MAX_FRWR_PAGES 1024
 /* Bytes of one message (C9-94) */

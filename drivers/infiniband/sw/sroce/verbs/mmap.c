@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Rings in the address space of a process.
+ * Rings, and device memory, in the address space of a process.
  *
  * Destroying a queue may race with mmap() of its ring: whoever knows an offset
  * can call it at any time. The core keeps the entry while it is in use, but not
@@ -24,7 +24,7 @@
 #include "verbs/verbs.h"
 
 /**
- * struct sroce_mmap - one ring that may be mapped
+ * struct sroce_mmap - one ring, or one piece of device memory, that may be mapped
  * @entry: in the core's table of offsets
  * @lock: protects @mem; taken with the mmap lock held
  * @mem: what the ring is in, NULL when there is nothing to map
@@ -102,6 +102,18 @@ struct sroce_mmap *sroce_mmap_add(struct sroce_ucontext *uctx,
 	const struct sroce_ring none = {};
 
 	return sroce_mmap_add_pair(uctx, ring, &none, info, NULL);
+}
+
+struct sroce_mmap *sroce_mmap_add_mem(struct sroce_ucontext *uctx,
+				      struct sroce_ring_mem *mem, u64 *offset)
+{
+	struct sroce_mmap *map = sroce_mmap_new(uctx, mem->len);
+
+	if (IS_ERR(map))
+		return map;
+	*offset = rdma_user_mmap_get_offset(&map->entry);
+	sroce_mmap_set(map, mem);
+	return map;
 }
 
 void sroce_mmap_remove(struct sroce_mmap *map)

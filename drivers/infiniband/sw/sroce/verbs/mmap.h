@@ -13,6 +13,7 @@ struct ib_ucontext;
 struct rdma_user_mmap_entry;
 struct sroce_mmap;
 struct sroce_ring;
+struct sroce_ring_mem;
 struct sroce_ucontext;
 struct vm_area_struct;
 
@@ -44,6 +45,18 @@ struct sroce_mmap *sroce_mmap_add_pair(struct sroce_ucontext *uctx,
 				       const struct sroce_ring *b,
 				       struct sroce_ring_info *a_info,
 				       struct sroce_ring_info *b_info);
+
+/**
+ * sroce_mmap_add_mem() - let a process map memory that is no ring
+ * @uctx: context that may map it
+ * @mem: memory, held by the caller until sroce_mmap_remove()
+ * @offset: set to where, for mmap()
+ *
+ * Context: process.
+ * Return: the mapping, or ERR_PTR(-ENOMEM).
+ */
+struct sroce_mmap *sroce_mmap_add_mem(struct sroce_ucontext *uctx,
+				      struct sroce_ring_mem *mem, u64 *offset);
 
 /**
  * sroce_mmap_remove() - nothing more is mapped

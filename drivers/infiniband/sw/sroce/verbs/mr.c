@@ -26,10 +26,8 @@
 	 IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_OPTIONAL |			\
 	 SROCE_ACCESS_ON_DEMAND)
 
-/* A region with a key of its own, which is counted */
-static struct sroce_mr *sroce_reg_alloc_mr(struct ib_pd *ibpd,
-					   enum sroce_mr_kind kind,
-					   u32 max_pages, bool user)
+struct sroce_mr *sroce_reg_alloc_mr(struct ib_pd *ibpd, enum sroce_mr_kind kind,
+				    u32 max_pages, bool user)
 {
 	struct sroce_device *dev = to_sroce_device(ibpd->device);
 	struct sroce_mr *mr;

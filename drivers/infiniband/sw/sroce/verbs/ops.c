@@ -3,6 +3,7 @@
  * The operations that ib_core calls: the way in of everything but doorbells.
  */
 #include <linux/module.h>
+#include <rdma/uverbs_ioctl.h>
 
 #include "verbs/compat.h"
 #include "verbs/mmap.h"
@@ -24,6 +25,7 @@ const struct ib_device_ops sroce_device_ops = {
 	SROCE_OPS_ROBUST_UDATA
 
 	.advise_mr = sroce_ib_advise_mr,
+	.alloc_dm = sroce_ib_alloc_dm,
 	.alloc_hw_port_stats = sroce_ib_alloc_hw_port_stats,
 	.alloc_mr = sroce_ib_alloc_mr,
 	.alloc_mw = sroce_ib_alloc_mw,
@@ -42,6 +44,7 @@ const struct ib_device_ops sroce_device_ops = {
 	.create_qp = sroce_ib_create_qp,
 	.create_srq = sroce_ib_create_srq,
 	.create_user_ah = sroce_ib_create_ah,
+	.dealloc_dm = sroce_ib_dealloc_dm,
 	.dealloc_driver = sroce_device_free,
 	.dealloc_mw = sroce_ib_dealloc_mw,
 	.dealloc_pd = sroce_ib_dealloc_pd,
@@ -83,6 +86,8 @@ const struct ib_device_ops sroce_device_ops = {
 	.query_port = sroce_ib_query_port,
 	.query_qp = sroce_ib_query_qp,
 	.query_srq = sroce_ib_query_srq,
+	.query_ucontext = sroce_ib_query_ucontext,
+	.reg_dm_mr = sroce_ib_reg_dm_mr,
 	.reg_user_mr = sroce_compat_reg_user_mr,
 	.req_notify_cq = sroce_ib_req_notify_cq,
 	.rereg_user_mr = sroce_ib_rereg_user_mr,
@@ -96,4 +101,10 @@ const struct ib_device_ops sroce_device_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_srq, sroce_srq_obj, srq.ibsrq),
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, sroce_ucontext, ibuc),
 	INIT_RDMA_OBJ_SIZE(ib_xrcd, sroce_xrcd, ibxrcd),
+};
+
+const struct uapi_definition sroce_uapi_defs[] = {
+	UAPI_DEF_CHAIN(sroce_ucontext_defs),
+	UAPI_DEF_CHAIN(sroce_dm_defs),
+	{}
 };

@@ -38,6 +38,7 @@ static void sroce_query_sizes(struct ib_device_attr *attr)
 	attr->max_mr_size = SROCE_MAX_MR_SIZE;
 	/* every power of two from a page on */
 	attr->page_size_cap = ~(u64)(PAGE_SIZE - 1);
+	attr->max_dm_size = SROCE_MAX_DM_SIZE;
 	attr->max_qp_wr = SROCE_MAX_QP_WR;
 	attr->max_srq_wr = SROCE_MAX_SRQ_WR;
 	attr->max_cqe = SROCE_MAX_CQE;

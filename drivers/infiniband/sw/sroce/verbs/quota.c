@@ -29,6 +29,7 @@ static const struct sroce_object_limit sroce_limits[SROCE_OBJECTS] = {
 	[SROCE_OBJECT_MR] = { "memory region", SROCE_MAX_MR },
 	[SROCE_OBJECT_MW] = { "memory window", SROCE_MAX_MW },
 	[SROCE_OBJECT_AH] = { "address handle", SROCE_MAX_AH },
+	[SROCE_OBJECT_DM] = { "device memory", SROCE_MAX_DM },
 };
 
 /* May one more be made when there are @used? capable() is asked of the last ones only */

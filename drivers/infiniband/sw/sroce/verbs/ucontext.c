@@ -9,6 +9,9 @@
 #include "verbs/doorbell.h"
 #include "verbs/verbs.h"
 
+#define UVERBS_MODULE_NAME sroce
+#include <rdma/uverbs_named_ioctl.h>
+
 int sroce_udata_check_reserved(struct ib_device *ibdev, struct ib_udata *udata,
 			       const char *call)
 {
@@ -93,6 +96,43 @@ int sroce_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 		sroce_doorbell_close(uctx->doorbell);
 	return err;
 }
+
+/*
+ * Another process takes over the file of the device (ibv_import_device()), and gets a
+ * doorbell of its own, which rings for the same queue pairs.
+ */
+int sroce_ib_query_ucontext(struct ib_ucontext *ibuc,
+			    struct uverbs_attr_bundle *attrs)
+{
+	struct sroce_ucontext *uctx = to_sroce_ucontext(ibuc);
+	struct sroce_query_context_resp resp = { .caps = SROCE_CAP_DOORBELL_FD };
+	int err;
+
+	resp.doorbell_fd = get_unused_fd_flags(O_CLOEXEC);
+	if (resp.doorbell_fd < 0)
+		return resp.doorbell_fd;
+	err = uverbs_copy_to_struct_or_zero(attrs,
+					    SROCE_ATTR_QUERY_CONTEXT_RESP,
+					    &resp, sizeof(resp));
+	if (err) {
+		put_unused_fd(resp.doorbell_fd);
+		return err;
+	}
+	fd_install(resp.doorbell_fd, get_file(uctx->file));
+	return 0;
+}
+
+ADD_UVERBS_ATTRIBUTES_SIMPLE(sroce_query_context, UVERBS_OBJECT_DEVICE,
+			     UVERBS_METHOD_QUERY_CONTEXT,
+			     UVERBS_ATTR_PTR_OUT(SROCE_ATTR_QUERY_CONTEXT_RESP,
+						 UVERBS_ATTR_STRUCT(struct sroce_query_context_resp,
+								    reserved),
+						 UA_MANDATORY));
+
+const struct uapi_definition sroce_ucontext_defs[] = {
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DEVICE, &sroce_query_context),
+	{}
+};
 
 /* All objects of the context are gone */
 void sroce_ib_dealloc_ucontext(struct ib_ucontext *ibuc)

@@ -18,6 +18,7 @@
 #include "verbs/resize.h"
 
 struct ib_dmah;
+struct uapi_definition;
 struct sroce_doorbell;
 struct sroce_mmap;
 struct sroce_ah_entry;
@@ -25,6 +26,8 @@ struct sroce_mr;
 
 /* ops.c: for ib_core */
 extern const struct ib_device_ops sroce_device_ops;
+/* ... and what ib_uverbs does not have of itself (sroce-abi.h) */
+extern const struct uapi_definition sroce_uapi_defs[];
 
 /**
  * struct sroce_ucontext - one open of the device by a process
@@ -156,6 +159,9 @@ static inline struct sroce_ucontext *sroce_udata_context(struct ib_udata *udata)
 
 /* ucontext.c */
 int sroce_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata);
+int sroce_ib_query_ucontext(struct ib_ucontext *ibuc,
+			    struct uverbs_attr_bundle *attrs);
+extern const struct uapi_definition sroce_ucontext_defs[];
 void sroce_ib_dealloc_ucontext(struct ib_ucontext *ibuc);
 void sroce_ib_disassociate_ucontext(struct ib_ucontext *ibuc);
 
@@ -230,6 +236,33 @@ struct ib_mr *sroce_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
 int sroce_ib_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 		       unsigned int *sg_offset);
 int sroce_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+
+/**
+ * sroce_reg_alloc_mr() - a region with a key of its own
+ * @ibpd: protection domain
+ * @kind: how it will be backed
+ * @max_pages: entries of its table of pages, 0 for a kind without
+ * @user: a process makes it
+ *
+ * It counts among the device's regions until sroce_ib_dereg_mr(). The caller fills it in
+ * and then calls sroce_mr_publish().
+ *
+ * Context: process.
+ * Return: the region, or an ERR_PTR: -ENOSPC, -ENOMEM.
+ */
+struct sroce_mr *sroce_reg_alloc_mr(struct ib_pd *ibpd, enum sroce_mr_kind kind,
+				    u32 max_pages, bool user);
+
+/* dm.c */
+struct ib_dm *sroce_ib_alloc_dm(struct ib_device *ibdev,
+				struct ib_ucontext *ibuc,
+				struct ib_dm_alloc_attr *attr,
+				struct uverbs_attr_bundle *attrs);
+int sroce_ib_dealloc_dm(struct ib_dm *ibdm, struct uverbs_attr_bundle *attrs);
+struct ib_mr *sroce_ib_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
+				 struct ib_dm_mr_attr *attr,
+				 struct uverbs_attr_bundle *attrs);
+extern const struct uapi_definition sroce_dm_defs[];
 
 /* advise.c */
 int sroce_ib_advise_mr(struct ib_pd *ibpd,
