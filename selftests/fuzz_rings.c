@@ -112,7 +112,7 @@ static void some_place(struct fz_thread *t, struct fz_ctx *c, uint32_t pd, uint6
 	if (!bad)
 		return;
 	switch (fz_below(t, 8)) {
-	case 0: *key = 0xff; *addr = fz_bad_pointer(t); break;
+	case 0: *key = SROCE_NULL_LKEY + fz_below(t, 2); *addr = fz_bad_pointer(t); break;
 	case 1: *key = fz_borderline(t, *key); break;
 	case 2: *addr = fz_borderline(t, *addr); break;
 	case 3: *len = fz_borderline(t, *len); break;

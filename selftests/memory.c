@@ -745,6 +745,43 @@ static void windows(void)
 	window_traffic();
 }
 
+/* --- a region of nothing --------------------------------------------------------------------- */
+
+static void null_region(void)
+{
+	struct ibv_mr *nothing = ibv_alloc_null_mr(a.dev->pd), *theirs = ibv_alloc_null_mr(b.dev->pd);
+	struct ibv_mr *mr = reg(b.dev->pd, one, ROOM, ALL);
+	struct place nowhere, anywhere = { 0x123456789abc, 0 };
+	static const char zero[ROOM];
+	struct ibv_pd *pd;
+
+	vt_check(nothing && theirs, "a null region: %s", nothing && theirs ? "made" : strerror(errno));
+	if (!nothing || !theirs)
+		return;
+	nowhere = (struct place){ 0, nothing->lkey };
+	anywhere.key = theirs->lkey;
+	ends_fresh(IBV_QPT_RC);
+	vt_pattern(one, 3, 0, ROOM);
+	vt_pattern(mine->addr, 4, 0, ROOM);
+	expect_op("null region: a READ into it", &a, IBV_WR_RDMA_READ, nowhere, ROOM, remote(mr), IBV_WC_SUCCESS);
+	post_recv(&b, 1, anywhere, ROOM);
+	expect_op("null region: a SEND", &a, IBV_WR_SEND, local(mine), ROOM, nowhere, IBV_WC_SUCCESS);
+	expect_wc("null region: received into it", b.recv_cq, 1, IBV_WC_SUCCESS);
+	expect_op("null region: a WRITE from it", &a, IBV_WR_RDMA_WRITE, nowhere, ROOM, remote(mr), IBV_WC_SUCCESS);
+	vt_check(!memcmp(one, zero, ROOM), "null region: zeros have come");
+	expect_op("null region: a WRITE to it", &a, IBV_WR_RDMA_WRITE, local(mine), 8,
+		  (struct place){ 0, nothing->lkey }, IBV_WC_REM_ACCESS_ERR);
+	ends_stop();
+	dereg(nothing);
+	dereg(theirs);
+	dereg(mr);
+	pd = ibv_alloc_pd(a.dev->ctx);
+	nothing = ibv_alloc_null_mr(pd);
+	vt_check(nothing && ibv_dealloc_pd(pd) == EBUSY, "null region: its domain stays");
+	dereg(nothing);
+	vt_check(!ibv_dealloc_pd(pd), "null region: and goes");
+}
+
 int main(int argc, char **argv)
 {
 	ends_open(argc, argv);
@@ -762,6 +799,7 @@ int main(int argc, char **argv)
 	rereg_on_demand_by_child();
 	rereg_traffic();
 	windows();
+	null_region();
 	ends_stop();
 	printf("%d wrong\n", vt_failures);
 	return vt_failures ? VT_WRONG : VT_OK;

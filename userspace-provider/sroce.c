@@ -88,6 +88,7 @@ static const struct verbs_context_ops context_ops = {
 	.advise_mr = ibv_cmd_advise_mr,
 	.alloc_dm = sroce_alloc_dm,
 	.alloc_mw = sroce_alloc_mw,
+	.alloc_null_mr = sroce_alloc_null_mr,
 	.alloc_parent_domain = sroce_alloc_parent_domain,
 	.alloc_pd = sroce_alloc_pd,
 	.alloc_td = sroce_alloc_td,
@@ -158,6 +159,7 @@ static int open_context(struct sroce_context *ctx)
 		return EOPNOTSUPP;
 
 	ctx->doorbell_fd = resp.doorbell_fd;
+	ctx->caps = resp.caps;
 	return 0;
 }
 
@@ -172,6 +174,7 @@ static int take_over_context(struct sroce_context *ctx)
 	if (ibv_cmd_query_context(&ctx->vctx.context, cmdb))
 		return errno;
 	ctx->doorbell_fd = resp.doorbell_fd;
+	ctx->caps = resp.caps;
 	return 0;
 }
 

@@ -19,6 +19,7 @@
 struct sroce_context {
 	struct verbs_context vctx;
 	int doorbell_fd;
+	uint64_t caps;		/* SROCE_CAP_* of the kernel */
 };
 
 /* A thread domain: its objects are used by one thread at a time */
@@ -204,6 +205,7 @@ struct ibv_mr *sroce_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 struct ibv_mr *sroce_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 				   size_t length, uint64_t iova, int fd,
 				   int access);
+struct ibv_mr *sroce_alloc_null_mr(struct ibv_pd *pd);
 struct ibv_mr *sroce_import_mr(struct ibv_pd *pd, uint32_t handle);
 void sroce_unimport_mr(struct ibv_mr *mr);
 int sroce_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,

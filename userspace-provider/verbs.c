@@ -270,6 +270,27 @@ int sroce_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
 				sizeof(resp));
 }
 
+/* The key is the same for everybody: nothing is asked of the kernel. */
+struct ibv_mr *sroce_alloc_null_mr(struct ibv_pd *ibpd)
+{
+	struct verbs_mr *vmr;
+
+	if (!(to_sctx(ibpd->context)->caps & SROCE_CAP_NULL_LKEY)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	vmr = calloc(1, sizeof(*vmr));
+	if (!vmr)
+		return NULL;
+	vmr->mr_type = IBV_MR_TYPE_NULL_MR;
+	vmr->ibv_mr.context = ibpd->context;
+	vmr->ibv_mr.pd = ibpd;
+	vmr->ibv_mr.lkey = SROCE_NULL_LKEY;
+	vmr->ibv_mr.length = SIZE_MAX;
+	atomic_fetch_add(&to_spd(ibpd)->users, 1);
+	return &vmr->ibv_mr;
+}
+
 struct ibv_mr *sroce_import_mr(struct ibv_pd *pd, uint32_t handle)
 {
 	struct verbs_mr *vmr = calloc(1, sizeof(*vmr));
@@ -290,9 +311,12 @@ void sroce_unimport_mr(struct ibv_mr *mr)
 
 int sroce_dereg_mr(struct verbs_mr *vmr)
 {
-	int err;
+	int err = 0;
 
-	err = ibv_cmd_dereg_mr(vmr);
+	if (vmr->mr_type == IBV_MR_TYPE_NULL_MR)
+		atomic_fetch_sub(&to_spd(vmr->ibv_mr.pd)->users, 1);
+	else
+		err = ibv_cmd_dereg_mr(vmr);
 	if (err)
 		return err;
 

@@ -32,7 +32,15 @@
 enum {
 	/* doorbell_fd is valid and takes SROCE_IOC_DOORBELL */
 	SROCE_CAP_DOORBELL_FD = 1 << 0,
+	/* SROCE_NULL_LKEY is a key */
+	SROCE_CAP_NULL_LKEY = 1 << 1,
 };
+
+/*
+ * L_Key of memory without an end, of every protection domain: what is written there is
+ * lost, and zeros are read. Addresses do not matter. It is no R_Key.
+ */
+#define SROCE_NULL_LKEY 0xfe
 
 struct sroce_alloc_ucontext_req {
 	__aligned_u64 reserved;

@@ -421,7 +421,68 @@ static void reserved_key_of_process(struct kunit *test)
 	a->qp->user = false;
 }
 
+/* --- the key of nothing ------------------------------------------------------ */
+
+static bool side_all_zero(struct side *s, u32 off, u32 len)
+{
+	return !memchr_inv((u8 *)s->mem + off, 0, len);
+}
+
+/* Zeros are sent from there, and what is received there is gone, whoever posts */
+static void null_key_moves(struct kunit *test, bool direct, bool user)
+{
+	struct pair_config c = { .direct = direct };
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	static const u32 lens[] = { 1, 300, 5000, 100000 };
+	struct work w;
+	u32 i;
+
+	a->qp->user = user;
+	for (i = 0; i < ARRAY_SIZE(lens); i++) {
+		side_fill(b, DST, lens[i], i);
+		side_recv(b, i, DST, lens[i]);
+		work_send(a, &w, i, 0, lens[i]);
+		w.sge[0].addr = U64_MAX - 7;
+		w.sge[0].lkey = SROCE_NULL_LKEY;
+		side_post(a, &w);
+		side_expect_recv(b, i, IB_WC_SUCCESS);
+		side_expect_send(a, i, IB_WC_SUCCESS);
+		KUNIT_EXPECT_TRUE(test, side_all_zero(b, DST, lens[i]));
+		side_fill(b, DST, lens[i], i);
+		side_fill(a, SRC, lens[i], i + 1);
+		work_rdma(a, &w, SROCE_WR_RDMA_READ, i, SRC, DST, lens[i]);
+		w.sge[0].lkey = SROCE_NULL_LKEY;
+		side_post(a, &w);
+		side_expect_send(a, i, IB_WC_SUCCESS);
+		KUNIT_EXPECT_TRUE(test, side_filled(a, SRC, lens[i], i + 1));
+	}
+	a->qp->user = false;
+	pair_exit(test);
+}
+
+static void null_key(struct kunit *test)
+{
+	null_key_moves(test, false, false);
+	null_key_moves(test, false, true);
+	null_key_moves(test, true, false);
+}
+
+static void null_key_is_local(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = pair_create(test, &c);
+	struct work w;
+
+	work_rdma(&p->side[0], &w, SROCE_WR_RDMA_WRITE, 1, SRC, DST, 100);
+	w.wqe.rdma.rkey = SROCE_NULL_LKEY;
+	side_post(&p->side[0], &w);
+	side_expect_send(&p->side[0], 1, IB_WC_REM_ACCESS_ERR);
+}
+
 static struct kunit_case verbs_cases[] = {
+	KUNIT_CASE(null_key),
+	KUNIT_CASE(null_key_is_local),
 	KUNIT_CASE(reserved_key),
 	KUNIT_CASE(reserved_key_is_local),
 	KUNIT_CASE(reserved_key_of_process),

@@ -135,6 +135,42 @@ int sroce_gather_rkey(struct sroce_gather *g, u32 rkey, int access, u64 va,
 				len);
 }
 
+/* What is at the reserved keys of index 0: see sroce_gather_sge() */
+static struct page *sroce_null_source, *sroce_null_sink;
+
+int __init sroce_gathers_start(void)
+{
+	sroce_null_source = alloc_page(GFP_KERNEL | __GFP_ZERO);
+	sroce_null_sink = alloc_page(GFP_KERNEL);
+	if (sroce_null_source && sroce_null_sink)
+		return 0;
+	sroce_gathers_stop();
+	return -ENOMEM;
+}
+
+void sroce_gathers_stop(void)
+{
+	if (sroce_null_source)
+		__free_page(sroce_null_source);
+	if (sroce_null_sink)
+		__free_page(sroce_null_sink);
+}
+
+/* One page again and again. What is written to the sink nobody ever reads. */
+static int sroce_gather_null(struct sroce_gather *g, int access, u32 len)
+{
+	struct page *page = access ? sroce_null_sink : sroce_null_source;
+	u32 part;
+
+	while (len && g->nbv < ARRAY_SIZE(g->bv)) {
+		part = min_t(u32, len, PAGE_SIZE);
+		bvec_set_page(&g->bv[g->nbv++], page, part, 0);
+		g->len += part;
+		len -= part;
+	}
+	return len ? -ENOSPC : 0;
+}
+
 static int sroce_gather_kernel(struct sroce_gather *g, u64 va, u32 len)
 {
 	u32 done;
@@ -146,9 +182,9 @@ static int sroce_gather_kernel(struct sroce_gather *g, u64 va, u32 len)
 }
 
 /*
- * The reserved key needs no look-up: all memory that the kernel has. It is one
- * only where the kernel itself has written it; whose QP carries it out does not
- * matter.
+ * Two reserved keys need no look-up. One is for nothing at all. The other is for all
+ * memory that the kernel has, and is a key only where the kernel itself has written it;
+ * whose QP carries it out does not matter.
  */
 static int sroce_gather_sge(struct sroce_gather *g, const struct sroce_sgl *l,
 			    u32 lkey, int access, u64 va, u32 len)
@@ -156,8 +192,12 @@ static int sroce_gather_sge(struct sroce_gather *g, const struct sroce_sgl *l,
 	struct sroce_qp *qp = g->half->qp;
 	struct sroce_mr *mr;
 
-	if (lkey == SROCE_LOCAL_DMA_LKEY && !l->user)
-		return sroce_gather_kernel(g, va, len);
+	if (lkey <= SROCE_LOCAL_DMA_LKEY) {
+		if (lkey == SROCE_NULL_LKEY)
+			return sroce_gather_null(g, access, len);
+		if (lkey == SROCE_LOCAL_DMA_LKEY && !l->user)
+			return sroce_gather_kernel(g, va, len);
+	}
 	if (g->nmrs == ARRAY_SIZE(g->mrs))
 		return -ENOSPC;
 	mr = sroce_mr_get(&qp->port->mrs, lkey, l->pd, access, va, len);

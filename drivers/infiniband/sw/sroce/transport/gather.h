@@ -218,4 +218,8 @@ static inline void sroce_gather_train(const struct sroce_gather *g,
 	t->bi = (struct bvec_iter){ .bi_size = len };
 }
 
+/* Module begin and end. Context: no QP */
+int sroce_gathers_start(void);
+void sroce_gathers_stop(void);
+
 #endif

@@ -6,6 +6,7 @@
 #include <linux/rcupdate.h>
 
 #include "memory/odp.h"
+#include "transport/gather.h"
 #include "transport/hold.h"
 #include "transport/internal.h"
 #include "transport/number.h"
@@ -20,9 +21,15 @@ int __init sroce_transport_init(void)
 	sroce_patience_start();
 	sroce_hold_start();
 	sroce_numbers_start();
-	err = sroce_qps_start();
+	err = sroce_gathers_start();
 	if (err)
-		sroce_numbers_stop();
+		goto err_numbers;
+	err = sroce_qps_start();
+	if (!err)
+		return 0;
+	sroce_gathers_stop();
+err_numbers:
+	sroce_numbers_stop();
 	return err;
 }
 
@@ -37,5 +44,6 @@ void sroce_transport_exit(void)
 	/* QPs are freed after a grace period, by code of this module */
 	rcu_barrier();
 	sroce_qps_stop();
+	sroce_gathers_stop();
 	sroce_numbers_stop();
 }

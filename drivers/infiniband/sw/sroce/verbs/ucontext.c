@@ -12,6 +12,8 @@
 #define UVERBS_MODULE_NAME sroce
 #include <rdma/uverbs_named_ioctl.h>
 
+#define SROCE_CAPS (SROCE_CAP_DOORBELL_FD | SROCE_CAP_NULL_LKEY)
+
 int sroce_udata_check_reserved(struct ib_device *ibdev, struct ib_udata *udata,
 			       const char *call)
 {
@@ -42,7 +44,7 @@ static int sroce_ucontext_install_doorbell(struct sroce_ucontext *uctx,
 	fd = get_unused_fd_flags(O_CLOEXEC);
 	if (fd < 0)
 		return fd;
-	resp.caps = SROCE_CAP_DOORBELL_FD;
+	resp.caps = SROCE_CAPS;
 	resp.doorbell_fd = fd;
 	err = ib_respond_udata(udata, resp);
 	if (err) {
@@ -105,7 +107,7 @@ int sroce_ib_query_ucontext(struct ib_ucontext *ibuc,
 			    struct uverbs_attr_bundle *attrs)
 {
 	struct sroce_ucontext *uctx = to_sroce_ucontext(ibuc);
-	struct sroce_query_context_resp resp = { .caps = SROCE_CAP_DOORBELL_FD };
+	struct sroce_query_context_resp resp = { .caps = SROCE_CAPS };
 	int err;
 
 	resp.doorbell_fd = get_unused_fd_flags(O_CLOEXEC);
