@@ -71,18 +71,36 @@ static int open_socket(void)
 }
 
 /* The SEND that the queue pair expects next. 0 or an errno */
-static int send_next(uint32_t qpn)
+static int send_through(int fd, uint32_t qpn)
 {
 	uint8_t roce[BTH_LEN + 4] = {}, frame[256];
 	struct bth bth = { .opcode = 0x04, .migreq = true, .pkey = 0xffff, .qpn = qpn, .ackreq = true, .psn = BP_PSN };
 	size_t hdr = ETH_LEN + (path.v6 ? 40 : 20) + UDP_LEN, len;
-	int fd = open_socket(), err;
+	int err;
 
 	bth_put(roce, &bth);
 	len = wire_frame(frame, &path, roce, sizeof(roce));
 	err = sendto(fd, frame + hdr, len - hdr, 0, (struct sockaddr *)&theirs, addr_len) < 0 ? errno : 0;
 	close(fd);
 	return err;
+}
+
+static int send_next(uint32_t qpn)
+{
+	return send_through(open_socket(), qpn);
+}
+
+/* As a setuid program does whose output somebody has sent there */
+static int send_through_nobodys(uint32_t qpn)
+{
+	int fd;
+
+	if (seteuid(NOBODY))
+		vt_die(VT_SETUP, "seteuid: %s", strerror(errno));
+	fd = open_socket();
+	if (seteuid(0))
+		vt_die(VT_SETUP, "seteuid: %s", strerror(errno));
+	return send_through(fd, qpn);
 }
 
 static int send_as_nobody(uint32_t qpn)
@@ -132,6 +150,8 @@ int main(int argc, char **argv)
 	n = received(send_as_nobody, &err);
 	vt_check(!n, "without, none arrives (%u received)", n);
 	vt_check(err == EPERM, "and sendto() says so (errno %d)", err);
+	n = received(send_through_nobodys, &err);
+	vt_check(!n && err == EPERM, "nor through a socket that somebody without has opened (errno %d, %u received)", err, n);
 	ask(BP_END);
 	return vt_failures ? VT_WRONG : VT_OK;
 }

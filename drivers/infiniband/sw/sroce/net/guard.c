@@ -36,16 +36,34 @@ static bool sroce_guard_is_process(const struct sk_buff *skb)
 	       sk->sk_type != SOCK_RAW;
 }
 
-/* In a softirq there is nobody whose rights could be asked for: no */
-static bool sroce_guard_may_send_raw(const struct net *net)
+/* A socket that no process has open any more has nobody's rights */
+static bool sroce_guard_opener_may(struct sock *sk, struct user_namespace *ns)
 {
-	return in_task() && ns_capable_noaudit(net->user_ns, CAP_NET_RAW);
+	bool may;
+
+	read_lock_bh(&sk->sk_callback_lock);
+	may = sk->sk_socket && sk->sk_socket->file &&
+	      file_ns_capable(sk->sk_socket->file, ns, CAP_NET_RAW);
+	read_unlock_bh(&sk->sk_callback_lock);
+	return may;
+}
+
+/*
+ * Both are asked: whoever writes, and whoever has opened the socket. What a privileged
+ * program writes to its standard error may go to a socket that an unprivileged one has
+ * put there. In a softirq nobody writes: no.
+ */
+static bool sroce_guard_may_send_raw(const struct net *net, struct sock *sk)
+{
+	return in_task() && ns_capable_noaudit(net->user_ns, CAP_NET_RAW) &&
+	       sroce_guard_opener_may(sk, net->user_ns);
 }
 
 static unsigned int sroce_guard(const struct sk_buff *skb, unsigned int off,
 				const struct net *net)
 {
-	if (!sroce_skb_is_roce(skb, off) || sroce_guard_may_send_raw(net))
+	if (!sroce_skb_is_roce(skb, off) ||
+	    sroce_guard_may_send_raw(net, skb->sk))
 		return NF_ACCEPT;
 	return NF_DROP;
 }
