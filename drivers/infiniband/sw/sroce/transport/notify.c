@@ -13,6 +13,7 @@
  */
 #include <linux/jhash.h>
 #include <linux/ktime.h>
+#include <linux/once.h>
 
 #include "path.h"
 #include "transport/internal.h"
@@ -70,10 +71,14 @@ void sroce_notify_peer(struct sroce_qp *qp, const struct sroce_train *t)
 		sroce_notify_send(qp, qp->path, qp->attr.dest_qp_num);
 }
 
+/* With a secret: or a sender could choose whose notifications are to count as its own */
 static u32 sroce_notify_hash(const struct sroce_train *t,
 			     const struct sroce_rx_info *info)
 {
-	return jhash(&info->sgid, sizeof(info->sgid), t->sqpn) %
+	static u32 secret __read_mostly;
+
+	get_random_once(&secret, sizeof(secret));
+	return jhash(&info->sgid, sizeof(info->sgid), t->sqpn ^ secret) %
 	       SROCE_NOTIFY_PEERS;
 }
 
