@@ -240,12 +240,12 @@ fi
 # --- who is heard ----------------------------------------------------------------------------------------------------------
 
 # heard NAME DATAGRAMS MESSAGES NAMESPACE OPTIONS... : so many of 16 that somebody sends to queue pairs that wait for them,
-# at host A's address $AT
+# at host A's address $AT, the connected one for messages from $PEER
 heard() {
 	local name=$1 wanted="got $2 $3" ns=$4 pid ud uc
 	shift 4
 	: >"$TMP/stray"
-	ip netns exec $A "$STRAY" -d $DEV_A -i "${AT:-$IP_A}" >"$TMP/stray" 2>&1 &
+	ip netns exec $A "$STRAY" -d $DEV_A -i "${AT:-$IP_A}" ${PEER:+-p "$PEER"} >"$TMP/stray" 2>&1 &
 	pid=$!
 	wait_for 5 grep -q '^[0-9]' "$TMP/stray"
 	read -r ud uc <"$TMP/stray"
@@ -283,6 +283,13 @@ heard "as GSO frames" 0 0 $B -i veth0 -m "$mac" -a $IP_A -S $IP_B -g
 heard "on a VLAN, where another address is" 0 0 $B -i t0 -m "$mac" -a $IP_A -S $IP_B
 heard "on a VLAN, for the default GID" 0 0 $B -i t0 -m "$mac" -a "$(link_local $A)" -S $IP_B
 heard "on a VLAN, for its address" 16 0 $B -i t0 -m "$mac" -a 10.99.0.1 -S 10.99.0.2
+# A VLAN mostly has the link-local address of the netdev below it, which does not make it the same link
+ip -n $A addr add "$(link_local $A)/64" dev t0 nodad
+wait_gids $A $DEV_A t0
+AT=$(link_local $A) PEER=$(link_local $B)
+heard "from the peer, both with link-local addresses" 16 16 $B -i veth0 -m "$mac" -a "$AT" -S "$PEER"
+heard "from its address, but on a VLAN whose address is the same" 16 0 $B -i t0 -m "$mac" -a "$AT" -S "$PEER"
+AT='' PEER=''
 ip -n $A link del d1
 
 # A netdev's port in a bridge keeps the GID that is made of its MAC address

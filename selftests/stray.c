@@ -2,9 +2,9 @@
 /*
  * stray: messages for a queue pair by somebody who only knows its number.
  *
- *	stray -d DEVICE -i IP                      a datagram and an unreliably connected queue pair, which
- *	                                           expect messages from IP itself; prints their numbers, and at
- *	                                           SIGTERM how many messages each has got
+ *	stray -d DEVICE -i IP [-p PEER]            a datagram and an unreliably connected queue pair, which
+ *	                                           expect messages from PEER (IP itself); prints their numbers,
+ *	                                           and at SIGTERM how many messages each has got
  *	stray -d DEVICE -i IP UD_QPN UC_QPN        from IP to IP, 16 messages to each of them
  */
 #include <errno.h>
@@ -18,6 +18,7 @@
 #define SIZE 64
 
 static struct vt_dev dev;
+static union ibv_gid peer_gid;
 static struct ibv_cq *send_cq, *recv_cq;
 static struct ibv_mr *mr;
 static volatile sig_atomic_t stop;
@@ -29,7 +30,7 @@ static struct ibv_qp *stray_qp(enum ibv_qp_type type, uint32_t peer)
 		.cap = { .max_send_wr = MESSAGES, .max_recv_wr = 2 * MESSAGES, .max_send_sge = 1,
 			 .max_recv_sge = 1 },
 	};
-	struct vt_conn conn = { .mtu = IBV_MTU_256, .peer = { .qpn = peer, .gid = dev.gid } };
+	struct vt_conn conn = { .mtu = IBV_MTU_256, .peer = { .qpn = peer, .gid = peer_gid } };
 	struct ibv_qp *qp = vt_create_qp(&dev, &init);
 
 	if (vt_bring_up(qp, &dev, 0, &conn))
@@ -102,20 +103,22 @@ static void send_all(struct ibv_qp *qp, struct ibv_ah *ah, uint32_t qpn)
 
 int main(int argc, char **argv)
 {
-	const char *device = NULL, *ip = NULL;
+	const char *device = NULL, *ip = NULL, *peer = NULL;
 	struct ibv_ah *ah;
 	int c;
 
-	while ((c = getopt(argc, argv, "d:i:")) != -1) {
+	while ((c = getopt(argc, argv, "d:i:p:")) != -1) {
 		switch (c) {
 		case 'd': device = optarg; break;
 		case 'i': ip = optarg; break;
+		case 'p': peer = optarg; break;
 		default: vt_die(VT_SETUP, "see the top of stray.c");
 		}
 	}
 	if (!device || !ip || (optind < argc && argc - optind != 2))
 		vt_die(VT_SETUP, "see the top of stray.c");
 	vt_open(&dev, device, ip, -1);
+	peer_gid = peer ? vt_gid_of_ip(peer) : dev.gid;
 	send_cq = vt_create_cq(&dev, 4 * MESSAGES);
 	recv_cq = vt_create_cq(&dev, 4 * MESSAGES);
 	mr = vt_mr(&dev, 4096, IBV_ACCESS_LOCAL_WRITE);

@@ -37,6 +37,8 @@ struct sroce_netport;
  * @network_type: what is in front of the BTH: RDMA_NETWORK_IPV4 or _IPV6 (RoCE v2), or
  *	RDMA_NETWORK_ROCE_V1
  * @group: the destination is a multicast group
+ * @scoped: @sgid is a link-local address, which other netdevs may have as well (a VLAN has
+ *	that of the netdev below it): what is for it comes through netdev @ifindex
  * @tclass: traffic class or TOS
  * @hop_limit: TTL, never 0
  * @flow_label: 20 bits; 0: none was given
@@ -67,6 +69,7 @@ struct sroce_path {
 	union ib_gid dgid;
 	u8 network_type;
 	bool group;
+	bool scoped;
 	u8 tclass;
 	u8 hop_limit;
 	u32 flow_label;
@@ -101,7 +104,8 @@ static inline void sroce_path_put(struct sroce_path *path)
  * @sgid: sender; an IPv4 address is v4-mapped
  * @dgid: this host
  * @net_cookie: network namespace they arrived in
- * @ifindex: netdev they arrived on
+ * @ifindex: netdev of the device that they are for
+ * @link: netdev they came through; 0: from this host
  * @network_hdr_type: as network_type of a path
  * @sl: service level (VLAN priority)
  * @looped: this host has sent them, to a multicast group or a queue pair of its own
@@ -116,6 +120,7 @@ struct sroce_rx_info {
 	union ib_gid dgid;
 	u64 net_cookie;
 	int ifindex;
+	int link;
 	u8 network_hdr_type;
 	u8 sl;
 	bool looped;

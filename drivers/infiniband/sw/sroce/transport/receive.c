@@ -51,12 +51,20 @@ static bool sroce_pkey_ok(const struct sroce_qp *qp, u16 pkey)
  * @sgid: sender
  * @dgid: this host
  * @network_type: as in struct sroce_path
+ * @link: netdev it came through; 0: from this host
  */
 struct sroce_ends {
 	const union ib_gid *sgid;
 	const union ib_gid *dgid;
 	u8 network_type;
+	int link;
 };
+
+/* Whoever is on another link, another VLAN for instance, may use the same addresses */
+static bool sroce_receive_from_link(const struct sroce_path *path, int link)
+{
+	return likely(!path->scoped) || !link || link == path->ifindex;
+}
 
 /* A connected QP listens to its peer only, and in one version of RoCE (A17, CA17-41) */
 static bool sroce_receive_from_peer(const struct sroce_qp *qp,
@@ -66,7 +74,8 @@ static bool sroce_receive_from_peer(const struct sroce_qp *qp,
 
 	return path && path->network_type == ends->network_type &&
 	       !memcmp(&path->dgid, ends->sgid, sizeof(path->dgid)) &&
-	       !memcmp(&path->sgid, ends->dgid, sizeof(path->sgid));
+	       !memcmp(&path->sgid, ends->dgid, sizeof(path->sgid)) &&
+	       sroce_receive_from_link(path, ends->link);
 }
 
 static bool sroce_receive_may_take(struct sroce_qp *qp,
@@ -129,6 +138,7 @@ static void sroce_receive_packet(struct sroce_qp *qp, struct sroce_rx *rx)
 		.sgid = &info->sgid,
 		.dgid = &info->dgid,
 		.network_type = info->network_hdr_type,
+		.link = info->link,
 	};
 	struct sroce_train *t = &rx->t;
 
