@@ -40,6 +40,7 @@ static const struct {
 	{ SROCE_OBJECT_MR, SROCE_MAX_MR },
 	{ SROCE_OBJECT_MW, SROCE_MAX_MW },
 	{ SROCE_OBJECT_AH, SROCE_MAX_AH },
+	{ SROCE_OBJECT_DM, SROCE_MAX_DM },
 };
 
 static void limits_kernel(struct kunit *test)
@@ -314,6 +315,31 @@ static void limits_made(struct kunit *test)
 	expect_made(test, maker, most - 1, NULL, 0);
 }
 
+static int dm_refused(struct sroce_device *dev, u64 length, u32 alignment)
+{
+	struct ib_dm_alloc_attr attr = {
+		.length = length,
+		.alignment = alignment,
+	};
+
+	return PTR_ERR(sroce_ib_alloc_dm(&dev->ibdev, NULL, &attr, NULL));
+}
+
+/* Device memory has a context, which a test has not: only what is refused */
+static void limits_dm(struct kunit *test)
+{
+	struct sroce_device *dev = test->priv;
+
+	KUNIT_EXPECT_EQ(test, -EINVAL, dm_refused(dev, 0, 0));
+	KUNIT_EXPECT_EQ(test, -EINVAL, dm_refused(dev, SROCE_MAX_DM_SIZE + 1, 0));
+	KUNIT_EXPECT_EQ(test, -EINVAL, dm_refused(dev, 1, PAGE_SHIFT + 1));
+	atomic_set(&dev->objects[SROCE_OBJECT_DM], SROCE_MAX_DM);
+	KUNIT_EXPECT_EQ(test, -ENOSPC, dm_refused(dev, 1, 0));
+	KUNIT_EXPECT_EQ(test, SROCE_MAX_DM,
+			atomic_read(&dev->objects[SROCE_OBJECT_DM]));
+	atomic_set(&dev->objects[SROCE_OBJECT_DM], 0);
+}
+
 static void expect_made_for_process(struct kunit *test, const struct maker *maker)
 {
 	int most = most_of(maker->kind);
@@ -467,6 +493,7 @@ static void limits_exit(struct kunit *test)
 static struct kunit_case limits_cases[] = {
 	KUNIT_CASE(limits_kernel),
 	KUNIT_CASE(limits_process),
+	KUNIT_CASE(limits_dm),
 	KUNIT_CASE(limits_keys_sparse),
 	KUNIT_CASE_PARAM(limits_made, maker_gen_params),
 	KUNIT_CASE(limits_made_for_process),
