@@ -296,7 +296,9 @@ ip -n $A link del d1
 ip -n $A link add br0 type bridge && ip -n $A link set br0 address 02:98:00:00:00:77 up && ip -n $A link set veth0 master br0 &&
 	ip -n $A addr flush dev veth0
 gid_table $A $DEV_A | notes 5
-AT=$(ipv6_of_mac "$mac") heard "port of a bridge, default GID" 16 0 $B -i veth0 -m "$mac" -a "$(ipv6_of_mac "$mac")" -S $IP_B
+AT=$(ipv6_of_mac "$mac") PEER=$(link_local $B)
+heard "port of a bridge, default GID" 16 16 $B -i veth0 -m "$mac" -a "$AT" -S "$PEER"
+AT='' PEER=''
 ip -n $A link set veth0 nomaster && ip -n $A link del br0 && ip -n $A addr add $IP_A/24 dev veth0 && ip -n $A addr add $IP6_A/64 dev veth0 nodad
 wait_gids $A $DEV_A veth0
 

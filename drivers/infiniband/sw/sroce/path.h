@@ -32,13 +32,13 @@ struct sroce_netport;
  * @net_cookie: the same, comparable
  * @ifindex: netdev of the source GID: that of the device, or one on top of it
  *	(VLAN, bond); packets leave through it
+ * @link: where @sgid is a link-local address, which other links may have as well (a VLAN
+ *	mostly has that of the netdev below it): what is for it comes through this one; else 0
  * @sgid: source address; IPv4 is v4-mapped
  * @dgid: destination address
  * @network_type: what is in front of the BTH: RDMA_NETWORK_IPV4 or _IPV6 (RoCE v2), or
  *	RDMA_NETWORK_ROCE_V1
  * @group: the destination is a multicast group
- * @scoped: @sgid is a link-local address, which other netdevs may have as well (a VLAN has
- *	that of the netdev below it): what is for it comes through netdev @ifindex
  * @tclass: traffic class or TOS
  * @hop_limit: TTL, never 0
  * @flow_label: 20 bits; 0: none was given
@@ -65,11 +65,11 @@ struct sroce_path {
 	struct net *net;
 	u64 net_cookie;
 	int ifindex;
+	int link;
 	union ib_gid sgid;
 	union ib_gid dgid;
 	u8 network_type;
 	bool group;
-	bool scoped;
 	u8 tclass;
 	u8 hop_limit;
 	u32 flow_label;
@@ -105,7 +105,7 @@ static inline void sroce_path_put(struct sroce_path *path)
  * @dgid: this host
  * @net_cookie: network namespace they arrived in
  * @ifindex: netdev of the device that they are for
- * @link: netdev they came through; 0: from this host
+ * @link: link they came through, as in struct sroce_path; 0: from this host
  * @network_hdr_type: as network_type of a path
  * @sl: service level (VLAN priority)
  * @looped: this host has sent them, to a multicast group or a queue pair of its own

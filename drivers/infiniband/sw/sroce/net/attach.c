@@ -128,6 +128,24 @@ struct sroce_netport *sroce_port_of_netdev(struct net *net,
 	return port ?: sroce_port_below(net, dev, unique);
 }
 
+bool sroce_netdev_is_own(struct net *net, const struct sroce_netport *port,
+			 const struct net_device *dev)
+{
+	struct net_device *own;
+
+	if (likely(dev->ifindex == port->ifindex))
+		return true;
+	own = dev_get_by_index_rcu(net, port->ifindex);
+	return own && netdev_master_upper_dev_get_rcu(own) == dev;
+}
+
+int sroce_netdev_link(struct net *net, const struct sroce_netport *port,
+		      const struct net_device *dev)
+{
+	return sroce_netdev_is_own(net, port, dev) ? port->ifindex :
+						     dev->ifindex;
+}
+
 /* For each lower netdev; the first one ends the walk */
 static int sroce_netdev_lower_vlan_id(struct net_device *lower,
 				      struct netdev_nested_priv *priv)

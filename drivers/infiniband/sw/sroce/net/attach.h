@@ -75,6 +75,28 @@ bool sroce_netdev_is_of_port(struct net *net, struct net_device *dev,
  */
 u16 sroce_netdev_vlan_id(struct net_device *dev);
 
+/*
+ * Is it the netdev of the device or its master, which has its frames? Not a VLAN on top.
+ * Context: RCU read section.
+ */
+bool sroce_netdev_is_own(struct net *net, const struct sroce_netport *port,
+			 const struct net_device *dev);
+
+/**
+ * sroce_netdev_link() - which link a netdev is on, as far as a device is concerned
+ * @net: namespace of both
+ * @port: device
+ * @dev: netdev of the device, or on top of it
+ *
+ * A link-local address is one of a link. The device's netdev and its master (bond, bridge)
+ * are on one; a VLAN is another one.
+ *
+ * Context: RCU read section.
+ * Return: a number, not 0, that both ends of a comparison have from here.
+ */
+int sroce_netdev_link(struct net *net, const struct sroce_netport *port,
+		      const struct net_device *dev);
+
 static inline bool sroce_is_group(const struct in6_addr *addr)
 {
 	return ipv6_addr_is_multicast(addr) ||

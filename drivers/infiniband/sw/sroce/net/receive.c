@@ -502,7 +502,8 @@ static void sroce_rx_link(struct sroce_skb_rx *r, struct net *net)
 	struct sroce_rx_info *info = &r->info;
 
 	info->looped = skb->pkt_type == PACKET_LOOPBACK;
-	info->link = skb->dev->flags & IFF_LOOPBACK ? 0 : skb->dev->ifindex;
+	info->link = skb->dev->flags & IFF_LOOPBACK ? 0 :
+		     sroce_netdev_link(net, r->port, skb->dev);
 	info->vlan_id = sroce_netdev_vlan_id(sroce_rx_netdev(r, net));
 	/* The netdev took the tag off and left its priority, mapped */
 	if (is_vlan_dev(skb->dev))

@@ -251,8 +251,8 @@ static int sroce_path_set_netdev(struct sroce_path *path,
 	path->net_cookie = net->net_cookie;
 	path->hop_limit = sroce_path_hop_limit(path, net, grh->hop_limit);
 	path->ifindex = ndev->ifindex;
-	path->scoped = ipv6_addr_type(sroce_gid_addr(&path->sgid)) &
-		       IPV6_ADDR_LINKLOCAL;
+	if (ipv6_addr_type(sroce_gid_addr(&path->sgid)) & IPV6_ADDR_LINKLOCAL)
+		path->link = sroce_netdev_link(net, path->port, ndev);
 	path->priority = sroce_path_priority(ndev, path->tclass,
 					     rdma_ah_get_sl(attr));
 	sroce_path_set_direct(path, net, ndev);

@@ -34,17 +34,6 @@ static bool sroce_v1_is_default_gid(struct net_device *dev,
 	       ipv6_addr_equal(addr, &own);
 }
 
-/* Is it the netdev of the device or its master, which has its frames? Not a VLAN on top */
-static bool sroce_v1_is_own_netdev(struct net *net,
-				   const struct sroce_netport *port,
-				   const struct net_device *dev)
-{
-	struct net_device *own = dev_get_by_index_rcu(net, port->ifindex);
-
-	return own && (own == dev ||
-		       netdev_master_upper_dev_get_rcu(own) == dev);
-}
-
 /* One that only the device itself has: made of the MAC address of its netdev, or master */
 static bool sroce_v1_is_own_default(struct net *net,
 				    const struct sroce_netport *port,
@@ -53,7 +42,7 @@ static bool sroce_v1_is_own_default(struct net *net,
 {
 	struct net_device *own = dev_get_by_index_rcu(net, port->ifindex);
 
-	return sroce_v1_is_own_netdev(net, port, dev) &&
+	return sroce_netdev_is_own(net, port, dev) &&
 	       (sroce_v1_is_default_gid(dev, addr) ||
 		sroce_v1_is_default_gid(own, addr));
 }
@@ -69,7 +58,7 @@ static bool sroce_v1_is_for_us(struct net *net,
 			       const struct in6_addr *addr)
 {
 	if (sroce_is_group(addr))
-		return sroce_v1_is_own_netdev(net, port, dev);
+		return sroce_netdev_is_own(net, port, dev);
 	return sroce_netdev_has_address(net, dev, addr) ||
 	       sroce_v1_is_own_default(net, port, dev, addr);
 }

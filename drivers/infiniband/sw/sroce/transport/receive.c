@@ -51,7 +51,7 @@ static bool sroce_pkey_ok(const struct sroce_qp *qp, u16 pkey)
  * @sgid: sender
  * @dgid: this host
  * @network_type: as in struct sroce_path
- * @link: netdev it came through; 0: from this host
+ * @link: link that it came through; 0: from this host
  */
 struct sroce_ends {
 	const union ib_gid *sgid;
@@ -63,7 +63,7 @@ struct sroce_ends {
 /* Whoever is on another link, another VLAN for instance, may use the same addresses */
 static bool sroce_receive_from_link(const struct sroce_path *path, int link)
 {
-	return likely(!path->scoped) || !link || link == path->ifindex;
+	return likely(!path->link) || !link || link == path->link;
 }
 
 /* A connected QP listens to its peer only, and in one version of RoCE (A17, CA17-41) */
