@@ -89,20 +89,23 @@ apt_options() {
 	echo 'Acquire::Check-Valid-Until "false";'
 }
 
-# apt_suite SUITE COMMAND... : apt with the index of another suite, kept apart from this machine's own
+# apt_suite SUITE COMMAND... : apt with the index of another suite, kept apart from this machine's own.
+# That of SUITE+ARCHITECTURE has the packages of another architecture, too, as NAME:ARCHITECTURE.
 apt_suite() {
-	local suite=$1 dir=$CACHE/apt/$1 lock
+	local index=$1 suite=${1%+*} dir=$CACHE/apt/$1 lock
 	shift
 	local apt=(-q -o "Dir::Etc::SourceList=$dir/sources.list" -o Dir::Etc::SourceParts=/dev/null
 		-o "Dir::State::Lists=$dir/lists" -o APT::Sandbox::User=root
 		-o Acquire::Check-Valid-Until=false)
+	[ "$index" = "$suite" ] ||
+		apt+=(-o "APT::Architectures::=$(dpkg --print-architecture)" -o "APT::Architectures::=${index##*+}")
 	if [ ! -e "$dir/done" ]; then
 		mkdir -p "$dir/lists/partial"
 		exec {lock}>"$dir.lock"
 		flock "$lock"
 		if [ ! -e "$dir/done" ]; then
 			printf 'deb %s %s main\ndeb-src %s %s main\n' "$(mirror)" "$suite" "$(mirror)" "$suite" >"$dir/sources.list"
-			timed "index of $suite" apt-get "${apt[@]}" update
+			timed "index of $index" apt-get "${apt[@]}" update
 			touch "$dir/done"
 		fi
 		exec {lock}>&-
