@@ -25,6 +25,9 @@ lab_load() {
 # lab_module : path of the module that was built for this kernel
 lab_module() { find "/sroce-build/$LAB_TARGET" -name sroce.ko -print -quit | grep .; }
 
+# lab_built selftests|provider : the folder of what was built of these for this machine
+lab_built() { if [ "$LAB_TARGET" = arm64 ]; then echo "/sroce-build/$1-arm64"; else echo "/sroce-build/$1"; fi; }
+
 # lab_slow : how many times slower than the plain UML kernel this guest is, for the limits of tests
 lab_slow() {
 	case $LAB_TARGET in
@@ -36,10 +39,11 @@ lab_slow() {
 
 # lab_provider : make libibverbs know sroce
 lab_provider() {
-	local so=/sroce-build/provider/libsroce-rdmav34.so
-	[ -e "$so" ] || { echo "lab: no provider was built" >&2; return 1; }
-	cp "$so" /usr/lib/x86_64-linux-gnu/libibverbs/
-	cp /sroce-build/provider/sroce.driver /etc/libibverbs.d/
+	local provider
+	provider=$(lab_built provider)
+	[ -e "$provider/libsroce-rdmav34.so" ] || { echo "lab: no provider was built" >&2; return 1; }
+	cp "$provider/libsroce-rdmav34.so" "/usr/lib/$(uname -m)-linux-gnu/libibverbs/"
+	cp "$provider/sroce.driver" /etc/libibverbs.d/
 }
 
 # RDMA devices are visible in all namespaces (rdma system's mode "shared"): in mode "exclusive" the
