@@ -38,6 +38,7 @@ help:
 ## make modules_install    put the module where modprobe finds it
 ## make install            put the provider where libibverbs finds it, and sroce-netdev and its configuration
 ## make deb                build packages of all of it for Debian 13, or with SUITE=sid for unstable
+## make rpm                build the packages of sroce.spec with Debian's rpm, to test them
 ## make demo               show it working between two virtual machines
 ## make demo-storage       show a disk exported over NVMe-oF from one to the other
 ## make test               run every test in the lab; ends with N passed, N failed, N skipped
@@ -48,9 +49,11 @@ help:
 -include tools/lab/lab.mk
 -include selftests/tests.mk
 
-.PHONY: demo demo-storage test test-full bench deb
+.PHONY: demo demo-storage test test-full bench deb rpm
 deb:
 	tools/package deb $(or $(SUITE),trixie)
+rpm:
+	tools/package rpm
 demo:
 	tools/demo
 demo-storage:
