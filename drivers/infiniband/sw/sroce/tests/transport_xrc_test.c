@@ -334,6 +334,58 @@ static void xrc_queue_changed(struct kunit *test)
 	xrc_srq_end(other);
 }
 
+/*
+ * A queue that goes in the middle of a message, and another one that is given its number:
+ * the message neither goes on in that nor completes there.
+ */
+static void xrc_queue_namesake(struct kunit *test)
+{
+	static const bool flushed[] = { false, true };
+	struct sroce_srq *other, *namesake;
+	struct sroce_train t;
+	struct side *a, *b;
+	struct bio_vec bv;
+	struct pair *p;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(flushed); i++) {
+		p = xrc_pair(test);
+		a = &p->side[0];
+		b = &p->side[1];
+		t = side_train(a, SROCE_OP_SEND, side_first_psn(a));
+		other = xrc_srq(b, &b->pd, &b->xrcd);
+		xrc_srq_recv(b, other, 5, DST, 4 * MTU);
+		bvec_set_virt(&bv, a->mem, MTU);
+		t.bv = &bv;
+		t.bi.bi_size = MTU;
+		t.flags = SROCE_START;
+		t.srqn = other->srqn;
+		side_inject(a, &t);
+		fake_net_settle(&p->net);
+		KUNIT_EXPECT_TRUE(test, b->qp->resp.msg.have_wqe);
+		xrc_srq_end(other);
+		namesake = xrc_srq(b, &b->pd, &b->xrcd);
+		xrc_srq_recv(b, namesake, 6, DST, 4 * MTU);
+		/* As if chance had given it the same number */
+		b->qp->resp.msg.srqn = namesake->srqn;
+		t.flags = SROCE_END;
+		t.psn++;
+		t.srqn = namesake->srqn;
+		if (flushed[i])
+			side_to_error(b);
+		else
+			side_inject(a, &t);
+		fake_net_settle(&p->net);
+		side_expect_none(b);
+		KUNIT_EXPECT_EQ(test, !flushed[i],
+				side_sent(b, SROCE_OP_ACK, SROCE_NAK_INV_REQ));
+		KUNIT_EXPECT_EQ(test, IB_QPS_ERR, side_state(b));
+		KUNIT_EXPECT_EQ(test, 1, sroce_ring_pending(&namesake->ring));
+		xrc_srq_end(namesake);
+		pair_exit(test);
+	}
+}
+
 static void xrc_flush(struct kunit *test)
 {
 	struct pair *p = xrc_pair(test);
@@ -427,6 +479,7 @@ static struct kunit_case xrc_cases[] = {
 	KUNIT_CASE(xrc_queue_gone),
 	KUNIT_CASE(xrc_queue_gone_while_read),
 	KUNIT_CASE(xrc_queue_changed),
+	KUNIT_CASE(xrc_queue_namesake),
 	KUNIT_CASE(xrc_flush),
 	KUNIT_CASE(xrc_wrong_way),
 	KUNIT_CASE(xrc_target_rings),

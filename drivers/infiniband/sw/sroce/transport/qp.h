@@ -606,6 +606,7 @@ struct sroce_hold {
  * @inv_wait: key that the current SEND has invalidated, 0 for none: the message
  *	is not complete before its region is no longer in use
  * @srqn: XRC: shared receive queue of the message
+ * @srq_id: XRC: that queue's id, by which it differs from a later one of the same number
  * @srq_index: place in the shared receive queue of what sroce_recv_look_for() saw
  */
 struct sroce_resp_msg {
@@ -620,6 +621,7 @@ struct sroce_resp_msg {
 	u32 looks;
 	u32 inv_wait;
 	u32 srqn;
+	u64 srq_id;
 	u32 srq_index;
 };
 

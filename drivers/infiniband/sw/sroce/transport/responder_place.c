@@ -200,7 +200,7 @@ static bool sroce_place_looks(struct sroce_qp *qp)
 	    qp->resp.half.fault.state == SROCE_FAULT_FAILED ||
 	    !sroce_qp_takes_requests(qp))
 		return false;
-	if (qp->xrcd && !sroce_xrc_borrow(qp, msg->srqn))
+	if (qp->xrcd && !sroce_xrc_borrow_again(qp))
 		return false;
 	msg->looks--;
 	err = sroce_place_try_sges(qp, msg->awaited);

@@ -14,6 +14,8 @@
 
 static DEFINE_XARRAY(sroce_srqs);
 
+static atomic64_t sroce_srq_ids;
+
 /*
  * Numbers must not be guessed, as those of QPs. 0 is given to none: it is what a work
  * request has whose number nobody has set.
@@ -46,6 +48,7 @@ int sroce_srq_publish(struct sroce_srq *srq)
 		return -ENOMEM;
 	entry->srq = srq;
 	entry->xrcd = srq->xrcd;
+	entry->id = atomic64_inc_return(&sroce_srq_ids);
 	refcount_set(&entry->users, 1);
 	init_completion(&srq->idle);
 	srq->entry = entry;

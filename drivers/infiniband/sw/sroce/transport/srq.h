@@ -25,12 +25,14 @@ struct sroce_srq;
  *	process may end thousands of them
  * @srq: queue, as long as @users is not 0
  * @xrcd: its domain
+ * @id: no other queue ever has or had it; a number may be given again
  * @users: 1 and one for each packet that is using it
  */
 struct sroce_srq_entry {
 	struct rcu_head rcu;
 	struct sroce_srq *srq;
 	const struct ib_xrcd *xrcd;
+	u64 id;
 	refcount_t users;
 };
 

@@ -29,6 +29,18 @@ bool sroce_xrc_borrow(struct sroce_qp *qp, u32 srqn)
 	return true;
 }
 
+bool sroce_xrc_borrow_again(struct sroce_qp *qp)
+{
+	struct sroce_resp_msg *msg = &qp->resp.msg;
+
+	if (!sroce_xrc_borrow(qp, msg->srqn))
+		return false;
+	if (likely(qp->srq->entry->id == msg->srq_id))
+		return true;
+	sroce_xrc_return(qp);
+	return false;
+}
+
 void sroce_xrc_return(struct sroce_qp *qp)
 {
 	struct sroce_srq *srq = qp->srq;
@@ -44,7 +56,7 @@ static void sroce_xrc_fail(struct sroce_qp *qp, enum ib_wc_status status)
 {
 	struct sroce_responder *resp = &qp->resp;
 
-	if (resp->msg.have_wqe && sroce_xrc_borrow(qp, resp->msg.srqn)) {
+	if (resp->msg.have_wqe && sroce_xrc_borrow_again(qp)) {
 		sroce_recv_fail(qp, status);
 		sroce_xrc_return(qp);
 	}
@@ -52,20 +64,27 @@ static void sroce_xrc_fail(struct sroce_qp *qp, enum ib_wc_status status)
 	resp->msg.have_wqe = false;
 }
 
+/* A message stays with one queue, which must be of this QP's domain */
+static bool sroce_xrc_borrow_for(struct sroce_qp *qp, u32 srqn)
+{
+	struct sroce_resp_msg *msg = &qp->resp.msg;
+
+	if (msg->state != SROCE_RESP_IDLE || msg->inv_wait || msg->have_wqe)
+		return srqn == msg->srqn && sroce_xrc_borrow_again(qp);
+	if (!sroce_xrc_borrow(qp, srqn))
+		return false;
+	msg->srqn = srqn;
+	msg->srq_id = qp->srq->entry->id;
+	return true;
+}
+
 void sroce_xrc_execute(struct sroce_qp *qp, struct sroce_train *t)
 {
-	struct sroce_responder *resp = &qp->resp;
-	bool begun = resp->msg.state != SROCE_RESP_IDLE || resp->msg.inv_wait ||
-		     resp->msg.have_wqe;
-
-	/* A message stays with one queue, which must be of this QP's domain */
-	if ((begun && t->srqn != resp->msg.srqn) ||
-	    !sroce_xrc_borrow(qp, t->srqn)) {
+	if (!sroce_xrc_borrow_for(qp, t->srqn)) {
 		sroce_xrc_fail(qp, IB_WC_REM_INV_REQ_ERR);
 		sroce_responder_refuse_request(qp);
 		return;
 	}
-	resp->msg.srqn = t->srqn;
 	sroce_responder_execute(qp, t);
 	sroce_xrc_return(qp);
 }

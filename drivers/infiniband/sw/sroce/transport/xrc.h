@@ -18,6 +18,15 @@
 bool sroce_xrc_borrow(struct sroce_qp *qp, u32 srqn);
 void sroce_xrc_return(struct sroce_qp *qp);
 
+/**
+ * sroce_xrc_borrow_again() - use the queue of the message that has begun
+ * @qp: XRC target
+ *
+ * Context: as for sroce_xrc_borrow().
+ * Return: false when that queue has gone, whoever has its number now.
+ */
+bool sroce_xrc_borrow_again(struct sroce_qp *qp);
+
 /* Carry out a request of an XRC target that is the next in order */
 void sroce_xrc_execute(struct sroce_qp *qp, struct sroce_train *t);
 
