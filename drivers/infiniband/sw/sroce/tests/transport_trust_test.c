@@ -5,8 +5,10 @@
  */
 #include "lock.h"
 #include "tests/transport_pair.h"
+#include "transport/inbox.h"
 #include "transport/internal.h"
 #include "transport/run.h"
+#include "turn.h"
 
 #define SRC 0x1000
 #define DST 0x80000
@@ -504,6 +506,29 @@ static void direct_former_peer(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, side_count(b, SROCE_CNT_RX_WRONG_PATH));
 }
 
+/* What waits when a QP is reset is gone then, however much it is */
+static void inbox_reset(struct kunit *test)
+{
+	struct sroce_turn_limits limits = sroce_turn_limits;
+	struct pair_config c = {};
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct sroce_half *half = &b->qp->resp.half;
+	struct sroce_train t = side_train(a, SROCE_OP_SEND, side_first_psn(a));
+	int i, kept = 0;
+
+	t.flags = SROCE_START | SROCE_END;
+	spin_lock_bh(&half->lock);
+	for (i = 0; i < 700; i++)
+		kept += !!sroce_inbox_keep(half, &t, SZ_64K);
+	spin_unlock_bh(&half->lock);
+	KUNIT_EXPECT_EQ(test, 700, kept);
+	sroce_turn_limits.bytes = SROCE_TURN_TRAIN * 64;
+	side_to_reset(b);
+	sroce_turn_limits = limits;
+	KUNIT_EXPECT_EQ(test, 0, half->inbox_len);
+}
+
 /* --- with the device --------------------------------------------------------- */
 
 /* What processes have ends with their device, targets that ib_core made for them too */
@@ -537,6 +562,7 @@ static struct kunit_case trust_cases[] = {
 	KUNIT_CASE(gsi_survives),
 	KUNIT_CASE(direct_impostor),
 	KUNIT_CASE(direct_former_peer),
+	KUNIT_CASE(inbox_reset),
 	KUNIT_CASE(abandoned),
 	{}
 };

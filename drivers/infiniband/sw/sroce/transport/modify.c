@@ -12,6 +12,7 @@
 #include "transport/congestion.h"
 #include "transport/direct.h"
 #include "transport/fault.h"
+#include "transport/inbox.h"
 #include "transport/internal.h"
 #include "transport/pace.h"
 #include "transport/probe.h"
@@ -222,6 +223,20 @@ static bool sroce_modify_still_legal(const struct sroce_qp *qp,
 	return qp->state != IB_QPS_ERR;
 }
 
+/*
+ * Nothing of its life before is in the inbox when the QP is connected again. A run drops
+ * as much as a turn has time for, and nothing comes after that.
+ */
+static void sroce_modify_drop_inbox(struct sroce_half *half)
+{
+	u32 runs = SROCE_INBOX_MAX;
+
+	do {
+		sroce_half_run_here(half, NULL);
+		cond_resched();
+	} while (--runs && READ_ONCE(half->inbox_len));
+}
+
 static void sroce_modify_state_entered(struct sroce_qp *qp, enum ib_qp_state to,
 				       u32 peer)
 {
@@ -236,8 +251,8 @@ static void sroce_modify_state_entered(struct sroce_qp *qp, enum ib_qp_state to,
 		sroce_half_run(&qp->resp.half);
 		return;
 	}
-	sroce_half_run_here(&qp->req.half, NULL);
-	sroce_half_run_here(&qp->resp.half, NULL);
+	sroce_modify_drop_inbox(&qp->req.half);
+	sroce_modify_drop_inbox(&qp->resp.half);
 	sroce_qp_wait_lent(qp, peer);
 	sroce_qp_forget_completions(qp);
 }
