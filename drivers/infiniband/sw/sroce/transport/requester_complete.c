@@ -137,8 +137,12 @@ bool sroce_requester_flush(struct sroce_qp *qp)
 	 */
 	if (sroce_qp_has_lent(qp))
 		return false;
-	if (unlikely(req->failed))
+	if (unlikely(req->failed)) {
 		sroce_requester_retire(qp);
+		/* The responder has lent memory meanwhile: as above */
+		if (req->failed)
+			return false;
+	}
 	while (budget--) {
 		if (req->ring.index == req->fetched && !sroce_requester_fetch(qp))
 			break;

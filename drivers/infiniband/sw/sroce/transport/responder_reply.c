@@ -14,6 +14,7 @@
 #include "transport/hold.h"
 #include "transport/internal.h"
 #include "transport/patience.h"
+#include "transport/responder.h"
 #include "transport/responder_reply.h"
 #include "transport/responder_verdict.h"
 #include "transport/run.h"
@@ -240,7 +241,8 @@ bool sroce_responder_reply(struct sroce_qp *qp)
 	if (!qp->kind->acked)
 		return false;
 	while (!sroce_answers_all_sent(&resp->answers) && !resp->half.starved &&
-	       on && budget-- && !sroce_turn_half_over(begin))
+	       on && budget-- && !sroce_turn_half_over(begin) &&
+	       sroce_qp_takes_requests(qp))
 		on = sroce_congestion_may_reply(qp) && sroce_reply_job(qp, &tx);
 	idle = sroce_answers_all_sent(&resp->answers);
 	if (idle && sroce_reply_ack_due(qp))
