@@ -6,6 +6,7 @@
 #include <linux/delay.h>
 
 #include "tests/transport_pair.h"
+#include "transport/answers.h"
 #include "transport/run.h"
 
 #define SRC SIDE_FROM
@@ -337,6 +338,25 @@ static void atomic_write_response_lost(struct kunit *test)
 	post_atomic_write(a, 2, 7);
 	side_expect_send(a, 2, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, 7, *cell);
+}
+
+/* A READ of half the PSNs that there are is asked for again, and answered once */
+static void duplicates_of_longest_read(struct kunit *test)
+{
+	struct sroce_rd_res res = { .op = SROCE_OP_READ, .npsn = BIT(23) };
+	struct sroce_resp_answers a = {};
+	int i;
+
+	KUNIT_ASSERT_EQ(test, 0, sroce_answers_alloc(&a, 4, false));
+	KUNIT_EXPECT_TRUE(test, sroce_answers_add(&a, &res));
+	for (i = 0; i < 3; i++)
+		sroce_answers_repeat(&a, &res);
+	KUNIT_EXPECT_EQ(test, 1, a.job_tail - a.job_head);
+	res.psn = BIT(23);
+	KUNIT_EXPECT_TRUE(test, sroce_answers_add(&a, &res));
+	sroce_answers_repeat(&a, &res);
+	KUNIT_EXPECT_EQ(test, 2, a.job_tail - a.job_head);
+	sroce_answers_free(&a);
 }
 
 /* The responder sends later answers even if an earlier request comes again */
@@ -1071,6 +1091,7 @@ static struct kunit_case loss_cases[] = {
 	KUNIT_CASE(every_request_twice),
 	KUNIT_CASE(atomic_response_lost),
 	KUNIT_CASE(atomic_write_response_lost),
+	KUNIT_CASE(duplicates_of_longest_read),
 	KUNIT_CASE(late_duplicate_of_read),
 	KUNIT_CASE(repeated_read_after_wrap),
 	KUNIT_CASE(duplicate_of_read_without_region),

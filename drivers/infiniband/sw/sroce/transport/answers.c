@@ -113,10 +113,12 @@ static u32 sroce_answers_place(const struct sroce_resp_answers *a, u32 psn)
 	return i;
 }
 
-static bool sroce_answers_overlap(const struct sroce_rd_job *job, u32 psn)
+/* READs may be of half the PSNs there are, which sroce_psn_diff() cannot tell from none */
+static bool sroce_answers_overlap(const struct sroce_rd_res *a,
+				  const struct sroce_rd_res *b)
 {
-	return sroce_psn_diff(sroce_psn_add(job->res.psn, job->res.npsn),
-			      psn) > 0;
+	return ((a->psn - b->psn) & SROCE_PSN_MASK) < b->npsn ||
+	       ((b->psn - a->psn) & SROCE_PSN_MASK) < a->npsn;
 }
 
 void sroce_answers_repeat(struct sroce_resp_answers *a,
@@ -128,7 +130,7 @@ void sroce_answers_repeat(struct sroce_resp_answers *a,
 	u32 i;
 
 	if (place != a->job_head &&
-	    sroce_answers_overlap(sroce_answers_job(a, place - 1), res->psn)) {
+	    sroce_answers_overlap(&sroce_answers_job(a, place - 1)->res, res)) {
 		old = sroce_answers_job(a, --place);
 		job.pressed = true;
 		job.since = old->since;
