@@ -674,6 +674,41 @@ static void list_with_a_hole(struct kunit *test)
 	side_demand_free(mr);
 }
 
+/* A half misses pages at @va: waits until they are there, or cannot be had */
+static int miss_at(struct side *s, struct sroce_mr *mr, u64 va)
+{
+	struct sroce_half *half = &s->qp->resp.half;
+	struct sroce_miss miss = { .mr = mr, .va = va, .len = 8, .write = true };
+	int err;
+
+	spin_lock_bh(&half->lock);
+	err = sroce_fault_start(half, &miss);
+	spin_unlock_bh(&half->lock);
+	while (READ_ONCE(half->fault.running))
+		usleep_range(100, 200);
+	return err;
+}
+
+/*
+ * Pages cannot be had, and before the peer's request for them is back others are missing,
+ * those of its READ: the request is an error when it comes, once.
+ */
+static void failed_before_others(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = pair_create(test, &c);
+	struct side *b = &p->side[1];
+	struct sroce_mr *mr = side_demand_create(b, DEMAND_BYTES, 0);
+	u64 hole = mr->iova + 2 * PAGE_SIZE;
+
+	KUNIT_EXPECT_EQ(test, 0, vm_munmap(hole, PAGE_SIZE));
+	KUNIT_EXPECT_EQ(test, -EAGAIN, miss_at(b, mr, hole));
+	KUNIT_EXPECT_EQ(test, -EAGAIN, miss_at(b, mr, mr->iova));
+	KUNIT_EXPECT_EQ(test, -EFAULT, miss_at(b, mr, hole));
+	KUNIT_EXPECT_EQ(test, -EAGAIN, miss_at(b, mr, hole));
+	side_demand_free(mr);
+}
+
 /* The process loses all pages of the region, as memory that goes to swap */
 static void lose_pages(struct kunit *test, const struct sroce_mr *mr)
 {
@@ -864,6 +899,7 @@ static struct kunit_case transport_odp_cases[] = {
 	KUNIT_CASE(missing_pages_of_list),
 	KUNIT_CASE(told_to_wait_for_list),
 	KUNIT_CASE(list_with_a_hole),
+	KUNIT_CASE(failed_before_others),
 	KUNIT_CASE(pages_gone_again),
 	KUNIT_CASE(pages_always_gone),
 	KUNIT_CASE(told_in_rtr),

@@ -30,18 +30,19 @@ static void sroce_fault_done(struct sroce_want *want, int err)
 	 * -ESHUTDOWN: the region is going, which is no failure of the page. The next
 	 * look-up of the key fails, or finds another region.
 	 */
-	f->state = err && err != -ESHUTDOWN ? SROCE_FAULT_FAILED :
-					      SROCE_FAULT_NONE;
+	if (err && err != -ESHUTDOWN)
+		f->failed = f->place;
+	f->running = false;
 	spin_unlock_bh(&half->lock);
 	sroce_half_run(half);
 	sroce_qp_put(qp);
 }
 
-static bool sroce_fault_is_same(const struct sroce_fault *f,
-				const struct sroce_miss *miss)
+static bool sroce_fault_is_at(const struct sroce_fault_place *place,
+			      const struct sroce_miss *miss)
 {
-	return f->key == miss->mr->key && f->va == miss->va &&
-	       f->write == miss->write;
+	return place->key == miss->mr->key && place->va == miss->va &&
+	       place->write == miss->write;
 }
 
 /* In any case the half runs again: at once where the region is going */
@@ -50,18 +51,20 @@ static void sroce_fault_wait(struct sroce_half *half,
 {
 	struct sroce_fault *f = &half->fault;
 
-	f->same = sroce_fault_is_same(f, miss);
+	f->same = sroce_fault_is_at(&f->place, miss);
 	f->fresh = true;
-	f->state = SROCE_FAULT_RUNNING;
-	f->write = miss->write;
-	f->key = miss->mr->key;
-	f->va = miss->va;
+	f->running = true;
+	f->place = (struct sroce_fault_place){
+		.va = miss->va,
+		.key = miss->mr->key,
+		.write = miss->write,
+	};
 	sroce_qp_get(half->qp);
 	if (!sroce_want_pages(&f->want, miss->mr, miss->va, miss->len,
 			      miss->ahead,
 			      miss->write ? SROCE_ODP_WRITE : SROCE_ODP_READ))
 		return;
-	f->state = SROCE_FAULT_NONE;
+	f->running = false;
 	sroce_half_kick(half);
 	sroce_qp_put(half->qp);
 }
@@ -70,10 +73,10 @@ int sroce_fault_start(struct sroce_half *half, const struct sroce_miss *miss)
 {
 	struct sroce_fault *f = &half->fault;
 
-	if (f->state == SROCE_FAULT_RUNNING)
+	if (f->running)
 		return -EAGAIN;
-	if (f->state == SROCE_FAULT_FAILED && sroce_fault_is_same(f, miss)) {
-		f->state = SROCE_FAULT_NONE;
+	if (unlikely(sroce_fault_is_at(&f->failed, miss))) {
+		f->failed.key = 0;
 		return -EFAULT;
 	}
 	sroce_qp_count(half->qp, SROCE_CNT_PAGE_FAULTS, 1);
@@ -88,15 +91,16 @@ void sroce_fault_reset(struct sroce_half *half)
 	struct sroce_fault *f = &half->fault;
 
 	f->waiting = false;
-	f->key = 0;
+	f->place.key = 0;
+	f->failed.key = 0;
 	sroce_fault_forget(half);
-	if (f->state == SROCE_FAULT_RUNNING) {
+	if (f->running) {
 		/* Too late: sroce_fault_done() is being called, and ends it */
 		if (!sroce_want_cancel(&f->want))
 			return;
 		sroce_qp_put(half->qp);
 	}
-	f->state = SROCE_FAULT_NONE;
+	f->running = false;
 }
 
 void sroce_fault_init(struct sroce_half *half)

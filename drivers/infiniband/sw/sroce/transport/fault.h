@@ -56,7 +56,7 @@ static inline void sroce_fault_forget(struct sroce_half *half)
 
 static inline bool sroce_fault_is_running(const struct sroce_half *half)
 {
-	return half->fault.state == SROCE_FAULT_RUNNING;
+	return half->fault.running;
 }
 
 #endif

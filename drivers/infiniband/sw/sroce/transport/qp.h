@@ -39,41 +39,46 @@
 
 struct sroce_qp;
 
-enum sroce_fault_state {
-	SROCE_FAULT_NONE,
-	SROCE_FAULT_RUNNING,	/* process context is at it */
-	SROCE_FAULT_FAILED,	/* the next access there is an error */
+/**
+ * struct sroce_fault_place - where pages were missing
+ * @va: first byte
+ * @key: of their region; 0: nowhere
+ * @write: they are to be written to
+ */
+struct sroce_fault_place {
+	u64 va;
+	u32 key;
+	bool write;
 };
 
 /**
  * struct sroce_fault - pages being brought in for a half of a QP
- * @want: which pages; in use while @state is SROCE_FAULT_RUNNING
- * @state: how far it is
+ * @want: which pages; in use while @running
+ * @place: where they are, or were the last time
+ * @failed: pages there could not be had, and the next access to them is an error. Whatever
+ *	else misses pages before that does not change it.
+ * @running: process context is at it
  * @waiting: the half has something to do when it has ended: send the READ
  *	again whose response found no page, or ask the peer for its request
- * @write: they are to be written to
  * @same: they are those that were brought in last
  * @fresh: the responder: this was begun since it has looked
  * @told: likewise: the peer was told to wait with the request at @psn
  * @again: likewise: so often that request has found the same pages gone again
  * @psn: the responder: of the request that was the last to wait for pages
- * @key: of their region; 0: nobody remembers
- * @va: first byte
  * @since: the responder: when that request has met the first of them, in ns; 0: none
  *	has yet
  */
 struct sroce_fault {
 	struct sroce_want want;
-	u8 state;
+	struct sroce_fault_place place;
+	struct sroce_fault_place failed;
+	bool running;
 	bool waiting;
-	bool write;
 	bool same;
 	bool fresh;
 	bool told;
 	u8 again;
 	u32 psn;
-	u32 key;
-	u64 va;
 	u64 since;
 };
 

@@ -197,7 +197,7 @@ static bool sroce_place_looks(struct sroce_qp *qp)
 
 	/* Pages that could not be had are an error of the SEND, when that comes again */
 	if (!msg->looks || !msg->have_wqe || qp->resp.ack.fatal ||
-	    qp->resp.half.fault.state == SROCE_FAULT_FAILED ||
+	    qp->resp.half.fault.failed.key ||
 	    !sroce_qp_takes_requests(qp))
 		return false;
 	if (qp->xrcd && !sroce_xrc_borrow_again(qp))
