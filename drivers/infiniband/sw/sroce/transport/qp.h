@@ -396,6 +396,7 @@ struct sroce_qp_congestion {
  * @pace: rate limit it keeps to, and when the next train may leave
  * @batch: doorbells that need not be answered at once
  * @failed: the oldest work request has failed, and completes when nothing is lent
+ * @key_looks: so often the work request that ends a key has found somebody using that
  * @drained_event: raise IB_EVENT_SQ_DRAINED when the queue has drained
  * @draining: in SQD and not drained yet
  * @pinned: whose pinned memory @slots are
@@ -420,6 +421,7 @@ struct sroce_requester {
 	u8 retries;
 	u8 rnr_retries;
 	u8 rnr_naks;
+	u8 key_looks;
 	bool rnr_wait;
 	bool recovering;
 	bool timer_armed;

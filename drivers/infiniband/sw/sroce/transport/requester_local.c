@@ -8,7 +8,12 @@
 #include "transport/requester.h"
 #include "transport/requester_complete.h"
 #include "transport/requester_local.h"
+#include "transport/retransmit.h"
 #include "transport/run.h"
+
+/* Looks at once for the end of a key's use, and the time between later ones */
+#define SROCE_KEY_LOOKS 8
+#define SROCE_KEY_LOOK_NS (50 * NSEC_PER_USEC)
 
 static int sroce_local_bind(struct sroce_qp *qp,
 			    const struct sroce_send_wqe *wqe)
@@ -52,10 +57,21 @@ static bool sroce_local_waits(const struct sroce_requester *req,
 	return slot->wqe.flags & SROCE_SEND_FENCE && req->rd_outstanding;
 }
 
-/* Somebody is still copying with the key that is to become invalid: look again soon */
+/*
+ * Somebody is still copying with the key that is to become invalid: look again soon. Most
+ * have ended by then; after some looks the region may be with a receiver that has to wait.
+ */
 static enum sroce_step sroce_local_later(struct sroce_qp *qp)
 {
-	sroce_half_kick(&qp->req.half);
+	struct sroce_requester *req = &qp->req;
+
+	if (req->key_looks < SROCE_KEY_LOOKS) {
+		req->key_looks++;
+		sroce_half_kick(&req->half);
+	} else {
+		req->pace.wake = ktime_get_ns() + SROCE_KEY_LOOK_NS;
+		sroce_requester_wake_at(req, req->pace.wake);
+	}
 	return SROCE_STEP_WAIT;
 }
 
@@ -81,6 +97,7 @@ enum sroce_step sroce_requester_local(struct sroce_qp *qp,
 	    !sroce_mr_quiet(&qp->port->mrs, slot->wqe.invalidate_rkey))
 		return sroce_local_later(qp);
 	slot->state = SROCE_SWQE_DONE;
+	qp->req.key_looks = 0;
 	qp->req.send++;
 	sroce_requester_retire(qp);
 	return SROCE_STEP_ON;
