@@ -611,6 +611,50 @@ static void invalidate_busy(struct kunit *test)
 	sroce_mr_free(mr);
 }
 
+/*
+ * A SEND that has invalidated a key in use is asked for again. What comes in its place must
+ * not complete without that key, of which the consumer would not be told.
+ */
+static void invalidate_forgotten(struct kunit *test)
+{
+	static const u32 others[] = { 0, 0x100 };
+	struct sroce_mr *user, *mr;
+	struct sroce_train t;
+	struct side *a, *b;
+	struct pair *p;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(others); i++) {
+		p = pair_create(test, &(struct pair_config){});
+		a = &p->side[0];
+		b = &p->side[1];
+		mr = map_region(b, 0x40000, 10000);
+		post_reg(b, mr, 1, mr->key, PAIR_MR_ACCESS);
+		side_expect_send(b, 1, IB_WC_SUCCESS);
+		side_recv(b, 2, DST, 10);
+		user = sroce_mr_find(&b->port.mrs, mr->key);
+		t = side_train(a, SROCE_OP_SEND, side_first_psn(a));
+		t.flags |= SROCE_INV;
+		t.inv_rkey = mr->key;
+		side_inject(a, &t);
+		fake_net_settle(&p->net);
+		side_expect_none(b);
+		KUNIT_EXPECT_EQ(test, b->qp->resp.msg.inv_wait, mr->key);
+		t = side_train(a, SROCE_OP_SEND, side_first_psn(a));
+		if (others[i])
+			t.flags |= SROCE_INV;
+		t.inv_rkey = mr->key ^ others[i];
+		side_inject(a, &t);
+		fake_net_settle(&p->net);
+		side_expect_recv(b, 2, IB_WC_REM_INV_REQ_ERR);
+		KUNIT_EXPECT_EQ(test, 1, side_sent(b, SROCE_OP_ACK,
+						   SROCE_NAK_INV_REQ));
+		sroce_mr_put(user);
+		sroce_mr_free(mr);
+		pair_exit(test);
+	}
+}
+
 /* --- atomics ------------------------------------------------------------- */
 
 static u64 do_atomic(struct side *s, u8 opcode, u32 off, u64 compare_add,
@@ -957,6 +1001,7 @@ static struct kunit_case transport_cases[] = {
 	KUNIT_CASE_PARAM(fast_register, way_gen_params),
 	KUNIT_CASE_PARAM(invalidate_in_order, way_gen_params),
 	KUNIT_CASE(invalidate_busy),
+	KUNIT_CASE(invalidate_forgotten),
 	KUNIT_CASE_PARAM(atomics, way_gen_params),
 	KUNIT_CASE_PARAM(atomic_writes, way_gen_params),
 	KUNIT_CASE_PARAM(flushes, way_gen_params),

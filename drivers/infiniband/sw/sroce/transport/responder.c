@@ -60,6 +60,18 @@ bool sroce_responder_sequence_ok(const struct sroce_responder *resp,
 	}
 }
 
+/* The SEND that has invalidated a key is asked for again until nobody uses that */
+static bool sroce_responder_keeps_inv(const struct sroce_responder *resp,
+				      const struct sroce_train *t)
+{
+	if (likely(!resp->msg.inv_wait))
+		return true;
+	if (t->op != SROCE_OP_SEND)
+		return false;
+	return !(t->flags & SROCE_END) ||
+	       (t->flags & SROCE_INV && t->inv_rkey == resp->msg.inv_wait);
+}
+
 void sroce_responder_execute(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
@@ -74,7 +86,7 @@ void sroce_responder_execute(struct sroce_qp *qp, struct sroce_train *t)
 	if (resp->ack.state == SROCE_ACK_NAK)
 		resp->ack.state = SROCE_ACK_NONE;
 	if (!sroce_responder_sequence_ok(resp, t) ||
-	    (resp->msg.inv_wait && t->op != SROCE_OP_SEND)) {
+	    !sroce_responder_keeps_inv(resp, t)) {
 		sroce_responder_refuse_request(qp);
 		return;
 	}
