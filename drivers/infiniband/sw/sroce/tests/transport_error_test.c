@@ -603,6 +603,14 @@ static void dropped_unnoticed(struct kunit *test)
 	side_expect_recv(b, 1, IB_WC_SUCCESS);
 }
 
+static void side_inject_write_at(struct side *s, u32 psn)
+{
+	struct sroce_train t = side_train(s, SROCE_OP_WRITE, psn & SROCE_PSN_MASK);
+
+	t.flags = SROCE_START | SROCE_END;
+	side_inject(s, &t);
+}
+
 /* Before it is connected a QP hears nothing */
 static void not_connected(struct kunit *test)
 {
@@ -618,6 +626,11 @@ static void not_connected(struct kunit *test)
 	pair_deliver(p);
 	KUNIT_EXPECT_EQ(test, 2, p->net.sent);
 	side_to_rtr(b);
+	KUNIT_EXPECT_EQ(test, 0, side_events(b, IB_EVENT_COMM_EST));
+	/* Nor does it learn of somebody who knows its number only */
+	side_inject_write_at(a, side_first_psn(a) + 1000);
+	side_inject_write_at(a, side_first_psn(a) - 1000);
+	fake_net_deliver(&p->net);
 	KUNIT_EXPECT_EQ(test, 0, side_events(b, IB_EVENT_COMM_EST));
 	side_expect_send(a, 1, IB_WC_SUCCESS);
 	/* It must not send yet, but the consumer learns of the peer */

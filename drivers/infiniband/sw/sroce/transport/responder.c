@@ -132,20 +132,23 @@ void sroce_responder_request(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_qp_count(qp, SROCE_CNT_RX_DISCARDS, t->npkts);
 		return;
 	}
-	sroce_responder_established(qp);
 	/* A repeated train may be new in its second part */
 	if (ahead < 0 && t->npkts > -ahead) {
 		sroce_train_trim(t, -ahead);
 		ahead = 0;
 	}
-	if (ahead > 0)
+	if (ahead > 0) {
 		sroce_hold_missed(qp, t);
-	else if (ahead < 0)
+	} else if (ahead < 0) {
 		sroce_responder_duplicate(qp, t);
-	else if (qp->xrcd)
-		sroce_xrc_execute(qp, t);
-	else
-		sroce_responder_execute(qp, t);
+	} else {
+		/* Whoever does not know the PSN has not established anything */
+		sroce_responder_established(qp);
+		if (qp->xrcd)
+			sroce_xrc_execute(qp, t);
+		else
+			sroce_responder_execute(qp, t);
+	}
 }
 
 void sroce_responder_reset(struct sroce_responder *resp)
