@@ -76,7 +76,7 @@ int sroce_mr_insert(struct sroce_mr *mr, u32 (*choose)(void))
 	return err == -EBUSY ? -ENOSPC : err;
 }
 
-static struct sroce_mr *sroce_mr_zalloc(enum sroce_mr_kind kind, u32 max_pages)
+static struct sroce_mr *sroce_mr_zalloc(enum sroce_mr_kind kind, u32 max_blocks)
 {
 	struct sroce_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
 
@@ -90,9 +90,9 @@ static struct sroce_mr *sroce_mr_zalloc(enum sroce_mr_kind kind, u32 max_pages)
 
 	if (kind == SROCE_MR_WINDOW || kind == SROCE_MR_ON_DEMAND)
 		return mr;
-	mr->max_pages = max_pages;
-	mr->pages = kvcalloc(max_pages, sizeof(*mr->pages), SROCE_GFP_CHOSEN);
-	if (!mr->pages) {
+	mr->max_blocks = max_blocks;
+	mr->blocks = kvcalloc(max_blocks, sizeof(*mr->blocks), SROCE_GFP_CHOSEN);
+	if (!mr->blocks) {
 		kfree(mr);
 		return NULL;
 	}
@@ -101,9 +101,9 @@ static struct sroce_mr *sroce_mr_zalloc(enum sroce_mr_kind kind, u32 max_pages)
 
 static struct sroce_mr *sroce_mr_make(struct sroce_mr_table *table,
 				      struct ib_pd *pd, enum sroce_mr_kind kind,
-				      u32 max_pages)
+				      u32 max_blocks)
 {
-	struct sroce_mr *mr = sroce_mr_zalloc(kind, max_pages);
+	struct sroce_mr *mr = sroce_mr_zalloc(kind, max_blocks);
 
 	if (!mr)
 		return NULL;
@@ -114,22 +114,22 @@ static struct sroce_mr *sroce_mr_make(struct sroce_mr_table *table,
 	sroce_mw_list_init(&mr->bound);
 	mr->table = table;
 	mr->kind = kind;
-	mr->page_shift = PAGE_SHIFT;
+	mr->block_shift = PAGE_SHIFT;
 	mr->ibmr.pd = pd;
 	return mr;
 }
 
 struct sroce_mr *sroce_mr_alloc(struct sroce_mr_table *table, struct ib_pd *pd,
-				enum sroce_mr_kind kind, u32 max_pages)
+				enum sroce_mr_kind kind, u32 max_blocks)
 {
-	struct sroce_mr *mr = sroce_mr_make(table, pd, kind, max_pages);
+	struct sroce_mr *mr = sroce_mr_make(table, pd, kind, max_blocks);
 	int err;
 
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	err = sroce_mr_insert(mr, sroce_mr_random_key);
 	if (err) {
-		kvfree(mr->pages);
+		kvfree(mr->blocks);
 		kfree(mr);
 		return ERR_PTR(err);
 	}
@@ -138,9 +138,9 @@ struct sroce_mr *sroce_mr_alloc(struct sroce_mr_table *table, struct ib_pd *pd,
 
 struct sroce_mr *sroce_mr_alloc_heir(const struct sroce_mr *old,
 				     struct ib_pd *pd, enum sroce_mr_kind kind,
-				     u32 max_pages)
+				     u32 max_blocks)
 {
-	struct sroce_mr *mr = sroce_mr_make(old->table, pd, kind, max_pages);
+	struct sroce_mr *mr = sroce_mr_make(old->table, pd, kind, max_blocks);
 
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
@@ -211,7 +211,7 @@ void sroce_mr_free(struct sroce_mr *mr)
 	}
 	if (mr->kind == SROCE_MR_WINDOW)
 		sroce_mw_unbind(mr);
-	kvfree(mr->pages);
+	kvfree(mr->blocks);
 	/*
 	 * Who has looked the region up before it lost its key still reads @users, and
 	 * who has found a window in a list takes its @lock
@@ -326,36 +326,34 @@ struct sroce_mr *sroce_mr_get(struct sroce_mr_table *table, u32 key,
 /*
  * @offset counts from the start of the first block. A fast-register region may
  * change while it is read, when its owner invalidates it under a peer's hands:
- * what is read then is the peer's loss, but never outside the page table.
+ * what is read then is the peer's loss, but never outside its table.
  */
 static unsigned int sroce_mr_block_bvecs(const struct sroce_mr *mr, u64 offset,
 					 u32 len, struct bio_vec *bv,
 					 unsigned int max, u32 *done)
 {
-	const u64 size = 1ULL << mr->page_shift;
-	unsigned long block = offset >> mr->page_shift;
+	const u64 size = 1ULL << mr->block_shift;
+	unsigned long block = offset >> mr->block_shift;
 	u64 start = offset & (size - 1);
-	u32 nr_pages = READ_ONCE(mr->nr_pages);
-	struct page *next = NULL;	/* physically behind the last entry */
+	u32 nr_blocks = READ_ONCE(mr->nr_blocks);
+	void *next = NULL;	/* behind the last entry */
 	unsigned int n = 0;
 	u32 left = len;
 
-	if (block < nr_pages)
-		block = array_index_nospec(block, nr_pages);
-	while (left && block < READ_ONCE(mr->nr_pages)) {
-		struct page *first = READ_ONCE(mr->pages[block++]);
-		struct page *page = first + (start >> PAGE_SHIFT);
+	if (block < nr_blocks)
+		block = array_index_nospec(block, nr_blocks);
+	while (left && block < READ_ONCE(mr->nr_blocks)) {
+		void *at = READ_ONCE(mr->blocks[block++]) + start;
 		u32 chunk = min_t(u64, left, size - start);
 
-		if (n && page == next) {
+		if (n && at == next) {
 			bv[n - 1].bv_len += chunk;
 		} else {
 			if (n == max)
 				break;
-			bvec_set_page(&bv[n++], page, chunk,
-				      offset_in_page(start));
+			bvec_set_virt(&bv[n++], at, chunk);
 		}
-		next = first + (size >> PAGE_SHIFT);
+		next = at + chunk;
 		start = 0;
 		left -= chunk;
 	}
@@ -386,15 +384,9 @@ unsigned int sroce_mr_bvecs(const struct sroce_mr *mr, u64 va, u32 len,
 				    max, done);
 }
 
-/* Our devices have no DMA: a DMA address is that of the kernel's own mapping */
-static struct page *sroce_mr_block_page(dma_addr_t addr)
-{
-	return virt_to_page((void *)(uintptr_t)addr);
-}
-
 void sroce_mr_set_pages(struct sroce_mr *mr)
 {
-	const u64 size = 1ULL << mr->page_shift;
+	const u64 size = 1ULL << mr->block_shift;
 	struct sg_table *sgt = &mr->umem->sgt_append.sgt;
 	struct scatterlist *sg;
 	u32 n = 0;
@@ -409,12 +401,13 @@ void sroce_mr_set_pages(struct sroce_mr *mr)
 		u64 addr = i ? ALIGN((u64)sg_dma_address(sg), size) :
 			       ALIGN_DOWN((u64)sg_dma_address(sg), size);
 
-		for (; addr < end && n < mr->max_pages; addr += size)
-			mr->pages[n++] = sroce_mr_block_page(addr);
+		for (; addr < end && n < mr->max_blocks; addr += size)
+			/* Our devices have no DMA: such an address is the kernel's own */
+			mr->blocks[n++] = (void *)(uintptr_t)addr;
 	}
-	mr->nr_pages = n;
+	mr->nr_blocks = n;
 
-	if (WARN_ON_ONCE(((u64)n << mr->page_shift) - mr->offset < mr->length))
+	if (WARN_ON_ONCE(((u64)n << mr->block_shift) - mr->offset < mr->length))
 		mr->length = 0;
 }
 

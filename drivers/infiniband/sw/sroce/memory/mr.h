@@ -66,12 +66,13 @@ struct sroce_mw_list {
  * @access: IB_ACCESS_* rights
  * @iova: address of the first byte as work requests name it
  * @length: bytes
- * @offset: bytes before the first one in @pages[0], or in @odp
- * @page_shift: log2 of the bytes behind each entry of @pages
- * @nr_pages: entries of @pages in use
- * @max_pages: entries of @pages
- * @pages: first page of each naturally aligned block of 1 << @page_shift
- * @staged: fast-register: pages that ib_map_mr_sg() has set, @max_pages
+ * @offset: bytes before the first one in @blocks[0], or in @odp
+ * @block_shift: log2 of the bytes of each block
+ * @nr_blocks: entries of @blocks in use
+ * @max_blocks: entries of @blocks
+ * @blocks: naturally aligned pieces of the kernel's own mapping. They are one page or
+ *	more, or less than one: initiators register in units of 4 KiB.
+ * @staged: fast-register: blocks that ib_map_mr_sg() has set, @max_blocks
  *	entries; belongs to verbs/mr.c
  * @nr_staged: entries of @staged in use
  * @umem: pinned user memory, or NULL
@@ -79,7 +80,7 @@ struct sroce_mw_list {
  * @windows: windows bound to it, and those about to be; negative: none may be
  *	any more
  * @bound: the windows bound to it
- * @parent: window: region that it is bound to; its @pages are that one's
+ * @parent: window: region that it is bound to; its @blocks are that one's
  * @in_bound: window: its place in @bound of @parent
  * @owner: window of type 2: what the QP has bound that it was bound through
  * @in_owned: window of type 2: its place in @owner
@@ -108,11 +109,11 @@ struct sroce_mr {
 	u64 iova;
 	u64 length;
 	u64 offset;
-	u8 page_shift;
-	u32 nr_pages;
-	u32 max_pages;
-	struct page **pages;
-	struct page **staged;
+	u8 block_shift;
+	u32 nr_blocks;
+	u32 max_blocks;
+	void **blocks;
+	void **staged;
 	u32 nr_staged;
 	struct ib_umem *umem;
 	struct sroce_odp *odp;
@@ -141,7 +142,7 @@ void sroce_mr_table_destroy(struct sroce_mr_table *table);
  * @table: keys of the device
  * @pd: protection domain
  * @kind: backing
- * @max_pages: entries of the page table, 0 for a kind without
+ * @max_blocks: entries of its table of blocks, 0 for a kind without
  *
  * The region is registered but not valid; the caller fills it in and calls
  * sroce_mr_publish(). One of all kernel memory has its bounds already.
@@ -150,14 +151,14 @@ void sroce_mr_table_destroy(struct sroce_mr_table *table);
  * Return: the region, ERR_PTR(-ENOMEM), or ERR_PTR(-ENOSPC) without a free key.
  */
 struct sroce_mr *sroce_mr_alloc(struct sroce_mr_table *table, struct ib_pd *pd,
-				enum sroce_mr_kind kind, u32 max_pages);
+				enum sroce_mr_kind kind, u32 max_blocks);
 
 /**
  * sroce_mr_alloc_heir() - make a region that is to take another one's key
  * @old: region in use
  * @pd: protection domain
  * @kind: backing
- * @max_pages: entries of the page table
+ * @max_blocks: entries of its table of blocks
  *
  * Nobody finds it before sroce_mr_replace(); it can be freed until then.
  *
@@ -166,7 +167,7 @@ struct sroce_mr *sroce_mr_alloc(struct sroce_mr_table *table, struct ib_pd *pd,
  */
 struct sroce_mr *sroce_mr_alloc_heir(const struct sroce_mr *old,
 				     struct ib_pd *pd, enum sroce_mr_kind kind,
-				     u32 max_pages);
+				     u32 max_blocks);
 
 /**
  * sroce_mr_replace() - let a key name another region, at once
@@ -324,9 +325,9 @@ static inline void sroce_mr_take_staged(struct sroce_mr *mr)
 	/* a region made without verbs/mr.c (unit tests) has its pages already */
 	if (!mr->staged)
 		return;
-	memcpy(mr->pages, mr->staged, mr->nr_staged * sizeof(*mr->pages));
-	mr->nr_pages = mr->nr_staged;
-	mr->page_shift = ilog2(mr->ibmr.page_size);
+	memcpy(mr->blocks, mr->staged, mr->nr_staged * sizeof(*mr->blocks));
+	mr->nr_blocks = mr->nr_staged;
+	mr->block_shift = ilog2(mr->ibmr.page_size);
 	mr->length = mr->ibmr.length;
 	mr->offset = mr->iova & (mr->ibmr.page_size - 1);
 }

@@ -131,8 +131,8 @@ static void sroce_mw_unbind_locked(struct sroce_mr *mw)
 {
 	sroce_mw_leave_owner(mw);
 	sroce_mw_leave_parent(mw);
-	mw->pages = NULL;
-	mw->nr_pages = 0;
+	mw->blocks = NULL;
+	mw->nr_blocks = 0;
 	mw->length = 0;
 }
 
@@ -166,9 +166,9 @@ static void sroce_mw_describe(struct sroce_mr *mw, struct sroce_mr *parent,
 	mw->iova = bind->access & IB_ZERO_BASED ? 0 : bind->addr;
 	mw->length = bind->length;
 	mw->offset = parent->offset + (bind->addr - parent->iova);
-	mw->page_shift = parent->page_shift;
-	mw->nr_pages = parent->nr_pages;
-	mw->pages = parent->pages;
+	mw->block_shift = parent->block_shift;
+	mw->nr_blocks = parent->nr_blocks;
+	mw->blocks = parent->blocks;
 }
 
 static int sroce_mw_bind_locked(struct sroce_mr *mw,

@@ -158,9 +158,8 @@ static void make_region(struct pen *pen, struct pen_side *ps, int i)
 			    i == PEN_FAST ? SROCE_MR_FAST_REG : SROCE_MR_USER, n);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(pen->f->test, mr);
 	for (k = 0; k < n; k++)
-		mr->pages[k] = virt_to_page(ps->s->mem +
-					    (first + k) * PAGE_SIZE);
-	mr->nr_pages = n;
+		mr->blocks[k] = ps->s->mem + (first + k) * PAGE_SIZE;
+	mr->nr_blocks = n;
 	mr->offset = offset;
 	mr->length = places[i].len;
 	mr->iova = i == PEN_READ ? -(u64)places[i].len :

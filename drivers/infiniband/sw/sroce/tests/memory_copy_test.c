@@ -198,7 +198,7 @@ static void atomics(struct kunit *test)
 	for (va = 0x1000; va < 0x1000 + 2 * PAGE_SIZE; va += 8)
 		expect_atomics(test, mr, va);
 	/* Neighbours are left alone */
-	memset(page_address(mr->pages[0]), 0xa5, PAGE_SIZE);
+	memset(mr->blocks[0], 0xa5, PAGE_SIZE);
 	expect_atomics(test, mr, 0x1010);
 	KUNIT_EXPECT_EQ(test, load(mr, 0x1008), 0xa5a5a5a5a5a5a5a5);
 	KUNIT_EXPECT_EQ(test, load(mr, 0x1018), 0xa5a5a5a5a5a5a5a5);

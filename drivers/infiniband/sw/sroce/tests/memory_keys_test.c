@@ -233,8 +233,8 @@ static struct sroce_mr *new_heir(struct kunit *test, struct sroce_mr *old)
 
 	mr = sroce_mr_alloc_heir(old, &w->other_pd.ibpd, SROCE_MR_USER, 1);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, mr);
-	mr->pages[0] = w->pages[1];
-	mr->nr_pages = 1;
+	mr->blocks[0] = page_address(w->pages[1]);
+	mr->nr_blocks = 1;
 	mr->access = IB_ACCESS_REMOTE_READ;
 	mr->iova = 0x5000;
 	mr->length = 16;

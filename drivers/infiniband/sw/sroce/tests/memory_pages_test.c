@@ -31,28 +31,28 @@ static void bvecs_neighbours(struct kunit *test)
 {
 	struct memory_world *w = test->priv;
 	struct sroce_mr *mr = new_user_mr(test, 0, 0, 100, 6 * PAGE_SIZE);
-	struct page *pages = alloc_pages(GFP_KERNEL | __GFP_COMP, 2);
+	u8 *pages = (u8 *)__get_free_pages(GFP_KERNEL | __GFP_COMP, 2);
 	struct bio_vec bv[4];
 	u32 done;
 
 	KUNIT_ASSERT_NOT_NULL(test, pages);
 	/* lone, three in a row, one backwards, one twice */
-	mr->pages[0] = w->pages[0];
-	mr->pages[1] = pages + 1;
-	mr->pages[2] = pages + 2;
-	mr->pages[3] = pages + 3;
-	mr->pages[4] = pages;
-	mr->pages[5] = pages;
-	mr->pages[6] = w->pages[1];
-	mr->nr_pages = 7;
+	mr->blocks[0] = page_address(w->pages[0]);
+	mr->blocks[1] = pages + PAGE_SIZE;
+	mr->blocks[2] = pages + 2 * PAGE_SIZE;
+	mr->blocks[3] = pages + 3 * PAGE_SIZE;
+	mr->blocks[4] = pages;
+	mr->blocks[5] = pages;
+	mr->blocks[6] = page_address(w->pages[1]);
+	mr->nr_blocks = 7;
 	KUNIT_EXPECT_EQ(test, sroce_mr_bvecs(mr, PAGE_SIZE, 2 * PAGE_SIZE, bv, 4, &done),
 			1);
 	KUNIT_EXPECT_EQ(test, done, 2 * PAGE_SIZE);
-	KUNIT_EXPECT_PTR_EQ(test, bv[0].bv_page, pages + 1);
+	KUNIT_EXPECT_PTR_EQ(test, bv[0].bv_page, virt_to_page(pages + PAGE_SIZE));
 	KUNIT_EXPECT_EQ(test, bv[0].bv_offset, 100);
 	expect_ranges(test, mr);
 	sroce_mr_free(mr);
-	__free_pages(pages, 2);
+	free_pages((unsigned long)pages, 2);
 }
 
 #define BIG_ORDER 2
@@ -64,18 +64,51 @@ static void bvecs_big_blocks(struct kunit *test)
 	int i;
 
 	mr = new_mr(test, SROCE_MR_USER, 0x7f0000000000, 0, 1);
-	mr->page_shift = PAGE_SHIFT + BIG_ORDER;
-	mr->nr_pages = 4;
+	mr->block_shift = PAGE_SHIFT + BIG_ORDER;
+	mr->nr_blocks = 4;
 	mr->offset = PAGE_SIZE + 50;
 	mr->length = 4 * block - mr->offset;
 	for (i = 0; i < 4; i++) {
-		mr->pages[i] = alloc_pages(GFP_KERNEL | __GFP_COMP, BIG_ORDER);
-		KUNIT_ASSERT_NOT_NULL(test, mr->pages[i]);
+		mr->blocks[i] = (void *)__get_free_pages(GFP_KERNEL | __GFP_COMP,
+							 BIG_ORDER);
+		KUNIT_ASSERT_NOT_NULL(test, mr->blocks[i]);
 	}
 	sroce_mr_publish(mr);
 	expect_ranges(test, mr);
 	for (i = 0; i < 4; i++)
-		__free_pages(mr->pages[i], BIG_ORDER);
+		free_pages((unsigned long)mr->blocks[i], BIG_ORDER);
+}
+
+#define SMALL_SHIFT (PAGE_SHIFT - 2)
+
+/* As of initiators that register in units of 4 KiB on a machine with larger pages */
+static void bvecs_small_blocks(struct kunit *test)
+{
+	/* quarters of four pages: neighbours, also over pages, backwards, and twice */
+	static const u32 quarters[] = { 5, 6, 7, 8, 9, 3, 2, 2, 12, 15 };
+	u8 *pages = (u8 *)__get_free_pages(GFP_KERNEL | __GFP_COMP, 2);
+	const u32 small = 1U << SMALL_SHIFT;
+	struct bio_vec bv[4];
+	struct sroce_mr *mr;
+	u32 done;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, pages);
+	mr = new_mr(test, SROCE_MR_USER, 0x7f0000000000, 0, 1);
+	mr->block_shift = SMALL_SHIFT;
+	mr->nr_blocks = ARRAY_SIZE(quarters);
+	mr->offset = 50;
+	mr->length = ARRAY_SIZE(quarters) * small - mr->offset;
+	for (i = 0; i < ARRAY_SIZE(quarters); i++)
+		mr->blocks[i] = pages + quarters[i] * small;
+	sroce_mr_publish(mr);
+	KUNIT_EXPECT_EQ(test, 1, sroce_mr_bvecs(mr, mr->iova, 5 * small - 50, bv, 4, &done));
+	KUNIT_EXPECT_PTR_EQ(test, bv[0].bv_page, virt_to_page(pages + PAGE_SIZE));
+	KUNIT_EXPECT_EQ(test, bv[0].bv_offset, small + 50);
+	KUNIT_EXPECT_EQ(test, done, 5 * small - 50);
+	expect_ranges(test, mr);
+	sroce_mr_free(mr);
+	free_pages((unsigned long)pages, 2);
 }
 
 /* What the table does not reach is not touched, whatever the caller says */
@@ -201,7 +234,7 @@ static void expect_umem(struct kunit *test, struct ib_umem *umem, u8 page_shift)
 	mr = new_mr(test, SROCE_MR_USER, va, 0, 1);
 	mr->umem = umem;
 	mr->length = umem->length;
-	mr->page_shift = page_shift;
+	mr->block_shift = page_shift;
 	sroce_mr_set_pages(mr);
 	KUNIT_EXPECT_EQ(test, mr->length, umem->length);
 	for_each_sgtable_dma_sg(sgt, sg, i)
@@ -210,7 +243,7 @@ static void expect_umem(struct kunit *test, struct ib_umem *umem, u8 page_shift)
 				KUNIT_FAIL(test, "piece %d byte %u", i, at);
 				break;
 			}
-	KUNIT_EXPECT_EQ(test, mr->nr_pages,
+	KUNIT_EXPECT_EQ(test, mr->nr_blocks,
 			(mr->offset + mr->length + (1 << page_shift) - 1) >>
 			page_shift);
 	sroce_mr_free(mr);
@@ -257,6 +290,7 @@ static struct kunit_case pages_cases[] = {
 	KUNIT_CASE(bvecs_pages),
 	KUNIT_CASE(bvecs_neighbours),
 	KUNIT_CASE(bvecs_big_blocks),
+	KUNIT_CASE(bvecs_small_blocks),
 	KUNIT_CASE(bvecs_outside),
 	KUNIT_CASE(dma_region),
 	KUNIT_CASE(dma_region_remote),

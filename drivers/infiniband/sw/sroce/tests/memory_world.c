@@ -62,8 +62,9 @@ struct sroce_mr *new_mr(struct kunit *test, enum sroce_mr_kind kind,
 	mr = sroce_mr_alloc(&w->table, &w->pd.ibpd, kind, MAX_PAGES);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, mr);
 	for (i = 0; i < n; i++)
-		mr->pages[i] = w->pages[i * 2 % MAX_PAGES + i * 2 / MAX_PAGES];
-	mr->nr_pages = n;
+		mr->blocks[i] = page_address(w->pages[i * 2 % MAX_PAGES +
+						      i * 2 / MAX_PAGES]);
+	mr->nr_blocks = n;
 	mr->offset = offset;
 	mr->iova = iova;
 	mr->ibmr.iova = iova;
@@ -118,9 +119,9 @@ int check_key(struct kunit *test, u32 key, const struct ib_pd *pd,
 void *byte_at(const struct sroce_mr *mr, u64 va)
 {
 	u64 at = va - mr->iova + mr->offset;
-	struct page *page = mr->pages[at >> mr->page_shift];
+	u8 *block = mr->blocks[at >> mr->block_shift];
 
-	return page_address(page) + (at & ((1ULL << mr->page_shift) - 1));
+	return block + (at & ((1ULL << mr->block_shift) - 1));
 }
 
 /* Every byte of a range must be where byte_at() says, in order */
@@ -162,7 +163,7 @@ static void expect_bvecs(struct kunit *test, const struct sroce_mr *mr, u64 va,
 
 void expect_ranges(struct kunit *test, const struct sroce_mr *mr)
 {
-	const u64 block = 1ULL << mr->page_shift;
+	const u64 block = 1ULL << mr->block_shift;
 	const u64 step[] = { 0, 1, 7, block / 2, block - 1, block, block + 1,
 			     2 * block - 1, 2 * block, 3 * block };
 	unsigned int i, j, max;

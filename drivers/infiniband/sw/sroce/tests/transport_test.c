@@ -465,8 +465,8 @@ static struct sroce_mr *map_region(struct side *s, u32 off, u32 len)
 	mr = sroce_mr_alloc(&s->port.mrs, &s->pd, SROCE_MR_FAST_REG, 64);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
 	for (i = 0; i * PAGE_SIZE < len; i++)
-		mr->pages[i] = virt_to_page(s->mem + off + i * PAGE_SIZE);
-	mr->nr_pages = i;
+		mr->blocks[i] = s->mem + off + i * PAGE_SIZE;
+	mr->nr_blocks = i;
 	mr->length = len;
 	mr->ibmr.iova = 0x10000;
 	return mr;

@@ -537,8 +537,8 @@ static void uc_region_shrinks(struct kunit *test)
 
 	mr = sroce_mr_alloc(&b->port.mrs, &b->pd, SROCE_MR_FAST_REG, 2);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
-	mr->pages[0] = virt_to_page(b->mem);
-	mr->nr_pages = 1;
+	mr->blocks[0] = b->mem;
+	mr->nr_blocks = 1;
 	mr->length = len;
 	mr->access = PAIR_MR_ACCESS;
 	sroce_mr_publish(mr);

@@ -28,8 +28,8 @@ static struct sroce_mr *make_region(struct memory_world *w)
 	if (IS_ERR(mr))
 		return NULL;
 	for (i = 0; i < REGION_PAGES; i++)
-		mr->pages[i] = w->pages[i];
-	mr->nr_pages = REGION_PAGES;
+		mr->blocks[i] = page_address(w->pages[i]);
+	mr->nr_blocks = REGION_PAGES;
 	mr->iova = REGION_IOVA;
 	mr->length = REGION_PAGES * PAGE_SIZE;
 	mr->access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_MW_BIND;

@@ -142,9 +142,9 @@ struct ib_mr *sroce_ib_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 	if (IS_ERR(mr))
 		return ERR_CAST(mr);
 	for (i = 0; i < n; i++)
-		mr->pages[i] = sroce_ring_page(mem, attr->offset - start +
-					       (size_t)i * PAGE_SIZE);
-	mr->nr_pages = n;
+		mr->blocks[i] = page_address(sroce_ring_page(mem, attr->offset - start +
+							     (size_t)i * PAGE_SIZE));
+	mr->nr_blocks = n;
 	mr->offset = start;
 	mr->access = attr->access_flags;
 	mr->length = attr->length;

@@ -27,7 +27,7 @@
 	 SROCE_ACCESS_ON_DEMAND)
 
 struct sroce_mr *sroce_reg_alloc_mr(struct ib_pd *ibpd, enum sroce_mr_kind kind,
-				    u32 max_pages, bool user)
+				    u32 max_blocks, bool user)
 {
 	struct sroce_device *dev = to_sroce_device(ibpd->device);
 	struct sroce_mr *mr;
@@ -36,7 +36,7 @@ struct sroce_mr *sroce_reg_alloc_mr(struct ib_pd *ibpd, enum sroce_mr_kind kind,
 	err = sroce_quota_take(dev, SROCE_OBJECT_MR, user);
 	if (err)
 		return ERR_PTR(err);
-	mr = sroce_mr_alloc(&dev->port.mrs, ibpd, kind, max_pages);
+	mr = sroce_mr_alloc(&dev->port.mrs, ibpd, kind, max_blocks);
 	if (IS_ERR(mr))
 		sroce_quota_give(dev, SROCE_OBJECT_MR);
 	return mr;
@@ -156,7 +156,7 @@ static struct sroce_mr *sroce_reg_umem(const struct sroce_reg *reg,
 	if (IS_ERR(mr))
 		return mr;
 	mr->umem = umem;
-	mr->page_shift = ilog2(block);
+	mr->block_shift = ilog2(block);
 	sroce_reg_describe(reg, mr);
 	sroce_mr_set_pages(mr);
 	return mr;
@@ -304,11 +304,17 @@ struct ib_mr *sroce_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 
 /* --- fast registration ---------------------------------------------------------- */
 
+/*
+ * Initiators of storage protocols register in units of their own, mostly 4 KiB, whatever
+ * pages the machine has
+ */
+#define SROCE_LEAST_BLOCK 512
+
 struct ib_mr *sroce_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
 				u32 max_num_sg)
 {
-	struct page **staged;
 	struct sroce_mr *mr;
+	void **staged;
 
 	if (type != IB_MR_TYPE_MEM_REG) {
 		ibdev_dbg(ibpd->device, "alloc_mr: type %d\n", type);
@@ -332,14 +338,14 @@ struct ib_mr *sroce_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
 	return &mr->ibmr;
 }
 
-static int sroce_mr_stage_page(struct ib_mr *ibmr, u64 addr)
+static int sroce_mr_stage_block(struct ib_mr *ibmr, u64 addr)
 {
 	struct sroce_mr *mr = to_sroce_mr(ibmr);
 
-	if (mr->nr_staged == mr->max_pages)
+	if (mr->nr_staged == mr->max_blocks)
 		return -ENOMEM;
 	/* DMA addresses of this device are kernel addresses */
-	mr->staged[mr->nr_staged++] = virt_to_page((void *)(uintptr_t)addr);
+	mr->staged[mr->nr_staged++] = (void *)(uintptr_t)addr;
 	return 0;
 }
 
@@ -348,22 +354,22 @@ int sroce_ib_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 {
 	struct sroce_mr *mr = to_sroce_mr(ibmr);
 
-	if (!mr->staged || ibmr->page_size < PAGE_SIZE ||
+	if (!mr->staged || ibmr->page_size < SROCE_LEAST_BLOCK ||
 	    !is_power_of_2(ibmr->page_size)) {
-		ibdev_dbg(ibmr->device, "map_mr_sg: pages of %u bytes\n",
+		ibdev_dbg(ibmr->device, "map_mr_sg: blocks of %u bytes\n",
 			  ibmr->page_size);
 		return -EINVAL;
 	}
 	mr->nr_staged = 0;
 	return ib_sg_to_pages(ibmr, sg, sg_nents, sg_offset,
-			      sroce_mr_stage_page);
+			      sroce_mr_stage_block);
 }
 
 int sroce_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
 	struct sroce_device *dev = to_sroce_device(ibmr->device);
 	struct sroce_mr *mr = to_sroce_mr(ibmr);
-	struct page **staged = mr->staged;
+	void **staged = mr->staged;
 	struct ib_umem *umem = mr->umem;
 	struct sroce_odp *odp = mr->odp;
 	/* After re-registration the key is the new region's, and counts there */

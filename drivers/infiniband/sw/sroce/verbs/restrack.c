@@ -200,9 +200,9 @@ static int sroce_restrack_put_mr(struct sk_buff *msg, const struct sroce_mr *mr)
 					 sroce_mr_kinds[mr->kind]) ?:
 	       rdma_nl_put_driver_u32(msg, "valid", mr->valid) ?:
 	       rdma_nl_put_driver_u32_hex(msg, "access", mr->access) ?:
-	       rdma_nl_put_driver_u32(msg, "blocks", mr->nr_pages) ?:
+	       rdma_nl_put_driver_u32(msg, "blocks", mr->nr_blocks) ?:
 	       rdma_nl_put_driver_u64(msg, "block_size",
-				      1ULL << mr->page_shift);
+				      1ULL << mr->block_shift);
 }
 
 int sroce_ib_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
