@@ -147,15 +147,20 @@ static struct sroce_prefetch *sroce_prefetch_make(struct ib_pd *ibpd,
 	return ERR_PTR(err);
 }
 
+static bool sroce_prefetch_has_more(struct sroce_prefetch *p)
+{
+	while (p->i < p->n && !p->range[p->i].len)
+		p->i++;
+	return p->i < p->n;
+}
+
 /*
  * Begin the next piece.
  * Return: 0; -ENODATA after the last one, -ETIMEDOUT, or -ESHUTDOWN.
  */
 static int sroce_prefetch_step(struct sroce_prefetch *p)
 {
-	while (p->i < p->n && !p->range[p->i].len)
-		p->i++;
-	if (p->i == p->n)
+	if (!sroce_prefetch_has_more(p))
 		return -ENODATA;
 	if (time_after(jiffies, p->began + SROCE_PREFETCH_LIMIT))
 		return -ETIMEDOUT;
@@ -247,7 +252,9 @@ static int sroce_prefetch_flush(struct sroce_prefetch *p)
 		err = sroce_prefetch_step(p);
 		if (!err)
 			err = sroce_prefetch_wait(p);
-		if (!err && sroce_prefetch_late(p, jiffies))
+		/* It is too late for the next piece, if there is one */
+		if (!err && sroce_prefetch_has_more(p) &&
+		    sroce_prefetch_late(p, jiffies))
 			err = -ETIMEDOUT;
 	} while (!err);
 	sroce_prefetch_free(p);
