@@ -410,7 +410,7 @@ static void not_inherited(void)
 /* --- events that nobody reads -------------------------------------------------------------------- */
 
 /* how many of them may wait, of one object */
-#define UNREAD 64
+#define UNREAD 8
 #define ROUNDS 1000
 
 /* a queue pair that talks to itself */

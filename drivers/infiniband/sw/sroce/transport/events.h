@@ -11,8 +11,11 @@
 #include <linux/types.h>
 #include <rdma/ib_verbs.h>
 
-/* Events of one object and kind that may wait to be read */
-#define SROCE_MAX_UNREAD 64
+/*
+ * Events of one object that may wait to be read, completion or asynchronous ones: with the
+ * 96 bytes of each and as many objects as a process may have it must not come to much
+ */
+#define SROCE_MAX_UNREAD 8
 
 /**
  * enum sroce_events_list - is ib_core's list of unread events where we think it is?
