@@ -13,10 +13,8 @@ static int take_entry(struct sroce_cq *cq)
 	struct ibv_cq_ex *cq_ex = &cq->vcq.cq_ex;
 
 	cq->cqe = cq_next_entry(cq);
-	if (!cq->cqe) {
-		cq_end_gathering(cq);
+	if (!cq->cqe)
 		return ENOENT;
-	}
 
 	cq_ex->wr_id = cq->cqe->wr_id;
 	cq_ex->status = cq->cqe->status;
@@ -26,9 +24,13 @@ static int take_entry(struct sroce_cq *cq)
 static void sroce_end_poll(struct ibv_cq_ex *cq_ex)
 {
 	struct sroce_cq *cq = to_scq_ex(cq_ex);
+	bool waits = !cq->cqe;
 
 	cq_free_entries(cq);
 	sroce_unlock(&cq->lock);
+	/* A system call, for which others need not wait */
+	if (waits)
+		cq_end_gathering(cq);
 }
 
 static int sroce_start_poll(struct ibv_cq_ex *cq_ex,
