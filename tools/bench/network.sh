@@ -99,65 +99,70 @@ network_set() {
 	done
 }
 
-# network_stream DRIVER MTU NUMBER : one connection; the client's words in /tmp/net.NUMBER
-network_stream() {
-	local driver=$1 mtu=$2 i=$3 ns who=s$((($3 - 1) % 4 + 1)) net=${network[net-$1-$2]} dev
-	ns=$(network_ns "$driver" "$mtu" $who)
-	if [ "$driver" = tcp ]; then
-		ip netns exec "$ns" timeout 60 iperf3 -c "10.$net.1.1" -p $((5200 + i)) -t "$seconds" -l 64K -f k >"/tmp/net.$i" 2>&1
-		return
-	fi
-	dev=$(network_device "$driver" "$mtu" $who)
-	# shellcheck disable=SC2046 # two words
-	ip netns exec "$ns" timeout 60 ib_write_bw -d "$dev" -F -x "$(lab_gid_index "$dev" "10.$net.1.$((${who#s} + 1))" "$ns")" \
-		-p $((18600 + i)) -s 65536 -D "$seconds" "10.$net.1.1" >"/tmp/net.$i" 2>&1
+# network_address DRIVER MTU WHO
+network_address() {
+	local n=0 who
+	for who in $network_ports; do
+		n=$((n + 1))
+		[ "$who" != "$3" ] || echo "10.${network[net-$1-$2]}.1.$n"
+	done
 }
 
-network_server() {
-	local driver=$1 mtu=$2 i=$3 ns net=${network[net-$1-$2]} dev
-	ns=$(network_ns "$driver" "$mtu" r)
-	if [ "$driver" = tcp ]; then
-		ip netns exec "$ns" timeout 60 iperf3 -s -1 -p $((5200 + i)) >/dev/null 2>&1
-		return
-	fi
-	dev=$(network_device "$driver" "$mtu" r)
-	ip netns exec "$ns" timeout 60 ib_write_bw -d "$dev" -F -x "$(lab_gid_index "$dev" "10.$net.1.1" "$ns")" \
-		-p $((18600 + i)) -s 65536 -D "$seconds" >/dev/null 2>&1
+# network_ends DRIVER MTU : the devices with their addresses, the receiver's first
+network_ends() {
+	local who
+	for who in $network_ports; do echo "$(network_device "$1" "$2" "$who") $(network_address "$1" "$2" "$who")"; done
 }
 
-# network_listening DRIVER MTU CONNECTIONS : wait for so many servers
+# network_streams DRIVER MTU CONNECTIONS : "rate NUMBER MB/s" of each connection that has not died, in /tmp/net
+network_streams() {
+	local driver=$1 mtu=$2 n=$3 i
+	if [ "$driver" != tcp ]; then
+		# shellcheck disable=SC2046 # pairs of words
+		timeout 60 /tmp/streams -p -n 0 "$seconds" $(network_ends "$driver" "$mtu") >/tmp/net.ping 2>/dev/null &
+		# shellcheck disable=SC2046
+		timeout 60 /tmp/streams -n "$n" "$seconds" $(network_ends "$driver" "$mtu") >/tmp/net 2>/tmp/client.log
+		wait
+		return
+	fi
+	for ((i = 1; i <= n; i++)); do
+		ip netns exec "$(network_ns tcp "$mtu" r)" timeout 60 iperf3 -s -1 -p $((5200 + i)) >/dev/null 2>&1 &
+	done
+	network_listening "$mtu" "$n"
+	for ((i = 1; i <= n; i++)); do
+		ip netns exec "$(network_ns tcp "$mtu" s$(((i - 1) % 4 + 1)))" timeout 60 iperf3 -c "$(network_address tcp "$mtu" r)" \
+			-p $((5200 + i)) -t "$seconds" -l 64K -f k >"/tmp/net.$i" 2>&1 &
+	done
+	wait
+	for ((i = 1; i <= n; i++)); do
+		awk -v i=$i '/receiver/ { for (k = 1; k < NF; k++) if ($(k + 1) == "Kbits/sec") print "rate", i, $k / 8000 }' "/tmp/net.$i"
+	done >/tmp/net
+}
+
+# network_listening MTU CONNECTIONS : wait for so many servers
 network_listening() {
 	local tries ns
-	ns=$(network_ns "$1" "$2" r)
+	ns=$(network_ns tcp "$1" r)
 	for ((tries = 0; tries < 150; tries++)); do
-		[ "$(ip netns exec "$ns" ss -Hltn | grep -cE ':(52|186)[0-9]*')" -lt "$3" ] || return 0
+		[ "$(ip netns exec "$ns" ss -Hltn | grep -c ':52[0-9]*')" -lt "$2" ] || return 0
 		sleep 0.1
 	done
 }
 
-# network_rate DRIVER NUMBER : MB/s of a connection, or nothing. By the messages in that time: where a message takes long,
-# ib_write_bw counts it and says 0.00 of the rate all the same.
-network_rate() {
-	if [ "$1" = tcp ]; then
-		awk '/receiver/ { for (i = 1; i < NF; i++) if ($(i + 1) == "Kbits/sec") print $i / 8 / 1024 }' "/tmp/net.$2"
-	else
-		awk -v seconds="$seconds" '$1 == 65536 && NF > 4 { print $2 * 65536 / seconds / 1048576 }' "/tmp/net.$2"
-	fi
-}
-
 # network_case DRIVER NAME MTU KIND CONNECTIONS : NAME is what the results are called
 network_case() {
-	local driver=$1 name=$2 mtu=$3 kind=$4 n=$5 i load before after rates
+	local driver=$1 name=$2 mtu=$3 kind=$4 n=$5 load before after rates v
 	load=net$mtu-$kind-$n
 	network_port "$driver" "$mtu" "$kind" || { lost "$load $name: no queueing discipline"; return; }
 	before=$(network_counts "$driver" "$mtu")
-	rm -f /tmp/net.*
-	for ((i = 1; i <= n; i++)); do network_server "$driver" "$mtu" $i & done
-	network_listening "$driver" "$mtu" "$n"
-	for ((i = 1; i <= n; i++)); do network_stream "$driver" "$mtu" $i & done
-	wait
+	rm -f /tmp/net.* /tmp/net
+	network_streams "$driver" "$mtu" "$n"
+	for v in 50 99; do
+		[ ! -s /tmp/net.ping ] || note "$load" 64 "$name" "$round" "us-p$v" "$(awk -v v=$v '$1 == "ping" && $2 == v { print $3 }' /tmp/net.ping)"
+	done
 	after=$(network_counts "$driver" "$mtu")
-	rates=$(for ((i = 1; i <= n; i++)); do network_rate "$driver" $i; done)
+	rates=$(awk '$1 == "rate" { print $3 }' /tmp/net)
+	[ -n "$rates" ] || lost "$load $name"
 	# A connection that has died has no rate
 	note "$load" 65536 "$name" "$round" died $((n - $(grep -c . <<<"$rates")))
 	# shellcheck disable=SC2086 # numbers
