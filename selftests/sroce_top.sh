@@ -11,6 +11,9 @@ command -v python3 >/dev/null || bail "no python3"
 VERIFY=$(program verify) || bail "verify was not built"
 export PYTHONDONTWRITEBYTECODE=1
 trap finish EXIT
+# A name that its user has chosen, which rdma prints as it is
+CLIENT=$TMP/$'veri\ey'
+cp "$VERIFY" "$CLIENT"
 amount LOOKS 3 10
 
 top() { limit 60 in_ns $A python3 "$TOP" "$@"; }
@@ -36,7 +39,7 @@ traffic() {
 	in_ns $B $VERIFY -d $DEV_B -i $IP_B >"$TMP/server" 2>&1 &
 	server=$!
 	wait_for 20 listening $B 18515 || wait_for 1 true
-	in_ns $A "$VERIFY" -d $DEV_A -i $IP_A -t "$1" $IP_B >"$TMP/client" 2>&1 &
+	in_ns $A "$CLIENT" -d $DEV_A -i $IP_A -t "$1" $IP_B >"$TMP/client" 2>&1 &
 	client=$!
 	sleep 1
 }
@@ -62,7 +65,7 @@ holds "packets: between the counter's difference and half of it" "0.5 * $((after
 	for l in looks for d in l['devices'] if d['device'] == '$DEV_A') <= $((after - before))"
 holds "bytes and trains fit the packets" "100 <= device['tx_bytes'] / device['tx_packets'] <= 4200 and 1 <= device['packets_per_train'] <= 128"
 holds "the other host's device works, too" "any(d['device'] == '$DEV_B' and d['rx_packets'] > 0 for d in last['devices'])"
-holds "its queue pairs" "device['queue_pairs'] >= 2 and any(q['program'] == 'verify' and q['type'] == 'RC' and q['state'] == 'RTS' and q['messages'] > 0
+holds "its queue pairs, whatever their program is called" "device['queue_pairs'] >= 2 and any(q['program'] == 'veri\\x1by' and q['type'] == 'RC' and q['state'] == 'RTS' and q['messages'] > 0
 	for q in last['queue_pairs'] if q['device'] == '$DEV_A')"
 holds "the busiest come first" "(lambda r: r == sorted(r, reverse=True))([q['tx_psns'] + q['rx_psns'] + q['messages'] for q in last['queue_pairs']])"
 holds "PSNs of the queue pairs, and packets of the device" "0.5 * device['tx_packets'] <= sum(q['tx_psns'] for q in last['queue_pairs'] if q['device'] == '$DEV_A')"

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""What sroce-check, sroce-top and sroce-metrics have in common. Python 3.9 and nothing beside it."""
+"""What sroce-check, sroce-top and sroce-metrics have in common. Python 3.8 and nothing beside it."""

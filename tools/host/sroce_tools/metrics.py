@@ -136,6 +136,8 @@ def collected(with_queue_pairs=True):
     yield from of_devices(devices)
     yield from of_counters(devices)
     yield from of_settings(devices)
-    if with_queue_pairs:
-        yield from of_queue_pairs(devices, system.run_json("rdma", "-j", "-dd", "resource", "show", "qp") or ())
+    queue_pairs = system.run_json("rdma", "-j", "-dd", "resource", "show", "qp") if with_queue_pairs else None
+    # Nothing is said of what is not known
+    if queue_pairs is not None:
+        yield from of_queue_pairs(devices, queue_pairs)
     yield from of_turns()

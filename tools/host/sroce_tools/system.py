@@ -55,8 +55,11 @@ def run(*command, timeout=20, stdin=None):
 
 
 def run_json(*command, timeout=20):
-    """What a program has printed as JSON, or None."""
+    """What a program has printed as JSON, or None.
+
+    Names that others chose may be in it, with control characters that iproute2 prints as they are.
+    """
     try:
-        return json.loads(run(*command, timeout=timeout) or "")
+        return json.loads(run(*command, timeout=timeout) or "", strict=False)
     except (ValueError, RecursionError):
         return None
