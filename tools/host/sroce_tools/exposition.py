@@ -43,7 +43,15 @@ def text_of(families):
 
 
 def replace(path, text):
-    """Put it into a file, all at once: whoever reads sees what was there before or this. Anybody may read it."""
+    """Put it into a file, all at once: whoever reads sees what was there before or this. Anybody may read it.
+
+    What is no file, as /dev/stdout or a pipe, is written to.
+    """
+    path = os.path.realpath(path)
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "w", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+        return
     folder, name = os.path.split(os.path.abspath(path))
     # Not ".prom" at the end: the textfile collector does not take it for one of its files
     handle, new = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
