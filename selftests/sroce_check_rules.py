@@ -245,6 +245,8 @@ NFTABLES = [
     ("whoever comes is remembered, and let in", nft([{"set": {"op": "add", "elem": SADDR, "set": "@d"}}, ACCEPT], policy="drop"), IN, "accept"),
     ("an extension of iptables that lets pass", nft([match(DPORT, 4791), {"xt": {"type": "target", "name": "LOG"}}, ACCEPT], policy="drop"),
      IN, "accept"),
+    ("an extension of iptables that an older nft does not name", nft([match(DPORT, 4791), {"xt": None}, ACCEPT], policy="drop"),
+     IN, "few"),
     ("sent on to a container", nft([match(DPORT, 4791), {"dnat": {"addr": "172.17.0.2"}}], hook="prerouting"), IN, "drop"),
     ("a VLAN by its own name", nft([match(meta("iifname"), "eth0.7"), DROP]), VLAN_IN, "drop"),
     ("a VLAN, and the netdev below it", nft([match(meta("iifname"), "eth0"), DROP]), VLAN_IN, "accept"),

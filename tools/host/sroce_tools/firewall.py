@@ -54,7 +54,7 @@ def names_of_tables(answer):
         while attribute + 4 <= end:
             size, what = struct.unpack_from("=HH", answer, attribute)
             if what & 0x3fff == TABLE_NAME:
-                found.append((FAMILIES.get(answer[at + 16], "other"), answer[attribute + 4:attribute + size].rstrip(b"\0").decode()))
+                found.append((FAMILIES.get(answer[at + 16], "other"), answer[attribute + 4:attribute + size].rstrip(b"\0").decode(errors="replace")))
             attribute += max(size + 3 & ~3, 4)
         at += length + 3 & ~3
     return found, False

@@ -6,6 +6,7 @@ import lzma
 import os
 import platform
 import sys
+import zlib
 
 from . import memlock, rdma, system
 from .finding import FAULT, INFO, OK, WARNING, Finding
@@ -47,7 +48,7 @@ def another_is_installed(file):
             return None
         with opener(file, "rb") as module:
             return loaded not in module.read()
-    except (OSError, EOFError, lzma.LZMAError):
+    except (OSError, EOFError, lzma.LZMAError, zlib.error):
         return None
 
 
@@ -227,9 +228,9 @@ def check_configuration():
     if text is None:
         return
     have = {device.netdev for device in rdma.devices()}
-    lines = [line.partition("#")[0].split() for line in text.splitlines()]
-    named = [words[0] for words in lines if words]
-    lacking = [name for name in named if name not in have and os.path.exists(f"/sys/class/net/{name}")]
+    # As sroce-netdev reads it: a word that begins with # is a comment, and one that has it inside is not
+    named = [line.split()[0] for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    lacking = [name for name in named if "/" not in name and name not in have and os.path.exists(f"/sys/class/net/{name}")]
     if lacking:
         yield found(FAULT, "configuration", f"{CONFIGURATION} wants a device on {', '.join(lacking)}",
                     "sroce-netdev makes it, or says why not")

@@ -275,6 +275,10 @@ def nft_rules(expression, packet, sets):
             rules.append(Rule(matches, effect, None))
         elif "queue" in statement or "fwd" in statement:
             return rules + perhaps(matches)
+        elif "xt" in statement and not statement["xt"]:
+            # nft before 1.0.6 does not say which extension of iptables that is: it may match, accept or drop
+            matches = matches + [None]
+            rules += perhaps(matches)
         elif statement.get("xt", {}).get("type") == "target":
             rules += xt_rules(statement["xt"], matches)
         elif not is_harmless(statement):

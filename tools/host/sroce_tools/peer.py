@@ -12,9 +12,11 @@ address is that of the connection.
 import json
 import platform
 import re
+import shlex
 import signal
 import socket
 import subprocess
+import sys
 import time
 
 from . import rdma, system
@@ -170,6 +172,8 @@ def listen(port, once):
         raise TimeoutError("it has taken too long")
 
     signal.signal(signal.SIGALRM, too_long)
+    # By way of take(), which ends its program
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     both = socket.has_dualstack_ipv6()
     with socket.create_server(("", port), family=socket.AF_INET6 if both else socket.AF_INET, dualstack_ipv6=both) as server:
         print(f"sroce-check: waiting for --peer on TCP port {port}", flush=True)
@@ -265,7 +269,7 @@ class Path:
                     f"let UDP port 4791 into {us} (sroce-check), and through what is between")
         if "rdma_rx_packets" in others[0] | others[1]:
             return ("others are at work on these devices, so their counters do not tell how far its packets came",
-                    f"without other traffic; or: tcpdump -ni {self.device.netdev} udp port 4791 and host {them}, and likewise there")
+                    f"without other traffic; or: tcpdump -ni {shlex.quote(self.device.netdev)} udp port 4791 and host {them}, and likewise there")
         return "packets come through both ways", None
 
     def small(self):
