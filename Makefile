@@ -20,12 +20,12 @@ modules_install: modules
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules_install
 
 install:
-	tools/provider install $(DESTDIR)
-	tools/host/install $(DESTDIR)
+	tools/provider install "$(DESTDIR)"
+	tools/host/install "$(DESTDIR)"
 
 uninstall:
-	tools/provider uninstall $(DESTDIR)
-	tools/host/install --remove $(DESTDIR)
+	tools/provider uninstall "$(DESTDIR)"
+	tools/host/install --remove "$(DESTDIR)"
 
 clean:
 	$(MAKE) -C $(KDIR) M=$(CURDIR) clean
