@@ -208,7 +208,7 @@ def others():
         with mock.patch.object(system, "read_number", lambda path, default=None, carrier=carrier: {"flags": 1, "carrier": carrier}.get(
                 os.path.basename(path), default)):
             yield f"a port that is down, carrier {carrier}", expected in list(device.Checks(down).state())[0].text, True
-    for text, expected in (("lo#x\n", "fault"), ("# lo\n #lo\n", None), ("lo name # x\n", "fault")):
+    for text, expected in (("lo x\n", "fault"), ("lo#x\n", "ok"), ("# lo\n #lo\n", None), ("lo name # x\n", "fault")):
         with mock.patch.object(system, "read", lambda path, default=None, text=text: text), mock.patch.object(rdma, "devices", lambda: []):
             yield f"the configuration {text!r}", levels(host.check_configuration()).get("configuration"), expected
 
