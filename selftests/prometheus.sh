@@ -172,6 +172,13 @@ exec {old}<&-
 metrics -o "$TMP/no/folder.prom" 2>"$TMP/errors"
 [ $? -eq 1 ] && [ "$(wc -l <"$TMP/errors")" -eq 1 ]
 result $? "a folder that is not there is said in one line"
+# Another user may have the folder, and put these there
+mkfifo "$TMP/fifo" && touch "$TMP/victim" && ln -s victim "$TMP/link"
+for name in fifo link; do
+	metrics -o "$TMP/$name" 2>"$TMP/errors"
+	[ $? -eq 1 ] && [ "$(wc -l <"$TMP/errors")" -eq 1 ] && [ -p "$TMP/fifo" ] && [ -L "$TMP/link" ] && [ ! -s "$TMP/victim" ]
+	result $? "a $name stays what it is"
+done
 limit 60 in_ns $A setpriv --reuid 65534 --regid 65534 --clear-groups python3 "$METRICS" | promtool check metrics
 result $? "a user without rights"
 exporter_in $HERE

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Prometheus's text format, and files of it that nobody reads half written."""
+import errno
 import os
+import stat
 import tempfile
 
 COUNTER, GAUGE = "counter", "gauge"
@@ -45,13 +47,11 @@ def text_of(families):
 def replace(path, text):
     """Put it into a file, all at once: whoever reads sees what was there before or this. Anybody may read it.
 
-    What is no file, as /dev/stdout or a pipe, is written to.
+    The folder may be another user's. A link there is not followed, and what else is no file is neither opened, which could
+    take for ever, nor replaced: it may be a device.
     """
-    path = os.path.realpath(path)
-    if os.path.exists(path) and not os.path.isfile(path):
-        with open(path, "w", encoding="utf-8", errors="replace") as file:
-            file.write(text)
-        return
+    if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
+        raise OSError(errno.EINVAL, "is no file, and stays")
     folder, name = os.path.split(os.path.abspath(path))
     # Not ".prom" at the end: the textfile collector does not take it for one of its files
     handle, new = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
