@@ -384,7 +384,7 @@ unsigned int sroce_mr_bvecs(const struct sroce_mr *mr, u64 va, u32 len,
 				    max, done);
 }
 
-void sroce_mr_set_pages(struct sroce_mr *mr)
+void sroce_mr_set_blocks(struct sroce_mr *mr)
 {
 	const u64 size = 1ULL << mr->block_shift;
 	struct sg_table *sgt = &mr->umem->sgt_append.sgt;
@@ -401,8 +401,8 @@ void sroce_mr_set_pages(struct sroce_mr *mr)
 		u64 addr = i ? ALIGN((u64)sg_dma_address(sg), size) :
 			       ALIGN_DOWN((u64)sg_dma_address(sg), size);
 
+		/* Our devices have no DMA: such an address is the kernel's own */
 		for (; addr < end && n < mr->max_blocks; addr += size)
-			/* Our devices have no DMA: such an address is the kernel's own */
 			mr->blocks[n++] = (void *)(uintptr_t)addr;
 	}
 	mr->nr_blocks = n;

@@ -286,13 +286,13 @@ unsigned int sroce_mr_kernel_bvecs(u64 va, u32 len, struct bio_vec *bv,
 				   unsigned int max, u32 *done);
 
 /**
- * sroce_mr_set_pages() - take the pages of a pinned user region
- * @mr: SROCE_MR_USER with @umem, @iova, @length and @page_shift set and
+ * sroce_mr_set_blocks() - take the memory of a pinned user region
+ * @mr: SROCE_MR_USER with @umem, @iova, @length and @block_shift set and
  *	room for all its blocks
  *
- * Sets @offset, @nr_pages and @pages from the umem's scatter list.
+ * Sets @offset, @nr_blocks and @blocks from the umem's scatter list.
  */
-void sroce_mr_set_pages(struct sroce_mr *mr);
+void sroce_mr_set_blocks(struct sroce_mr *mr);
 
 /**
  * sroce_mr_invalidate() - make the key of a fast-register region or of a
@@ -322,7 +322,7 @@ int sroce_mr_invalidate(struct sroce_mr_table *table, u32 key,
 static inline void sroce_mr_take_staged(struct sroce_mr *mr)
 {
 	mr->iova = mr->ibmr.iova;
-	/* a region made without verbs/mr.c (unit tests) has its pages already */
+	/* a region made without verbs/mr.c (unit tests) has its blocks already */
 	if (!mr->staged)
 		return;
 	memcpy(mr->blocks, mr->staged, mr->nr_staged * sizeof(*mr->blocks));

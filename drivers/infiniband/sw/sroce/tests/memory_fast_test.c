@@ -7,10 +7,12 @@
 #include <linux/completion.h>
 #include <linux/delay.h>
 #include <linux/kthread.h>
+#include <linux/scatterlist.h>
 
 #include "memory/internal.h"
 #include "memory/mr.h"
 #include "tests/memory_world.h"
+#include "verbs/verbs.h"
 
 static void fast_register(struct kunit *test)
 {
@@ -49,6 +51,39 @@ static void fast_register(struct kunit *test)
 	/* valid already */
 	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, &w->pd.ibpd, key, access),
 			-EINVAL);
+}
+
+/* As initiators map: in units of 4 KiB where pages are larger, which here are a quarter */
+static void fast_register_in_parts(struct kunit *test)
+{
+	const u32 unit = PAGE_SIZE / 4, skew = 100;
+	struct memory_world *w = test->priv;
+	struct sroce_mr *mr = new_mr(test, SROCE_MR_FAST_REG, 0, 0, 4096);
+	u8 *page = page_address(w->pages[0]);
+	struct scatterlist sg[2];
+	struct bio_vec bv[2];
+	u32 done;
+
+	mr->staged = kunit_kcalloc(test, mr->max_blocks, sizeof(*mr->staged), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, mr->staged);
+	sg_init_table(sg, 2);
+	/* From the middle of the second quarter to the end of the third, and the first one */
+	sg_set_buf(&sg[0], page + unit + skew, 2 * unit - skew);
+	sg_set_buf(&sg[1], page, unit);
+	sg[0].dma_address = (uintptr_t)sg_virt(&sg[0]);
+	sg[1].dma_address = (uintptr_t)sg_virt(&sg[1]);
+	sg_dma_len(&sg[0]) = sg[0].length;
+	sg_dma_len(&sg[1]) = sg[1].length;
+	mr->ibmr.page_size = unit;
+	KUNIT_EXPECT_EQ(test, 2, sroce_ib_map_mr_sg(&mr->ibmr, sg, 2, NULL));
+	KUNIT_EXPECT_EQ(test, 0, sroce_mr_register(mr, &w->pd.ibpd, mr->key, IB_ACCESS_REMOTE_READ));
+	KUNIT_EXPECT_EQ(test, 3 * unit - skew, mr->length);
+	KUNIT_EXPECT_EQ(test, 2, sroce_mr_bvecs(mr, mr->iova, mr->length, bv, 2, &done));
+	KUNIT_EXPECT_EQ(test, done, mr->length);
+	KUNIT_EXPECT_PTR_EQ(test, bvec_virt(&bv[0]), (void *)(page + unit + skew));
+	KUNIT_EXPECT_EQ(test, bv[0].bv_len, 2 * unit - skew);
+	KUNIT_EXPECT_PTR_EQ(test, bvec_virt(&bv[1]), (void *)page);
+	mr->staged = NULL;
 }
 
 static void fast_invalidate(struct kunit *test)
@@ -181,6 +216,7 @@ static void fast_other_kinds(struct kunit *test)
 
 static struct kunit_case fast_cases[] = {
 	KUNIT_CASE(fast_register),
+	KUNIT_CASE(fast_register_in_parts),
 	KUNIT_CASE(fast_invalidate),
 	KUNIT_CASE(fast_register_waits),
 	KUNIT_CASE(fast_other_kinds),

@@ -235,7 +235,7 @@ static void expect_umem(struct kunit *test, struct ib_umem *umem, u8 page_shift)
 	mr->umem = umem;
 	mr->length = umem->length;
 	mr->block_shift = page_shift;
-	sroce_mr_set_pages(mr);
+	sroce_mr_set_blocks(mr);
 	KUNIT_EXPECT_EQ(test, mr->length, umem->length);
 	for_each_sgtable_dma_sg(sgt, sg, i)
 		for (at = i ? 0 : skip; at < sg_dma_len(sg); at++, va++)

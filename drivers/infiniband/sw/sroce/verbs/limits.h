@@ -41,8 +41,13 @@
 #define SROCE_MAX_MR_BLOCK SZ_1G
 /* Bytes of one piece of device memory, which is the kernel's and has no huge pages */
 #define SROCE_MAX_DM_SIZE SZ_64M
-/* Pages of a fast-register region */
+/* Blocks of a fast-register region */
 #define SROCE_MAX_FRWR_PAGES 1024
+/*
+ * ... and bytes of the smallest. Initiators of storage protocols register in units of
+ * their own, mostly 4 KiB, whatever pages the machine has.
+ */
+#define SROCE_MIN_FRWR_BLOCK 512
 /* Bytes of one message (C9-94) */
 #define SROCE_MAX_MSG_SIZE SZ_2G
 

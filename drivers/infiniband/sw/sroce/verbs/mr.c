@@ -158,7 +158,7 @@ static struct sroce_mr *sroce_reg_umem(const struct sroce_reg *reg,
 	mr->umem = umem;
 	mr->block_shift = ilog2(block);
 	sroce_reg_describe(reg, mr);
-	sroce_mr_set_pages(mr);
+	sroce_mr_set_blocks(mr);
 	return mr;
 }
 
@@ -304,12 +304,6 @@ struct ib_mr *sroce_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 
 /* --- fast registration ---------------------------------------------------------- */
 
-/*
- * Initiators of storage protocols register in units of their own, mostly 4 KiB, whatever
- * pages the machine has
- */
-#define SROCE_LEAST_BLOCK 512
-
 struct ib_mr *sroce_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
 				u32 max_num_sg)
 {
@@ -354,7 +348,7 @@ int sroce_ib_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 {
 	struct sroce_mr *mr = to_sroce_mr(ibmr);
 
-	if (!mr->staged || ibmr->page_size < SROCE_LEAST_BLOCK ||
+	if (!mr->staged || ibmr->page_size < SROCE_MIN_FRWR_BLOCK ||
 	    !is_power_of_2(ibmr->page_size)) {
 		ibdev_dbg(ibmr->device, "map_mr_sg: blocks of %u bytes\n",
 			  ibmr->page_size);

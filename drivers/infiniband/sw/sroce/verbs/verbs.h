@@ -241,7 +241,7 @@ int sroce_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
  * sroce_reg_alloc_mr() - a region with a key of its own
  * @ibpd: protection domain
  * @kind: how it will be backed
- * @max_pages: entries of its table of pages, 0 for a kind without
+ * @max_blocks: entries of its table of blocks, 0 for a kind without
  * @user: a process makes it
  *
  * It counts among the device's regions until sroce_ib_dereg_mr(). The caller fills it in
@@ -251,7 +251,7 @@ int sroce_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
  * Return: the region, or an ERR_PTR: -ENOSPC, -ENOMEM.
  */
 struct sroce_mr *sroce_reg_alloc_mr(struct ib_pd *ibpd, enum sroce_mr_kind kind,
-				    u32 max_pages, bool user);
+				    u32 max_blocks, bool user);
 
 /* dm.c */
 struct ib_dm *sroce_ib_alloc_dm(struct ib_device *ibdev,
