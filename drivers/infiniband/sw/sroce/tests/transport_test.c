@@ -655,6 +655,32 @@ static void invalidate_forgotten(struct kunit *test)
 	}
 }
 
+/* The owner's invalidation waits for whoever uses the key, and not by running without end */
+static void invalidate_looks_seldom(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = pair_create(test, &c);
+	struct side *b = &p->side[1];
+	struct sroce_mr *user, *mr = map_region(b, 0x40000, 10000);
+	struct sroce_requester *req = &b->qp->req;
+	unsigned long end = jiffies + 5 * HZ;
+
+	post_reg(b, mr, 1, mr->key, PAIR_MR_ACCESS);
+	side_expect_send(b, 1, IB_WC_SUCCESS);
+	user = sroce_mr_find(&b->port.mrs, mr->key);
+	post_inv(b, 2, SROCE_WR_LOCAL_INV, mr->key);
+	while (!READ_ONCE(req->pace.wake) && time_before(jiffies, end))
+		usleep_range(10, 20);
+	KUNIT_EXPECT_TRUE(test, time_before(jiffies, end));
+	side_expect_none(b);
+	KUNIT_EXPECT_GT(test, req->key_looks, 0);
+	sroce_mr_put(user);
+	KUNIT_EXPECT_TRUE(test, pair_wait(p, &b->scq, 1));
+	side_expect_send(b, 2, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 0, req->key_looks);
+	sroce_mr_free(mr);
+}
+
 /* --- atomics ------------------------------------------------------------- */
 
 static u64 do_atomic(struct side *s, u8 opcode, u32 off, u64 compare_add,
@@ -1002,6 +1028,7 @@ static struct kunit_case transport_cases[] = {
 	KUNIT_CASE_PARAM(invalidate_in_order, way_gen_params),
 	KUNIT_CASE(invalidate_busy),
 	KUNIT_CASE(invalidate_forgotten),
+	KUNIT_CASE(invalidate_looks_seldom),
 	KUNIT_CASE_PARAM(atomics, way_gen_params),
 	KUNIT_CASE_PARAM(atomic_writes, way_gen_params),
 	KUNIT_CASE_PARAM(flushes, way_gen_params),
