@@ -25,6 +25,7 @@ static int sroce_srq_check_attr(struct ib_device *ibdev,
 		ibdev_dbg(ibdev, "create_srq: type %d\n", init->srq_type);
 		return -EOPNOTSUPP;
 	}
+	/* srq_limit is not looked at: ibv_create_srq(3) has no use for it, and many leave it unset */
 	if (!attr->max_wr || attr->max_wr > SROCE_MAX_SRQ_WR ||
 	    attr->max_sge > SROCE_MAX_SGE) {
 		ibdev_dbg(ibdev, "create_srq: %u entries of %u\n",
@@ -49,7 +50,6 @@ static int sroce_srq_init(struct sroce_srq *srq, struct sroce_device *dev,
 	sroce_lock_init(&srq->lock, srq->user);
 	/* a work request of no elements takes a message of no bytes */
 	srq->max_sge = max(attr->max_sge, 1U);
-	/* ibv_create_srq() does not look at srq_limit, and many do not set it */
 	err = sroce_ring_alloc(&srq->ring, attr->max_wr,
 			       sroce_srq_entry_size(srq->max_sge), srq->user);
 	if (err)
