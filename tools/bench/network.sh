@@ -151,15 +151,15 @@ network_listening() {
 
 # network_case DRIVER NAME MTU KIND CONNECTIONS : NAME is what the results are called
 network_case() {
-	local driver=$1 name=$2 mtu=$3 kind=$4 n=$5 load before after rates v
+	local driver=$1 name=$2 mtu=$3 kind=$4 n=$5 load before after rates v us
 	load=net$mtu-$kind-$n
 	network_port "$driver" "$mtu" "$kind" || { lost "$load $name: no queueing discipline"; return; }
 	before=$(network_counts "$driver" "$mtu")
 	rm -f /tmp/net.* /tmp/net
 	network_streams "$driver" "$mtu" "$n"
-	for v in 50 99; do
-		[ ! -s /tmp/net.ping ] || note "$load" 64 "$name" "$round" "us-p$v" "$(awk -v v=$v '$1 == "ping" && $2 == v { print $3 }' /tmp/net.ping)"
-	done
+	[ ! -e /tmp/net.ping ] || while read -r v us; do
+		note "$load" 64 "$name" "$round" "us-p$v" "$us"
+	done < <(awk '$1 == "ping" { print $2, $3 }' /tmp/net.ping)
 	after=$(network_counts "$driver" "$mtu")
 	rates=$(awk '$1 == "rate" { print $3 }' /tmp/net)
 	[ -n "$rates" ] || lost "$load $name"

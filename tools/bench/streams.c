@@ -3,14 +3,12 @@
  * Streams of RDMA WRITEs from several devices to one, all of one process that sleeps as long as there is no completion:
  * in the lab, timers are late beside a process that polls, and the shaper between the devices needs them.
  *
- *	streams [-n STREAMS] [-s BYTES] [-q DEPTH] [-j SECONDS] [-w SECONDS] [-p] SECONDS TO IP FROM IP [FROM IP]...
+ *	streams [-n STREAMS] [-p] SECONDS TO IP FROM IP [FROM IP]...
  *
- * The streams, 1 without -n, come from the devices in turn; each has DEPTH messages under way. They begin, and those
- * that began first also end, SECONDS (-j) one after the other, otherwise all at once. With -p there is one more
- * connection, from the first device, which has one message of 64 bytes under way.
+ * The streams, 1 without -n, come from the devices in turn; each has 128 messages of 64 KiB under way. With -p there is one
+ * more connection, from the first device, which has one message of 64 bytes under way.
  *
- * Prints, one a line: "rate STREAM MB/s", or "died STREAM STATUS"; with -w "window STREAM START MB/s" for each such time
- * of each stream that was under way all of it; with -p "ping PERCENTILE us", for 50, 99 and 100, and "pings NUMBER".
+ * Prints, one a line: "rate STREAM MB/s", or "died STREAM STATUS"; with -p "ping PERCENTILE us", for 50, 99 and 100.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,25 +17,24 @@
 
 #include "vt.h"
 
-enum { MOST_DEVICES = 16, MOST_STREAMS = 256, MOST_WINDOWS = 4096, MOST_PINGS = 1 << 20, PING_BYTES = 64, BURST = 4 };
+enum { MOST_DEVICES = 16, MOST_STREAMS = 256, MOST_PINGS = 1 << 20 };
+/* Messages under way, and posted between two looks for completions */
+enum { BYTES = 65536, DEPTH = 128, BURST = 4, PING_BYTES = 64 };
 
 struct stream {
 	struct ibv_qp *qp, *peer;
 	int from;
-	double begin, end;
 	uint64_t bytes;
 	uint32_t flying;
 	bool ping;
 	enum ibv_wc_status died;
-	uint64_t *window;
 };
 
 static struct {
-	int n, depth;
-	uint32_t bytes;
-	double join, window, seconds;
+	int n;
+	double seconds;
 	bool ping;
-} how = { .n = 1, .depth = 128, .bytes = 65536 };
+} how = { .n = 1 };
 
 static struct vt_dev devs[1 + MOST_DEVICES];
 static struct ibv_mr *mr[1 + MOST_DEVICES];
@@ -52,29 +49,24 @@ static double start;
 
 static void usage(void)
 {
-	vt_die(VT_SETUP, "arguments: [-n STREAMS] [-s BYTES] [-q DEPTH] [-j SECONDS] [-w SECONDS] [-p] "
-	       "SECONDS TO IP FROM IP [FROM IP]...");
+	vt_die(VT_SETUP, "arguments: [-n STREAMS] [-p] SECONDS TO IP FROM IP [FROM IP]...");
 }
 
 static void parse(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "n:s:q:j:w:p")) != -1) {
+	while ((c = getopt(argc, argv, "n:p")) != -1) {
 		switch (c) {
 		case 'n': how.n = atoi(optarg); break;
-		case 's': how.bytes = atoi(optarg); break;
-		case 'q': how.depth = atoi(optarg); break;
-		case 'j': how.join = atof(optarg); break;
-		case 'w': how.window = atof(optarg); break;
 		case 'p': how.ping = true; break;
 		default: usage();
 		}
 	}
-	if (argc - optind < 5 || (argc - optind) % 2 == 0 || how.n < 0 || how.n > MOST_STREAMS || how.depth < 1)
+	if (argc - optind < 5 || (argc - optind) % 2 == 0 || how.n < 0 || how.n > MOST_STREAMS)
 		usage();
 	how.seconds = atof(argv[optind]);
-	if (how.seconds <= 0 || (how.window > 0 && how.seconds / how.window > MOST_WINDOWS))
+	if (how.seconds <= 0)
 		usage();
 	for (optind++; optind < argc && nr_devs <= MOST_DEVICES; optind += 2)
 		vt_open(&devs[nr_devs++], argv[optind], argv[optind + 1], -1);
@@ -84,11 +76,11 @@ static void parse(int argc, char **argv)
 
 static void make_device(int i)
 {
-	mr[i] = vt_mr(&devs[i], max(how.bytes, 4096U), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	mr[i] = vt_mr(&devs[i], BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	channel[i] = ibv_create_comp_channel(devs[i].ctx);
 	if (!channel[i] || fcntl(channel[i]->fd, F_SETFL, O_NONBLOCK))
 		vt_die(VT_SETUP, "completion channel: %s", strerror(errno));
-	cq[i] = vt_create_channel_cq(&devs[i], min(devs[i].attr.max_cqe, (how.n + 1) * how.depth), channel[i], 0);
+	cq[i] = vt_create_channel_cq(&devs[i], min(devs[i].attr.max_cqe, (how.n + 1) * DEPTH), channel[i], 0);
 }
 
 static void bring_up(struct ibv_qp *qp, int end, const struct ibv_qp *peer, int peer_end)
@@ -108,20 +100,12 @@ static void make_stream(int i)
 {
 	struct stream *s = &streams[i];
 
-	s->from = 1 + i % (nr_devs - 1);
 	s->ping = i == how.n;
-	if (s->ping)
-		s->from = 1;
-	s->begin = s->ping ? 0 : i * how.join;
-	s->end = s->ping ? how.seconds : how.seconds - (how.n - 1 - i) * how.join;
-	s->qp = vt_new_qp(&devs[s->from], IBV_QPT_RC, cq[s->from], how.depth, 1);
+	s->from = s->ping ? 1 : 1 + i % (nr_devs - 1);
+	s->qp = vt_new_qp(&devs[s->from], IBV_QPT_RC, cq[s->from], DEPTH, 1);
 	s->peer = vt_new_qp(&devs[0], IBV_QPT_RC, cq[0], 1, 1);
 	bring_up(s->qp, s->from, s->peer, 0);
 	bring_up(s->peer, 0, s->qp, s->from);
-	if (how.window > 0)
-		s->window = calloc(MOST_WINDOWS, sizeof(*s->window));
-	if (how.window > 0 && !s->window)
-		vt_die(VT_SETUP, "no memory");
 }
 
 static int nr_streams(void)
@@ -136,7 +120,7 @@ static void post(int i)
 	struct stream *s = &streams[i];
 	struct ibv_sge sge = {
 		.addr = (uintptr_t)mr[s->from]->addr,
-		.length = s->ping ? PING_BYTES : how.bytes,
+		.length = s->ping ? PING_BYTES : BYTES,
 		.lkey = mr[s->from]->lkey,
 	};
 	struct ibv_send_wr *bad, wr = vt_request(&sge, i, IBV_WR_RDMA_WRITE);
@@ -153,28 +137,24 @@ static void post(int i)
 }
 
 /*
- * Post what the streams that are under way have room for, or a part of that: completions are looked for in between.
- * Return: how long nothing changes by itself, in seconds.
+ * Post what the streams have room for, or a part of that: completions are looked for in between.
+ * Return: whether there is room for more.
  */
-static double post_some(double now)
+static bool post_some(void)
 {
-	double next = how.seconds;
+	bool more = false;
 
 	for (int i = 0; i < nr_streams(); i++) {
 		struct stream *s = &streams[i];
-		uint32_t room = s->ping ? 1 : how.depth;
+		uint32_t room = s->ping ? 1 : DEPTH;
 
-		if (now < s->begin)
-			next = min(next, s->begin);
-		if (now < s->begin || now >= s->end || s->died)
+		if (s->died)
 			continue;
-		next = min(next, s->end);
 		for (int burst = 0; burst < BURST && s->flying < room; burst++)
 			post(i);
-		if (s->flying < room)
-			next = now;
+		more |= s->flying < room;
 	}
-	return next - now;
+	return more;
 }
 
 static void done(const struct ibv_wc *wc, double now)
@@ -193,11 +173,8 @@ static void done(const struct ibv_wc *wc, double now)
 		return;
 	}
 	/* What is on its way when the time is up does not count */
-	if (now >= s->end)
-		return;
-	s->bytes += how.bytes;
-	if (s->window)
-		s->window[(int)(now / how.window)] += how.bytes;
+	if (now < how.seconds)
+		s->bytes += BYTES;
 }
 
 static void take(int dev)
@@ -236,7 +213,7 @@ static void run(void)
 		ibv_req_notify_cq(cq[i], 0);
 	start = vt_now();
 	while (now < how.seconds) {
-		take_all(post_some(now));
+		take_all(post_some() ? 0 : how.seconds - now);
 		now = vt_now() - start;
 	}
 }
@@ -254,21 +231,16 @@ static void tell_stream(int i)
 {
 	const struct stream *s = &streams[i];
 
-	if (s->died) {
+	if (s->died)
 		printf("died %d %s\n", i, ibv_wc_status_str(s->died));
-		return;
-	}
-	printf("rate %d %.3f\n", i, s->bytes / (s->end - s->begin) / 1e6);
-	for (int w = 0; s->window && (w + 1) * how.window <= s->end; w++)
-		if (w * how.window >= s->begin)
-			printf("window %d %.3f %.3f\n", i, w * how.window, s->window[w] / how.window / 1e6);
+	else
+		printf("rate %d %.3f\n", i, s->bytes / how.seconds / 1e6);
 }
 
 static void tell_pings(void)
 {
 	static const int percentiles[] = { 50, 99, 100 };
 
-	printf("pings %d\n", nr_pings);
 	qsort(pings, nr_pings, sizeof(*pings), compare);
 	for (size_t i = 0; nr_pings && i < ARRAY_SIZE(percentiles); i++)
 		printf("ping %d %.1f\n", percentiles[i], pings[(size_t)(nr_pings - 1) * percentiles[i] / 100]);
