@@ -58,6 +58,20 @@ cached() {
 	exec {lock}>&-
 }
 
+# emulated_clock : kernel parameters for a machine that QEMU emulates.  Its time stamp counter is this
+# machine's, but a busy machine makes the guest measure its rate wrongly, up to a hundredfold.  And the
+# kernel patches its code for the clock while it boots, which the emulation of several processors does
+# not always survive: they are switched on later (guest-init).
+emulated_clock() {
+	local program
+	program=$CACHE/tsc-khz-$(hash "$LAB/tsc-khz.c")
+	if [ ! -x "$program" ]; then
+		gcc -O2 -o "$program.$$" "$LAB/tsc-khz.c"
+		mv "$program.$$" "$program"
+	fi
+	echo "maxcpus=1 tsc=nowatchdog tsc_early_khz=$("$program")"
+}
+
 # need_packages PACKAGE... : install on this machine what is missing
 need_packages() {
 	local p missing=() lock
