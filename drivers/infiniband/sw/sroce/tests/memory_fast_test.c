@@ -76,7 +76,8 @@ static void fast_register_in_parts(struct kunit *test)
 	sg_dma_len(&sg[1]) = sg[1].length;
 	mr->ibmr.page_size = unit;
 	KUNIT_EXPECT_EQ(test, 2, sroce_ib_map_mr_sg(&mr->ibmr, sg, 2, NULL));
-	KUNIT_EXPECT_EQ(test, 0, sroce_mr_register(mr, &w->pd.ibpd, mr->key, IB_ACCESS_REMOTE_READ));
+	KUNIT_EXPECT_EQ(test, 0, sroce_mr_register(mr, &w->pd.ibpd, mr->key,
+						   IB_ACCESS_REMOTE_READ));
 	KUNIT_EXPECT_EQ(test, 3 * unit - skew, mr->length);
 	KUNIT_EXPECT_EQ(test, 2, sroce_mr_bvecs(mr, mr->iova, mr->length, bv, 2, &done));
 	KUNIT_EXPECT_EQ(test, done, mr->length);

@@ -25,7 +25,7 @@ static int sroce_srq_check_attr(struct ib_device *ibdev,
 		ibdev_dbg(ibdev, "create_srq: type %d\n", init->srq_type);
 		return -EOPNOTSUPP;
 	}
-	/* srq_limit is not looked at: ibv_create_srq(3) has no use for it, and many leave it unset */
+	/* srq_limit is not looked at: creating has no use for it, and many leave it unset */
 	if (!attr->max_wr || attr->max_wr > SROCE_MAX_SRQ_WR ||
 	    attr->max_sge > SROCE_MAX_SGE) {
 		ibdev_dbg(ibdev, "create_srq: %u entries of %u\n",
