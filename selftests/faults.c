@@ -8,7 +8,7 @@
  *
  * /proc/thread-self/fail-nth counts the places of a call at which the kernel may be made to fail
  * (CONFIG_FAULT_INJECTION; faults.sh switches them on). Each call is made once for each of them, or where there are
- * more than MOST (100), for the first ones and others chosen by SEED; so is what undoes it. A call that fails must have
+ * more than MOST (100), for the first and the last ones and others chosen by SEED; so is what undoes it. A call that fails must have
  * met its fault, must leave nothing behind and must succeed when it is made again; a call that succeeds all the
  * same must have done its work. With -l the calls are those of "rdma link add" and "del", and changes of the netdev below.
  */
@@ -61,12 +61,13 @@ static unsigned int disarm(void)
 
 /*
  * Each function returns 0 or an errno; without @undo the call may be made again and again. What is @sure succeeds
- * whatever happens.
+ * whatever happens. @after must succeed each time that the call was made, whatever that has met.
  */
 struct call {
 	const char *name;
 	int (*make)(void);
 	int (*undo)(void);
+	int (*after)(void);
 	bool sure;
 };
 
@@ -85,12 +86,16 @@ static unsigned int places_of(int (*call)(void), int *err)
 }
 
 /*
- * The place to fail at next: all in turn, or half of them the first ones and half of them chosen. How many there are
- * changes a little from call to call.
+ * The place to fail at next: all in turn, or half of them the first ones, a quarter the last ones, where the answer is,
+ * and the rest chosen. How many there are changes a little from call to call.
  */
 static unsigned int next_place(unsigned int i, unsigned int places)
 {
-	return places + 2 <= most || i < most / 2 ? i + 1 : 1 + vt_below(&rng, places + 2);
+	unsigned int last = most * 3 / 4;
+
+	if (places + 2 <= most || i < most / 2)
+		return i + 1;
+	return i < last ? 1 + vt_below(&rng, places + 2) : places + 2 - (i - last);
 }
 
 static bool try_make(const struct call *c, unsigned int n, struct tally *t)
@@ -114,6 +119,8 @@ static bool try_make(const struct call *c, unsigned int n, struct tally *t)
 		err = 0;
 	if (err)
 		vt_check(false, "%s: made at place %u and cannot be undone: %s", c->name, n, strerror(err));
+	else if (c->after && (err = c->after()))
+		vt_check(false, "%s: made at place %u, and what comes after: %s", c->name, n, strerror(err));
 	return !err;
 }
 
@@ -233,8 +240,8 @@ static int make_cq_ex(void)
 
 static int undo_cq_ex(void) { return ibv_destroy_cq(ibv_cq_ex_to_cq(cq_ex)); }
 
-/* of a queue that is used: see carry() */
-static int resize_cq(void) { return ibv_resize_cq(a.send_cq, 40 + vt_below(&rng, 2000)); }
+/* Of a queue that is used: see carry(). With always as many entries it has as many places, and all are tried. */
+static int resize_cq(void) { return ibv_resize_cq(a.send_cq, 100); }
 
 static int make_mr(void)
 {
@@ -478,8 +485,7 @@ static const struct call calls[] = {
 	{ "SEND", carry_send, .sure = true },
 	{ "WRITE", carry_write, .sure = true },
 	{ "READ", carry_read, .sure = true },
-	{ "completion queue in use, resized", resize_cq },
-	{ "SEND after the resize", carry_send, .sure = true },
+	{ "completion queue in use, resized", resize_cq, .after = carry_send },
 };
 
 /* --- rdma link add, rdma link del ------------------------------------------------------------------------- */

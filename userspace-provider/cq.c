@@ -287,6 +287,24 @@ static int cmd_resize_cq(struct ibv_cq *cq, int cqe, uint32_t step,
 }
 
 /*
+ * The call may fail after the queue has moved, when the answer cannot be stored:
+ * then the old ring's arm word tells.
+ */
+static int move_ring(struct sroce_cq *cq, const struct sroce_ring *to)
+{
+	struct ibv_cq *ibcq = &cq->vcq.cq;
+	struct sroce_ring_info info;
+	int err;
+
+	err = cmd_resize_cq(ibcq, to->nr_entries, SROCE_RESIZE_MOVE, &info);
+	if (!err ||
+	    sroce_load_flags(&cq->ring.hdr->flags) != SROCE_CQ_MOVED)
+		return err;
+	ibcq->cqe = to->nr_entries;
+	return 0;
+}
+
+/*
  * The new ring is mapped before the queue moves there, so whatever fails, the
  * queue goes on with the ring that it has. The kernel takes the completions that
  * were not polled yet along, to the same indices, and the arm word.
@@ -308,7 +326,7 @@ static int replace_ring(struct sroce_cq *cq, int cqe)
 		return err;
 	}
 
-	err = cmd_resize_cq(ibcq, cqe, SROCE_RESIZE_MOVE, &info);
+	err = move_ring(cq, &ring);
 	if (err) {
 		sroce_ring_unmap(&ring);
 		return err;

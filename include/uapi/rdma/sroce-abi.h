@@ -161,12 +161,16 @@ enum {
 /*
  * sroce_ring_hdr.flags of a completion queue: the arm word. The application
  * stores one of these values, issues a full memory barrier and polls once
- * more; the kernel exchanges it for SROCE_CQ_IDLE when it raises the event.
+ * more; the kernel exchanges it for SROCE_CQ_IDLE when it raises the event. When
+ * the queue has moved to another ring, the word of the one that it had says so: a
+ * process whose SROCE_RESIZE_MOVE came to nothing, because the kernel's answer
+ * could not be stored, knows from it which ring is the queue's.
  */
 enum {
 	SROCE_CQ_IDLE = 0,
 	SROCE_CQ_ARM_SOLICITED = 1,
 	SROCE_CQ_ARM_ANY = 2,
+	SROCE_CQ_MOVED = 3,
 };
 
 /* --- work requests -------------------------------------------------------- */

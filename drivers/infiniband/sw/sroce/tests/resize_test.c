@@ -163,6 +163,20 @@ static void resize_cq_is_killed(struct kunit *test)
 	sroce_cq_cleanup(cq);
 }
 
+/* Whoever does not get the answer knows from the arm word, which goes along */
+static void resize_cq_tells(struct kunit *test)
+{
+	struct sroce_ring ring = {};
+	struct sroce_cq *cq = cq_of_process(test, SZ_16, &ring);
+
+	cq->ring.hdr->flags = SROCE_CQ_ARM_SOLICITED;
+	KUNIT_EXPECT_EQ(test, 0, sroce_cq_resize(cq, &ring));
+	KUNIT_EXPECT_EQ(test, SROCE_CQ_MOVED, ring.hdr->flags);
+	KUNIT_EXPECT_EQ(test, SROCE_CQ_ARM_SOLICITED, cq->ring.hdr->flags);
+	sroce_ring_free(&ring);
+	sroce_cq_cleanup(cq);
+}
+
 /* --- queues that are filled as fast as they are copied ---------------------------- */
 
 /**
@@ -294,6 +308,7 @@ static void resize_srq_of_process(struct kunit *test)
 static struct kunit_case resize_cases[] = {
 	KUNIT_CASE(resize_cq_of_process),
 	KUNIT_CASE(resize_cq_is_killed),
+	KUNIT_CASE(resize_cq_tells),
 	KUNIT_CASE(resize_cq_that_is_filled),
 	KUNIT_CASE(resize_srq_that_is_filled),
 	KUNIT_CASE(resize_srq_of_process),

@@ -134,7 +134,7 @@ static int sroce_cq_move_end(struct sroce_cq *cq, struct sroce_cq_move *m)
 	m->ring.index = cq->ring.index;
 	m->ring.hdr->prod = cq->ring.index;
 	m->ring.hdr->cons = cons;
-	m->ring.hdr->flags = READ_ONCE(cq->ring.hdr->flags);
+	m->ring.hdr->flags = xchg(&cq->ring.hdr->flags, SROCE_CQ_MOVED);
 	swap(cq->ring, m->ring);
 	return 0;
 }
