@@ -247,7 +247,8 @@ class Trace:
         marked = [one for one in self.requests if one.action == "mark"]
         told = self.of("b", "cnp")
         interval = self.value("interval_us")
-        span = marked[-1].us - marked[0].us if marked else 0
+        # The receiver may be behind what was seen
+        span = (marked + told)[-1].us - marked[0].us if marked else 0
         self.same("b", "marked packets are counted", self.value("b.np_ecn_marked_roce_packets"), len(marked))
         self.same("b", "notifications are counted", self.value("b.np_cnp_sent"), len(told))
         self.expect("b", f"there are some, and no more than the interval allows ({len(told)} in {span} us)",
