@@ -68,6 +68,23 @@ static void last_packets(struct kunit *test)
 	arrives_without(test, 15, 5, 6);
 }
 
+/* What is lost is all that a small window lets out of a message, and so not its end */
+static void middle_of_message(struct kunit *test)
+{
+	struct pair_config c = { .window = 4 };
+	struct pair *p = probe_pair(test, &c);
+	struct side *a = &p->side[0];
+	struct rule rules[] = {
+		rule_nth(a, SROCE_OP_WRITE, 0, 4, FAKE_DROP), {}
+	};
+
+	pair_rules(p, rules);
+	side_write(a, 1, LEN);
+	side_expect_written(a, 1, LEN);
+	KUNIT_EXPECT_EQ(test, 1, probes(a));
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+}
+
 /* All of it is lost but the first packet's way there */
 static void all_packets(struct kunit *test)
 {
@@ -361,6 +378,7 @@ static void much_is_lost(struct kunit *test)
 static struct kunit_case probe_cases[] = {
 	KUNIT_CASE(last_packet),
 	KUNIT_CASE(last_packets),
+	KUNIT_CASE(middle_of_message),
 	KUNIT_CASE(all_packets),
 	KUNIT_CASE(lost_answer),
 	KUNIT_CASE(lost_nak),

@@ -469,6 +469,7 @@ static void soak(struct kunit *test)
 			.seed = seed + mtu,
 			.window = mtu == IB_MTU_512 ? 16 : 0,
 			.plain = mtu == IB_MTU_2048,
+			.probes = mtu != IB_MTU_4096,
 		};
 
 		kunit_info(test, "%s, seed %llu\n", way->name, c.seed);

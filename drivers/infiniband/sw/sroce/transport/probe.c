@@ -55,7 +55,24 @@ u64 sroce_probe_plan(struct sroce_qp *qp, u64 now)
 	return sroce_probe_after(req, now, sroce_probe_wait_ns(&req->rtt));
 }
 
-/* Was the last packet the end of a work request of which it can be sent again alone? */
+static bool sroce_probe_is_of(const struct sroce_swqe *slot)
+{
+	return slot->state == SROCE_SWQE_SENT && slot->status == IB_WC_SUCCESS &&
+	       (slot->op == SROCE_OP_SEND || slot->op == SROCE_OP_WRITE);
+}
+
+/* Was the last packet one in the middle of a work request, where the window had no room? */
+static bool sroce_probe_is_within(const struct sroce_requester *req)
+{
+	const struct sroce_swqe *slot;
+
+	if (req->send == req->fetched)
+		return false;
+	slot = sroce_swqe_at(req, req->send);
+	return sroce_probe_is_of(slot) && slot->first_psn != req->send_psn;
+}
+
+/* Was it the end of a work request? */
 static bool sroce_probe_is_end(const struct sroce_requester *req)
 {
 	const struct sroce_swqe *slot;
@@ -63,9 +80,7 @@ static bool sroce_probe_is_end(const struct sroce_requester *req)
 	if (req->send == req->ring.index)
 		return false;
 	slot = sroce_swqe_at(req, req->send - 1);
-	return slot->state == SROCE_SWQE_SENT &&
-	       sroce_swqe_end(slot) == req->send_psn &&
-	       (slot->op == SROCE_OP_SEND || slot->op == SROCE_OP_WRITE);
+	return sroce_probe_is_of(slot) && sroce_swqe_end(slot) == req->send_psn;
 }
 
 static bool sroce_probe_may(const struct sroce_qp *qp)
@@ -87,7 +102,8 @@ static void sroce_probe_go_back(struct sroce_qp *qp)
 	struct sroce_requester *req = &qp->req;
 
 	req->probe.back = true;
-	req->send--;
+	if (!sroce_probe_is_within(req))
+		req->send--;
 	req->send_psn = sroce_psn_add(req->send_psn, -1);
 	sroce_qp_count(qp, SROCE_CNT_ROCE_ADP_RETRANS, 1);
 	trace_sroce_retransmit(qp, SROCE_CNT_ROCE_ADP_RETRANS);
@@ -107,7 +123,8 @@ u64 sroce_probe_look(struct sroce_qp *qp, u64 now)
 	/* The last packet has not been under way for as long as that */
 	if (p->psn != req->next_psn)
 		return sroce_probe_after(req, now, p->wait);
-	if (sroce_probe_may(qp) && sroce_probe_is_end(req))
+	if (sroce_probe_may(qp) &&
+	    (sroce_probe_is_within(req) || sroce_probe_is_end(req)))
 		sroce_probe_go_back(qp);
 	return sroce_probe_after(req, now, 2 * p->wait);
 }
