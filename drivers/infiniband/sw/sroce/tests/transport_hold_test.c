@@ -660,6 +660,7 @@ static void lost_packets_are_not_waited_for(struct kunit *test)
 		};
 
 		pair_rules(p, rules);
+		a->qp->req.window = 16;
 		side_write(a, i, 6 * MTU);
 		deliver_until_held(p, 4);
 		/* Eight times in vain */

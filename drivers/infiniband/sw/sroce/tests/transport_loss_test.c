@@ -566,17 +566,17 @@ static void read_request_lost(struct kunit *test)
 /* The request for a later piece of one READ is lost: an explicit NAK */
 static void chunk_request_lost(struct kunit *test)
 {
-	struct pair_config c = { .window = 8 };
+	struct pair_config c = { .window = 16 };
 	struct pair *p = loss_pair(test, &c);
 	struct side *a = &p->side[0];
 	struct rule rules[] = { rule_nth(a, SROCE_OP_READ, 1, 1, FAKE_DROP), {} };
 
 	pair_rules(p, rules);
-	post_read(a, 1, 32 * 256);
+	post_read(a, 1, 64 * 256);
 	/* The pieces stay as they are, but there is room for several now */
-	a->qp->req.window = 32;
+	a->qp->req.window = 64;
 	side_expect_send(a, 1, IB_WC_SUCCESS);
-	KUNIT_EXPECT_TRUE(test, side_filled(a, DST, 32 * 256, 1));
+	KUNIT_EXPECT_TRUE(test, side_filled(a, DST, 64 * 256, 1));
 	pair_settle(p);
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
 	KUNIT_EXPECT_EQ(test, 1, side_count(a, SROCE_CNT_PACKET_SEQ_ERR));

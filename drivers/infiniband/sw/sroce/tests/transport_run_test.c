@@ -101,7 +101,7 @@ static void doorbell_ends_batch(struct kunit *test)
 
 static struct pair *bulk_pair(struct kunit *test, bool direct)
 {
-	struct pair_config c = { .direct = direct, .mtu = IB_MTU_4096 };
+	struct pair_config c = { .direct = direct, .mtu = IB_MTU_4096, .window = 256 };
 
 	return pair_create(test, &c);
 }

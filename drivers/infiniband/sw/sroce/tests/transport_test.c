@@ -797,25 +797,26 @@ static void flushes(struct kunit *test)
 
 static void read_in_chunks(struct kunit *test)
 {
-	struct pair_config c = { .mtu = IB_MTU_256, .window = 8 };
+	struct pair_config c = { .mtu = IB_MTU_256, .window = 16 };
 	struct pair *p = way_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
-	static const u32 packets[] = { 7, 8, 9, 16, 17, 100 };
+	static const u32 packets[] = { 15, 16, 17, 32, 33, 200, 17 };
 	struct work w;
 	u32 len, i;
 
 	for (i = 0; i < ARRAY_SIZE(packets); i++) {
 		len = packets[i] * 256 - 3;
 		prepare(b, a, len, i);
-		a->qp->req.window = c.window;
+		/* The last one is no smaller because the window is */
+		a->qp->req.window = i + 1 < ARRAY_SIZE(packets) ? c.window : 4;
 		side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_READ, i, DST, SRC,
 				       len));
 		side_expect_send(a, i, IB_WC_SUCCESS);
 		expect_placed(a, len, i);
 		KUNIT_EXPECT_EQ(test, 0, a->qp->req.rd_outstanding);
 	}
-	/* 1 + 1 + 2 + 2 + 3 + 13 */
-	KUNIT_EXPECT_EQ(test, 22, side_count(b, SROCE_CNT_RX_READ_REQUESTS));
+	/* 1 + 1 + 2 + 2 + 3 + 13, and 2 */
+	KUNIT_EXPECT_EQ(test, 24, side_count(b, SROCE_CNT_RX_READ_REQUESTS));
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
 }
 

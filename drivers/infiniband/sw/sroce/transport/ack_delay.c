@@ -43,7 +43,7 @@
 
 /* Messages, and packets, that may wait for one ACK */
 #define SROCE_ACK_MESSAGES 16
-#define SROCE_ACK_PACKETS 16
+#define SROCE_ACK_PACKETS 8
 
 /* Turns that must have been taken before an ACK is held, at first and at most */
 #define SROCE_ACK_TURNS 32

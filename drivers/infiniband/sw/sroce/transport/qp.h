@@ -218,12 +218,14 @@ struct sroce_rtt {
 /**
  * struct sroce_growth - what the window's size depends on (see window.c)
  * @min: shortest round trip seen while the window was in use, in ns
+ * @last: the newest such round trip, in ns; 0: none yet
  * @used: it is in use: the measurement under way counts for it
  * @limited: it has kept the requester from sending since that began
  * @lossy: packets were lost on this path
  */
 struct sroce_growth {
 	u64 min;
+	u64 last;
 	bool used;
 	bool limited;
 	bool lossy;

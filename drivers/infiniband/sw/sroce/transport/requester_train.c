@@ -20,13 +20,20 @@
 #include "transport/send.h"
 #include "transport/window.h"
 
-/* PSNs of one READ request: several together fill the window */
+/* So many packets each READ request asks for, if there are as many */
+#define SROCE_READ_LEAST 16U
+
+/*
+ * PSNs of one READ request: several together fill the window. How large these are stays
+ * for all of a work request, so they are not tiny because the window was.
+ */
 static u32 sroce_requester_read_chunk(const struct sroce_qp *qp)
 {
 	u32 requests = clamp_t(u32, qp->attr.max_rd_atomic, 1, 4);
 	u32 window = qp->req.window;
 
-	return max(window / requests, min_t(u32, window, SROCE_TRAIN_PACKETS));
+	return max3(window / requests, min_t(u32, window, SROCE_TRAIN_PACKETS),
+		    SROCE_READ_LEAST);
 }
 
 /* First packet of a work request: it gets its PSNs */
@@ -123,7 +130,7 @@ static u32 sroce_requester_train_room(struct sroce_requester *req, u32 wanted)
 	/* RFC 8985 7.3: a probe may leave however small the window has become */
 	if (unlikely(req->probe.back))
 		return 1;
-	if (room >= wanted || room >= SROCE_TRAIN_STUMP || !out)
+	if (room >= wanted || room >= min(SROCE_TRAIN_STUMP, req->window / 2) || !out)
 		return min(room, wanted);
 	sroce_window_note_limit(req);
 	return 0;
@@ -137,9 +144,15 @@ static bool sroce_requester_read_room(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
 
-	if (req->rd_outstanding >= max(qp->attr.max_rd_atomic, 1))
+	u32 out = sroce_requester_outstanding(req);
+
+	if (req->rd_outstanding >= max(qp->attr.max_rd_atomic, 1)) {
+		/* With more in the window each of them asks for more */
+		if (out >= req->window / 2)
+			sroce_window_note_limit(req);
 		return false;
-	if (sroce_requester_outstanding(req) < req->window)
+	}
+	if (out < req->window)
 		return true;
 	sroce_window_note_limit(req);
 	return false;

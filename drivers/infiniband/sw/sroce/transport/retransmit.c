@@ -4,8 +4,8 @@
  * run when a rate lets it send again (pace.c).
  *
  * The timer is armed while something is in flight and is not moved at every
- * ACK: progress only writes a new deadline, and the timer, when it fires too
- * early, goes back to sleep until then.
+ * ACK: progress only writes a new deadline, and moves the timer when it is about
+ * to fire for nothing. When it fires too early it goes back to sleep until then.
  */
 #include <linux/ktime.h>
 
@@ -32,6 +32,11 @@
 /* Delays below this grow while a peer stays not ready */
 #define SROCE_RNR_GROWN_NS NSEC_PER_MSEC
 
+/* A tail is asked after so much later than it could be: a timer is seldom set for it */
+#define SROCE_PROBE_SLACK_NS (4 * NSEC_PER_MSEC)
+/* What fires sooner than this while the peer answers does so for nothing */
+#define SROCE_MOVE_NS (NSEC_PER_MSEC / 2)
+
 /*
  * How long a type of QP without ACKs waits for a queue below that lets go of nothing,
  * before its packets are lost as in any queue that is full
@@ -46,13 +51,36 @@ static u64 sroce_requester_timeout_ns(const struct sroce_qp *qp)
 	return t ? max_t(u64, 4096ULL << t, SROCE_MIN_TIMEOUT_NS) : 0;
 }
 
-void sroce_requester_wake_at(struct sroce_requester *req, u64 at)
+/* Fire between @at and @slack later, or before: slack saves interrupts */
+static void sroce_requester_wake_within(struct sroce_requester *req, u64 at, u64 slack)
 {
 	if (req->timer_armed &&
-	    ktime_to_ns(hrtimer_get_expires(&req->timer)) <= at)
+	    ktime_to_ns(hrtimer_get_expires(&req->timer)) <= at + slack)
 		return;
 	req->timer_armed = true;
-	hrtimer_start(&req->timer, ns_to_ktime(at), HRTIMER_MODE_ABS_SOFT);
+	hrtimer_start_range_ns(&req->timer, ns_to_ktime(at), slack, HRTIMER_MODE_ABS_SOFT);
+}
+
+void sroce_requester_wake_at(struct sroce_requester *req, u64 at)
+{
+	sroce_requester_wake_within(req, at, 0);
+}
+
+/*
+ * Fire for the deadline, and before that for @probe, which is in no hurry. While the peer
+ * answers, a timer that is about to fire would fire for nothing, which costs more than
+ * moving it now and then; one that is for a rate as well stays.
+ */
+static void sroce_requester_wake_for(struct sroce_requester *req, u64 now, u64 probe)
+{
+	if (probe >= req->deadline) {
+		sroce_requester_wake_at(req, req->deadline);
+		return;
+	}
+	if (req->timer_armed && !req->pace.wake &&
+	    ktime_to_ns(hrtimer_get_expires(&req->timer)) < now + SROCE_MOVE_NS)
+		req->timer_armed = false;
+	sroce_requester_wake_within(req, probe, min(SROCE_PROBE_SLACK_NS, req->deadline - probe));
 }
 
 static bool sroce_requester_in_flight(const struct sroce_requester *req)
@@ -84,8 +112,7 @@ void sroce_requester_arm(struct sroce_qp *qp)
 		return;
 	now = ktime_get_ns();
 	req->deadline = now + ns;
-	sroce_requester_wake_at(req, min(req->deadline,
-					 sroce_probe_arm(qp, now)));
+	sroce_requester_wake_for(req, now, sroce_probe_arm(qp, now));
 }
 
 void sroce_requester_progress(struct sroce_qp *qp)
@@ -175,7 +202,7 @@ void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why)
 	}
 	/* Gaps of one round trip are one loss */
 	if (why != SROCE_CNT_PACKET_SEQ_ERR || !sroce_repair_goes_on(qp))
-		sroce_window_lost(qp);
+		sroce_window_lost(qp, why == SROCE_CNT_PACKET_SEQ_ERR);
 	if (why == SROCE_CNT_PACKET_SEQ_ERR) {
 		sroce_requester_go_back(qp);
 		return;
@@ -239,8 +266,7 @@ static void sroce_requester_timer_look(struct sroce_qp *qp, u64 now)
 	if (req->deadline && now >= req->deadline)
 		sroce_requester_timed_out(qp);
 	else if (req->deadline)
-		sroce_requester_wake_at(req, min(req->deadline,
-						 sroce_probe_look(qp, now)));
+		sroce_requester_wake_for(req, now, sroce_probe_look(qp, now));
 	if (!req->pace.wake)
 		return;
 	if (now < req->pace.wake) {

@@ -19,8 +19,11 @@ void sroce_window_sent(struct sroce_requester *req);
 /* @una_psn moved */
 void sroce_window_acked(struct sroce_qp *qp);
 
-/* Packets have to be sent again */
-void sroce_window_lost(struct sroce_qp *qp);
+/*
+ * Packets have to be sent again. @told: a NAK says so, and not a response that is missing,
+ * or a timeout
+ */
+void sroce_window_lost(struct sroce_qp *qp, bool told);
 
 /* The window is what keeps the requester from sending */
 static inline void sroce_window_note_limit(struct sroce_requester *req)

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * How much may be in flight after round trips and losses. The round trips are what the
+ * test says, and not what packets took.
+ */
+#include "tests/transport_pair.h"
+#include "transport/rtt.h"
+#include "transport/window.h"
+
+#define US 1000ULL
+#define MS NSEC_PER_MSEC
+#define MTU 1024
+/* The first window, and the one that is tried whatever the round trip, in packets */
+#define START (64 * 1024 / MTU)
+#define TRIED (256 * 1024 / MTU)
+
+static struct side *window_side(struct kunit *test, bool plain)
+{
+	struct pair_config c = { .mtu = IB_MTU_1024, .plain = plain };
+
+	return &pair_create(test, &c)->side[0];
+}
+
+/* All that the window had room for was acknowledged after @ns; the test itself adds little */
+static u32 round_trip(struct side *s, u64 ns)
+{
+	struct sroce_requester *req = &s->qp->req;
+
+	sroce_rtt_begin(&req->rtt, req->una_psn, ktime_get_ns() - ns);
+	req->growth.used = true;
+	req->growth.limited = true;
+	sroce_window_acked(s->qp);
+	return req->window;
+}
+
+static u32 loss(struct side *s, bool told)
+{
+	sroce_window_lost(s->qp, told);
+	return s->qp->req.window;
+}
+
+/* A side that has lost something, and whose window is @window since */
+static struct side *lossy_side(struct kunit *test, bool plain, u64 min, u32 window)
+{
+	struct side *s = window_side(test, plain);
+
+	round_trip(s, min);
+	loss(s, true);
+	s->qp->req.window = window;
+	return s;
+}
+
+/* While nothing is lost: doubled as long as packets do not queue, and up to a bound even then */
+static void without_loss(struct kunit *test)
+{
+	struct side *s = window_side(test, false);
+
+	KUNIT_EXPECT_EQ(test, START, s->qp->req.window);
+	KUNIT_EXPECT_EQ(test, 2 * START, round_trip(s, 10 * MS));
+	KUNIT_EXPECT_EQ(test, TRIED, round_trip(s, 50 * MS));
+	KUNIT_EXPECT_EQ(test, TRIED, round_trip(s, 50 * MS));
+	KUNIT_EXPECT_EQ(test, 2 * TRIED, round_trip(s, 15 * MS));
+}
+
+/* What did not wait for the window says nothing about it */
+static void unused_window(struct kunit *test)
+{
+	struct side *s = window_side(test, false);
+	struct sroce_requester *req = &s->qp->req;
+
+	sroce_rtt_begin(&req->rtt, req->una_psn, ktime_get_ns() - MS);
+	req->growth.used = true;
+	req->growth.limited = false;
+	sroce_window_acked(s->qp);
+	KUNIT_EXPECT_EQ(test, START, req->window);
+}
+
+static void grows_by_round_trip(struct kunit *test)
+{
+	struct side *s = lossy_side(test, false, 10 * MS, 320);
+
+	/* No queue: by an eighth */
+	KUNIT_EXPECT_EQ(test, 360, round_trip(s, 10 * MS));
+	/* Half a millisecond is a queue, where the way is long as well: by a 32nd */
+	s->qp->req.window = 320;
+	KUNIT_EXPECT_EQ(test, 330, round_trip(s, 11 * MS));
+	/* Twice as long is too long */
+	KUNIT_EXPECT_EQ(test, 330, round_trip(s, 25 * MS));
+	/* A small window grows all the same */
+	s->qp->req.window = 5;
+	KUNIT_EXPECT_EQ(test, 6, round_trip(s, 11 * MS));
+}
+
+/* Where the way is short a shallow queue may be filled */
+static void fills_a_shallow_queue(struct kunit *test)
+{
+	struct side *s = lossy_side(test, false, 200 * US, 320);
+
+	KUNIT_EXPECT_EQ(test, 330, round_trip(s, 1500 * US));
+	KUNIT_EXPECT_EQ(test, 330, round_trip(s, 3 * MS));
+}
+
+/* Somebody else's queue, or a peer that takes its time: after a while that is how it is here */
+static void long_for_a_while(struct kunit *test)
+{
+	struct side *s = lossy_side(test, false, 50 * US, 4);
+	int i;
+
+	for (i = 0; i < 500 && round_trip(s, 5 * MS) == 4; i++)
+		;
+	KUNIT_EXPECT_GT(test, i, 50);
+	KUNIT_EXPECT_LT(test, i, 400);
+	KUNIT_EXPECT_EQ(test, 6, round_trip(s, 5 * MS));
+}
+
+struct cost {
+	const char *name;
+	bool plain;
+	u64 last;	/* round trip before the loss, in ns; the shortest one was 10 ms */
+	bool told;
+	u32 window;	/* that remains of 320 packets */
+};
+
+static const struct cost costs[] = {
+	{ "no queue", false, 10 * MS, true, 280 },
+	{ "a queue", false, 12 * MS, true, 160 },
+	{ "a timeout", false, 10 * MS, false, 160 },
+	{ "a peer that needs everything again", true, 10 * MS, true, 160 },
+};
+
+static void cost_name(const struct cost *c, char *desc)
+{
+	strscpy(desc, c->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(cost, costs, cost_name);
+
+static void a_loss_costs(struct kunit *test)
+{
+	const struct cost *c = test->param_value;
+	struct side *s = lossy_side(test, c->plain, 10 * MS, 320);
+
+	round_trip(s, c->last);
+	s->qp->req.window = 320;
+	KUNIT_EXPECT_EQ(test, c->window, loss(s, c->told));
+}
+
+/* However much is lost, something can be sent again, and something else tell of it */
+static void the_least(struct kunit *test)
+{
+	struct side *s = lossy_side(test, false, 10 * MS, 320);
+	u32 before;
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		before = s->qp->req.window;
+		KUNIT_EXPECT_TRUE(test, loss(s, true) < before || before == 4);
+	}
+	KUNIT_EXPECT_EQ(test, 4, s->qp->req.window);
+	KUNIT_EXPECT_EQ(test, 4, loss(s, false));
+}
+
+/* One READ at a time: when it asks for all of the window, that is what holds it back */
+static void one_read_at_a_time(struct kunit *test)
+{
+	struct pair_config c = { .rd_atomic = 1, .window = 16 };
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0];
+	struct work w;
+
+	side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_READ, 1, SIDE_TO, SIDE_FROM, 100 * MTU));
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_GT(test, a->qp->req.window, 16);
+}
+
+static struct kunit_case window_cases[] = {
+	KUNIT_CASE(without_loss),
+	KUNIT_CASE(unused_window),
+	KUNIT_CASE(grows_by_round_trip),
+	KUNIT_CASE(fills_a_shallow_queue),
+	KUNIT_CASE(long_for_a_while),
+	KUNIT_CASE_PARAM(a_loss_costs, cost_gen_params),
+	KUNIT_CASE(the_least),
+	KUNIT_CASE(one_read_at_a_time),
+	{}
+};
+
+static struct kunit_suite window_suite = {
+	.name = "sroce_transport_window",
+	.exit = pair_exit,
+	.test_cases = window_cases,
+};
+
+kunit_test_suite(window_suite);
