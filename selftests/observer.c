@@ -10,8 +10,8 @@
  * A rule is ACTION:FROM:WHAT:FIRST[-LAST][:PACKETS], as "drop:a:request:5":
  *	ACTION	drop, mark (congestion experienced), delay (so many PACKETS of that side overtake it), repeat
  *	FROM	a or b: the netdev that it came in by
- *	WHAT	request (SEND, WRITE), resent (a request whose PSN was there before), read (READ request), atomic,
- *		response (to a READ), ack, nak (sequence error), rnr, cnp
+ *	WHAT	request (SEND, WRITE), new or resent (a request whose PSN was not there before, or was), read (READ
+ *		request), atomic, response (to a READ), ack, nak (sequence error), rnr, cnp
  *	FIRST	of these, from this side, counted from 1, with all that are sent again
  *
  * Prints a line for each packet of a reliable connection, and for each notification of congestion:
@@ -46,8 +46,8 @@
 #define MOST (1 << 20)
 #define WAITING 4096
 
-enum what { REQUEST, RESENT, READ, ATOMIC, RESPONSE, ACK, NAK, RNR, CNP, WHATS };
-static const char *const whats[] = { "request", "resent", "read", "atomic", "response", "ack", "nak", "rnr", "cnp" };
+enum what { REQUEST, NEW, RESENT, READ, ATOMIC, RESPONSE, ACK, NAK, RNR, CNP, WHATS };
+static const char *const whats[] = { "request", "new", "resent", "read", "atomic", "response", "ack", "nak", "rnr", "cnp" };
 
 enum action { PASS, DROP, MARK, DELAY, REPEAT, ACTIONS };
 static const char *const actions[] = { "pass", "drop", "mark", "delay", "repeat" };
@@ -138,16 +138,17 @@ static const struct rule *rule_about(int side, enum what what, unsigned int numb
 /* count it, and find what is to be done with it */
 static const struct rule *rule_for(const struct seen *s)
 {
-	const struct rule *resent = NULL, *rule = rule_about(s->side, s->what, ++counts[s->side][s->what]);
+	const struct rule *rule = rule_about(s->side, s->what, ++counts[s->side][s->what]);
+	enum what kind = RESENT;
 
 	if (s->what != REQUEST)
 		return rule;
-	if (any_newest[s->side] && psn_diff(s->psn, newest[s->side]) <= 0)
-		resent = rule_about(s->side, RESENT, ++counts[s->side][RESENT]);
-	else
+	if (!any_newest[s->side] || psn_diff(s->psn, newest[s->side]) > 0) {
+		kind = NEW;
 		newest[s->side] = s->psn;
+	}
 	any_newest[s->side] = true;
-	return resent ?: rule;
+	return rule_about(s->side, kind, ++counts[s->side][kind]) ?: rule;
 }
 
 /* --- packets ---------------------------------------------------------------- */

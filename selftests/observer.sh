@@ -100,7 +100,7 @@ recovery() {
 	seen nak_lost "$name: a request and its NAK are lost" "drop:a:request:20 drop:b:nak:1" "$values" $writes
 	seen twice "$name: a request is lost twice" "drop:a:request:20 drop:a:resent:1" "$values" $writes
 	seen repeated "$name: a request comes twice" "repeat:a:request:20" "$values" $writes
-	seen late "$name: requests are late" "delay:a:request:20:2 delay:a:request:50:2 delay:a:request:80:2" "$values" $writes
+	seen late "$name: requests are late" "delay:a:new:20:2 delay:a:new:50:2 delay:a:new:80:2" "$values" $writes
 	seen ack_lost "$name: an ACK is lost" "drop:b:ack:1" "$values" $writes
 	seen response_gap "$name: a response is lost" "drop:b:response:20" "$values" $reads
 }
@@ -117,6 +117,8 @@ marks() {
 driver_load
 judge=ab
 middle_up || bail "no devices"
+set_both roce_accl/selective_repeat_en 0
+set_both roce_accl/adp_retrans_en 0
 recovery "go-back-N" ""
 marks "nobody slows down" ""
 set_both cc_params/rp_enable 1
@@ -143,6 +145,8 @@ rxe_works() {
 }
 judge=a
 if rxe_works; then
+	set_both roce_accl/selective_repeat_en 0
+	set_both roce_accl/adp_retrans_en 0
 	recovery "to rdma_rxe" ""
 	judge=b
 	middle_up sroce rxe || bail "no devices"

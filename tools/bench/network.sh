@@ -8,8 +8,8 @@
 #	ecn	what waits for more than 240 us (30 kB) is marked, and hardly anything is lost
 #	late	no limit of the rate, but one packet in a hundred overtakes the others by a millisecond
 #	free	no limit at all, packets one by one all the same
-# sroce is measured as it is by default, with requests held behind a gap (sroce-hold), and with senders that obey
-# notifications as well (sroce-cc).
+# sroce is measured as it is by default, with plain go-back-N (sroce-gbn), and with senders that obey notifications
+# (sroce-cc).
 
 network_ports="r s1 s2 s3 s4"
 # Connections there are, spread over the senders
@@ -187,9 +187,12 @@ measure_network() {
 		for kind in late free; do network_case "$driver" "$name" $mtu $kind 1; done
 	done
 	[ "$driver-$name" = sroce-sroce ] || return 0
-	for mtu in 1500 9000; do network_set $mtu roce_accl/selective_repeat_en 1; done
-	measure_network sroce sroce-hold
 	for mtu in 1500 9000; do network_set $mtu cc_params/rp_enable 1; done
 	measure_network sroce sroce-cc
-	for mtu in 1500 9000; do network_set $mtu cc_params/rp_enable 0 && network_set $mtu roce_accl/selective_repeat_en 0; done
+	for mtu in 1500 9000; do
+		network_set $mtu cc_params/rp_enable 0 && network_set $mtu roce_accl/selective_repeat_en 0 &&
+			network_set $mtu roce_accl/adp_retrans_en 0
+	done
+	measure_network sroce sroce-gbn
+	for mtu in 1500 9000; do network_set $mtu roce_accl/selective_repeat_en 1 && network_set $mtu roce_accl/adp_retrans_en 1; done
 }

@@ -94,6 +94,7 @@ static void sroce_port_setup(struct sroce_device *dev)
 	port->mtu = sroce_device_mtu(dev->ndev);
 	port->pkeys[0] = SROCE_DEFAULT_PKEY;
 	sroce_congestion_setup(dev);
+	sroce_recovery_setup(dev);
 	sroce_mr_table_init(&port->mrs);
 	sroce_ah_table_init(port);
 }

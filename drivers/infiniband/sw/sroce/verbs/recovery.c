@@ -4,13 +4,22 @@
  * in ports/1/roce_accl, with the names that ConnectX has for the same in its register
  * ROCE_ACCL (Documentation/congestion.md):
  *
- *	echo 1 >ports/1/roce_accl/selective_repeat_en
- *	echo 1 >ports/1/roce_accl/adp_retrans_en
+ *	echo 0 >ports/1/roce_accl/selective_repeat_en
+ *	echo 0 >ports/1/roce_accl/adp_retrans_en
  */
 #include <linux/kstrtox.h>
 #include <rdma/ib_sysfs.h>
 
 #include "verbs/verbs.h"
+
+/* All of it is within the standard, and harmless to a peer that knows go-back-N only */
+void sroce_recovery_setup(struct sroce_device *dev)
+{
+	dev->port.recovery = (struct sroce_recovery){
+		.selective_repeat_en = 1,
+		.adp_retrans_en = 1,
+	};
+}
 
 /**
  * struct sroce_recovery_param - a setting, as a file

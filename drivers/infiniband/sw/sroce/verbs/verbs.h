@@ -335,6 +335,8 @@ void sroce_congestion_setup(struct sroce_device *dev);
 
 /* recovery.c */
 extern const struct attribute_group sroce_recovery_group;
+/* How a new device recovers from loss. Context: nobody uses it yet. */
+void sroce_recovery_setup(struct sroce_device *dev);
 
 /* qos.c */
 extern const struct attribute_group sroce_qos_group;
