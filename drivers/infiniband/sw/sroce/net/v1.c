@@ -34,7 +34,10 @@ static bool sroce_v1_is_default_gid(struct net_device *dev,
 	       ipv6_addr_equal(addr, &own);
 }
 
-/* One that only the device itself has: made of the MAC address of its netdev, or master */
+/*
+ * One that only the device itself has: made of the MAC address of its netdev, or master.
+ * A netdev that goes loses its number first, and the device hears of it later.
+ */
 static bool sroce_v1_is_own_default(struct net *net,
 				    const struct sroce_netport *port,
 				    struct net_device *dev,
@@ -42,7 +45,7 @@ static bool sroce_v1_is_own_default(struct net *net,
 {
 	struct net_device *own = dev_get_by_index_rcu(net, port->ifindex);
 
-	return sroce_netdev_is_own(net, port, dev) &&
+	return own && sroce_netdev_is_own(net, port, dev) &&
 	       (sroce_v1_is_default_gid(dev, addr) ||
 		sroce_v1_is_default_gid(own, addr));
 }
