@@ -170,7 +170,7 @@ static struct net_device *sroce_netdev_of_ipv6(struct net *net,
 					       const struct in6_addr *addr,
 					       struct net_device *dev)
 {
-	if (!IS_ENABLED(CONFIG_IPV6))
+	if (!ipv6_mod_enabled())
 		return NULL;
 	if (dev && (ipv6_addr_type(addr) & IPV6_ADDR_LINKLOCAL))
 		return ipv6_chk_addr(net, addr, dev, 1) ? dev : NULL;
@@ -204,7 +204,7 @@ bool sroce_netdev_has_address(struct net *net, struct net_device *dev,
 {
 	if (ipv6_addr_v4mapped(addr))
 		return sroce_netdev_has_ipv4(dev, addr->s6_addr32[3]);
-	return IS_ENABLED(CONFIG_IPV6) && ipv6_chk_addr(net, addr, dev, 1);
+	return ipv6_mod_enabled() && ipv6_chk_addr(net, addr, dev, 1);
 }
 
 /* Caller holds sroce_attachments_mutex or sroce_paths_lock */

@@ -104,7 +104,7 @@ static int sroce_member_join_ipv6(struct sroce_member *m,
 	struct inet6_dev *idev;
 	int err;
 
-	if (!IS_ENABLED(CONFIG_IPV6))
+	if (!ipv6_mod_enabled())
 		return -EAFNOSUPPORT;
 	idev = __in6_dev_get(dev);
 	if (!idev)

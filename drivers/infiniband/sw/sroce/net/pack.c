@@ -544,7 +544,7 @@ static int sroce_pack_output(struct sk_buff *skb, const struct sroce_pack *p)
 	rcu_read_lock();
 	if (sroce_pack_is_v1(p))
 		err = sroce_v1_output(p->net, p->path, skb);
-	else if (sroce_pack_is_ipv4(p) || !IS_ENABLED(CONFIG_IPV6))
+	else if (sroce_pack_is_ipv4(p) || !ipv6_mod_enabled())
 		err = ip_local_out(p->net, NULL, skb);
 	else
 		err = ip6_local_out(p->net, NULL, skb);

@@ -75,7 +75,7 @@ static struct dst_entry *sroce_path_lookup_ipv6(const struct sroce_path *path)
 	};
 	struct dst_entry *dst;
 
-	if (!IS_ENABLED(CONFIG_IPV6))
+	if (!ipv6_mod_enabled())
 		return NULL;
 	dst = ip6_dst_lookup_flow(path->net, NULL, &fl6, NULL);
 	return IS_ERR(dst) ? NULL : dst;

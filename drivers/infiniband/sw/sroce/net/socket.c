@@ -222,11 +222,12 @@ static int sroce_socket_open_ipv4(struct net *net, struct sroce_netns *ns)
 
 static int sroce_socket_open_ipv6(struct net *net, struct sroce_netns *ns)
 {
-	struct socket *sock = sroce_socket_open(net, AF_INET6);
+	struct socket *sock;
 
-	/* Not built in, or booted with ipv6.disable=1 */
-	if (sock == ERR_PTR(-EAFNOSUPPORT) || sock == ERR_PTR(-EPFNOSUPPORT))
+	/* Not built in, or booted with ipv6.disable=1: then IPv6 is not to be asked anything */
+	if (!ipv6_mod_enabled())
 		return 0;
+	sock = sroce_socket_open(net, AF_INET6);
 	if (IS_ERR(sock))
 		return PTR_ERR(sock);
 	ns->sock6 = sock;
