@@ -483,6 +483,26 @@ static void direct_impostor(struct kunit *test)
 	}
 }
 
+/* A device has moved to another network namespace, where somebody has the peer's address */
+static void moved_device(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct work w;
+
+	side_fill(a, SRC, LEN, 1);
+	/* The QP is of before, and packets and device are there */
+	b->qp->path->net_cookie = FAKE_NET_COOKIE + 1;
+	side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_WRITE, 1, SRC, DST, LEN));
+	pair_deliver(p);
+	KUNIT_EXPECT_FALSE(test, side_filled(b, DST, LEN, 1));
+	KUNIT_EXPECT_EQ(test, 1, side_count(b, SROCE_CNT_RX_WRONG_PATH));
+	b->qp->path->net_cookie = FAKE_NET_COOKIE;
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, side_filled(b, DST, LEN, 1));
+}
+
 /* What waits from the peer of before is not from the peer of now */
 static void direct_former_peer(struct kunit *test)
 {
@@ -561,6 +581,7 @@ static struct kunit_case trust_cases[] = {
 	KUNIT_CASE_PARAM(datagram_too_long, shared_gen_params),
 	KUNIT_CASE(gsi_survives),
 	KUNIT_CASE(direct_impostor),
+	KUNIT_CASE(moved_device),
 	KUNIT_CASE(direct_former_peer),
 	KUNIT_CASE(inbox_reset),
 	KUNIT_CASE(abandoned),

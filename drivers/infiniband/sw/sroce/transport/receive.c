@@ -52,8 +52,10 @@ static bool sroce_pkey_ok(const struct sroce_qp *qp, u16 pkey)
  * @dgid: this host
  * @network_type: as in struct sroce_path
  * @link: link that it came through; 0: from this host
+ * @net_cookie: network namespace
  */
 struct sroce_ends {
+	u64 net_cookie;
 	const union ib_gid *sgid;
 	const union ib_gid *dgid;
 	u8 network_type;
@@ -66,13 +68,17 @@ static bool sroce_receive_from_link(const struct sroce_path *path, int link)
 	return likely(!path->link) || !link || link == path->link;
 }
 
-/* A connected QP listens to its peer only, and in one version of RoCE (A17, CA17-41) */
+/*
+ * A connected QP listens to its peer only, and in one version of RoCE (A17, CA17-41).
+ * When the device has moved, others have the addresses: QPs of before hear nobody any more.
+ */
 static bool sroce_receive_from_peer(const struct sroce_qp *qp,
 				    const struct sroce_ends *ends)
 {
 	const struct sroce_path *path = qp->path;
 
-	return path && path->network_type == ends->network_type &&
+	return path && path->net_cookie == ends->net_cookie &&
+	       path->network_type == ends->network_type &&
 	       !memcmp(&path->dgid, ends->sgid, sizeof(path->dgid)) &&
 	       !memcmp(&path->sgid, ends->dgid, sizeof(path->sgid)) &&
 	       sroce_receive_from_link(path, ends->link);
@@ -139,6 +145,7 @@ static void sroce_receive_packet(struct sroce_qp *qp, struct sroce_rx *rx)
 		.dgid = &info->dgid,
 		.network_type = info->network_hdr_type,
 		.link = info->link,
+		.net_cookie = info->net_cookie,
 	};
 	struct sroce_train *t = &rx->t;
 
@@ -249,6 +256,7 @@ void sroce_receive_parcel(struct sroce_qp *qp, struct sroce_parcel *p)
 		.sgid = &path->sgid,
 		.dgid = &path->dgid,
 		.network_type = path->network_type,
+		.net_cookie = path->net_cookie,
 	};
 	if (!sroce_receive_may_take(qp, t, &ends))
 		return;
