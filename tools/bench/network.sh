@@ -9,7 +9,9 @@
 #	late	no limit of the rate, but one packet in a hundred overtakes the others by a millisecond
 #	free	no limit at all, packets one by one all the same
 # sroce is measured as it is by default, with plain go-back-N (sroce-gbn), and with senders that obey notifications
-# (sroce-cc).
+# (sroce-cc). Beside streams of its own, in the queues "drop" and "ecn": one stream beside one of TCP from another host
+# (cubic in the first, dctcp in the second), as parts of the fair share of each; and streams that join one after the other
+# and leave again, of which the least share of a fair one from 200 ms on is told.
 
 network_ports="r s1 s2 s3 s4"
 # Connections there are, spread over the senders
@@ -128,7 +130,7 @@ network_streams() {
 	for ((i = 1; i <= n; i++)); do
 		ip netns exec "$(network_ns tcp "$mtu" r)" timeout 60 iperf3 -s -1 -p $((5200 + i)) >/dev/null 2>&1 &
 	done
-	network_listening "$mtu" "$n"
+	network_listening "$(network_ns tcp "$mtu" r)" "$n"
 	for ((i = 1; i <= n; i++)); do
 		ip netns exec "$(network_ns tcp "$mtu" s$(((i - 1) % 4 + 1)))" timeout 60 iperf3 -c "$(network_address tcp "$mtu" r)" \
 			-p $((5200 + i)) -t "$seconds" -l 64K -f k >"/tmp/net.$i" 2>&1 &
@@ -139,10 +141,9 @@ network_streams() {
 	done >/tmp/net
 }
 
-# network_listening MTU CONNECTIONS : wait for so many servers
+# network_listening NAMESPACE CONNECTIONS : wait for so many servers
 network_listening() {
-	local tries ns
-	ns=$(network_ns tcp "$1" r)
+	local tries ns=$1
 	for ((tries = 0; tries < 150; tries++)); do
 		[ "$(ip netns exec "$ns" ss -Hltn | grep -c ':52[0-9]*')" -lt "$2" ] || return 0
 		sleep 0.1
@@ -177,12 +178,50 @@ network_case() {
 		note "$load" 65536 "$name" "$round" resent-% "$(awk "BEGIN { print 100 * ($4 - $2) / ($3 - $1) }")"
 }
 
+# network_least : the least part of a fair share that anybody has in any group, of lines with group and rate
+network_least() { awk '{ n[$1]++; sum[$1] += $2; if (!($1 in least) || $2 < least[$1]) least[$1] = $2 }
+	END { all = 9; for (i in n) { share = sum[i] ? least[i] * n[i] / sum[i] : 0; if (share < all) all = share } print all }'; }
+
+# network_joins DRIVER NAME MTU KIND
+network_joins() {
+	local driver=$1 name=$2 mtu=$3 kind=$4 load=net$3-joins-$4
+	network_port "$driver" "$mtu" "$kind" || { lost "$load $name: no queueing discipline"; return; }
+	# shellcheck disable=SC2046
+	timeout 60 /tmp/streams -n 4 -j 1 $(network_ends "$driver" "$mtu") >/tmp/net 2>/tmp/client.log || { lost "$load $name"; return; }
+	note "$load" 65536 "$name" "$round" least-share "$(awk '$1 == "phase" { print $2, $4 }' /tmp/net | network_least)"
+}
+
+# network_beside DRIVER NAME MTU KIND : beside TCP
+network_beside() {
+	local driver=$1 name=$2 mtu=$3 kind=$4 cc=cubic load r s rdma tcp
+	[ "$kind" = drop ] || cc=dctcp
+	load=net$mtu-beside-$cc
+	network_port "$driver" "$mtu" "$kind" || { lost "$load $name: no queueing discipline"; return; }
+	r=$(network_ns "$driver" "$mtu" r) s=$(network_ns "$driver" "$mtu" s2)
+	modprobe -q tcp_$cc
+	ip netns exec "$r" timeout 60 iperf3 -s -1 -p 5201 >/dev/null 2>&1 &
+	network_listening "$r" 1
+	ip netns exec "$s" timeout 60 iperf3 -c "$(network_address "$driver" "$mtu" r)" -p 5201 -t "$seconds" -C $cc -l 64K -f k \
+		>/tmp/net.tcp 2>&1 &
+	# shellcheck disable=SC2046
+	timeout 60 /tmp/streams "$seconds" $(network_ends "$driver" "$mtu" | head -n 2) >/tmp/net 2>/tmp/client.log
+	wait
+	rdma=$(awk '$1 == "rate" { print $3 }' /tmp/net)
+	tcp=$(awk '/receiver/ { for (k = 1; k < NF; k++) if ($(k + 1) == "Kbits/sec") print $k / 8000 }' /tmp/net.tcp)
+	[ -n "$rdma" ] && [ -n "$tcp" ] || { lost "$load $name"; return; }
+	note "$load" 65536 "$name" "$round" MB/s "$(awk "BEGIN { print $rdma + $tcp }")"
+	note "$load" 65536 "$name" "$round" share "$(awk "BEGIN { print 2 * $rdma / ($rdma + $tcp) }")"
+	note "$load" 65536 "$name" "$round" share-of-tcp "$(awk "BEGIN { print 2 * $tcp / ($rdma + $tcp) }")"
+}
+
 # measure_network DRIVER NAME
 measure_network() {
 	local driver=$1 name=${2:-$1} mtu kind n
 	for mtu in 1500 9000; do
 		for kind in drop ecn; do
 			for n in $network_many; do network_case "$driver" "$name" $mtu $kind "$n"; done
+			[ "$driver" = tcp ] || network_joins "$driver" "$name" $mtu $kind
+			[ "$driver" = tcp ] || network_beside "$driver" "$name" $mtu $kind
 		done
 		for kind in late free; do network_case "$driver" "$name" $mtu $kind 1; done
 	done

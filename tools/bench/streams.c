@@ -3,12 +3,14 @@
  * Streams of RDMA WRITEs from several devices to one, all of one process that sleeps as long as there is no completion:
  * in the lab, timers are late beside a process that polls, and the shaper between the devices needs them.
  *
- *	streams [-n STREAMS] [-p] SECONDS TO IP FROM IP [FROM IP]...
+ *	streams [-n STREAMS] [-p] [-j] SECONDS TO IP FROM IP [FROM IP]...
  *
  * The streams, 1 without -n, come from the devices in turn; each has 128 messages of 64 KiB under way. With -p there is one
- * more connection, from the first device, which has one message of 64 bytes under way.
+ * more connection, from the first device, which has one message of 64 bytes under way. With -j the streams, with 8 messages
+ * each, join one after the other, SECONDS apart, and when all are there they leave in the same order.
  *
- * Prints, one a line: "rate STREAM MB/s", or "died STREAM STATUS"; with -p "ping PERCENTILE us", for 50, 99 and 100.
+ * Prints, one a line: "rate STREAM MB/s", or "died STREAM STATUS"; with -p "ping PERCENTILE us", for 50, 99 and 100; with -j
+ * "phase NUMBER STREAM MB/s" for each that is there then, of the time from 200 ms after somebody has joined or left.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +21,10 @@
 
 enum { MOST_DEVICES = 16, MOST_STREAMS = 256, MOST_PINGS = 1 << 20 };
 /* Messages under way, and posted between two looks for completions */
-enum { BYTES = 65536, DEPTH = 128, BURST = 4, PING_BYTES = 64 };
+enum { BYTES = 65536, DEPTH = 128, JOIN_DEPTH = 8, BURST = 4, PING_BYTES = 64 };
+enum { MOST_JOINS = 16, MOST_PHASES = 2 * MOST_JOINS - 1 };
+/* After which a stream that has joined or left is to have had its effect */
+static const double settled = 0.2;
 
 struct stream {
 	struct ibv_qp *qp, *peer;
@@ -33,7 +38,7 @@ struct stream {
 static struct {
 	int n;
 	double seconds;
-	bool ping;
+	bool ping, join;
 } how = { .n = 1 };
 
 static struct vt_dev devs[1 + MOST_DEVICES];
@@ -43,30 +48,32 @@ static struct ibv_comp_channel *channel[1 + MOST_DEVICES];
 static int nr_devs;
 
 static struct stream streams[MOST_STREAMS + 1];
+static uint64_t phase_bytes[MOST_PHASES][MOST_JOINS];
 static double ping_sent, *pings;
 static int nr_pings;
 static double start;
 
 static void usage(void)
 {
-	vt_die(VT_SETUP, "arguments: [-n STREAMS] [-p] SECONDS TO IP FROM IP [FROM IP]...");
+	vt_die(VT_SETUP, "arguments: [-n STREAMS] [-p] [-j] SECONDS TO IP FROM IP [FROM IP]...");
 }
 
 static void parse(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "n:p")) != -1) {
+	while ((c = getopt(argc, argv, "n:pj")) != -1) {
 		switch (c) {
 		case 'n': how.n = atoi(optarg); break;
 		case 'p': how.ping = true; break;
+		case 'j': how.join = true; break;
 		default: usage();
 		}
 	}
 	if (argc - optind < 5 || (argc - optind) % 2 == 0 || how.n < 0 || how.n > MOST_STREAMS)
 		usage();
 	how.seconds = atof(argv[optind]);
-	if (how.seconds <= 0)
+	if (how.seconds <= 0 || (how.join && (how.n > MOST_JOINS || how.seconds <= 2 * settled)))
 		usage();
 	for (optind++; optind < argc && nr_devs <= MOST_DEVICES; optind += 2)
 		vt_open(&devs[nr_devs++], argv[optind], argv[optind + 1], -1);
@@ -113,6 +120,29 @@ static int nr_streams(void)
 	return how.n + how.ping;
 }
 
+/* --- phases: all of it is one, but where streams join and leave --- */
+
+static int nr_phases(void)
+{
+	return how.join ? 2 * how.n - 1 : 1;
+}
+
+static bool is_there(int stream, int phase)
+{
+	return !how.join || (stream <= phase && phase < stream + how.n);
+}
+
+static void count(int stream, double now)
+{
+	int phase = (int)(now / how.seconds);
+
+	if (phase >= nr_phases())
+		return;
+	streams[stream].bytes += BYTES;
+	if (how.join && now - phase * how.seconds >= settled)
+		phase_bytes[phase][stream] += BYTES;
+}
+
 /* --- traffic --- */
 
 static void post(int i)
@@ -140,15 +170,15 @@ static void post(int i)
  * Post what the streams have room for, or a part of that: completions are looked for in between.
  * Return: whether there is room for more.
  */
-static bool post_some(void)
+static bool post_some(double now)
 {
 	bool more = false;
 
 	for (int i = 0; i < nr_streams(); i++) {
 		struct stream *s = &streams[i];
-		uint32_t room = s->ping ? 1 : DEPTH;
+		uint32_t room = s->ping ? 1 : how.join ? JOIN_DEPTH : DEPTH;
 
-		if (s->died)
+		if (s->died || (!s->ping && !is_there(i, (int)(now / how.seconds))))
 			continue;
 		for (int burst = 0; burst < BURST && s->flying < room; burst++)
 			post(i);
@@ -173,8 +203,7 @@ static void done(const struct ibv_wc *wc, double now)
 		return;
 	}
 	/* What is on its way when the time is up does not count */
-	if (now < how.seconds)
-		s->bytes += BYTES;
+	count(wc->wr_id, now);
 }
 
 static void take(int dev)
@@ -207,13 +236,13 @@ static void take_all(double seconds)
 
 static void run(void)
 {
-	double now = 0;
+	double now = 0, end = nr_phases() * how.seconds;
 
 	for (int i = 1; i < nr_devs; i++)
 		ibv_req_notify_cq(cq[i], 0);
 	start = vt_now();
-	while (now < how.seconds) {
-		take_all(post_some() ? 0 : how.seconds - now);
+	while (now < end) {
+		take_all(post_some(now) ? 0 : min(end - now, settled));
 		now = vt_now() - start;
 	}
 }
@@ -234,7 +263,15 @@ static void tell_stream(int i)
 	if (s->died)
 		printf("died %d %s\n", i, ibv_wc_status_str(s->died));
 	else
-		printf("rate %d %.3f\n", i, s->bytes / how.seconds / 1e6);
+		printf("rate %d %.3f\n", i, s->bytes / (how.seconds * (how.join ? how.n : 1)) / 1e6);
+}
+
+static void tell_phases(void)
+{
+	for (int phase = 0; phase < nr_phases(); phase++)
+		for (int i = 0; i < how.n; i++)
+			if (is_there(i, phase))
+				printf("phase %d %d %.3f\n", phase, i, phase_bytes[phase][i] / (how.seconds - settled) / 1e6);
 }
 
 static void tell_pings(void)
@@ -261,5 +298,7 @@ int main(int argc, char **argv)
 		tell_stream(i);
 	if (how.ping)
 		tell_pings();
+	if (how.join)
+		tell_phases();
 	return 0;
 }
