@@ -16,6 +16,7 @@ static void measure(struct kunit *test, struct sroce_rtt *rtt, u64 ns)
 
 	sroce_rtt_begin(rtt, 7, now);
 	KUNIT_EXPECT_EQ(test, ns, sroce_rtt_end(rtt, now + ns));
+	sroce_rtt_find_min(rtt, ns);
 }
 
 static void expect_near(struct kunit *test, u64 got, u64 want)

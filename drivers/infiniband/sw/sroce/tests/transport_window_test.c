@@ -14,9 +14,9 @@
 #define START (64 * 1024 / MTU)
 #define TRIED (256 * 1024 / MTU)
 
-static struct side *window_side(struct kunit *test, bool plain)
+static struct side *window_side(struct kunit *test)
 {
-	struct pair_config c = { .mtu = IB_MTU_1024, .plain = plain };
+	struct pair_config c = { .mtu = IB_MTU_1024 };
 
 	return &pair_create(test, &c)->side[0];
 }
@@ -33,16 +33,16 @@ static u32 round_trip(struct side *s, u64 ns)
 	return req->window;
 }
 
-static u32 loss(struct side *s, bool told)
+static u32 loss(struct side *s, bool partly)
 {
-	sroce_window_lost(s->qp, told);
+	sroce_window_lost(s->qp, partly);
 	return s->qp->req.window;
 }
 
 /* A side that has lost something, and whose window is @window since */
-static struct side *lossy_side(struct kunit *test, bool plain, u64 min, u32 window)
+static struct side *lossy_side(struct kunit *test, u64 min, u32 window)
 {
-	struct side *s = window_side(test, plain);
+	struct side *s = window_side(test);
 
 	round_trip(s, min);
 	loss(s, true);
@@ -53,7 +53,7 @@ static struct side *lossy_side(struct kunit *test, bool plain, u64 min, u32 wind
 /* While nothing is lost: doubled as long as packets do not queue, and up to a bound even then */
 static void without_loss(struct kunit *test)
 {
-	struct side *s = window_side(test, false);
+	struct side *s = window_side(test);
 
 	KUNIT_EXPECT_EQ(test, START, s->qp->req.window);
 	KUNIT_EXPECT_EQ(test, 2 * START, round_trip(s, 10 * MS));
@@ -65,7 +65,7 @@ static void without_loss(struct kunit *test)
 /* What did not wait for the window says nothing about it */
 static void unused_window(struct kunit *test)
 {
-	struct side *s = window_side(test, false);
+	struct side *s = window_side(test);
 	struct sroce_requester *req = &s->qp->req;
 
 	sroce_rtt_begin(&req->rtt, req->una_psn, ktime_get_ns() - MS);
@@ -77,13 +77,13 @@ static void unused_window(struct kunit *test)
 
 static void grows_by_round_trip(struct kunit *test)
 {
-	struct side *s = lossy_side(test, false, 10 * MS, 320);
+	struct side *s = lossy_side(test, 10 * MS, 320);
 
 	/* No queue: by an eighth */
 	KUNIT_EXPECT_EQ(test, 360, round_trip(s, 10 * MS));
-	/* Half a millisecond is a queue, where the way is long as well: by a 32nd */
+	/* Forty of these are in a queue, which is little of a long way, but a queue: by a 32nd */
 	s->qp->req.window = 320;
-	KUNIT_EXPECT_EQ(test, 330, round_trip(s, 11 * MS));
+	KUNIT_EXPECT_EQ(test, 330, round_trip(s, 23 * MS / 2));
 	/* Twice as long is too long */
 	KUNIT_EXPECT_EQ(test, 330, round_trip(s, 25 * MS));
 	/* A small window grows all the same */
@@ -94,7 +94,7 @@ static void grows_by_round_trip(struct kunit *test)
 /* Where the way is short a shallow queue may be filled */
 static void fills_a_shallow_queue(struct kunit *test)
 {
-	struct side *s = lossy_side(test, false, 200 * US, 320);
+	struct side *s = lossy_side(test, 200 * US, 320);
 
 	KUNIT_EXPECT_EQ(test, 330, round_trip(s, 1500 * US));
 	KUNIT_EXPECT_EQ(test, 330, round_trip(s, 3 * MS));
@@ -103,7 +103,7 @@ static void fills_a_shallow_queue(struct kunit *test)
 /* Somebody else's queue, or a peer that takes its time: after a while that is how it is here */
 static void long_for_a_while(struct kunit *test)
 {
-	struct side *s = lossy_side(test, false, 50 * US, 4);
+	struct side *s = lossy_side(test, 50 * US, 4);
 	int i;
 
 	for (i = 0; i < 500 && round_trip(s, 5 * MS) == 4; i++)
@@ -111,21 +111,23 @@ static void long_for_a_while(struct kunit *test)
 	KUNIT_EXPECT_GT(test, i, 50);
 	KUNIT_EXPECT_LT(test, i, 400);
 	KUNIT_EXPECT_EQ(test, 6, round_trip(s, 5 * MS));
+	/* ... which is no reason to fill it */
+	for (i = 0; i < 300; i++)
+		round_trip(s, 5 * MS);
+	KUNIT_EXPECT_EQ(test, START, s->qp->req.window);
 }
 
 struct cost {
 	const char *name;
-	bool plain;
 	u64 last;	/* round trip before the loss, in ns; the shortest one was 10 ms */
-	bool told;
+	bool partly;
 	u32 window;	/* that remains of 320 packets */
 };
 
 static const struct cost costs[] = {
-	{ "no queue", false, 10 * MS, true, 280 },
-	{ "a queue", false, 12 * MS, true, 160 },
-	{ "a timeout", false, 10 * MS, false, 160 },
-	{ "a peer that needs everything again", true, 10 * MS, true, 160 },
+	{ "no queue", 10 * MS, true, 280 },
+	{ "a queue", 12 * MS, true, 160 },
+	{ "everything is sent again", 10 * MS, false, 160 },
 };
 
 static void cost_name(const struct cost *c, char *desc)
@@ -138,17 +140,49 @@ KUNIT_ARRAY_PARAM(cost, costs, cost_name);
 static void a_loss_costs(struct kunit *test)
 {
 	const struct cost *c = test->param_value;
-	struct side *s = lossy_side(test, c->plain, 10 * MS, 320);
+	struct side *s = lossy_side(test, 10 * MS, 320);
 
 	round_trip(s, c->last);
 	s->qp->req.window = 320;
-	KUNIT_EXPECT_EQ(test, c->window, loss(s, c->told));
+	KUNIT_EXPECT_EQ(test, c->window, loss(s, c->partly));
+}
+
+/* Whoever has doubled until now has overrun something */
+static void the_first_loss(struct kunit *test)
+{
+	struct side *s = window_side(test);
+
+	KUNIT_EXPECT_EQ(test, 2 * START, round_trip(s, 10 * MS));
+	KUNIT_EXPECT_EQ(test, START, loss(s, true));
+	pair_exit(test);
+
+	/* It was large enough, and then something was lost */
+	s = window_side(test);
+	s->qp->req.window = 2 * TRIED;
+	round_trip(s, 10 * MS);
+	s->qp->req.growth.min = 5 * MS;
+	KUNIT_EXPECT_EQ(test, 4 * TRIED, round_trip(s, 21 * MS / 2));
+	KUNIT_EXPECT_EQ(test, 7 * TRIED / 2, loss(s, true));
+}
+
+/* Nothing is known of the way while each flight loses something */
+static void losses_in_a_row(struct kunit *test)
+{
+	struct side *s = lossy_side(test, 10 * MS, 320);
+
+	round_trip(s, 10 * MS);
+	s->qp->req.window = 320;
+	KUNIT_EXPECT_EQ(test, 280, loss(s, true));
+	KUNIT_EXPECT_EQ(test, 245, loss(s, true));
+	KUNIT_EXPECT_EQ(test, 215, loss(s, true));
+	KUNIT_EXPECT_EQ(test, 189, loss(s, true));
+	KUNIT_EXPECT_EQ(test, 95, loss(s, true));
 }
 
 /* However much is lost, something can be sent again, and something else tell of it */
 static void the_least(struct kunit *test)
 {
-	struct side *s = lossy_side(test, false, 10 * MS, 320);
+	struct side *s = lossy_side(test, 10 * MS, 320);
 	u32 before;
 	int i;
 
@@ -180,6 +214,8 @@ static struct kunit_case window_cases[] = {
 	KUNIT_CASE(fills_a_shallow_queue),
 	KUNIT_CASE(long_for_a_while),
 	KUNIT_CASE_PARAM(a_loss_costs, cost_gen_params),
+	KUNIT_CASE(the_first_loss),
+	KUNIT_CASE(losses_in_a_row),
 	KUNIT_CASE(the_least),
 	KUNIT_CASE(one_read_at_a_time),
 	{}

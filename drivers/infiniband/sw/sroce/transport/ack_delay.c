@@ -9,10 +9,10 @@
  * responder coalesce ACKs and sets no time for them but the requester's timeout.
  *
  * An ACK is held back only when requests of ours have followed the last ones
- * soon; for a few messages and packets, so that nobody's window fills meanwhile;
- * and never for long. When a hold was in vain it takes twice as many turns until
- * the next one: two ends that each wait for the other's ACK would wait for the
- * timer each time.
+ * soon; for a few messages and packets, fewer than a window has at first (one that
+ * losses have made tiny may be full meanwhile); and never for long. When a hold was
+ * in vain it takes twice as many turns until the next one: two ends that each wait
+ * for the other's ACK would wait for the timer each time.
  *
  * For kernel users only. A process mostly looks at its completion queues without
  * rest: it has its answer ready while the CPU that has received the message still

@@ -198,8 +198,8 @@ struct sroce_swqe {
  * @at: when the packet before @psn was sent, in ns; 0: no measurement under way
  * @srtt: smoothed round trip, in ns; 0: not measured yet
  * @rttvar: its mean deviation, in ns
- * @min: shortest of the last seconds, in ns
- * @min_next: shortest since @min_since, in ns
+ * @min: shortest of the last seconds while the window was in use, in ns
+ * @min_next: shortest such one since @min_since, in ns
  * @min_since: in jiffies
  * @sampled: when the newest measurement ended, in jiffies
  * @psn: an ACK up to here ends the measurement under way
@@ -219,6 +219,8 @@ struct sroce_rtt {
  * struct sroce_growth - what the window's size depends on (see window.c)
  * @min: shortest round trip seen while the window was in use, in ns
  * @last: the newest such round trip, in ns; 0: none yet
+ * @blind: losses since then
+ * @doubled: the window was, because of it
  * @used: it is in use: the measurement under way counts for it
  * @limited: it has kept the requester from sending since that began
  * @lossy: packets were lost on this path
@@ -226,6 +228,8 @@ struct sroce_rtt {
 struct sroce_growth {
 	u64 min;
 	u64 last;
+	u8 blind;
+	bool doubled;
 	bool used;
 	bool limited;
 	bool lossy;

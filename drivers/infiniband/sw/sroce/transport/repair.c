@@ -47,13 +47,7 @@ void sroce_repair_reset(struct sroce_requester *req)
 	req->repair = (struct sroce_repair){ .size = SROCE_REPAIR_FIRST };
 }
 
-bool sroce_repair_helps(const struct sroce_qp *qp)
-{
-	return READ_ONCE(qp->port->recovery.selective_repeat_en) &&
-	       qp->req.repair.vain < SROCE_REPAIR_VAIN_MOST;
-}
-
-static bool sroce_repair_may(const struct sroce_qp *qp)
+bool sroce_repair_may(const struct sroce_qp *qp)
 {
 	const struct sroce_requester *req = &qp->req;
 
@@ -61,7 +55,8 @@ static bool sroce_repair_may(const struct sroce_qp *qp)
 	if (req->repair.active ||
 	    (req->recovering && req->recover == req->una_psn))
 		return false;
-	return sroce_repair_helps(qp) &&
+	return READ_ONCE(qp->port->recovery.selective_repeat_en) &&
+	       req->repair.vain < SROCE_REPAIR_VAIN_MOST &&
 	       req->repair.tries < SROCE_REPAIR_TRIES && !req->rd_outstanding;
 }
 

@@ -74,8 +74,8 @@ static inline bool sroce_repair_take_expected(struct sroce_requester *req)
 	return expected;
 }
 
-/* Does sending a part again help this peer, or does it need everything? */
-bool sroce_repair_helps(const struct sroce_qp *qp);
+/* When the peer tells of a gap now, is it worth while to send a part only again? */
+bool sroce_repair_may(const struct sroce_qp *qp);
 
 /*
  * Is a gap one of a loss that is being repaired, so that it has had its effect on how

@@ -143,7 +143,6 @@ static u32 sroce_requester_train_room(struct sroce_requester *req, u32 wanted)
 static bool sroce_requester_read_room(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
-
 	u32 out = sroce_requester_outstanding(req);
 
 	if (req->rd_outstanding >= max(qp->attr.max_rd_atomic, 1)) {

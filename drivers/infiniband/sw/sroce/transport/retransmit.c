@@ -80,7 +80,8 @@ static void sroce_requester_wake_for(struct sroce_requester *req, u64 now, u64 p
 	if (req->timer_armed && !req->pace.wake &&
 	    ktime_to_ns(hrtimer_get_expires(&req->timer)) < now + SROCE_MOVE_NS)
 		req->timer_armed = false;
-	sroce_requester_wake_within(req, probe, min(SROCE_PROBE_SLACK_NS, req->deadline - probe));
+	sroce_requester_wake_within(req, probe,
+				    min(SROCE_PROBE_SLACK_NS, (req->deadline - probe) / 2));
 }
 
 static bool sroce_requester_in_flight(const struct sroce_requester *req)
@@ -201,12 +202,13 @@ void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why)
 		return;
 	}
 	/* Gaps of one round trip are one loss */
-	if (why != SROCE_CNT_PACKET_SEQ_ERR || !sroce_repair_goes_on(qp))
-		sroce_window_lost(qp, why == SROCE_CNT_PACKET_SEQ_ERR);
 	if (why == SROCE_CNT_PACKET_SEQ_ERR) {
+		if (!sroce_repair_goes_on(qp))
+			sroce_window_lost(qp, sroce_repair_may(qp));
 		sroce_requester_go_back(qp);
 		return;
 	}
+	sroce_window_lost(qp, false);
 	sroce_requester_rewind(qp);
 	sroce_requester_recover(req);
 }

@@ -6,7 +6,8 @@
  *
  * It contains what the peer takes: how long it holds an ACK back (ack_delay.c), how long
  * a request waits there for a receive work request (patience.c), and the data of a READ.
- * What needs the way alone looks at the minimum.
+ * What needs the way alone looks at the minimum, which is that of whole trains: one small
+ * packet is faster than they are (window.c).
  *
  * One packet is measured at a time, and where a round trip is short, one per jiffy: a
  * clock is read twice for each. (window.c has more measured while that is of use to it.)
@@ -44,7 +45,7 @@ static void sroce_rtt_smooth(struct sroce_rtt *rtt, u64 ns)
 	rtt->srtt = max(rtt->srtt, 1ULL);
 }
 
-static void sroce_rtt_find_min(struct sroce_rtt *rtt, u64 ns)
+void sroce_rtt_find_min(struct sroce_rtt *rtt, u64 ns)
 {
 	if (!rtt->min) {
 		rtt->min = ns;
@@ -68,6 +69,5 @@ u64 sroce_rtt_end(struct sroce_rtt *rtt, u64 now)
 	rtt->at = 0;
 	rtt->sampled = jiffies;
 	sroce_rtt_smooth(rtt, ns);
-	sroce_rtt_find_min(rtt, ns);
 	return ns;
 }

@@ -61,4 +61,9 @@ static inline bool sroce_rtt_ends(const struct sroce_rtt *rtt, u32 una)
  */
 u64 sroce_rtt_end(struct sroce_rtt *rtt, u64 now);
 
+/*
+ * A round trip that took @ns may be the shortest one. Context: requester lock held.
+ */
+void sroce_rtt_find_min(struct sroce_rtt *rtt, u64 ns);
+
 #endif

@@ -10,15 +10,15 @@
  * queues are filling, a loss halves the window, and it grows by little, so that all who
  * share a queue that is shallow come to fair shares of it and seldom overrun it.
  *
- * A peer that needs everything behind a loss again is not to have much in flight where
- * losses are frequent: with it each loss halves the window.
+ * Where everything behind a loss is sent again, because the peer needs it or nobody knows
+ * what it needs, not much is to be in flight while losses are frequent: such a loss halves
+ * the window.
  *
  * requester_train.c keeps to it; retransmit.c tells of what was acknowledged or lost.
  */
 #include <linux/ktime.h>
 
 #include "transport/congestion.h"
-#include "transport/repair.h"
 #include "transport/requester.h"
 #include "transport/rtt.h"
 #include "transport/trace.h"
@@ -37,48 +37,59 @@
 #define SROCE_WINDOW_GROW_SLOW 32
 /* ... and that it gives up for a loss that is none of a queue */
 #define SROCE_WINDOW_LOSE_LITTLE 8
+/* ... as often as no newer round trip was measured meanwhile */
+#define SROCE_WINDOW_BLIND_MOST 4
+/* So much in queues is little */
+#define SROCE_WINDOW_QUEUE_BYTES (32 * 1024)
 /* Queues longer than this are somebody else's, or too long to be filled */
 #define SROCE_WINDOW_QUEUE_NS (2 * NSEC_PER_MSEC)
 
 /*
- * By the newest round trip, do packets queue for less than that part of the shortest one?
- * On a long path that part would be more than a shallow queue is: half a millisecond is
- * the end of a quarter.
+ * By the newest round trip, do hardly any packets queue? Then it is longer than the shortest
+ * one by less than @parts sixteenths, or by less than four times that, if it is few bytes
+ * that were in queues then (as TCP Vegas counts them, Brakmo and Peterson 1995): a quarter
+ * of a long path is more than many queues have room for.
  */
-static bool sroce_window_path_is_free(const struct sroce_requester *req, u32 quarters)
+static bool sroce_window_path_is_free(const struct sroce_qp *qp, u32 parts)
 {
-	u64 quarter = min(req->rtt.min / 4, NSEC_PER_MSEC / 2);
+	const struct sroce_requester *req = &qp->req;
+	u64 last = req->growth.last, min = req->rtt.min;
 
-	return req->growth.last && req->growth.last < req->rtt.min + quarters * quarter;
+	if (!last || last >= min + min / 4 * parts)
+		return false;
+	return last < min + min / 16 * parts ||
+	       (last - min) * req->window * qp->mtu < SROCE_WINDOW_QUEUE_BYTES * last;
 }
 
 /* The window after a round trip that has shown that there is room for more */
-static u32 sroce_window_larger(const struct sroce_requester *req)
+static u32 sroce_window_larger(const struct sroce_qp *qp)
 {
+	u32 window = qp->req.window;
 	u32 part = SROCE_WINDOW_GROW_SLOW;
 
-	if (!req->growth.lossy)
-		return 2 * req->window;
-	if (sroce_window_path_is_free(req, 1))
+	if (!qp->req.growth.lossy)
+		return 2 * window;
+	if (sroce_window_path_is_free(qp, 1))
 		part = SROCE_WINDOW_GROW_FAST;
-	return req->window + max(req->window / part, 1);
+	return window + max(window / part, 1);
 }
 
 /*
  * Is the round trip one that leaves room for more? Where it has been long for a while,
- * because of others, or because the peer takes its time, that is what it is compared with.
+ * because of others, or because the peer takes its time, there is for what is little anyhow.
  */
 static bool sroce_window_may_grow(const struct sroce_qp *qp, u64 ns)
 {
 	const struct sroce_requester *req = &qp->req;
+	u64 min = req->rtt.min;
 
 	if (!req->growth.limited)
 		return false;
-	if (ns < 2 * req->growth.min)
-		return true;
 	if (!req->growth.lossy)
-		return req->window < SROCE_WINDOW_TRIED / qp->mtu;
-	return ns < req->rtt.min + SROCE_WINDOW_QUEUE_NS;
+		return ns < 2 * req->growth.min || req->window < SROCE_WINDOW_TRIED / qp->mtu;
+	if (ns < min + max(min, SROCE_WINDOW_QUEUE_NS))
+		return true;
+	return ns < 2 * req->growth.min && req->window < SROCE_WINDOW_START / qp->mtu;
 }
 
 static void sroce_window_set(struct sroce_qp *qp, u32 packets)
@@ -135,19 +146,32 @@ void sroce_window_acked(struct sroce_qp *qp)
 	growth->min += growth->min / 64;
 	if (!growth->min || ns < growth->min)
 		growth->min = ns;
+	sroce_rtt_find_min(&req->rtt, ns);
 	growth->last = ns;
-	if (sroce_window_may_grow(qp, ns))
-		sroce_window_set(qp, sroce_window_larger(req));
+	growth->blind = 0;
+	growth->doubled = false;
+	if (!sroce_window_may_grow(qp, ns))
+		return;
+	growth->doubled = !growth->lossy;
+	sroce_window_set(qp, sroce_window_larger(qp));
 }
 
-void sroce_window_lost(struct sroce_qp *qp, bool told)
+/*
+ * What the newest round trip says is true no more of a window that was doubled then, nor
+ * after many losses: while each flight loses something, none is measured.
+ */
+void sroce_window_lost(struct sroce_qp *qp, bool partly)
 {
 	struct sroce_requester *req = &qp->req;
+	struct sroce_growth *growth = &req->growth;
 	u32 part = 2;
 
-	if (told && sroce_repair_helps(qp) && sroce_window_path_is_free(req, 2))
+	if (partly && !growth->doubled && growth->blind < SROCE_WINDOW_BLIND_MOST &&
+	    sroce_window_path_is_free(qp, 2))
 		part = SROCE_WINDOW_LOSE_LITTLE;
+	growth->blind = min(growth->blind + 1, SROCE_WINDOW_BLIND_MOST);
+	growth->doubled = false;
+	growth->lossy = true;
 	sroce_window_set(qp, req->window - max(req->window / part, 1));
-	req->growth.lossy = true;
 	sroce_congestion_lost(qp);
 }

@@ -19,11 +19,8 @@ void sroce_window_sent(struct sroce_requester *req);
 /* @una_psn moved */
 void sroce_window_acked(struct sroce_qp *qp);
 
-/*
- * Packets have to be sent again. @told: a NAK says so, and not a response that is missing,
- * or a timeout
- */
-void sroce_window_lost(struct sroce_qp *qp, bool told);
+/* Packets have to be sent again: a part of what was in flight (@partly), or all of it */
+void sroce_window_lost(struct sroce_qp *qp, bool partly);
 
 /* The window is what keeps the requester from sending */
 static inline void sroce_window_note_limit(struct sroce_requester *req)
