@@ -552,14 +552,31 @@ static int ctl_ready(int fd, int timeout_s)
 }
 
 /* A kernel that has no memory at the moment says that the address is in use */
-static int ctl_listen(int fd, uint16_t port)
+/* For IPv4 and IPv6, if the kernel has both */
+static int ctl_socket(sa_family_t *family)
 {
-	struct sockaddr_in6 any = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+	int fd, zero = 0;
+
+	*family = AF_INET6;
+	fd = socket(AF_INET6, SOCK_STREAM, 0);
+	if (fd >= 0) {
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
+		return fd;
+	}
+	*family = AF_INET;
+	return socket(AF_INET, SOCK_STREAM, 0);
+}
+
+static int ctl_listen(int fd, sa_family_t family, uint16_t port)
+{
+	/* The family and the port are at the same place in both */
+	struct sockaddr_in6 any = { .sin6_family = family, .sin6_port = htons(port) };
+	socklen_t len = family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(any);
 	double end = vt_now() + 5;
 	bool bound = false;
 
 	do {
-		bound = bound || !bind(fd, (struct sockaddr *)&any, sizeof(any));
+		bound = bound || !bind(fd, (struct sockaddr *)&any, len);
 		if (bound && !listen(fd, 1))
 			return 0;
 		usleep(50000);
@@ -569,12 +586,12 @@ static int ctl_listen(int fd, uint16_t port)
 
 int vt_ctl_accept(uint16_t port, int timeout_s)
 {
-	int fd, conn, one = 1, zero = 0;
+	int fd, conn, one = 1;
+	sa_family_t family;
 
-	fd = ctl_ready(socket(AF_INET6, SOCK_STREAM, 0), timeout_s);
+	fd = ctl_ready(ctl_socket(&family), timeout_s);
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
-	if (ctl_listen(fd, port))
+	if (ctl_listen(fd, family, port))
 		vt_die(VT_SETUP, "listen on TCP port %u: %s", port, strerror(errno));
 	conn = accept(fd, NULL, NULL);
 	if (conn < 0)
