@@ -8,6 +8,9 @@
  * of its own, of a user without rights, who has been told everything: number, PSN, address and key. What it sends
  * with that between two hosts is the peer's as far as the victim can see, and that is shown, too: without it what
  * does not arrive would prove nothing.
+ *
+ * Between two hosts the victim's is one that holds nothing behind a gap (selective_repeat_en 0). With HELD in the
+ * environment it is one that does, and only that is tried.
  */
 #include <errno.h>
 #include <grp.h>
@@ -305,6 +308,30 @@ static void guessed(const char *ip)
 	}
 }
 
+/*
+ * A PSN behind the one that is expected waits for its turn, which comes after a message of the peer's, unless that took
+ * longer than anything waits. The peer's next one counts as repeated then, as behind one with the right PSN.
+ */
+static void held(const char *ip)
+{
+	struct order o;
+	struct report r;
+	bool waits, arrives;
+
+	fresh(IBV_QPT_RC);
+	o = order(&b, ip, IBV_QPT_RC, IBV_WR_RDMA_WRITE);
+	o.psn = PSN + 1;
+	r = ask(&o);
+	waits = untouched() && unheard(&o, &r);
+	vt_check(waits, "peer's host, next PSN, held: RC WRITE: nothing arrives (%s)", ibv_wc_status_str(r.status));
+	vt_pattern(peers->addr, TRUE_PEERS, 0, LEN);
+	arrives = !post_op(&b, 2, IBV_WR_SEND, local(peers), LEN, (struct place){}) && takes(TRUE_PEERS);
+	vt_check(arrives, "peer's host, next PSN, held: RC WRITE: the peer's message arrives");
+	usleep(100000);
+	vt_check(holds(opened(), STRANGERS) || holds(opened(), VICTIMS), "peer's host, next PSN, held: RC WRITE: %s in its turn",
+		 holds(opened(), STRANGERS) ? "carried out" : "dropped, and not carried out");
+}
+
 /* The right numbers, but not from the peer's address, or not of its service */
 static void not_the_peer(const char *ip, const char *other, const char *others_peer)
 {
@@ -388,6 +415,12 @@ int main(int argc, char **argv)
 	ends_open(argc, argv);
 	room = vt_mr(a.dev, ROOM, IBV_ACCESS_LOCAL_WRITE | VT_REMOTE_ACCESS);
 	peers = vt_mr(b.dev, LEN, IBV_ACCESS_LOCAL_WRITE);
+	if (peer_ip && getenv("HELD")) {
+		held(peer_ip);
+		ends_stop();
+		printf("%d wrong\n", vt_failures);
+		return vt_failures ? VT_WRONG : VT_OK;
+	}
 	same_host(peer_ip ? "victim's host" : "host of both", ip);
 	if (peer_ip) {
 		if (optind + 2 != argc)
