@@ -58,6 +58,19 @@ static void parse_ip(const char *s, uint8_t *addr, struct sockaddr_storage *sa, 
 	}
 }
 
+/* Each datagram has a routing header in front of it, which names the receiver as its only segment, and has been there */
+static bool behind_header;
+
+static void put_header(int fd)
+{
+	/* RFC 8754: of 24 bytes, no segments are left, and the last one is number 0 */
+	uint8_t srh[24] = { 0, 2, 4 };
+
+	memcpy(srh + 8, &((struct sockaddr_in6 *)&theirs)->sin6_addr, 16);
+	if (setsockopt(fd, IPPROTO_IPV6, IPV6_RTHDR, srh, sizeof(srh)))
+		vt_die(VT_SETUP, "IPV6_RTHDR: %s", strerror(errno));
+}
+
 /* A socket whose packets all have identification 0, which the ICRC covers: DF, and no peer */
 static int open_socket(void)
 {
@@ -67,6 +80,8 @@ static int open_socket(void)
 		vt_die(VT_SETUP, "socket: %s", strerror(errno));
 	if (!path.v6 && setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &never, sizeof(never)))
 		vt_die(VT_SETUP, "IP_MTU_DISCOVER: %s", strerror(errno));
+	if (behind_header)
+		put_header(fd);
 	return fd;
 }
 
@@ -152,6 +167,11 @@ int main(int argc, char **argv)
 	vt_check(err == EPERM, "and sendto() says so (errno %d)", err);
 	n = received(send_through_nobodys, &err);
 	vt_check(!n && err == EPERM, "nor through a socket that somebody without has opened (errno %d, %u received)", err, n);
+	behind_header = path.v6;
+	if (behind_header) {
+		n = received(send_as_nobody, &err);
+		vt_check(!n && err == EPERM, "nor behind a routing header (errno %d, %u received)", err, n);
+	}
 	ask(BP_END);
 	return vt_failures ? VT_WRONG : VT_OK;
 }

@@ -77,12 +77,23 @@ unsigned int sroce_guard_ipv4(void *priv, struct sk_buff *skb,
 	return sroce_guard(skb, ip_hdrlen(skb), state->net);
 }
 
-/* Behind extension headers no driver looks for RoCE */
+/*
+ * No driver looks for RoCE behind extension headers, but a router may take a routing
+ * header off, which any process may have in front of its datagrams.
+ */
 unsigned int sroce_guard_ipv6(void *priv, struct sk_buff *skb,
 			      const struct nf_hook_state *state)
 {
-	if (likely(!sroce_guard_is_process(skb)) ||
-	    ipv6_hdr(skb)->nexthdr != IPPROTO_UDP)
+	int off = sizeof(struct ipv6hdr);
+	__be16 frag;
+	u8 next;
+
+	if (likely(!sroce_guard_is_process(skb)))
 		return NF_ACCEPT;
-	return sroce_guard(skb, sizeof(struct ipv6hdr), state->net);
+	next = ipv6_hdr(skb)->nexthdr;
+	if (unlikely(ipv6_ext_hdr(next)))
+		off = ipv6_skip_exthdr(skb, off, &next, &frag);
+	if (off < 0 || next != IPPROTO_UDP)
+		return NF_ACCEPT;
+	return sroce_guard(skb, off, state->net);
 }
