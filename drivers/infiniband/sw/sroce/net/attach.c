@@ -72,14 +72,24 @@ static bool sroce_netdev_is_idle_slave(struct net_device *dev)
 	return active && active != dev;
 }
 
-/* Does the netdev stand on top of the one of the device? */
+static int sroce_netdev_is(struct net_device *dev, struct netdev_nested_priv *priv)
+{
+	return dev == priv->data;
+}
+
+/*
+ * Does the netdev stand on top of the one of the device? Looked for from above: below a
+ * netdev there are few, but on top of one there may be thousands of VLANs.
+ */
 static bool sroce_port_is_below(struct net *net,
 				const struct sroce_netport *port,
 				struct net_device *dev)
 {
-	struct net_device *lower = dev_get_by_index_rcu(net, port->ifindex);
+	struct netdev_nested_priv priv = {
+		.data = dev_get_by_index_rcu(net, port->ifindex),
+	};
 
-	return lower && netdev_has_upper_dev_all_rcu(lower, dev);
+	return priv.data && netdev_walk_all_lower_dev_rcu(dev, sroce_netdev_is, &priv);
 }
 
 bool sroce_netdev_is_of_port(struct net *net, struct net_device *dev,
