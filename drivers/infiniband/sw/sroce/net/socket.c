@@ -203,10 +203,16 @@ static struct socket *sroce_socket_open(struct net *net, u8 family)
 	return sock;
 }
 
+/*
+ * A packet that somebody keeps (nfnetlink_queue) has a reference to the socket, and may
+ * come back when the module is gone.
+ */
 static void sroce_socket_close(struct socket **sock)
 {
-	if (*sock)
-		udp_tunnel_sock_release(sroce_tunnel_sock(*sock));
+	if (!*sock)
+		return;
+	WRITE_ONCE(udp_sk((*sock)->sk)->encap_rcv, NULL);
+	udp_tunnel_sock_release(sroce_tunnel_sock(*sock));
 	*sock = NULL;
 }
 
