@@ -46,7 +46,7 @@ try "IPv6" $IP6_A $IP6_B
 chmod 666 /dev/infiniband/uverbs*
 program_verdicts "foreign" 200 "$FOREIGN" -d $DEV_A -i $IP_A
 HELD=1 program_verdicts "foreign" 100 "$FOREIGN" -d $DEV_A -i $IP_A -D $DEV_B -I $IP_B $IP6_A $IP6_B
-for dev in $DEV_A $DEV_B; do echo 0 >/sys/class/infiniband/$dev/ports/1/roce_accl/selective_repeat_en; done
+for dev in "$DEV_A" "$DEV_B"; do echo 0 >"/sys/class/infiniband/$dev/ports/1/roce_accl/selective_repeat_en"; done
 program_verdicts "foreign" 200 "$FOREIGN" -d $DEV_A -i $IP_A -D $DEV_B -I $IP_B $IP6_A $IP6_B
 link_del $A $DEV_A && link_del $B $DEV_B
 result $? "the devices go"
