@@ -8,10 +8,11 @@
  * filled up, coupled (as GSO frames, which nobody makes), or random. GID is the receiver's address, QPN a queue pair of
  * its host; ICRCs are right where there is room for one. Prints the seed, with which it does the same again.
  *
- *	frames -i NETDEV -m MAC -a GID -n NUMBER -q QPN -S GID [-c] [-g]
+ *	frames -i NETDEV -m MAC -a GID -n NUMBER -q QPN -S GID [-c] [-g] [-2]
  *
  * Datagrams of 64 bytes instead, each of which "stray" would count, if it were not for what the options say: from the
- * address GID (-S) to the address GID (-a); -c: for the unreliable connection with queue pair QPN; -g: as GSO frames.
+ * address GID (-S) to the address GID (-a); -c: for the unreliable connection with queue pair QPN; -g: as GSO frames;
+ * -2: of RoCE v2 over IPv6.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -37,7 +38,7 @@
 
 static uint8_t mac[6];
 static union ibv_gid gid, from;
-static bool connected, coupled;
+static bool connected, coupled, v2;
 static uint32_t qpn = 0x11;
 static uint64_t rnd;
 
@@ -128,11 +129,10 @@ static size_t spoil(uint8_t *f, size_t len)
 	return len;
 }
 
-/* a datagram, or a message of an unreliable connection */
-static size_t exact(uint8_t *f, uint32_t psn)
+/* BTH and what is behind it: a datagram, or a message of an unreliable connection */
+static size_t message(uint8_t *p, uint32_t psn)
 {
-	uint8_t *grh = f + ETH_LEN, *p = grh + GRH_LEN + BTH_LEN;
-	struct bth b = {
+	const struct bth b = {
 		.opcode = connected ? 0x24 : 0x64,
 		.migreq = true,
 		.pkey = 0xffff,
@@ -140,7 +140,35 @@ static size_t exact(uint8_t *f, uint32_t psn)
 		.psn = psn,
 	};
 
-	memset(f, 0, ETH_LEN + GRH_LEN + BTH_LEN + 8 + 64 + ICRC_LEN);
+	memset(p, 0, BTH_LEN + 8 + 64 + ICRC_LEN);
+	bth_put(p, &b);
+	if (connected)
+		return BTH_LEN + 64;
+	put32(p + BTH_LEN, VT_QKEY);
+	put32(p + BTH_LEN + 4, 0x4711);
+	return BTH_LEN + 8 + 64;
+}
+
+/* the frame of RoCE v2 around it */
+static size_t exact_v2(uint8_t *f, uint32_t psn)
+{
+	struct wire_path path = { .smac = { 2, 0, 0, 0, 0x47, 0x11 }, .v6 = true, .sport = 0xc711 };
+	uint8_t roce[BTH_LEN + 8 + 64 + ICRC_LEN];
+	size_t len = message(roce, psn);
+
+	memcpy(path.dmac, mac, 6);
+	memcpy(path.saddr, &from, 16);
+	memcpy(path.daddr, &gid, 16);
+	return wire_frame(f, &path, roce, len);
+}
+
+/* that of RoCE v1 */
+static size_t exact_v1(uint8_t *f, uint32_t psn)
+{
+	uint8_t *grh = f + ETH_LEN;
+	size_t len = message(grh + GRH_LEN, psn);
+
+	memset(f, 0, ETH_LEN + GRH_LEN);
 	memcpy(f, mac, 6);
 	memcpy(f + 6, (uint8_t[]){ 2, 0, 0, 0, 0x47, 0x11 }, 6);
 	put16(f + 12, ETH_P_ROCE_V1);
@@ -149,16 +177,10 @@ static size_t exact(uint8_t *f, uint32_t psn)
 	grh[7] = 64;
 	memcpy(grh + 8, &from, 16);
 	memcpy(grh + 24, &gid, 16);
-	bth_put(grh + GRH_LEN, &b);
-	if (!connected) {
-		put32(p, VT_QKEY);
-		put32(p + 4, 0x4711);
-		p += 8;
-	}
-	p += 64 + ICRC_LEN;
-	put16(grh + 4, p - grh - GRH_LEN);
-	seal(f, p - f);
-	return p - f;
+	put16(grh + 4, len + ICRC_LEN);
+	len += ETH_LEN + GRH_LEN + ICRC_LEN;
+	seal(f, len);
+	return len;
 }
 
 static int send_exact(int fd, uint8_t *buf, unsigned long n)
@@ -170,7 +192,7 @@ static int send_exact(int fd, uint8_t *buf, unsigned long n)
 
 	for (i = 0; i < n; i++) {
 		memset(vnet, 0, sizeof(*vnet));
-		len = exact(f, i);
+		len = v2 ? exact_v2(f, i) : exact_v1(f, i);
 		if (coupled) {
 			vnet->gso_type = VIRTIO_NET_HDR_GSO_UDP_L4;
 			vnet->gso_size = len - ETH_LEN - GRH_LEN - 4;
@@ -205,7 +227,7 @@ int main(int argc, char **argv)
 	size_t len;
 	int c, fd;
 
-	while ((c = getopt(argc, argv, "i:m:a:n:q:s:S:cg")) != -1) {
+	while ((c = getopt(argc, argv, "i:m:a:n:q:s:S:cg2")) != -1) {
 		switch (c) {
 		case 'i': netdev = optarg; break;
 		case 'm':
@@ -222,6 +244,7 @@ int main(int argc, char **argv)
 			break;
 		case 'c': connected = true; break;
 		case 'g': coupled = true; break;
+		case '2': v2 = true; break;
 		case 's': seed = strtoul(optarg, NULL, 0); break;
 		default: vt_die(VT_SETUP, "see the top of frames.c");
 		}

@@ -21,6 +21,9 @@ struct sroce_netport;
 /* Next header of a GRH in front of a BTH (IBA 8.3.5) */
 #define SROCE_GRH_NEXT_HDR 0x1b
 
+/* That of a path within this host: what has come through a link is from somebody else */
+#define SROCE_LINK_NONE -1
+
 /**
  * struct sroce_path - from one of our addresses to one peer
  * @refs: one for the owner, one for each user
@@ -32,8 +35,9 @@ struct sroce_netport;
  * @net_cookie: the same, comparable
  * @ifindex: netdev of the source GID: that of the device, or one on top of it
  *	(VLAN, bond); packets leave through it
- * @link: where @sgid is a link-local address, which other links may have as well (a VLAN
- *	mostly has that of the netdev below it): what is for it comes through this one; else 0
+ * @link: the only link that packets of the peer come through; 0: any. There is one where
+ *	@sgid is a link-local address, which other links may have as well (a VLAN mostly has
+ *	that of the netdev below it), and SROCE_LINK_NONE where @dgid is this host's
  * @sgid: source address; IPv4 is v4-mapped
  * @dgid: destination address
  * @network_type: what is in front of the BTH: RDMA_NETWORK_IPV4 or _IPV6 (RoCE v2), or

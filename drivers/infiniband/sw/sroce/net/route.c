@@ -259,6 +259,25 @@ static int sroce_path_set_netdev(struct sroce_path *path,
 	return 0;
 }
 
+/*
+ * IPv6 does not ask whether a packet that comes through a link is from an address of this
+ * host, so somebody there could speak for the peer of a QP that is connected to another one
+ * of this host. It is the route that tells: an administrator may have this host's packets
+ * go to itself through a cable.
+ */
+static void sroce_path_set_within_host(struct sroce_path *path)
+{
+	struct dst_entry *dst;
+	struct net *net;
+
+	if (sroce_path_is_v1(path) || path->group)
+		return;
+	dst = sroce_path_route(path, &net);
+	if (dst && dst->dev->flags & IFF_LOOPBACK)
+		path->link = SROCE_LINK_NONE;
+	dst_release(dst);
+}
+
 static void sroce_path_release(struct sroce_path *path)
 {
 	sroce_attachment_del_path(path);
@@ -295,7 +314,11 @@ int sroce_path_set(struct sroce_path *path, struct sroce_netport *port,
 	    !is_valid_ether_addr(path->dmac))
 		return -EINVAL;
 	err = sroce_path_set_netdev(path, ndev, attr);
-	return err ?: sroce_attachment_add_path(path);
+	err = err ?: sroce_attachment_add_path(path);
+	/* Address handles, which have no QPN, do not say from whom anything may come */
+	if (!err && lqpn)
+		sroce_path_set_within_host(path);
+	return err;
 }
 
 /* --- back to a sender ------------------------------------------------------ */
