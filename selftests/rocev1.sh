@@ -290,14 +290,13 @@ AT=$(link_local $A) PEER=$(link_local $B)
 heard "from the peer, both with link-local addresses" 16 16 $B -i veth0 -m "$mac" -a "$AT" -S "$PEER"
 heard "from its address, but on a VLAN whose address is the same" 16 0 $B -i t0 -m "$mac" -a "$AT" -S "$PEER"
 # RoCE v2: over IPv6 nobody has asked before whether another host can have sent them
-export ROCE=v2
+heard_v2() { ROCE=v2 heard "RoCE v2: $1" 16 "$2" $B -2 -i veth0 -m "$mac" -a "$AT" -S "${PEER:-$AT}"; }
 AT=$IP6_A PEER=$IP6_B
-heard "RoCE v2: from the peer" 16 16 $B -2 -i veth0 -m "$mac" -a "$AT" -S "$PEER"
+heard_v2 "from the peer" 16
 PEER=''
-heard "RoCE v2: connected within this host: from its address, but from another host" 16 0 $B -2 -i veth0 -m "$mac" -a "$AT" -S "$AT"
+heard_v2 "connected within this host: from its address, but from another host" 0
 AT=$(link_local $A)
-heard "RoCE v2: the same, link-local" 16 0 $B -2 -i veth0 -m "$mac" -a "$AT" -S "$AT"
-export ROCE=v1
+heard_v2 "the same, link-local" 0
 AT='' PEER=''
 ip -n $A link del d1
 
