@@ -109,6 +109,48 @@ def walls():
         yield "below a device on a bond", firewall.below("bond0", "bond0"), ("eth1",)
 
 
+# --- netdevs above the device's ---------------------------------------------------------------------------------------
+
+
+class Above(Device):
+    """A device that has, beside its own, GIDs of other netdevs, by name."""
+
+    def __init__(self, *netdevs):
+        super().__init__(HEALTHY)
+        self.netdevs = netdevs
+
+    def gids(self):
+        return [rdma.Gid(i, ipaddress.ip_address(f"10.0.{i}.1"), 2, netdev) for i, netdev in enumerate(self.netdevs)]
+
+
+@contextlib.contextmanager
+def netdevs(**numbers):
+    """There are these netdevs: MTU and flags, by name."""
+    def read_number(path, default=None):
+        name, what = path.split("/")[-2:]
+        return numbers[name][("mtu", "flags").index(what)] if name in numbers and what in ("mtu", "flags") else default
+
+    with mock.patch.object(system, "read_number", read_number), \
+            mock.patch.object(os.path, "exists", lambda path: os.path.basename(path) in numbers):
+        yield
+
+
+def above():
+    """VLANs have MTUs and states of their own."""
+    for name, mtu, expected in (("as large", 9000, {"mtu": OK}), ("smaller, and no matter", 4500, {"mtu": OK}),
+                                ("smaller", 1500, {"mtu": WARNING}), ("too small", 68, {"mtu": WARNING})):
+        with netdevs(lo=(9000, 1), v7=(mtu, 1)):
+            found = list(device.Checks(Above("lo", "v7")).mtu())
+            yield f"a VLAN's MTU: {name}", {one.check: one.level for one in found}, expected
+    yield "and of which netdev it is", "v7 has MTU 68, too little" in found[1].text, True
+    for name, there, level, usable in (("up", {"v7": (9000, 1)}, OK, "-x 0"), ("down", {"v7": (9000, 0)}, WARNING, "-x 1"),
+                                       ("in another network namespace", {}, INFO, "-x 1")):
+        with netdevs(lo=(9000, 1), **there):
+            found = list(device.Checks(Above("v7", "lo")).addresses())
+            yield f"a GID of a VLAN that is {name}", found[0].level, level
+            yield f"and the one to use: {name}", usable in found[-1].text, True
+
+
 # --- memory that may be registered ------------------------------------------------------------------------------------
 
 
@@ -233,7 +275,7 @@ def signatures():
 def paths():
     """Why a test failed, where others are at work on the devices."""
     path = peer.Path.__new__(peer.Path)
-    path.here, path.there, path.device = {"address": "a", "mtu": 9000}, {"address": "b", "mtu": 9000}, Device()
+    path.here, path.there, path.device, path.netdev = {"address": "a", "mtu": 9000}, {"address": "b", "mtu": 9000}, Device(), "v7"
     busy, idle = {"rdma_tx_packets", "rdma_rx_packets"}, set()
     rose = [{"rdma_tx_packets": 5, "rdma_rx_packets": 5}, {"rdma_tx_packets": 5, "rdma_rx_packets": 500}]
     silent = [{"rdma_tx_packets": 5}, {"rdma_rx_packets": 5}]
@@ -247,6 +289,10 @@ def paths():
             ("a wrong ICRC of somebody else's", [{**rose[0], "rx_icrc_encapsulated": 1}, rose[1]], False,
              [{"rx_icrc_encapsulated", *busy}, busy], "others are at work")):
         yield f"why: {name}", expected in path.why(grown, large, others)[0], True
+    yield "why: others, and where to look", "tcpdump -ni v7 udp" in path.why(rose, False, [busy, busy])[1], True
+    connection = mock.Mock(getsockname=lambda: ("10.0.1.1", 1))
+    with mock.patch.object(rdma, "devices", lambda: [Above("lo", "v7")]), netdevs(lo=(9000, 1), v7=(1500, 1)):
+        yield "the MTU is that of the address's netdev", peer.description(connection)["mtu"], 1500
     with mock.patch.object(path, "pings", lambda size: True, create=True):
         yield "why: slowly, or others", "large ones do not" in path.why(rose, True, [busy, busy])[0], True
     seen = iter([({"a": 1, "b": 1}, {}), ({"a": 1, "b": 2}, {"c": 1})])
@@ -293,7 +339,7 @@ def top():
 def main():
     """All cases."""
     wrong = 0
-    for cases in (counters, walls, limits, containers, others, signatures, paths, top):
+    for cases in (counters, walls, above, limits, containers, others, signatures, paths, top):
         for name, answer, expected in cases():
             wrong += answer != expected
             print(f"ok: {name}" if answer == expected else f"WRONG: {name}\n  {answer}, not {expected}", flush=True)

@@ -38,6 +38,12 @@ SIGNS = (
 )
 
 
+def mtu_of(netdev):
+    """A netdev's MTU, and the largest payload of a RoCE packet for it; 0 for what is not there."""
+    mtu = system.read_number(f"{firewall.NET}/{netdev}/mtu", 0)
+    return mtu, next((size for size in PATH_MTUS if size + HEADERS <= mtu), 0)
+
+
 def names_of(some, packets):
     """Which of all packets of a device some are, for people: their families, or the addresses if not all of a family."""
     names = []
@@ -88,23 +94,32 @@ class Checks:
             yield self.found(WARNING, "master", f"{self.netdev} belongs to {master}, which gets its packets",
                              f"have the device on {master}")
 
+    def place(self, gid):
+        """The netdev of a GID if that is not the device's, and whether it can be used there: words, level, advice."""
+        if gid.netdev in (None, self.netdev):
+            return "", OK, None
+        if not os.path.exists(f"{firewall.NET}/{gid.netdev}"):
+            return f" on {gid.netdev}, which is in another network namespace: it cannot be used", INFO, None
+        if not system.read_number(f"{firewall.NET}/{gid.netdev}/flags", 0) & 1:
+            return f" on {gid.netdev}, which is down", WARNING, f"ip link set {shlex.quote(gid.netdev)} up"
+        return f" on {gid.netdev}", OK, None
+
     def addresses(self):
         """Which GID an application is to use."""
         gids = [gid for gid in self.device.gids() if gid.version == 2]
         v4 = [gid for gid in gids if gid.address.version == 4]
         v6 = [gid for gid in gids if gid.address.version == 6 and not gid.address.is_link_local]
         for gid in v4 + v6:
-            on = f" on {gid.netdev}" if gid.netdev not in (None, self.netdev) else ""
-            if on and not os.path.exists(f"/sys/class/net/{gid.netdev}"):
-                on += ", which is in another network namespace"
-            yield self.found(OK, "gid", f"GID {gid.index} is {gid.address}{on}")
+            on, level, advice = self.place(gid)
+            yield self.found(level, "gid", f"GID {gid.index} is {gid.address}{on}", advice)
+        usable = [gid for gid in v4 if self.place(gid)[1] == OK]
         if not gids:
             yield self.found(FAULT, "gid", "it has no GID", "rdma system show; has the netdev's namespace another device?")
         elif not v4 and not v6:
             yield self.found(WARNING, "gid", f"{self.netdev} has no address: only GID {gids[0].index}, link-local, can be used",
                              f"ip addr add ADDRESS/LENGTH dev {self.quoted}")
-        elif v4:
-            yield self.found(INFO, "gid", f"perftest and others that ask for an index: -x {v4[0].index} (or -g, --gid-index)")
+        elif usable:
+            yield self.found(INFO, "gid", f"perftest and others that ask for an index: -x {usable[0].index} (or -g, --gid-index)")
         both = [gid for gid in self.device.gids() if gid.version == 1]
         if both:
             yield self.found(INFO, "gid", "it has GIDs of RoCE v1, too: both ends of a connection want the same version")
@@ -113,9 +128,8 @@ class Checks:
 
     def mtu(self):
         """The largest payload of a packet."""
-        mtu = system.read_number(f"{self.net}/mtu", 0)
-        path_mtu = next((size for size in PATH_MTUS if size + HEADERS <= mtu), None)
-        if path_mtu is None:
+        mtu, path_mtu = mtu_of(self.netdev)
+        if not path_mtu:
             yield self.found(FAULT, "mtu", f"{self.netdev} has MTU {mtu}, too little for any RoCE packet",
                              f"ip link set {self.quoted} mtu 1500")
         elif path_mtu == 4096:
@@ -124,6 +138,19 @@ class Checks:
             yield self.found(INFO, "mtu", f"MTU {mtu}: packets carry {path_mtu} bytes, of 4096 that are possible",
                              "faster with 4200 or more, on both hosts and every switch between: "
                              f"ip link set {self.quoted} mtu 9000")
+        yield from self.smaller_mtus(mtu, path_mtu)
+
+    def smaller_mtus(self, mtu, path_mtu):
+        """VLANs, and what else has GIDs of the device's, may have a smaller MTU; the port tells that of the device's netdev."""
+        netdevs = {gid.netdev for gid in self.device.gids() if gid.netdev and not gid.address.is_link_local}
+        for netdev in sorted(netdevs - {self.netdev}):
+            its, payload = mtu_of(netdev)
+            if its and payload < path_mtu:
+                yield self.found(WARNING, "mtu", f"{netdev} has MTU {its}, " + (
+                    f"for packets of {payload} bytes: rdma_cm knows that, but whoever takes the port's {path_mtu} sends packets "
+                    "that do not pass" if payload else "too little for any RoCE packet"),
+                    f"ip link set {shlex.quote(netdev)} mtu {mtu}" + (
+                        f"\nor applications without rdma_cm are told: path MTU {payload}" if payload else ""))
 
     def packets(self):
         """A packet for each address and direction; of link-local addresses only if there are no others."""

@@ -20,7 +20,7 @@ import sys
 import time
 
 from . import rdma, system
-from .device import HEADERS, PATH_MTUS
+from .device import HEADERS, PATH_MTUS, mtu_of
 from .finding import FAULT, INFO, OK, WARNING, Finding, visible
 
 PORT = 18514
@@ -80,19 +80,25 @@ def numbers(said):
     return {str(name)[:64]: value for name, value in said.items() if isinstance(value, int)}
 
 
+def place_of(address):
+    """The device that has an address of this host, and the netdev that the address is on; (None, None) if there is none."""
+    for device in rdma.devices():
+        for gid in device.gids():
+            if str(gid.address) == address and gid.version == 2:
+                return device, gid.netdev or device.netdev or ""
+    return None, None
+
+
 def device_of(address):
     """The device that has an address of this host."""
-    for device in rdma.devices():
-        if any(str(gid.address) == address and gid.version == 2 for gid in device.gids()):
-            return device
-    return None
+    return place_of(address)[0]
 
 
 def description(connection):
     """What an end says of itself."""
     address = plain(connection.getsockname())
-    device = device_of(address)
-    mtu = system.read_number(f"/sys/class/net/{device.netdev}/mtu", 0) if device else 0
+    device, netdev = place_of(address)
+    mtu = mtu_of(netdev)[0] if device else 0
     return {"address": address, "device": device and device.name, "mtu": mtu, "kernel": platform.release(),
             "tool": bool(system.program(TOOL))}
 
@@ -202,7 +208,7 @@ class Path:
         self.host, self.port, self.line = host, port, line
         self.here = description(line.connection)
         self.there = checked(line.ask(ask="who"), plain(line.connection.getpeername()))
-        self.device, self.number = device_of(self.here["address"]), 20
+        (self.device, self.netdev), self.number = place_of(self.here["address"]), 20
 
     def found(self, level, check, text, advice=None):
         """A finding about this path."""
@@ -269,7 +275,7 @@ class Path:
                     f"let UDP port 4791 into {us} (sroce-check), and through what is between")
         if "rdma_rx_packets" in others[0] | others[1]:
             return ("others are at work on these devices, so their counters do not tell how far its packets came",
-                    f"without other traffic; or: tcpdump -ni {shlex.quote(self.device.netdev)} udp port 4791 and host {them}, and likewise there")
+                    f"without other traffic; or: tcpdump -ni {shlex.quote(self.netdev)} udp port 4791 and host {them}, and likewise there")
         return "packets come through both ways", None
 
     def small(self):
