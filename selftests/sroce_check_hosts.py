@@ -159,19 +159,22 @@ def limits():
     told = memlock.lines_of_pam(["# * - memlock 1\n* soft memlock 64\n* hard memlock unlimited # x\n* - nofile 9\n",
                                  "@rdma - memlock unlimited\n* soft memlock 128\nbob soft memlock much\n"])
     yield "lines of pam_limits", told, {"*": (128 * 1024, memlock.NONE), "@rdma": (memlock.NONE, memlock.NONE)}
-    yield "the last line counts", memlock.of_users(told, 5), 128 * 1024
-    yield "no line: as the service that has them log in", memlock.of_users({}, 8 << 20), 8 << 20
-    yield "no more than the hard limit", memlock.of_users({"*": (None, 1024)}, 8 << 20), 1024
-    yield "nobody says", memlock.users({}, None, "").level, INFO
-    little = memlock.users({}, 8 << 20, "systemd")
+    yield "the last line counts", memlock.of_users(told, (5, 5)), 128 * 1024
+    yield "no line: as the service that has them log in", memlock.of_users({}, (8 << 20, 8 << 20)), 8 << 20
+    yield "no more than the hard limit", memlock.of_users({"*": (None, 1024)}, (8 << 20, 8 << 20)), 1024
+    soft = memlock.users({"*": (memlock.NONE, None)}, (8 << 20, 8 << 20), "systemd")
+    yield "a soft limit alone goes no further than the hard one", (soft.level, "8 MiB" in soft.text, "systemd" in soft.text), \
+        (WARNING, True, True)
+    yield "nobody says", memlock.users({}, (None, None), "").level, INFO
+    little = memlock.users({}, (8 << 20, 8 << 20), "systemd")
     yield "little for users, and why", (little.level, "8 MiB" in little.text, "systemd" in little.text, "limits.d" in little.advice), \
         (WARNING, True, True, True)
-    yield "little, and a group that has more", memlock.users({"@rdma": (memlock.NONE,) * 2}, 8 << 20, "x").level, INFO
-    yield "without limit", memlock.users({"*": (memlock.NONE,) * 2}, 8 << 20, "x").level, OK
+    yield "little, and a group that has more", memlock.users({"@rdma": (memlock.NONE,) * 2}, (8 << 20, 8 << 20), "x").level, INFO
+    yield "without limit", memlock.users({"*": (memlock.NONE,) * 2}, (8 << 20, 8 << 20), "x").level, OK
     for said, limit in (("DefaultLimitMEMLOCK=8388608\nDefaultLimitMEMLOCKSoft=65536\n", 65536), ("DefaultLimitMEMLOCKSoft=infinity\n", memlock.NONE),
                         ("DefaultLimitMEMLOCKSoft=18446744073709551615\n", memlock.NONE), (None, None)):
         with mock.patch.object(system, "run", lambda *_, said=said: said), mock.patch.object(os.path, "isdir", lambda _: True):
-            yield f"services, where systemd says {said!r}", memlock.of_services()[0], limit
+            yield f"services, where systemd says {said!r}", memlock.of_services()[0][0], limit
     status = "CapEff:\t{:016x}"
     for name, capabilities, users, expected in (("root", 1 << 14, "0 0 4294967295", True), ("a user", 0, "0 0 4294967295", False),
                                                 ("root of a container with users of its own", 1 << 14, "0 100000 65536", False)):

@@ -68,15 +68,18 @@ def own():
 
 
 def of_services():
-    """The limit that a service has which asks for none, and who says so; (None, "") if nobody does."""
+    """Soft and hard limit of a service that asks for none, and who says so; None for what nobody says."""
     if os.path.isdir("/run/systemd/system"):
         said = system.run("systemctl", "show", "-p", "DefaultLimitMEMLOCKSoft", "-p", "DefaultLimitMEMLOCK") or ""
         values = dict(line.split("=", 1) for line in said.splitlines() if "=" in line)
-        return number(values.get("DefaultLimitMEMLOCKSoft") or values.get("DefaultLimitMEMLOCK")), "systemd's DefaultLimitMEMLOCK"
+        hard = number(values.get("DefaultLimitMEMLOCK"))
+        soft = number(values.get("DefaultLimitMEMLOCKSoft"))
+        return (hard if soft is None else soft, hard), "systemd's DefaultLimitMEMLOCK"
     for line in system.read("/proc/1/limits", "").splitlines():
         if line.startswith("Max locked memory"):
-            return number(line.split()[3]), "as process 1 has it"
-    return None, ""
+            soft, hard = (line.split() + ["", ""])[3:5]
+            return (number(soft), number(hard)), "as process 1 has it"
+    return (None, None), ""
 
 
 # --- users ------------------------------------------------------------------------------------------------------
@@ -102,10 +105,12 @@ def files_of_pam():
 
 
 def of_users(told, inherited):
-    """The limit of a user of whom no line speaks; inherited: that of the service that has him log in. None: not known."""
-    soft, hard = told.get("*", (None, None))
-    limit = soft if soft is not None else inherited
-    return limit if hard is None or limit is None else min(limit, hard)
+    """The limit of a user of whom no line speaks; inherited: soft and hard of the service that has him log in. None: not known.
+
+    Where a line speaks of the one only, the other stays, and pam_limits makes no soft limit larger than the hard one.
+    """
+    soft, hard = (theirs if ours is None else ours for ours, theirs in zip(told.get("*", (None, None)), inherited))
+    return soft if hard is None or soft is None else min(soft, hard)
 
 
 def users(told, inherited, source):
@@ -115,7 +120,7 @@ def users(told, inherited, source):
     others = f"; {', '.join(special[:3])}{' and others' if len(special) > 3 else ''}: as their own lines say" if special else ""
     if limit is None:
         return found(INFO, f"what users may register who log in is not known: no line for all of them in /etc/security/limits*{others}")
-    source = "/etc/security/limits*" if told.get("*", (None,))[0] is not None else source
+    source = "/etc/security/limits*" if limit in told.get("*", ()) else source
     level = OK if limit == NONE else INFO if limit >= ENOUGH or special else WARNING
     return found(level, f"users who log in may register {amount(limit)} in each process ({source}){others}",
                  "in /etc/security/limits.d/rdma.conf: * - memlock unlimited" if limit < ENOUGH else None)
@@ -123,9 +128,10 @@ def users(told, inherited, source):
 
 def check():
     """All of it."""
-    limit, source = of_services()
+    inherited, source = of_services()
+    limit = inherited[0]
     yield own()
-    yield users(lines_of_pam(files_of_pam()), limit, source)
+    yield users(lines_of_pam(files_of_pam()), inherited, source)
     if limit is None:
         yield found(INFO, "what services may register is not known: systemd does not say")
     else:
