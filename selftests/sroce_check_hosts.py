@@ -280,14 +280,16 @@ def paths():
     path = peer.Path.__new__(peer.Path)
     path.here, path.there, path.device, path.netdev = {"address": "a", "mtu": 9000}, {"address": "b", "mtu": 9000}, Device(), "v7"
     busy, idle = {"rdma_tx_packets", "rdma_rx_packets"}, set()
-    rose = [{"rdma_tx_packets": 5, "rdma_rx_packets": 5}, {"rdma_tx_packets": 5, "rdma_rx_packets": 500}]
-    silent = [{"rdma_tx_packets": 5}, {"rdma_rx_packets": 5}]
+    rose = [{"tx_trains": 0, "rdma_tx_packets": 5, "rdma_rx_packets": number} for number in (5, 500)]
+    silent = [{"tx_trains": 0, "rdma_tx_packets": 5}, {"tx_trains": 0, "rdma_rx_packets": 5}]
     for name, grown, large, others, expected in (
             ("nothing comes back", silent, False, [idle, idle], "its answers do not come to a"),
             ("nothing comes back, and others send", silent, False, [{"rdma_tx_packets"}, busy], "its answers do not come to a"),
             ("both ways", rose, False, [idle, idle], "both ways"),
             ("both ways, or others", rose, False, [busy, busy], "others are at work"),
             ("slowly", rose, True, [idle, idle], "too slowly"),
+            ("a device of another driver here", [{"rcvd_pkts": 5}, rose[1]], False, [idle, idle], "counters at a"),
+            ("counters that cannot be read", [{}, {}], False, [idle, idle], "counters at a and b"),
             ("a wrong ICRC", [{**rose[0], "rx_icrc_encapsulated": 1}, rose[1]], False, [idle, idle], "wrong ICRC"),
             ("a wrong ICRC of somebody else's", [{**rose[0], "rx_icrc_encapsulated": 1}, rose[1]], False,
              [{"rx_icrc_encapsulated", *busy}, busy], "others are at work")):

@@ -255,6 +255,9 @@ class Path:
         """
         here, there = rose
         us, them = self.here["address"], self.there["address"]
+        unknown = [address for one, address in ((here, us), (there, them)) if "tx_trains" not in one]
+        if unknown:
+            return f"how far its packets came is not known, for want of sroce's counters at {' and '.join(unknown)}", None
         if any(one.get("rx_icrc_encapsulated") and "rx_icrc_encapsulated" not in busy for one, busy in zip(rose, others)):
             return "packets come with a wrong ICRC", "something on the way changes them: NAT, or a NIC's offloads"
         if large and there.get("rdma_rx_packets", 0) > 200 and "rdma_rx_packets" not in others[1]:
