@@ -4,6 +4,7 @@
 Prints what program_verdicts() of lib.sh takes.
 """
 import contextlib
+import io
 import ipaddress
 import os
 import sys
@@ -305,6 +306,36 @@ def paths():
         yield "what others do", path.others(), [{"b"}, {"c"}]
 
 
+class Interrupted(Exception):
+    """What a signal may raise anywhere."""
+
+
+def listeners():
+    """Nothing that a peer does, or a signal, leaves a program behind, and no number that it says is too large for anything."""
+    for name, where in (("while its program starts", "listens"), ("while it is at work", "wait")):
+        process = mock.Mock(poll=lambda: None)
+        with mock.patch.object(peer, "ping", lambda *_, process=process: process), mock.patch.object(peer, "listens", lambda _: True), \
+                mock.patch.object(peer, where, mock.Mock(side_effect=Interrupted)), contextlib.suppress(Interrupted):
+            peer.take(mock.Mock(), {"address": "a"}, 1, {"size": 1, "number": 1})
+        yield f"a listener that is interrupted {name}", process.kill.called, True
+    process = mock.Mock(communicate=mock.Mock(side_effect=Interrupted))
+    with contextlib.suppress(Interrupted):
+        peer.wait(process)
+    yield "whoever asks and is interrupted", process.kill.called, True
+    yield "counters that are none", peer.numbers({"a": 1 << 64, "b": -1, "c": 1.5, "d": "1", "e": 7}), {"e": 7}
+    # Who has gone before it came, and the end of the test
+    server = mock.MagicMock(accept=mock.Mock(side_effect=[ConnectionAbortedError, Interrupted]))
+    server.__enter__.return_value = server
+    seen = None
+    with mock.patch.object(peer.socket, "create_server", lambda *_, **__: server), mock.patch.object(peer.signal, "signal"), \
+            contextlib.redirect_stdout(io.StringIO()):
+        try:
+            peer.listen(1, False)
+        except (Interrupted, OSError) as error:
+            seen = type(error)
+    yield "a peer that goes before it comes", seen, Interrupted
+
+
 # --- sroce-top -------------------------------------------------------------------------------------------------------------
 
 
@@ -344,7 +375,7 @@ def top():
 def main():
     """All cases."""
     wrong = 0
-    for cases in (counters, walls, above, limits, containers, others, signatures, paths, top):
+    for cases in (counters, walls, above, limits, containers, others, signatures, paths, listeners, top):
         for name, answer, expected in cases():
             wrong += answer != expected
             print(f"ok: {name}" if answer == expected else f"WRONG: {name}\n  {answer}, not {expected}", flush=True)

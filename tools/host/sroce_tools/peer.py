@@ -76,8 +76,8 @@ def checked(said, address):
 
 
 def numbers(said):
-    """Counters that the other end has named."""
-    return {str(name)[:64]: value for name, value in said.items() if isinstance(value, int)}
+    """Counters that the other end has named, as far as they can be any."""
+    return {str(name)[:64]: value for name, value in said.items() if isinstance(value, int) and 0 <= value < 1 << 64}
 
 
 def place_of(address):
@@ -124,9 +124,12 @@ def wait(process):
         good = process.returncode == 0 or (process.returncode == 255 and CLOSED in said and not complaints)
         return good, (complaints[-1:] or [f"ended with status {process.returncode}"])[0][:200]
     except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
         return False, f"did not end within {PATIENCE} s"
+    finally:
+        # also if somebody has interrupted this
+        process.kill()
+        process.wait()
+        process.stdout.close()
 
 
 # --- the end that waits -----------------------------------------------------------------------------------------
@@ -143,16 +146,16 @@ def number_of(said, name, most):
 def take(line, own, port, said):
     """Be the other end of one test."""
     size, number = number_of(said, "size", LARGE), number_of(said, "number", 100000)
-    process = ping("-s", "-a", own["address"], "-p", str(port), "-S", str(size), "-C", str(number))
-    end = time.monotonic() + 10
-    while process.poll() is None and not listens(process) and time.monotonic() < end:
-        time.sleep(0.05)
+    process, end = ping("-s", "-a", own["address"], "-p", str(port), "-S", str(size), "-C", str(number)), time.monotonic() + 10
     try:
+        while process.poll() is None and not listens(process) and time.monotonic() < end:
+            time.sleep(0.05)
         line.say(ready=process.poll() is None)
         good, text = wait(process)
         line.say(good=good, text=text)
     finally:
         process.kill()
+        process.wait()
 
 
 def serve(connection, port):
@@ -184,7 +187,11 @@ def listen(port, once):
     with socket.create_server(("", port), family=socket.AF_INET6 if both else socket.AF_INET, dualstack_ipv6=both) as server:
         print(f"sroce-check: waiting for --peer on TCP port {port}", flush=True)
         while True:
-            connection, address = server.accept()
+            try:
+                connection, address = server.accept()
+            except ConnectionError:
+                # who has gone before it came
+                continue
             with connection:
                 print(f"sroce-check: {address[0]}", flush=True)
                 try:
