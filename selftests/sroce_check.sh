@@ -168,9 +168,36 @@ netdev_cases() {
 		ip -n $A link set veth0 master srt_br
 		checked $A $DEV_A
 		finds "a port of a bridge" warning master "belongs to srt_br"
+		ip -n $A addr flush dev veth0 scope global
+		ip -n $A addr add 10.97.0.1/24 dev srt_br && ip -n $A link set srt_br up
+		wait_for 20 gid_index $A $DEV_A 10.97.0.1 >"$TMP/gid"
+		checked $A $DEV_A
+		finds "a port of a bridge that has the addresses" info master "has the addresses of srt_br"
 		ip -n $A link del srt_br
 	else
 		ktap_skip "a port of a bridge" "no bridges in this kernel"
+	fi
+	devices_up 9000
+	if ip -n $A link add srt_vrf type vrf table 10 2>/dev/null; then
+		ip -n $A link set srt_vrf up && ip -n $A link set veth0 master srt_vrf
+		checked $A $DEV_A
+		finds_no "a netdev in a VRF" warning $DEV_A
+		ip -n $A link del srt_vrf
+	else
+		ktap_skip "a netdev in a VRF" "no VRFs in this kernel"
+	fi
+	devices_up 9000
+	if ip -n $A link add link veth0 name veth0.7 type vlan id 7 2>/dev/null; then
+		ip -n $A addr add 10.97.0.1/24 dev veth0.7
+		wait_for 20 gid_index $A $DEV_A 10.97.0.1 >"$TMP/gid"
+		checked $A $DEV_A
+		finds "a VLAN that is down" warning gid "10.97.0.1 on veth0.7, which is down"
+		ip -n $A link set veth0.7 mtu 1500 up
+		checked $A $DEV_A
+		finds "a VLAN with a smaller MTU" warning mtu "veth0.7 has MTU 1500, for packets of 1024 bytes"
+		ip -n $A link del veth0.7
+	else
+		ktap_skip "a VLAN that is down" "no VLANs in this kernel"
 	fi
 }
 if [ -z "$SHORT" ]; then netdev_cases; else devices_up 9000; fi

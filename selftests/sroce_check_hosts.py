@@ -144,6 +144,14 @@ def above():
             found = list(device.Checks(Above("lo", "v7")).mtu())
             yield f"a VLAN's MTU: {name}", {one.check: one.level for one in found}, expected
     yield "and of which netdev it is", "v7 has MTU 68, too little" in found[1].text, True
+    vrf, bridge = ([{"linkinfo": {"info_slave_kind": kind}}] for kind in ("vrf", "bridge"))
+    for name, link, on, expected in (("a port of a bridge", bridge, "lo", WARNING), ("one with the bridge's addresses", bridge, "br0", INFO),
+                                     ("one that nobody can tell of", None, "lo", WARNING), ("a netdev in a VRF", vrf, "lo", None)):
+        firewall.link_of.cache_clear()
+        with netdevs(lo=(9000, 1), br0=(9000, 1), master=(9000, 1)), mock.patch.object(system, "run_json", lambda *_, link=link: link), \
+                mock.patch.object(os.path, "realpath", lambda path: "/x/br0"):
+            yield name, levels(device.Checks(Above(on)).state()).get("master"), expected
+    firewall.link_of.cache_clear()
     for name, there, level, usable in (("up", {"v7": (9000, 1)}, OK, "-x 0"), ("down", {"v7": (9000, 0)}, WARNING, "-x 1"),
                                        ("in another network namespace", {}, INFO, "-x 1")):
         with netdevs(lo=(9000, 1), **there):

@@ -89,10 +89,19 @@ class Checks:
             yield self.found(FAULT, "state", f"the port is {self.device.state or 'in no state'}, though {self.netdev} is up and has a carrier")
         else:
             yield self.found(FAULT, "state", f"{self.netdev} has no carrier", "look at the cable and at the other end")
+        yield from self.belongs()
+
+    def belongs(self):
+        """What a bridge's or a bond's netdev receives is for that one. (A VRF leaves it to the netdev and its addresses.)"""
+        if not os.path.exists(f"{self.net}/master") or firewall.is_in_vrf(self.netdev):
+            return
         master = os.path.basename(os.path.realpath(f"{self.net}/master"))
-        if os.path.exists(f"{self.net}/master"):
-            yield self.found(WARNING, "master", f"{self.netdev} belongs to {master}, which gets its packets",
-                             f"have the device on {master}")
+        own = sorted({str(gid.address) for gid in self.device.gids() if gid.netdev in (None, self.netdev) and not gid.address.is_link_local})
+        if own:
+            yield self.found(WARNING, "master", f"{self.netdev} belongs to {master}, which gets its packets: none come to {', '.join(own)}",
+                             f"have these addresses on {master}: they are the device's there, too")
+        else:
+            yield self.found(INFO, "master", f"{self.netdev} belongs to {master}: the device has the addresses of {master}")
 
     def place(self, gid):
         """The netdev of a GID if that is not the device's, and whether it can be used there: words, level, advice."""
@@ -117,7 +126,7 @@ class Checks:
             yield self.found(FAULT, "gid", "it has no GID", "rdma system show; has the netdev's namespace another device?")
         elif not v4 and not v6:
             yield self.found(WARNING, "gid", f"{self.netdev} has no address: only GID {gids[0].index}, link-local, can be used",
-                             f"ip addr add ADDRESS/LENGTH dev {self.quoted}")
+                             None if os.path.exists(f"{self.net}/master") else f"ip addr add ADDRESS/LENGTH dev {self.quoted}")
         elif usable:
             yield self.found(INFO, "gid", f"perftest and others that ask for an index: -x {usable[0].index} (or -g, --gid-index)")
         both = [gid for gid in self.device.gids() if gid.version == 1]
@@ -169,6 +178,8 @@ class Checks:
             unread += firewall.unread(packet.family)
             for netdev in (packet.netdev, *packet.below):
                 unread += firewall.beside_rules(netdev, packet.incoming)
+            if firewall.is_in_vrf(packet.netdev):
+                unread.append(f"{packet.netdev} is in a VRF, by whose name rules may know it")
             verdicts.setdefault((*firewall.verdict_here(packet), packet.incoming, packet.netdev), []).append(packet)
         unread = list(dict.fromkeys(unread))
         for one in unread:

@@ -89,6 +89,21 @@ def without_nft(family, own):
     return [f"{what}: what is in {', '.join(sorted(hidden)[:3])} of nftables is not known"] if hidden else []
 
 
+# --- netdevs ---------------------------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=None)
+def link_of(netdev):
+    """What ip(8) tells of a netdev; nothing of one whose name it takes for an option, or where it is not there."""
+    links = None if netdev.startswith("-") else system.run_json("ip", "-j", "-d", "link", "show", "dev", netdev)
+    return links[0] if links else {}
+
+
+def is_in_vrf(netdev):
+    """Is its master a VRF?"""
+    return link_of(netdev).get("linkinfo", {}).get("info_slave_kind") == "vrf"
+
+
 # --- what else may take packets ------------------------------------------------------------------------------------
 
 
@@ -98,8 +113,7 @@ def beside_rules(netdev, incoming):
     found, side = [], "ingress" if incoming else "egress"
     if netdev.startswith("-"):
         return found
-    links = system.run_json("ip", "-j", "link", "show", "dev", netdev)
-    if incoming and links and links[0].get("xdp"):
+    if incoming and link_of(netdev).get("xdp"):
         found.append(f"an XDP program sees the packets of {netdev} first")
     if (system.run("tc", "filter", "show", "dev", netdev, side) or "").strip():
         found.append(f"filters of tc see the packets of {netdev} ({side})")
