@@ -351,7 +351,7 @@ class Look(rates.Look):
     """What there is at one time, as it is said."""
 
     def __init__(self, when, *queue_pairs, asked=True):  # pylint: disable=super-init-not-called
-        self.time, self.devices = when, {"srt_x": (Device(), HEALTHY)}
+        self.time, self.devices, self.wanted = when, {"srt_x": (Device(), HEALTHY)}, ()
         self.queue_pairs = {("srt_x", one["lqpn"]): one for one in queue_pairs} if asked else None
 
 
@@ -378,6 +378,10 @@ def top():
         rows = list(table.lines(*looks, 0))
         yield f"the number of queue pairs, {'asked' if asked else 'not asked'} for", rows[2].split()[-1], expected
         yield f"and there are no rows, {'asked' if asked else 'not asked'} for", len(rows), 3
+    for wanted, there, expected in ((("x\n",), True, "there is no sroce device x?"), ((), False, "there is no sroce device in this network namespace")):
+        looks = [Look(when) for when in (1, 2)]
+        looks[1].wanted, looks[1].devices = wanted, looks[1].devices if there else {}
+        yield f"devices that are not there: {wanted}", list(table.lines(*looks, 0))[-1], expected
 
 
 def main():

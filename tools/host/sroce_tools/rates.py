@@ -27,7 +27,7 @@ class Look:
     """What there is at one time."""
 
     def __init__(self, wanted=(), queue_pairs=True):
-        self.time = time.monotonic()
+        self.time, self.wanted = time.monotonic(), wanted
         self.devices = {device.name: (device, device.counters()) for device in rdma.devices()
                         if not wanted or device.name in wanted}
         self.devices = {name: pair for name, pair in self.devices.items() if "tx_trains" in pair[1]}

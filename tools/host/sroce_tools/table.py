@@ -52,6 +52,9 @@ def lines(before, after, most):
     yield heading(DEVICES)
     for row in rates.of_devices(before, after):
         yield line(DEVICES, row)
+    yield from (f"there is no sroce device {visible(name)}" for name in after.wanted if name not in after.devices)
+    if not after.devices and not after.wanted:
+        yield "there is no sroce device in this network namespace"
     found = rates.of_queue_pairs(before, after)[:most]
     if found:
         yield ""
