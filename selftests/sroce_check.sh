@@ -62,6 +62,12 @@ checked $A nothing
 finds "a device that is not there" fault device "no sroce device nothing"
 [ $status -eq 2 ]
 result $? "and the exit status is 2"
+limit 60 in_ns $A python3 "$CHECK" nothing >&- 2>&-
+[ $? -eq 2 ]
+result $? "also if it was started without an output"
+limit 60 in_ns $A python3 "$CHECK" nothing >/dev/full 2>"$TMP/errors"
+[ $? -eq 3 ]
+result $? "and 3 if nobody can hear it"
 in_ns $A python3 "$CHECK" --nonsense >/dev/null 2>&1
 [ $? -eq 3 ]
 result $? "wrong arguments: the exit status is 3"

@@ -157,6 +157,15 @@ sys.path.insert(0, '$SELF/../tools/host')
 from sroce_tools import table
 sys.exit(table.cell('\x1b[2J\nx', -15, str) != '?[2J?x'.ljust(15))"
 result $? "names that a terminal would obey are not sent to it"
+top -n 1 -d 0.1 >/dev/full 2>"$TMP/errors"
+[ $? -eq 1 ] && [ "$(wc -l <"$TMP/errors")" -eq 1 ]
+result $? "a disk that is full"
+notes <"$TMP/errors"
+top -n 1 -d 0.1 >&- 2>"$TMP/errors" && [ ! -s "$TMP/errors" ]
+result $? "without an output"
+top -n 1 -d 0.1 $DEV_A nothing >"$TMP/text"
+grep -q "^there is no sroce device nothing\$" "$TMP/text"
+result $? "a device that there is none of"
 top -d 0 >/dev/null 2>&1
 [ $? -eq 2 ]
 result $? "wrong arguments"
