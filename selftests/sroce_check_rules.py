@@ -106,6 +106,8 @@ IPTABLES = [
      "COMMIT\n" + OPEN % "", IN, "drop"),
     ("another port is sent on", "*nat\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -p udp -m udp --dport 53 -j DNAT --to-destination 172.17.0.2:53\n"
      "COMMIT\n" + OPEN % "", IN, "accept"),
+    ("what a proxy takes", "*mangle\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -p udp -m udp --dport 4791 -j TPROXY --on-port 9 --on-ip 0.0.0.0 "
+     "--tproxy-mark 0x1/0x1\nCOMMIT\n" + OPEN % "", IN, "drop"),
     ("a target with options", UFW % "-A user -p udp -m udp --dport 4791 -j LOG --log-level 7\n-A user -p udp -j ACCEPT", IN, "accept"),
     ("a loop that the kernel would not take", OPEN % ":x - [0:0]\n-A INPUT -j x\n-A x -j x", IN, "accept"),
 ]
@@ -220,6 +222,9 @@ NFTABLES = [
     ("a map with the port, and the rest", nft([vmap(DPORT, [4791, ACCEPT], ["*", DROP])]), IN, "accept"),
     ("a map without the port, and the rest", nft([vmap(DPORT, ["*", DROP], [53, ACCEPT])]), IN, "drop"),
     ("a map that goes on for the port", nft([vmap(DPORT, [4791, {"continue": None}], ["*", DROP])]), IN, "accept"),
+    ("a map with the rest first, and counted", nft([vmap(DPORT, [{"elem": {"val": "*", "counter": {"packets": 0, "bytes": 0}}}, DROP],
+                                                         [{"elem": {"val": 4791, "counter": {"packets": 0, "bytes": 0}}}, ACCEPT])]), IN, "accept"),
+    ("what a proxy may take", nft([match(DPORT, 4791), {"tproxy": {"port": 9}}, ACCEPT], hook="prerouting"), IN, "some"),
     ("a map of ports of TCP, and the rest", nft([vmap({"payload": {"protocol": "tcp", "field": "dport"}}, ["*", DROP])]), IN, "accept"),
     ("a map of netdevs and ports", nft([vmap({"concat": [meta("iifname"), DPORT]}, [{"concat": ["lo", {"range": [1, 65535]}]}, DROP],
                                              [{"concat": ["eth0", 4791]}, ACCEPT])], policy="drop"), IN, "accept"),

@@ -16,7 +16,7 @@ WITH_OPTIONS = {"udp", "tcp", "icmp", "icmp6", "icmpv6", "conntrack", "state", "
 OTHER_HEADERS = {"frag", "rt", "hbh", "dst", "mh", "ah", "esp", "sctp", "dccp"}
 VERDICTS = {"ACCEPT": "accept", "DROP": "drop", "REJECT": "drop", "RETURN": "return",
             # what is sent elsewhere does not come to the device, either
-            "DNAT": "drop", "REDIRECT": "drop", "MARK": "mark", "CONNMARK": "mark", "NOTRACK": "notrack"}
+            "DNAT": "drop", "REDIRECT": "drop", "TPROXY": "drop", "MARK": "mark", "CONNMARK": "mark", "NOTRACK": "notrack"}
 # Options with a text of somebody's, whatever it looks like
 TEXTS = ("--comment", "--log-prefix", "--nflog-prefix", "--string", "--hex-string")
 

@@ -206,6 +206,12 @@ def nft_action(statement):
     return None
 
 
+def is_rest(key):
+    """Is this the element for whatever has none of its own?"""
+    kind, what = only(key)
+    return key == "*" or (kind == "elem" and what.get("val") == "*")
+
+
 def nft_map(statement, packet, sets):
     """The rules that a verdict map is: one for each of its elements, of which at most one matches; "*" is for the rest."""
     data = statement.get("data")
@@ -213,7 +219,7 @@ def nft_map(statement, packet, sets):
         data = {"set": sets.get(data.lstrip("@"), [])}
     elements = data.get("set", []) if isinstance(data, dict) else []
     rules = []
-    for key, verdict in sorted(elements, key=lambda element: element[0] in ("*", {"elem": {"val": "*"}})):
+    for key, verdict in sorted(elements, key=lambda element: is_rest(element[0])):
         match = nft_match({"op": "==", "left": statement.get("key"), "right": key}, packet, sets)
         action = nft_action(verdict)
         if action:
@@ -225,7 +231,7 @@ def nft_map(statement, packet, sets):
 
 
 # What a rule does beside its verdict, whatever the packet is
-HARMLESS = {"counter", "log", "mangle", "comment", "last", "snat", "masquerade", "flow", "tproxy", "ct helper", "ct timeout",
+HARMLESS = {"counter", "log", "mangle", "comment", "last", "snat", "masquerade", "flow", "ct helper", "ct timeout",
             "ct expectation", "dup"}
 # Likewise extensions of iptables
 HARMLESS_TARGETS = {"LOG", "NFLOG", "TCPMSS", "DSCP", "TOS", "CLASSIFY", "CHECKSUM", "SET", "TRACE", "AUDIT", "TTL", "HL", "ECN",
@@ -273,6 +279,9 @@ def nft_rules(expression, packet, sets):
             return rules + [Rule(matches, *action)]
         elif effect:
             rules.append(Rule(matches, effect, None))
+        elif "tproxy" in statement:
+            # to a proxy, if there is one
+            rules.append(Rule(matches + [None], "drop", None))
         elif "queue" in statement or "fwd" in statement:
             return rules + perhaps(matches)
         elif "xt" in statement and not statement["xt"]:
