@@ -63,6 +63,10 @@ def counters():
     yield "one that comes now", counted(forged, more), {"rx_icrc_encapsulated": WARNING}
     text = list(device.Checks(Device({**HEALTHY, **forged})).counters())[0].text
     yield "its share, and that there is none now", ("0.001 %" in text, "none in the last" in text), (True, True)
+    named = Device({**HEALTHY, "rp_cnp_ignored": 1})
+    named.port = "/sys/class/infiniband/x;reboot/ports/1"
+    yield "a name that a shell would obey", list(device.Checks(named).counters())[0].advice, \
+        "echo 1 >'/sys/class/infiniband/x;reboot/ports/1'/cc_params/rp_enable"
     lost = {"retrans_packets": 5000, "local_ack_timeout_err": 9}
     yield "packets that were lost long ago", counted(lost, lost), {"resent": INFO}
     yield "packets that are lost now", counted(

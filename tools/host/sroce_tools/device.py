@@ -270,7 +270,7 @@ class Checks:
             whole = total + self.growth.look().get(sign.of, 0) if sign.of else 0
             yield self.found(sign.level if grows else INFO, sign.name,
                              f"{total} {sign.text}, since the device was made{share(total, whole)}; {self.growth.lately(now)}",
-                             sign.advice and sign.advice.format(port=self.device.port))
+                             sign.advice and sign.advice.format(port=shlex.quote(self.device.port)))
 
     def counters(self):
         """What has gone wrong, and does so now."""
