@@ -101,6 +101,13 @@ def walls():
             mock.patch.object(firewall, "unread", lambda family: []), mock.patch.object(firewall, "beside_rules", lambda *_: []):
         yield "dropped on one way", [(one.level, one.text) for one in device.Checks(Device(HEALTHY)).walls()], [
             (FAULT, "the firewall drops RoCE packets into lo (IPv4; x)")]
+    odd = {"nftables": [{"chain": {"family": "inet", "table": "t", "name": "c", "hook": "input"}},
+                        {"rule": {"family": "inet", "table": "t", "chain": "c", "expr": [{"match": 7}]}}]}
+    with mock.patch.object(firewall, "ruleset_of_nft", lambda: odd), mock.patch.object(firewall, "saved_by", lambda program: ""), \
+            mock.patch.object(firewall, "beside_rules", lambda *_: []), mock.patch.object(os, "geteuid", lambda: 0), \
+            mock.patch.object(firewall, "netdevs_of_nft", lambda: {}):
+        yield "rules that nobody understands", [(one.level, "not understood" in one.text) for one in device.Checks(Device(HEALTHY)).walls()], [
+            (INFO, True)]
     with mock.patch.object(system, "program", lambda name: None), mock.patch.object(firewall, "tables_in_kernel", lambda: None):
         yield "no nft, and the kernel does not say", firewall.without_nft("ip", set()), [
             "nft is not installed: whether there are rules of nftables is not known"]

@@ -180,7 +180,11 @@ class Checks:
                 unread += firewall.beside_rules(netdev, packet.incoming)
             if firewall.is_in_vrf(packet.netdev):
                 unread.append(f"{packet.netdev} is in a VRF, by whose name rules may know it")
-            verdicts.setdefault((*firewall.verdict_here(packet), packet.incoming, packet.netdev), []).append(packet)
+            verdict = firewall.verdict_here(packet)
+            if not verdict:
+                unread.append("there are rules that are not understood")
+                continue
+            verdicts.setdefault((*verdict, packet.incoming, packet.netdev), []).append(packet)
         unread = list(dict.fromkeys(unread))
         for one in unread:
             yield self.found(INFO, "firewall", f"not all that a firewall may do is known: {one}")

@@ -157,8 +157,12 @@ def bases_here(packet):
 
 
 def verdict_here(packet):
-    """What becomes of a packet, as judge() of rules.py says it."""
-    return verdict(bases_here, packet) if os.geteuid() == 0 else ("accept", None)
+    """What becomes of a packet, as judge() of rules.py says it; None if rules are printed otherwise than ever before."""
+    try:
+        return verdict(bases_here, packet) if os.geteuid() == 0 else ("accept", None)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError):
+        # All else that there is to tell is told
+        return None
 
 
 def below(netdev, device, under=False):
