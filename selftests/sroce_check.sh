@@ -85,6 +85,16 @@ finds "firewall" ok firewall "4791 in and out"
 finds "provider" ok provider "has a provider"
 checked $A
 finds_no "a device of another network namespace is none of this one's business" fault $DEV_B
+checked $A -q
+! grep -E '^(ok|info) ' "$TMP/found"
+result $? "in JSON, too, only what is wrong where that is wanted"
+if rdma system show 2>/dev/null | grep -q shared && ip netns add srt_empty; then
+	checked srt_empty
+	finds "a network namespace that sees others' devices only" warning device "there is no sroce device in this network namespace"
+	ip netns del srt_empty
+else
+	ktap_skip "a network namespace that sees others' devices only" "there are none"
+fi
 limit 60 in_ns $A python3 "$CHECK" $DEV_A >"$TMP/text"
 grep -q "^$DEV_A on veth0\$" "$TMP/text" && grep -q '^  ok  *the port is active$' "$TMP/text"
 result $? "in words"

@@ -31,12 +31,10 @@ def as_json(findings, out=sys.stdout):
     out.write("\n")
 
 
-def as_text(findings, quiet=False, out=sys.stdout):
-    """A line for each, under a heading for each subject; quiet: warnings and faults only."""
+def as_text(findings, out=sys.stdout):
+    """A line for each, under a heading for each subject."""
     subject, colour = None, out.isatty()
     for finding in findings:
-        if quiet and finding.level in (OK, INFO):
-            continue
         if finding.subject != subject:
             subject = finding.subject
             out.write(f"{visible(subject)}\n")
