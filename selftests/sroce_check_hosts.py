@@ -324,6 +324,10 @@ def paths():
     with mock.patch.object(path, "counted", lambda: next(seen), create=True):
         yield "what others do", path.others(), [{"b"}, {"c"}]
 
+        foreign = Above("lo")
+        foreign.netdev, foreign.netdevs = None, ("lo", "v7")
+        with mock.patch.object(rdma, "devices", lambda: [foreign, Above("v8", "v7")]):
+            yield "the same address in another network namespace", peer.place_of("10.0.1.1")[0] is foreign, False
 
 class Interrupted(Exception):
     """What a signal may raise anywhere."""

@@ -63,6 +63,10 @@ class Checks:
         self.quoted = shlex.quote(self.netdev)
         self.growth, self.lost = Growth(device.counters), Growth(self.statistics)
 
+    def is_here(self):
+        """Is its netdev in this network namespace?"""
+        return bool(self.netdev) and os.path.exists(self.net)
+
     def statistics(self):
         """What the netdev counts."""
         return {name: system.read_number(f"{self.net}/statistics/{name}", 0) for name in (*LOST, "rx_packets")}
@@ -79,7 +83,7 @@ class Checks:
 
     def state(self):
         """The port's state follows the netdev's."""
-        if not self.netdev or not os.path.exists(self.net):
+        if not self.is_here():
             yield self.found(INFO, "state", "its netdev is in another network namespace: ip netns exec NAME sroce-check")
         elif self.device.state.upper() == "ACTIVE":
             yield self.found(OK, "state", "the port is active")

@@ -82,10 +82,11 @@ def numbers(said):
 
 def place_of(address):
     """The device that has an address of this host, and the netdev that the address is on; (None, None) if there is none."""
-    for device in rdma.devices():
+    # Devices of other network namespaces, which may have the same address, have no netdev here
+    for device in [one for one in rdma.devices() if one.netdev]:
         for gid in device.gids():
             if str(gid.address) == address and gid.version == 2:
-                return device, gid.netdev or device.netdev or ""
+                return device, gid.netdev or device.netdev
     return None, None
 
 
