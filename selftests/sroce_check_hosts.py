@@ -27,7 +27,10 @@ class Device(rdma.Device):
 
     def __init__(self, *counters, netdev="lo", file="/dev/infiniband/uverbs0"):
         super().__init__("srt_x", netdev, "ACTIVE")
-        self.said, self.name_of_file = list(counters) or [{}], file
+        self.said, self.name_of_file, self.there = list(counters) or [{}], file, True
+
+    def is_there(self):
+        return self.there
 
     def counters(self):
         return self.said.pop(0) if len(self.said) > 1 else self.said[0]
@@ -273,6 +276,10 @@ def others():
         with mock.patch.object(system, "read_number", lambda path, default=None, carrier=carrier: {"flags": 1, "carrier": carrier}.get(
                 os.path.basename(path), default)):
             yield f"a port that is down, carrier {carrier}", expected in list(device.Checks(down).state())[0].text, True
+    gone = Device(HEALTHY, {})
+    gone.there = False
+    with mock.patch.object(system, "run", lambda *_, **__: None):
+        yield "a device that goes while it is looked at", [one.text for one in device.Checks(gone).check()], ["it has gone while it was looked at"]
     for text, expected in (("lo x\n", "fault"), ("lo#x\n", "ok"), ("# lo\n #lo\n", None), ("lo name # x\n", "fault")):
         with mock.patch.object(system, "read", lambda path, default=None, text=text: text), mock.patch.object(rdma, "devices", lambda: []):
             yield f"the configuration {text!r}", levels(host.check_configuration()).get("configuration"), expected
@@ -317,6 +324,10 @@ def paths():
     yield "why: others, and where to look", "tcpdump -ni v7 udp" in path.why(rose, False, [busy, busy])[1], True
     connection = mock.Mock(getsockname=lambda: ("10.0.1.1", 1))
     with mock.patch.object(rdma, "devices", lambda: [Above("lo", "v7")]), netdevs(lo=(9000, 1), v7=(1500, 1)):
+        foreign = Above("lo")
+        foreign.netdev, foreign.netdevs = None, ("lo", "v7")
+        with mock.patch.object(rdma, "devices", lambda: [foreign, Above("v8", "v7")]):
+            yield "the same address in another network namespace", peer.place_of("10.0.1.1")[0] is foreign, False
         yield "the MTU is that of the address's netdev", peer.description(connection)["mtu"], 1500
     with mock.patch.object(path, "pings", lambda size: True, create=True):
         yield "why: slowly, or others", "large ones do not" in path.why(rose, True, [busy, busy])[0], True
@@ -324,10 +335,6 @@ def paths():
     with mock.patch.object(path, "counted", lambda: next(seen), create=True):
         yield "what others do", path.others(), [{"b"}, {"c"}]
 
-        foreign = Above("lo")
-        foreign.netdev, foreign.netdevs = None, ("lo", "v7")
-        with mock.patch.object(rdma, "devices", lambda: [foreign, Above("v8", "v7")]):
-            yield "the same address in another network namespace", peer.place_of("10.0.1.1")[0] is foreign, False
 
 class Interrupted(Exception):
     """What a signal may raise anywhere."""

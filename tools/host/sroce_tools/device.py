@@ -289,9 +289,10 @@ class Checks:
             yield from self.sign(sign)
 
     def check(self):
-        """All of it."""
-        yield from self.state()
-        if not os.path.exists(self.net) or not self.netdev:
-            return
+        """All of it, unless it goes meanwhile: then nothing of that was right."""
+        found = list(self.state())
         for one in (self.addresses, self.mtu, self.walls, self.offloads, self.queues, self.settings, self.counters):
-            yield from one()
+            found += one() if self.is_here() else ()
+        if not self.device.is_there():
+            found = [self.found(WARNING, "device", "it has gone while it was looked at", "look again")]
+        yield from found

@@ -21,6 +21,10 @@ class Device:
         self.name, self.netdev, self.state = name, netdev, state
         self.port = f"{SYSFS}/{name}/ports/1"
 
+    def is_there(self):
+        """Is there still a device of this name?"""
+        return os.path.exists(f"{SYSFS}/{self.name}")
+
     def is_sroce(self):
         """No other driver counts trains. (Where counters cannot be read: nor has any other all of these settings.)"""
         counted = self.counters()
