@@ -7,6 +7,7 @@ import contextlib
 import io
 import ipaddress
 import os
+import socket
 import sys
 import tempfile
 from unittest import mock
@@ -351,6 +352,10 @@ def listeners():
     process = mock.Mock(communicate=mock.Mock(side_effect=Interrupted))
     with contextlib.suppress(Interrupted):
         peer.wait(process)
+    ours, theirs = socket.socketpair()
+    with mock.patch.object(peer, "LONGEST", 1), mock.patch.object(peer.socket, "create_connection", lambda *_, **__: ours), \
+            mock.patch.object(peer, "plain", lambda _: "a"), theirs:
+        yield "another end that takes its time", ["too long" in one.text for one in peer.check("a", 1)], [True]
     yield "whoever asks and is interrupted", process.kill.called, True
     yield "counters that are none", peer.numbers({"a": 1 << 64, "b": -1, "c": 1.5, "d": "1", "e": 7}), {"e": 7}
     # Who has gone before it came, and the end of the test

@@ -9,6 +9,7 @@ Whoever can reach the listener's port can ask for its device's name, MTU, counte
 such a test. Neither end trusts the other: of what it says, numbers within limits and short names are taken, and the
 address is that of the connection.
 """
+import contextlib
 import json
 import platform
 import re
@@ -25,7 +26,7 @@ from .finding import FAULT, INFO, OK, WARNING, Finding, visible
 
 PORT = 18514
 PATIENCE = 20  # seconds for one test
-LONGEST = 240  # seconds that a peer may take in all
+LONGEST = 240  # seconds that the other end may take in all
 SMALL, LARGE = 64, 65000  # rping's largest is a little more
 IDLE = 1  # seconds without a test of ours, in which everything that the counters count is somebody else's
 TOOL = "rping"
@@ -176,12 +177,24 @@ def serve(connection, port):
             return
 
 
+def too_long(*_):
+    """What the alarm clock does."""
+    raise TimeoutError("it has taken too long")
+
+
+@contextlib.contextmanager
+def limited():
+    """Nobody may take longer than that, whatever he says meanwhile."""
+    signal.signal(signal.SIGALRM, too_long)
+    try:
+        signal.alarm(LONGEST)
+        yield
+    finally:
+        signal.alarm(0)
+
+
 def listen(port, once):
     """Be the other end."""
-    def too_long(*_):
-        raise TimeoutError("it has taken too long")
-
-    signal.signal(signal.SIGALRM, too_long)
     # By way of take(), which ends its program
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     both = socket.has_dualstack_ipv6()
@@ -196,12 +209,10 @@ def listen(port, once):
             with connection:
                 print(f"sroce-check: {address[0]}", flush=True)
                 try:
-                    signal.alarm(LONGEST)
-                    serve(connection, port)
+                    with limited():
+                        serve(connection, port)
                 except (OSError, ValueError) as error:
                     print(f"sroce-check: {address[0]}: {visible(str(error))}", flush=True)
-                finally:
-                    signal.alarm(0)
             if once:
                 return 0
 
@@ -344,7 +355,7 @@ class Path:
 def check(host, port):
     """Try the path to a host that listens."""
     try:
-        with socket.create_connection((host, port), timeout=10) as connection:
+        with limited(), socket.create_connection((host, port), timeout=10) as connection:
             line = Line(connection)
             yield from Path(host, port, line).check()
             line.say(ask="nothing more")
