@@ -49,6 +49,11 @@ IPTABLES = [
     ("other ports", UFW % "-A user -p udp -m multiport --dports 53,4792: -j ACCEPT", IN, "drop"),
     ("from somebody", UFW % "-A user -s 10.0.0.0/8 -p udp -j ACCEPT", IN, "few"),
     ("not from somebody", OPEN % "-A INPUT -s 10.0.0.0/8 -j DROP", IN, "some"),
+    ("from nobody but somebody", OPEN % "-A INPUT ! -s 10.0.0.0/8 -p udp -m udp --dport 4791 -j DROP", IN, "few"),
+    ("from nobody but those of a set", OPEN % "-A INPUT -m set ! --match-set peers src -j DROP", IN, "few"),
+    ("from anybody but somebody", UFW % "-A user ! -s 10.0.0.0/8 -p udp -j ACCEPT", IN, "some"),
+    ("what a mark that some rule makes does not save", "*mangle\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -s 10.0.0.0/8 -j MARK --set-xmark 0x1/0xff\n"
+     "COMMIT\n" + OPEN % "-A INPUT -m mark ! --mark 0x1/0xff -j DROP", IN, "few"),
     ("Kubernetes' own rules", OPEN % ":KUBE-FIREWALL - [0:0]\n-A INPUT -j KUBE-FIREWALL\n-A KUBE-FIREWALL ! -s 127.0.0.0/8 -d 127.0.0.0/8 "
      "-m comment --comment \"block incoming localnet connections\" -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP\n"
      "-A KUBE-FIREWALL -m mark --mark 0x8000/0x8000 -j DROP", IN, "accept"),
@@ -181,6 +186,9 @@ NFTABLES = [
     ("new", nft([match(STATE, ["new"], "in"), ACCEPT], policy="drop"), IN, "accept"),
     ("a verdict map of states", nft([{"vmap": {"key": STATE, "data": {"set": [["established", ACCEPT], ["new", DROP]]}}}]), IN, "drop"),
     ("an address", nft([match({"payload": {"protocol": "ip", "field": "saddr"}}, "10.0.0.1"), DROP]), IN, "some"),
+    ("any but an address", nft([match(SADDR, "10.0.0.1", "!="), DROP]), IN, "few"),
+    ("any but several addresses", nft([match(SADDR, {"set": ["10.0.0.1", "10.0.0.2"]}, "!="), match(DPORT, 4791), DROP]), IN, "few"),
+    ("any but an address, let in", nft([match(SADDR, "10.0.0.1", "!="), ACCEPT], policy="drop"), IN, "some"),
     ("an address of the other family", nft([match({"payload": {"protocol": "ip6", "field": "saddr"}}, "fd::1"), DROP]), IN, "accept"),
     ("UDP in a set of protocols", nft([match({"meta": {"key": "l4proto"}}, {"set": ["tcp", "udp"]}), DROP]), IN, "drop"),
     ("the netdev, for what comes in by it", nft([match({"meta": {"key": "iifname"}}, "eth0"), DROP]), IN, "drop"),

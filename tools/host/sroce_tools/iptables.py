@@ -108,6 +108,9 @@ def options(words):
         if at < len(words) and (name in TEXTS or (not words[at].startswith("-") and words[at] != "!")):
             value = words[at]
             at += 1
+            # of several the first
+            while at < len(words) and not words[at].startswith("-") and words[at] != "!":
+                at += 1
         yield no, name, value
         no = False
 

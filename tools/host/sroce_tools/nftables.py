@@ -224,7 +224,7 @@ def nft_map(statement, packet, sets):
         action = nft_action(verdict)
         if action:
             rules.append(Rule([match], *action))
-        elif match:
+        elif match is True:
             # "continue": with the next rule, and not with the rest of the map
             break
     return rules

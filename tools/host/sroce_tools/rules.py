@@ -2,8 +2,9 @@
 """Rules of a firewall in a simple form, and what becomes of a RoCE packet that goes through them.
 
 The rules of nftables and of iptables become the same: chains of rules, each with what it matches and what it does. A
-match is True, False or, where that depends on what is not known here (a peer's address, a limit), None. A packet goes
-through them as it would through the kernel, and what can become of it is a set of outcomes.
+match is True, False or, where that depends on what is not known here (a peer's address, a limit), None; the contrary of
+that is UNLESS, which matches an ordinary peer, of whom no rule speaks. A packet goes through them as it would through the
+kernel, and what can become of it is a set of outcomes.
 """
 import ipaddress
 from collections import namedtuple
@@ -22,6 +23,8 @@ Rule = namedtuple("Rule", "matches action target")
 # where: for people; policy: of a base chain
 Base = namedtuple("Base", "where chains name policy")
 
+UNLESS = "unless that depends on more"
+
 # What a rule does to a packet that goes on, and that later rules may ask for
 EFFECTS = {"notrack", "mark"}
 # From good to bad
@@ -29,22 +32,18 @@ VERDICTS = ("accept", "some", "few", "drop")
 
 
 def all_of(matches):
-    """Do all match? None: perhaps."""
-    if False in matches:
-        return False
-    return None if None in matches else True
+    """Do all match? None, UNLESS: perhaps."""
+    return next((one for one in (False, None, UNLESS) if one in matches), True)
 
 
 def any_of(matches):
-    """Does one match? None: perhaps."""
-    if True in matches:
-        return True
-    return None if None in matches else False
+    """Does one match? None, UNLESS: perhaps."""
+    return next((one for one in (True, UNLESS, None) if one in matches), False)
 
 
 def not_of(match):
     """The contrary."""
-    return None if match is None else not match
+    return {None: UNLESS, UNLESS: None}.get(match, not match)
 
 
 def address_is(address, first, last=None):
@@ -74,7 +73,7 @@ def perhaps(matches):
 def outcomes(chains, name, known, doubt=True, last=None, depth=0):
     """What can become of the packet in a chain: accept, drop, effects, and continue for the end of the chain.
 
-    known: what was found out before, by chain; doubt: without it, what may match does not, as for an ordinary peer;
+    known: what was found out before, by chain; doubt: without it, what may match is what does for an ordinary peer;
     last: an effect after which nothing is asked any more
     """
     if name in known:
@@ -83,7 +82,9 @@ def outcomes(chains, name, known, doubt=True, last=None, depth=0):
     # The kernel has no loops and no more than 16 levels
     for rule in chains.get(name, ()) if depth < 17 else ():
         hit = all_of(rule.matches)
-        if not hit and not (hit is None and doubt) or rule.action is None:
+        if not doubt:
+            hit = hit in (True, UNLESS)
+        if hit is False or rule.action is None:
             continue
         if rule.action in ("jump", "goto"):
             below = outcomes(chains, rule.target, known, doubt, last, depth + 1)
@@ -92,7 +93,7 @@ def outcomes(chains, name, known, doubt=True, last=None, depth=0):
         else:
             found.add("continue" if rule.action == "return" else rule.action)
             over = rule.action not in EFFECTS or rule.action == last
-        over = over and hit
+        over = over and hit is True
         if over:
             break
     known[name] = found if over else found | {"continue"}
