@@ -90,6 +90,8 @@ IPTABLES = [
      UFW % "-A user -m conntrack --ctstate UNTRACKED -j ACCEPT", IN, "accept"),
     ("not tracked, where only new ones are let in", RAW % "-A PREROUTING -p udp -m udp --dport 4791 -j NOTRACK" +
      UFW % "-A user -m state --state NEW -j ACCEPT", IN, "drop"),
+    ("of no connection, before there are any", RAW % "-A PREROUTING -m conntrack --ctstate INVALID -j DROP" + OPEN % "", IN, "drop"),
+    ("of no connection, later", OPEN % "-A INPUT -m conntrack --ctstate INVALID -j DROP", IN, "accept"),
     ("other ports are not tracked", RAW % "-A PREROUTING -p udp -m udp --dport 53 -j CT --notrack" +
      UFW % "-A user -m conntrack --ctstate UNTRACKED -j ACCEPT", IN, "drop"),
     ("some are not tracked", RAW % "-A PREROUTING -s 10.2.0.0/16 -j CT --notrack" +
@@ -118,9 +120,9 @@ IPTABLES = [
 ]
 
 
-def nft(*expressions, policy="accept", hook="input", family="inet", more=(), name="c", dev=None):
+def nft(*expressions, policy="accept", hook="input", family="inet", more=(), name="c", dev=None, prio=0):
     """A ruleset with one base chain, as nft would print it."""
-    chain = {"family": family, "table": "t", "name": name, "type": "filter", "hook": hook, "prio": 0, "policy": policy}
+    chain = {"family": family, "table": "t", "name": name, "type": "filter", "hook": hook, "prio": prio, "policy": policy}
     chain.update({"dev": dev} if dev else {})
     rules = [{"rule": {"family": family, "table": "t", "chain": name, "expr": list(one)}} for one in expressions]
     return {"nftables": [{"metainfo": {}}, {"table": {"family": family, "name": "t"}}, {"chain": chain}, *more, *rules]}
@@ -242,6 +244,9 @@ NFTABLES = [
                                                       policy="drop"), IN, "drop"),
     ("some are not tracked", nft([match(SADDR, "10.0.0.1"), {"notrack": None}], [match(STATE, "untracked", "in"), ACCEPT], policy="drop"),
      IN, "few"),
+    ("of no connection, before there are any", nft([match(STATE, "invalid", "in"), DROP], hook="prerouting", prio=-300), IN, "drop"),
+    ("new, before there are connections", nft([match(STATE, "new", "in"), DROP], hook="prerouting", prio=-300), IN, "accept"),
+    ("of no connection, later", nft([match(STATE, "invalid", "in"), DROP], hook="prerouting", prio=-150), IN, "accept"),
     ("tracked", nft([match(STATE, "untracked", "in"), ACCEPT], policy="drop"), IN, "drop"),
     ("a mark that another rule makes", nft([{"mangle": {"key": meta("mark"), "value": 1}}], [match(meta("mark"), 1), DROP]), IN, "some"),
     ("a mark that no packet has", nft([match({"&": [meta("mark"), 255]}, 0, "!="), DROP]), IN, "accept"),

@@ -3,7 +3,7 @@
 import functools
 import shlex
 
-from .rules import PORT, SOURCE_PORTS, Base, Rule, address_is, any_of, not_of, number_is, perhaps
+from .rules import PORT, SOURCE_PORTS, Base, Rule, address_is, any_of, before_tracking, not_of, number_is, perhaps
 
 # An option that matches nothing: its extension is named, or it is for people
 NOTHING = object()
@@ -177,7 +177,8 @@ def iptables_bases(saved, packet, what="iptables"):
             if name in wanted and policy != "-":
                 bases.append(Base(f"{what}, table {table}, chain {name}", chains, name, policy.lower()))
         elif words[0] == "-A" and len(words) > 1:
-            rules = perhaps([]) if None in words else iptables_rules(words[2:], packet)
+            here = before_tracking(packet) if table == "raw" else packet
+            rules = perhaps([]) if None in words else iptables_rules(words[2:], here)
             chains.setdefault(words[1], []).extend(rules)
     for base in bases:
         for rules in base.chains.values():

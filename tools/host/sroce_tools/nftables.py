@@ -2,7 +2,7 @@
 """Rules of nftables, as "nft -j list ruleset" prints them, in the simple form of rules.py."""
 import re
 
-from .rules import PORT, SOURCE_PORTS, Base, Rule, address_is, all_of, any_of, not_of, number_is, perhaps
+from .rules import PORT, SOURCE_PORTS, Base, Rule, address_is, all_of, any_of, before_tracking, not_of, number_is, perhaps
 
 UNKNOWN = object()
 # A route that there is, whichever
@@ -11,6 +11,8 @@ ROUTE = object()
 NO_SUCH = {"none of them"}
 HOOKS = {True: ("ingress", "prerouting", "input"), False: ("output", "postrouting", "egress")}
 NETDEV_HOOKS = ("ingress", "egress")
+# The priority of connection tracking
+TRACKING = -200
 
 
 def only(expression):
@@ -42,7 +44,7 @@ def of_conntrack(key, packet):
     """What connection tracking knows of it. Without tracking there is nothing but that."""
     if key == "state":
         return {packet.state}
-    if packet.state == "untracked":
+    if packet.state in ("untracked", "invalid"):
         return False
     if key == "mark":
         return UNKNOWN if packet.mark is None else {packet.mark}
@@ -353,6 +355,11 @@ class Ruleset:
         return found
 
 
+def is_before_tracking(item):
+    """Does a base chain see packets before connection tracking does?"""
+    return item["hook"] == "ingress" or item["hook"] in ("prerouting", "output") and item.get("prio", 0) < TRACKING
+
+
 def nft_bases(printed, packet, skip=(), netdevs=None):
     """The base chains that a packet passes, of what nft has printed; without some tables of its family."""
     ruleset, made, bases = Ruleset(printed), {}, []
@@ -362,9 +369,11 @@ def nft_bases(printed, packet, skip=(), netdevs=None):
             continue
         if table[0] == packet.family and table[1] in skip:
             continue
-        if (table, netdev) not in made:
-            made[table, netdev] = ruleset.chains(table, packet._replace(netdev=netdev))
-        bases.append(Base(f"nftables, table {table[0]} {table[1]}, chain {item['name']}", made[table, netdev], item["name"],
+        here = packet._replace(netdev=netdev)
+        here = before_tracking(here) if is_before_tracking(item) else here
+        if (table, here) not in made:
+            made[table, here] = ruleset.chains(table, here)
+        bases.append(Base(f"nftables, table {table[0]} {table[1]}, chain {item['name']}", made[table, here], item["name"],
                           item.get("policy", "accept")))
     return bases
 

@@ -46,6 +46,11 @@ def not_of(match):
     return {None: UNLESS, UNLESS: None}.get(match, not match)
 
 
+def before_tracking(packet):
+    """The packet as rules see it that come before connection tracking, for whom it belongs to nothing."""
+    return packet._replace(state="invalid") if packet.state == "new" else packet
+
+
 def address_is(address, first, last=None):
     """Is an address the first, in it (a network), or between the two? None if nobody can tell."""
     if address is None:
