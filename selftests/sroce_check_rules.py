@@ -256,6 +256,8 @@ NFTABLES = [
     ("no way back, as a number", nft([match({"fib": {"result": "oif", "flags": ["saddr", "iif"]}}, "0"), DROP]), IN, "accept"),
     ("some way back", nft([match({"fib": {"result": "oif", "flags": ["saddr", "iif"]}}, "0", "!="), ACCEPT], policy="drop"), IN, "accept"),
     ("headers that are missing", nft([match({"exthdr": {"name": "frag"}}, False), DROP]), IN6, "drop"),
+    ("headers that are missing, of the other family", nft([match({"exthdr": {"name": "frag"}}, False), DROP]), IN, "accept"),
+    ("options that are missing", nft([match({"ip option": {"name": "lsrr"}}, False), DROP]), IN, "drop"),
     ("fragments", nft([match({"&": [{"payload": {"protocol": "ip", "field": "frag-off"}}, 8191]}, 0, "!="), DROP]), IN, "accept"),
     ("ports above another", nft([match(DPORT, 4790, ">"), DROP]), IN, "drop"),
     ("answers of name servers", nft([match({"payload": {"protocol": "udp", "field": "sport"}}, 53), ACCEPT], policy="drop"), IN, "drop"),

@@ -175,12 +175,18 @@ def ordered(value, op, right):
     return one_is(value, {"range": [low, high]})
 
 
+def is_missing(left, packet):
+    """Is "missing" true of a header or an option that the packet has not? Not if it is one of the other family."""
+    kind = only(left)[0]
+    family = {"exthdr": "ip6", "ip option": "ip"}.get(kind)
+    return packet.family == family if family else None
+
+
 def nft_match(match, packet, sets):
     """Does a match statement of nft match?"""
     value, op, right = value_of(match.get("left"), packet), match.get("op"), match.get("right")
     if value is False:
-        # "missing" is true of what is not there
-        return right is False and op == "=="
+        return is_missing(match.get("left"), packet) if right is False and op == "==" else False
     if isinstance(right, str) and right.startswith("@"):
         right = sets.get(right[1:])
         if right is None:
