@@ -220,6 +220,12 @@ def is_rest(key):
     return key == "*" or (kind == "elem" and what.get("val") == "*")
 
 
+def is_rejected(how, packet):
+    """Is it a packet that can be rejected so? What nft has added to a rule for that, it does not print."""
+    kind = (how or {}).get("type")
+    return kind != "tcp reset" and packet.family == {"icmp": "ip", "icmpv6": "ip6"}.get(kind, packet.family)
+
+
 def nft_map(statement, packet, sets):
     """The rules that a verdict map is: one for each of its elements, of which at most one matches; "*" is for the rest."""
     data = statement.get("data")
@@ -283,6 +289,8 @@ def nft_rules(expression, packet, sets):
         elif "vmap" in statement:
             return rules + [Rule(matches + rule.matches, rule.action, rule.target)
                             for rule in nft_map(statement["vmap"], packet, sets)]
+        elif "reject" in statement:
+            rules.append(Rule(matches + [is_rejected(statement["reject"], packet)], *action))
         elif action:
             return rules + [Rule(matches, *action)]
         elif effect:
