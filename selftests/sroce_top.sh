@@ -75,12 +75,7 @@ result $? "what was looked at was not disturbed"
 tc -n $A qdisc add dev veth0 root netem loss 5% limit 10000 2>/dev/null
 lossy=$?
 traffic $((10 * SLOW))
-top -n 1 -d 3 $DEV_A >"$TMP/text"
-notes 6 <"$TMP/text"
-grep -q "^DEVICE .* RESENT " "$TMP/text" && grep -qE "^$DEV_A +veth0 +ACTIVE " "$TMP/text" && grep -qE "^DEVICE +QPN .* PROGRAM\$" "$TMP/text"
-result $? "in lines, where the output is no terminal"
-! grep -q "^$DEV_B " "$TMP/text"
-result $? "of the devices that are named"
+# first, while there is traffic for certain
 top --json -n 1 -d 3 -q 1 >"$TMP/json"
 holds "so many queue pairs as are wanted" "len(last['queue_pairs']) == 1"
 if [ $lossy -eq 0 ]; then
@@ -89,6 +84,12 @@ if [ $lossy -eq 0 ]; then
 else
 	ktap_skip "losses are shown" "no netem in this kernel"
 fi
+top -n 1 -d 3 $DEV_A >"$TMP/text"
+notes 6 <"$TMP/text"
+grep -q "^DEVICE .* RESENT " "$TMP/text" && grep -qE "^$DEV_A +veth0 +ACTIVE " "$TMP/text" && grep -qE "^DEVICE +QPN .* PROGRAM\$" "$TMP/text"
+result $? "in lines, where the output is no terminal"
+! grep -q "^$DEV_B " "$TMP/text"
+result $? "of the devices that are named"
 limit 30 in_ns $A setpriv --reuid 65534 --regid 65534 --clear-groups python3 "$TOP" --json -n 1 -d 1 >"$TMP/json"
 holds "a user without rights sees devices, and no PSNs" "device and all(q['tx_psns'] is None for q in last['queue_pairs'])"
 traffic_ends
