@@ -16,7 +16,7 @@ int main(int argc, char **argv)
 	mine = atoi(argv[3]);
 	fd = argc > 4 ? vt_ctl_connect(argv[4], atoi(argv[1]), atoi(argv[2])) :
 			vt_ctl_accept(atoi(argv[1]), atoi(argv[2]));
-	vt_ctl_swap(fd, &mine, &theirs, sizeof(mine));
+	vt_ctl_swap_numbers(fd, &mine, &theirs, sizeof(mine), "4");
 	printf("%u\n", theirs);
 	return VT_OK;
 }

@@ -11,6 +11,7 @@
  * again, and compare memory with the plan. SIGUSR1 to the client: no more rounds
  * than this one. Exit statuses are those of vt.h.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
 #include <poll.h>
@@ -45,6 +46,8 @@ struct cfg {
 	uint32_t stall_s;
 };
 
+#define CFG_LAYOUT "84"
+
 struct area {
 	struct ibv_mr *mr;
 	/* the same memory, registered once more: a message spans two keys */
@@ -73,6 +76,8 @@ struct hello {
 	uint64_t remote_addr, count_addr;
 	uint32_t remote_rkey, count_rkey;
 };
+
+#define HELLO_LAYOUT "441884"
 
 /* exchanged at each barrier */
 struct barrier {
@@ -124,7 +129,7 @@ static void negotiate(void)
 {
 	struct cfg offer = cfg, peer;
 
-	vt_ctl_swap(ctl, &offer, &peer, sizeof(cfg));
+	vt_ctl_swap_numbers(ctl, &offer, &peer, sizeof(cfg), CFG_LAYOUT);
 	if (!client)
 		cfg = peer;
 	peer.plan.sges = dev.attr.max_sge;
@@ -132,7 +137,7 @@ static void negotiate(void)
 	peer.plan.kinds = has_mw() ? ~0u : ~(1u << OP_SEND_INV);
 	peer.mtu = 128 << dev.port.active_mtu;
 	offer = peer;
-	vt_ctl_swap(ctl, &offer, &peer, sizeof(cfg));
+	vt_ctl_swap_numbers(ctl, &offer, &peer, sizeof(cfg), CFG_LAYOUT);
 	cfg.plan.sges = min(cfg.plan.sges, min(offer.plan.sges, peer.plan.sges));
 	cfg.rd_atomic = min(cfg.rd_atomic, min(offer.rd_atomic, peer.rd_atomic));
 	cfg.plan.kinds &= offer.plan.kinds & peer.plan.kinds;
@@ -207,7 +212,7 @@ static void connect_link(struct link *l)
 	};
 	struct hello peer;
 
-	vt_ctl_swap(ctl, &hello, &peer, sizeof(hello));
+	vt_ctl_swap_numbers(ctl, &hello, &peer, sizeof(hello), HELLO_LAYOUT);
 	conn.peer = peer.addr;
 	l->peer_addr = peer.remote_addr;
 	l->peer_rkey = peer.remote_rkey;
@@ -392,7 +397,7 @@ static void fill_wr(struct ibv_send_wr *wr, struct ibv_sge *sge, struct link *l,
 			      (op->solicited ? IBV_SEND_SOLICITED : 0) |
 			      (op->fence && !cfg.no_fence ? IBV_SEND_FENCE : 0) |
 			      (op_is_inline(op, l->max_inline) ? IBV_SEND_INLINE : 0),
-		.imm_data = op->imm,
+		.imm_data = htonl(op->imm),
 	};
 	if (op->kind == OP_SEND_INV)
 		wr->invalidate_rkey = l->peer_mw_rkey;
@@ -512,7 +517,7 @@ static void received(const struct ibv_wc *wc)
 	if (wc->byte_len != op->len)
 		wrong(l, wc, op, "byte_len");
 	imm = op->kind == OP_SEND_IMM || op->kind == OP_WRITE_IMM;
-	if (!!(wc->wc_flags & IBV_WC_WITH_IMM) != imm || (imm && wc->imm_data != op->imm))
+	if (!!(wc->wc_flags & IBV_WC_WITH_IMM) != imm || (imm && wc->imm_data != htonl(op->imm)))
 		wrong(l, wc, op, "immediate");
 	if (!!(wc->wc_flags & wc_with_inv) != (op->kind == OP_SEND_INV) ||
 	    (op->kind == OP_SEND_INV && wc->invalidated_rkey != l->mw_rkey))
@@ -684,7 +689,7 @@ static bool meet(bool stop)
 
 	for (i = 0; i < cfg.qps; i++)
 		mine.mw_rkey[i] = links[i].mw_rkey;
-	vt_ctl_swap(ctl, &mine, &peer, sizeof(mine));
+	vt_ctl_swap_numbers(ctl, &mine, &peer, sizeof(mine), "4");
 	if (peer.round != round_nr)
 		vt_die(VT_WRONG, "the peer is in round %u, not %u", peer.round, round_nr);
 	for (i = 0; i < cfg.qps; i++)

@@ -22,7 +22,7 @@
 #define WRONG_QKEY (VT_QKEY ^ 1)
 
 struct hello {
-	uint32_t qpn[SENDERS];
+	uint32_t qpn[SENDERS], reserved;
 	union ibv_gid gid;
 	uint32_t count, mtu;
 	uint64_t seed;
@@ -85,7 +85,7 @@ static void set_up(uint16_t port, const char *host)
 	}
 	me.gid = dev.gid;
 	me.mtu = 128 << dev.port.active_mtu;
-	vt_ctl_swap(ctl, &me, &peer, sizeof(me));
+	vt_ctl_swap_numbers(ctl, &me, &peer, sizeof(me), "44441448");
 	if (!client) {
 		me.seed = peer.seed;
 		me.count = peer.count;

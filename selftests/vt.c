@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -104,7 +105,7 @@ void vt_pattern(void *buf, uint64_t key, size_t pos, size_t len)
 	uint8_t *p = buf;
 
 	while (len) {
-		uint64_t word = vt_mix(key ^ (pos / 8));
+		uint64_t word = htole64(vt_mix(key ^ (pos / 8)));
 		size_t skip = pos % 8, n = min(8 - skip, len);
 
 		memcpy(p, (uint8_t *)&word + skip, n);
@@ -644,6 +645,47 @@ void vt_ctl_swap(int fd, const void *out, void *in, size_t len)
 			vt_die(VT_GONE, "the peer is silent");
 		vt_die(VT_GONE, "the peer closed the control connection");
 	}
+}
+
+static void swap_number(uint8_t *p, size_t size)
+{
+	size_t i;
+
+	for (i = 0; i < size / 2; i++) {
+		uint8_t byte = p[i];
+
+		p[i] = p[size - 1 - i];
+		p[size - 1 - i] = byte;
+	}
+}
+
+/* from this machine's order to little-endian, or the other way */
+static void little_endian(uint8_t *p, size_t len, const char *layout)
+{
+	const uint8_t *end = p + len;
+	size_t size;
+
+	if (htole32(1) == 1)
+		return;
+	for (; p < end; p += size) {
+		size = *layout == '1' ? sizeof(union ibv_gid) : (size_t)(*layout - '0');
+		if (*layout != '1')
+			swap_number(p, size);
+		if (layout[1])
+			layout++;
+	}
+}
+
+void vt_ctl_swap_numbers(int fd, const void *out, void *in, size_t len, const char *layout)
+{
+	uint8_t message[512];
+
+	if (len > sizeof(message))
+		vt_die(VT_SETUP, "a message of %zu bytes", len);
+	memcpy(message, out, len);
+	little_endian(message, len, layout);
+	vt_ctl_swap(fd, message, in, len);
+	little_endian(in, len, layout);
 }
 
 void vt_enter_netns(const char *name)

@@ -175,5 +175,11 @@ int vt_ctl_accept(uint16_t port, int timeout_s);
 int vt_ctl_connect(const char *host, uint16_t port, int timeout_s);
 /* both sides send @len bytes and receive as many */
 void vt_ctl_swap(int fd, const void *out, void *in, size_t len);
+/*
+ * The same between machines whose byte order may differ: numbers travel as little-endian. @layout has a digit for each field, in
+ * their order, and the last one stands for all that follow: 8 or 4, a number of so many bytes; 1, a GID. So messages have no
+ * padding, which 32-bit machines do not have everywhere where others have it.
+ */
+void vt_ctl_swap_numbers(int fd, const void *out, void *in, size_t len, const char *layout);
 
 #endif
