@@ -63,7 +63,7 @@ static bool take_srq(void)
 /* address space that is never touched: all that it takes is the table of its pages */
 static bool take_on_demand(void)
 {
-	size_t len = 1UL << 36;
+	size_t len = (size_t)1 << (sizeof(len) > 4 ? 36 : 30);
 	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	return p != MAP_FAILED && ibv_reg_mr(dev.pd, p, len, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);

@@ -177,11 +177,11 @@ static void judge_icrcs(const struct dialogue *d, char end)
 	if (n) {
 		right = grown(&dev, no_qp_counter, no_qp, n);
 		wrong = vt_counter(&dev, icrc_counter) - icrc;
-		vt_check(right == n && !wrong, "%s, to %c: the driver finds the ICRC right in %ld packets of %u as captured, "
+		vt_check(right == (long)n && !wrong, "%s, to %c: the driver finds the ICRC right in %ld packets of %u as captured, "
 			 "and wrong in %ld", d->name, end, right, n, wrong);
 		say_all(d, end, 0x04);
 		wrong = grown(&dev, icrc_counter, icrc, n);
-		vt_check(wrong == n && vt_counter(&dev, no_qp_counter) - no_qp == right,
+		vt_check(wrong == (long)n && vt_counter(&dev, no_qp_counter) - no_qp == right,
 			 "%s, to %c: with a bit changed it finds %ld of %u wrong", d->name, end, wrong, n);
 	}
 	vt_close(&dev);

@@ -240,7 +240,7 @@ static void build(struct ibv_qp_ex *qp, unsigned int i)
 		ibv_wr_rdma_read(qp, to->rkey, theirs(i));
 		break;
 	case IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP:
-		ibv_wr_atomic_cmp_swp(qp, to->rkey, theirs(i), *(uint64_t *)theirs(i), 2);
+		ibv_wr_atomic_cmp_swp(qp, to->rkey, theirs(i), *(uint64_t *)(uintptr_t)theirs(i), 2);
 		break;
 	case IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD:
 		ibv_wr_atomic_fetch_add(qp, to->rkey, theirs(i), 1);

@@ -11,6 +11,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <unistd.h>
 
 #include "ends.h"
@@ -664,7 +665,7 @@ static uint64_t kernel_address(void)
 	uint64_t addr = 0, found = 0xffff888000100000;
 	char name[256];
 
-	while (f && fscanf(f, "%lx %*s %255s%*[^\n]", &addr, name) == 2)
+	while (f && fscanf(f, "%" SCNx64 " %*s %255s%*[^\n]", &addr, name) == 2)
 		if (!strcmp(name, "panic_timeout") && addr)
 			found = addr;
 	if (f)

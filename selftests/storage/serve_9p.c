@@ -83,7 +83,7 @@ static char *get_text(struct message *m, int any)
 	char *t = text[n++ % 8];
 
 	t[0] = 0;
-	if (m->end - m->at < len || len >= PATH_MAX) {
+	if ((size_t)(m->end - m->at) < len || len >= PATH_MAX) {
 		m->bad = 1;
 		return t;
 	}
@@ -363,7 +363,7 @@ static int do_read(struct message *in, struct message *out)
 
 	if (in->bad || out->end - out->at < 4)
 		return -EBADF;
-	if (count > out->end - out->at - 4)
+	if (count > (size_t)(out->end - out->at - 4))
 		count = out->end - out->at - 4;
 	n = pread(f->fd, out->at + 4, count, offset);
 	if (n < 0)
@@ -380,7 +380,7 @@ static int do_write(struct message *in, struct message *out)
 	uint32_t count = get(in, 4);
 	ssize_t n;
 
-	if (in->bad || count > in->end - in->at)
+	if (in->bad || count > (size_t)(in->end - in->at))
 		return -EBADF;
 	n = pwrite(f->fd, in->at, count, offset);
 	if (n < 0)
@@ -403,7 +403,7 @@ static int do_readdir(struct message *in, struct message *out)
 		return -EBADF;
 	put(out, 0, 4);
 	data = (struct message){ out->at, out->end };
-	if (count < data.end - data.at)
+	if (count < (size_t)(data.end - data.at))
 		data.end = data.at + count;
 	seekdir(f->dir, offset);
 	while ((e = readdir(f->dir))) {
