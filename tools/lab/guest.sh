@@ -26,7 +26,15 @@ lab_load() {
 lab_module() { find "/sroce-build/$LAB_TARGET" -name sroce.ko -print -quit | grep .; }
 
 # lab_built selftests|provider : the folder of what was built of these for this machine
-lab_built() { if [ "$LAB_TARGET" = arm64 ]; then echo "/sroce-build/$1-arm64"; else echo "/sroce-build/$1"; fi; }
+lab_built() { case $LAB_TARGET in arm64 | s390x) echo "/sroce-build/$1-$LAB_TARGET" ;; *) echo "/sroce-build/$1" ;; esac; }
+
+# lab_32bit : let 32-bit programs run, too, and find the stock RDMA tools of that kind first
+lab_32bit() {
+	[ -d /sroce-build/programs-i386 ] || { echo "lab: there are no 32-bit programs" >&2; return 1; }
+	cp -a /sroce-build/programs-i386/. / &&
+		cp /sroce-build/provider-i386/libsroce-rdmav*.so /usr/lib/i386-linux-gnu/libibverbs/ || return
+	PATH=/opt/i386:$PATH
+}
 
 # lab_slow : how many times slower than the plain UML kernel this guest is, for the limits of tests
 lab_slow() {
@@ -41,8 +49,8 @@ lab_slow() {
 lab_provider() {
 	local provider
 	provider=$(lab_built provider)
-	[ -e "$provider/libsroce-rdmav34.so" ] || { echo "lab: no provider was built" >&2; return 1; }
-	cp "$provider/libsroce-rdmav34.so" "/usr/lib/$(uname -m)-linux-gnu/libibverbs/"
+	[ -e "$provider/sroce.driver" ] || { echo "lab: no provider was built" >&2; return 1; }
+	cp "$provider"/libsroce-rdmav*.so "/usr/lib/$(uname -m)-linux-gnu/libibverbs/"
 	cp "$provider/sroce.driver" /etc/libibverbs.d/
 }
 

@@ -142,5 +142,20 @@ remembered() {
 	cat "$answer"
 }
 
+# foreign ARCHITECTURE : set "arch" to it, "suite" to that of its kernel and root, "gnu" to what its compiler's name begins with,
+# "cpu" to what cmake calls the processor and "libs" to where its libraries are
+# shellcheck disable=SC2034 # used by those who source this
+foreign() {
+	arch=$1 suite=trixie
+	case $arch in
+	arm64) gnu=aarch64-linux-gnu ;;
+	# The archive has sid's whole, but of trixie's point releases not everything
+	s390x) gnu=s390x-linux-gnu suite=sid ;;
+	i386) gnu=i686-linux-gnu ;;
+	*) die "no architecture '$arch'" ;;
+	esac
+	cpu=${gnu%%-*} libs=usr/lib/${gnu/#i686/i386}
+}
+
 # build_dir : where the things built from this checkout go, one folder per target
 build_dir() { echo "$CACHE/build/$(hash <<<"$TOP")"; }
