@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The driver is written against the newest kernel; everything that bends an
- * older one (from 6.1 on) to it is here, and nowhere else is a version tested.
+ * older one (from 6.1 on) to it is here, and in verbs/compat.h. What a kernel
+ * has is told by its headers (SROCE_HAVE_x: see Makefile) and not by its version,
+ * because kernels of distributions and of stable series have some of what is newer.
  */
 #ifndef SROCE_COMPAT_H
 #define SROCE_COMPAT_H
 
-#include <linux/version.h>
-
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
-#include <asm/unaligned.h>
-#else
+#ifdef SROCE_HAVE_get_unaligned_be32
 #include <linux/unaligned.h>
+#else
+#include <asm/unaligned.h>
 #endif
 
 /*
@@ -21,7 +21,7 @@
 #include <linux/crc32.h>
 #include <linux/err.h>
 
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 14, 0)
+#ifndef CRC32_LE_OPTIMIZATION
 /* crc32_le() is a table on most of them; the crypto API has the fast code */
 #include <crypto/hash.h>
 
@@ -98,7 +98,7 @@ static inline u32 sroce_crc32(struct crypto_shash *engine, u32 crc,
 #define kzalloc_obj(obj, gfp) kzalloc(sizeof(obj), gfp)
 #endif
 
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+#ifndef SROCE_HAVE_netif_get_gso_max_size
 static inline unsigned int
 netif_get_gso_max_size(const struct net_device *dev, const struct sk_buff *skb)
 {
@@ -106,7 +106,7 @@ netif_get_gso_max_size(const struct net_device *dev, const struct sk_buff *skb)
 }
 #endif
 
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
+#ifndef SROCE_HAVE_skb_frags_readable
 /* No device memory in packets yet */
 static inline bool skb_frags_readable(const struct sk_buff *skb)
 {
@@ -114,7 +114,7 @@ static inline bool skb_frags_readable(const struct sk_buff *skb)
 }
 #endif
 
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+#ifndef SROCE_HAVE_IB_ACCESS_FLUSH_GLOBAL
 #define IB_ACCESS_FLUSH_GLOBAL BIT(8)
 #define IB_ACCESS_FLUSH_PERSISTENT BIT(9)
 #define IB_DEVICE_FLUSH_GLOBAL BIT_ULL(38)
@@ -130,12 +130,14 @@ static inline bool skb_frags_readable(const struct sk_buff *skb)
 #include <linux/spinlock.h>
 #include <linux/local_lock.h>
 #include <linux/mm.h>
+#include <linux/version.h>
 
 /* Where they are missing, who has bottom halves off has the processor to itself */
 #ifndef local_lock_nested_bh
 #define local_lock_nested_bh(lock) __acquire(lock)
 #define local_unlock_nested_bh(lock) __release(lock)
-#elif LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0) && !defined(CONFIG_PREEMPT_RT)
+#elif defined(__CHECKER__) && !defined(CONFIG_PREEMPT_RT) && \
+	LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0)
 /* These do not tell sparse what they do; those of PREEMPT_RT, which are spinlocks, do */
 #undef local_lock_nested_bh
 #undef local_unlock_nested_bh
@@ -145,7 +147,7 @@ static inline bool skb_frags_readable(const struct sk_buff *skb)
 	do { __release(lock); __local_unlock_nested_bh(lock); } while (0)
 #endif
 
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
+#ifdef SROCE_GUP_VMAS
 #define get_user_pages_remote(mm, start, nr_pages, flags, pages, locked) \
 	get_user_pages_remote(mm, start, nr_pages, flags, pages, NULL, locked)
 #endif
@@ -156,7 +158,7 @@ static inline bool skb_frags_readable(const struct sk_buff *skb)
 #include <linux/bvec.h>
 #include <linux/hrtimer.h>
 
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+#ifndef SROCE_HAVE_bvec_set_virt
 static inline void bvec_set_virt(struct bio_vec *bv, void *virt,
 				 unsigned int len)
 {
@@ -164,7 +166,7 @@ static inline void bvec_set_virt(struct bio_vec *bv, void *virt,
 }
 #endif
 
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+#ifndef SROCE_HAVE_hrtimer_setup
 static inline void
 hrtimer_setup(struct hrtimer *timer,
 	      enum hrtimer_restart (*function)(struct hrtimer *),
@@ -182,7 +184,7 @@ hrtimer_setup(struct hrtimer *timer,
 #include <rdma/ib_verbs.h>
 
 /* The events for netdev up, down and carrier come from the core */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 14, 0)
+#ifndef SROCE_HAVE_report_port_event
 static inline bool sroce_core_reports_port_state(struct net_device *ndev)
 {
 	return false;
@@ -195,7 +197,7 @@ static inline bool sroce_core_reports_port_state(struct net_device *ndev)
 #endif
 
 /* Before, the GID of an address that was removed stays until the netdev goes */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
+#ifndef SROCE_HAVE_roce_del_all_netdev_gids
 static inline void sroce_core_del_gids(struct ib_device *ibdev, u32 port,
 				       struct net_device *ndev)
 {
@@ -204,22 +206,18 @@ static inline void sroce_core_del_gids(struct ib_device *ibdev, u32 port,
 #define sroce_core_del_gids roce_del_all_netdev_gids
 #endif
 
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
+#ifndef SROCE_HAVE_ib_mark_name_assigned_by_user
 static inline void ib_mark_name_assigned_by_user(struct ib_device *ibdev)
 {
 }
 #endif
 
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
-#include <linux/workqueue.h>
-
 /* What a workqueue is there without WQ_UNBOUND; some have the flag, and ignore it */
-#ifndef WQ_PERCPU
+#ifndef SROCE_HAVE_WQ_PERCPU
 #define WQ_PERCPU 0
 #endif
-#endif
 
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
+#ifndef ib_alloc_device_with_net
 #define ib_alloc_device_with_net(drv_struct, member, net)	\
 	((void)(net), ib_alloc_device(drv_struct, member))
 #endif

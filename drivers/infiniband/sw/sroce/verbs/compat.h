@@ -6,17 +6,23 @@
 #ifndef SROCE_VERBS_COMPAT_H
 #define SROCE_VERBS_COMPAT_H
 
+#include <linux/container_of.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
-#include <linux/version.h>
 #include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/uverbs_ioctl.h>
 
 #include "verbs/verbs.h"
 
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 16, 0)
+/* What an operation is made of: the function that is of its type */
+#define SROCE_OP_TYPE(op) typeof_member(const struct ib_device_ops, op)
+#define SROCE_OP(op, ours, older)					\
+	__builtin_choose_expr(__same_type(SROCE_OP_TYPE(op), &(ours)),	\
+			      ours, older)
+
+#ifndef SROCE_HAVE_IB_ODP_SUPPORT_FLUSH
 #define IB_ODP_SUPPORT_FLUSH BIT(6)
 #define IB_ODP_SUPPORT_ATOMIC_WRITE BIT(7)
 #endif
@@ -25,7 +31,7 @@
 #define kvzalloc_objs(obj, n, gfp) kvcalloc(n, sizeof(obj), gfp)
 #endif
 
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+#ifndef SROCE_HAVE_vm_flags_set
 static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
 {
 	vma->vm_flags |= flags;
@@ -33,10 +39,9 @@ static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
 #endif
 
 /* create_cq: the udata alone, not yet the whole bundle */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
-static inline int sroce_compat_create_cq(struct ib_cq *ibcq,
-					 const struct ib_cq_init_attr *attr,
-					 struct ib_udata *udata)
+static inline int sroce_older_create_cq(struct ib_cq *ibcq,
+					const struct ib_cq_init_attr *attr,
+					struct ib_udata *udata)
 {
 	struct uverbs_attr_bundle *attrs = NULL;
 
@@ -44,30 +49,38 @@ static inline int sroce_compat_create_cq(struct ib_cq *ibcq,
 		attrs = rdma_udata_to_uverbs_attr_bundle(udata);
 	return sroce_ib_create_cq(ibcq, attr, attrs);
 }
-#else
-#define sroce_compat_create_cq sroce_ib_create_cq
-#endif
+
+#define sroce_compat_create_cq						\
+	SROCE_OP(create_cq, sroce_ib_create_cq, sroce_older_create_cq)
 
 /* Details of shared receive queues in "rdma resource" */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
+#ifndef SROCE_HAVE_fill_res_srq_entry
 #define SROCE_OPS_FILL_SRQ
 #else
 #define SROCE_OPS_FILL_SRQ .fill_res_srq_entry = sroce_ib_fill_res_srq_entry,
 #endif
 
-/* A QP's counters: no port yet, and no room for the driver in a counter */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 15, 0)
-static inline int sroce_compat_counter_bind_qp(struct rdma_counter *counter,
-					       struct ib_qp *ibqp)
+/* A QP's counters: no port yet */
+static inline int sroce_older_counter_bind_qp(struct rdma_counter *counter,
+					      struct ib_qp *ibqp)
 {
 	return sroce_ib_counter_bind_qp(counter, ibqp, ibqp->port);
 }
 
-static inline int sroce_compat_counter_unbind_qp(struct ib_qp *ibqp)
+static inline int sroce_older_counter_unbind_qp(struct ib_qp *ibqp)
 {
 	return sroce_ib_counter_unbind_qp(ibqp, ibqp->port);
 }
 
+#define sroce_compat_counter_bind_qp					\
+	SROCE_OP(counter_bind_qp, sroce_ib_counter_bind_qp,		\
+		 sroce_older_counter_bind_qp)
+#define sroce_compat_counter_unbind_qp					\
+	SROCE_OP(counter_unbind_qp, sroce_ib_counter_unbind_qp,		\
+		 sroce_older_counter_unbind_qp)
+
+/* And no room for the driver in a counter */
+#ifndef SROCE_HAVE_counter_init
 #define SROCE_OPS_COUNTER
 #else
 struct sroce_rdma_counter {
@@ -78,25 +91,23 @@ static inline void sroce_ib_counter_init(struct rdma_counter *counter)
 {
 }
 
-#define sroce_compat_counter_bind_qp sroce_ib_counter_bind_qp
-#define sroce_compat_counter_unbind_qp sroce_ib_counter_unbind_qp
 #define SROCE_OPS_COUNTER						\
 	.counter_init = sroce_ib_counter_init,				\
 	INIT_RDMA_OBJ_SIZE(rdma_counter, sroce_rdma_counter, counter),
 #endif
 
 /* reg_user_mr: no DMA handle yet */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
 static inline struct ib_mr *
-sroce_compat_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
-			 u64 virt_addr, int access, struct ib_udata *udata)
+sroce_older_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
+			u64 virt_addr, int access, struct ib_udata *udata)
 {
 	return sroce_ib_reg_user_mr(ibpd, start, length, virt_addr, access,
 				    NULL, udata);
 }
-#else
-#define sroce_compat_reg_user_mr sroce_ib_reg_user_mr
-#endif
+
+#define sroce_compat_reg_user_mr					\
+	SROCE_OP(reg_user_mr, sroce_ib_reg_user_mr,			\
+		 sroce_older_reg_user_mr)
 
 /*
  * The helpers that check what a process sent and bound what it gets back, the
