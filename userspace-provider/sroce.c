@@ -59,7 +59,8 @@ static int sroce_query_port(struct ibv_context *ctx, uint8_t port,
 /*
  * The raw clock is the one of completion timestamps: CLOCK_MONOTONIC counted
  * in nanoseconds. Applications expect one number of ticks, in tv_nsec; with
- * tv_sec 0 it is also right for those that add up both.
+ * tv_sec 0 it is also right for those that add up both. On 32 bits that number does
+ * not fit, and there it is right for the latter only.
  */
 static int sroce_query_rt_values(struct ibv_context *ctx,
 				 struct ibv_values_ex *values)
@@ -74,8 +75,11 @@ static int sroce_query_rt_values(struct ibv_context *ctx,
 	if (clock_gettime(CLOCK_MONOTONIC, &now))
 		return errno;
 
-	values->raw_clock.tv_sec = 0;
-	values->raw_clock.tv_nsec = now.tv_sec * 1000000000LL + now.tv_nsec;
+	values->raw_clock = now;
+	if (sizeof(now.tv_nsec) >= sizeof(uint64_t)) {
+		values->raw_clock.tv_sec = 0;
+		values->raw_clock.tv_nsec += now.tv_sec * 1000000000LL;
+	}
 	values->comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
 	return 0;
 }
