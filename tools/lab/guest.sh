@@ -26,7 +26,7 @@ lab_load() {
 lab_module() { find "/sroce-build/$LAB_TARGET" -name sroce.ko -print -quit | grep .; }
 
 # lab_built selftests|provider : the folder of what was built of these for this machine
-lab_built() { case $LAB_TARGET in arm64 | s390x) echo "/sroce-build/$1-$LAB_TARGET" ;; *) echo "/sroce-build/$1" ;; esac; }
+lab_built() { case $LAB_TARGET in arm64* | s390x) echo "/sroce-build/$1-${LAB_TARGET%-*k}" ;; *) echo "/sroce-build/$1" ;; esac; }
 
 # lab_32bit : let 32-bit programs run, too, and find the stock RDMA tools of that kind first
 lab_32bit() {

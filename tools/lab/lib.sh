@@ -142,11 +142,11 @@ remembered() {
 	cat "$answer"
 }
 
-# foreign ARCHITECTURE : set "arch" to it, "suite" to that of its kernel and root, "gnu" to what its compiler's name begins with,
+# foreign KIND : of a machine: set "arch" to its architecture (arm64-16k's, with larger pages, is arm64), "suite" to that of its kernel and root, "gnu" to what its compiler's name begins with,
 # "cpu" to what cmake calls the processor and "libs" to where its libraries are
 # shellcheck disable=SC2034 # used by those who source this
 foreign() {
-	arch=$1 suite=trixie
+	arch=${1%-*k} suite=trixie
 	case $arch in
 	arm64) gnu=aarch64-linux-gnu ;;
 	# The archive has sid's whole, but of trixie's point releases not everything
