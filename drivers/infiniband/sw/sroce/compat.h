@@ -82,7 +82,24 @@ static inline u32 sroce_crc32(struct crypto_shash *engine, u32 crc,
  * net/
  */
 #include <linux/netdevice.h>
+#include <linux/netfilter.h>
 #include <linux/skbuff.h>
+
+/*
+ * Early releases of 6.1 and 6.6 cannot confirm what connection tracking has made
+ * of a packet: it makes that anew for every packet
+ */
+#if IS_ENABLED(CONFIG_NF_CONNTRACK)
+static inline int sroce_ct_confirm(const struct nf_ct_hook *hook,
+				   struct sk_buff *skb)
+{
+#ifdef SROCE_HAVE_confirm
+	return hook->confirm(skb);
+#else
+	return NF_ACCEPT;
+#endif
+}
+#endif
 
 /* udp_tunnel functions take a socket or, in new kernels, its sock */
 #define sroce_tunnel_sock(s)						\

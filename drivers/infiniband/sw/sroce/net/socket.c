@@ -94,7 +94,7 @@ static unsigned int sroce_hook_confirm(struct sk_buff *skb)
 	ct = nf_ct_get(skb, &info);
 	hook = rcu_dereference(nf_ct_hook);
 	if (ct && hook && !nf_ct_is_confirmed(ct))
-		return hook->confirm(skb);
+		return sroce_ct_confirm(hook, skb);
 #endif
 	return NF_ACCEPT;
 }

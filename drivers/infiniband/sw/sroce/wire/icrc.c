@@ -3,11 +3,11 @@
  * The invariant CRC of packets. Made by net/ when a train is sent, checked when
  * one arrives and before a byte of it is placed in memory.
  */
-#include <linux/array_size.h>
 #include <linux/crc32poly.h>
 #include <linux/in.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
+#include <linux/kernel.h>
 #include <linux/string.h>
 #include <linux/swab.h>
 #include <linux/udp.h>
