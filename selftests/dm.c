@@ -93,7 +93,7 @@ static void refusals(void)
 	refused("nothing", 0, 0, EINVAL);
 	refused("a byte more than that", attr.max_dm_size + 1, 0, EINVAL);
 	refused("all that there could be", SIZE_MAX, 0, EINVAL);
-	refused("an alignment of 2^13", 4096, 13, EINVAL);
+	refused("an alignment of two pages", 4096, __builtin_ctzl(sysconf(_SC_PAGESIZE)) + 1, EINVAL);
 	refused("an alignment of 2^32 and more", 4096, UINT32_MAX, EINVAL);
 	dm = ibv_alloc_dm(b.dev->ctx, &unknown);
 	vt_check(!dm && errno == EOPNOTSUPP, "an unknown attribute is refused: %s", dm ? "done" : strerror(errno));

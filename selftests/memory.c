@@ -790,7 +790,8 @@ int main(int argc, char **argv)
 	one = room(ROOM);
 	two = room(ROOM);
 	registration();
-	own_address(0x123456789000, "elsewhere");
+	/* at the same place of a page as the memory, however large pages are */
+	own_address(0x123456780000, "elsewhere");
 	own_address(0, "0");
 	rereg_access();
 	rereg_pd();
