@@ -344,4 +344,16 @@ for try in 1 2 3 4; do
 	result $? "lie $try of a listener (status $status)"
 	notes 3 <"$TMP/errors"
 done
+
+# --- any rules -----------------------------------------------------------------------------------------------------
+
+link_del $A $DEV_A
+link_del $B $DEV_B
+hosts_up
+amount SECONDS_OF_RULES 15 300
+if in_ns $A nft list ruleset >/dev/null 2>&1; then
+	program_verdicts "random rules" $((SECONDS_OF_RULES + 60)) python3 "$SELF/sroce_check_random.py" "$SELF/../tools/host" $A $B "$SECONDS_OF_RULES"
+else
+	ktap_skip "random rules" "no nftables here"
+fi
 ktap_end
