@@ -272,7 +272,10 @@ static void sroce_path_set_within_host(struct sroce_path *path)
 
 	if (sroce_path_is_v1(path) || path->group)
 		return;
+	/* As @path->lock is taken where it is used */
+	local_bh_disable();
 	dst = sroce_path_route(path, &net);
+	local_bh_enable();
 	if (dst && dst->dev->flags & IFF_LOOPBACK)
 		path->link = SROCE_LINK_NONE;
 	dst_release(dst);
