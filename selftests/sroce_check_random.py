@@ -28,7 +28,8 @@ FAMILIES = {"ip": socket.AF_INET, "ip6": socket.AF_INET6}
 PATIENCE = 0.25
 MOST_WRONG = 12
 
-# Each as it stands in a rule; OWN and PEER are addresses, kernels that do not know one leave it out
+# Each as it stands in a rule; OWN and PEER are addresses, kernels that do not know one leave it out. Not whose a socket is:
+# RoCE's packets are nobody's, and those that are sent here are root's
 MATCHES = """
 udp dport 4791; udp dport 53; udp dport { 53, 4791 }; udp dport 4000-5000; udp dport != 4791; udp dport != 53
 udp dport >= 4791; udp dport > 4791; udp dport <= 4791; udp dport & 0xff00 == 0x1200; udp dport @ports; udp dport != @ports
@@ -38,7 +39,7 @@ th dport 4791; th dport != 4791; @th,16,16 4791
 meta l4proto udp; meta l4proto { tcp, udp }; meta l4proto != udp; meta l4proto != tcp; meta l4proto icmp
 meta nfproto ipv4; meta nfproto ipv6; meta nfproto != ipv4; meta protocol ip; meta protocol != ip6; meta protocol { ip, ip6 }
 meta mark 0; meta mark 1; meta mark & 0xff == 0; meta mark & 1 != 0; meta mark != 0x2; meta length > 20; meta iifkind veth
-meta pkttype host; meta pkttype != host; meta pkttype broadcast; meta skuid 0; meta skuid != 0
+meta pkttype host; meta pkttype != host; meta pkttype broadcast
 ip protocol udp; ip protocol != udp; ip version 4; ip hdrlength 5; ip frag-off & 0x1fff != 0
 ip option lsrr exists; ip option lsrr missing
 ip daddr OWN; ip daddr != OWN; ip daddr 172.17.0.2; ip daddr { OWN, 10.3.0.0/16 }; ip daddr != { NET, 10.3.0.0/16 }
@@ -87,6 +88,13 @@ def address(namespace, family):
     """The address of veth0 that is not link-local, with its prefix."""
     found = json.loads(run("ip", "-n", namespace, "-j", "-" + family[2:] if family == "ip6" else "-4", "addr", "show", "dev", "veth0").stdout)
     return next(ipaddress.ip_interface(f"{one['local']}/{one['prefixlen']}") for one in found[0]["addr_info"] if one["scope"] == "global")
+
+
+def introduce(namespace, other):
+    """Tell a host the other one's MAC address: rules that drop what asks for it are not what the packets are about."""
+    mac = json.loads(run("ip", "-n", other, "-j", "link", "show", "dev", "veth0").stdout)[0]["address"]
+    for family in FAMILIES:
+        run("ip", "-n", namespace, "neigh", "replace", str(address_of[other, family]), "lladdr", mac, "nud", "permanent", "dev", "veth0")
 
 
 class Names(dict):
@@ -248,6 +256,8 @@ def one_set(seed):
 names = Names()
 address_of = {(namespace, family): address(namespace, family).ip for namespace in (A, B) for family in FAMILIES}
 PACKETS = [Packet(family, incoming, "veth0", address_of[A, family]) for family in FAMILIES for incoming in (True, False)]
+introduce(A, B)
+introduce(B, A)
 wire, seen = Wire(), {}
 matches = known(entries(MATCHES))
 first = int(sys.argv[5]) if len(sys.argv) > 5 else random.SystemRandom().randrange(1 << 31)
