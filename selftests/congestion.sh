@@ -117,7 +117,7 @@ a_setting np_enable 1 1
 a_setting np_cnp_dscp 48 63
 a_setting np_cnp_prio 6 7
 a_setting np_min_time_between_cnps 50 1000000
-a_setting rp_enable 0 1
+a_setting rp_enable 2 2
 a_setting rp_initial_alpha_value 1023 1023
 a_setting rp_dce_tcp_g 960 1023
 a_setting rp_dce_tcp_rtt 55 1000000
@@ -132,6 +132,7 @@ a_setting rp_max_rate 0 1000000
 a_setting rp_rate_to_set_on_first_cnp 0 1000000
 
 # Where all packets are marked a rate would fall without end: only those who tell are looked at
+set_param rp_enable 0
 watch_cnps 0xc0
 transports "IPv4"
 SERVER_IP=$IP6_A CLIENT_IP=$IP6_B
@@ -196,6 +197,38 @@ watch $A 10 protocol ip flower ip_proto udp dst_port 4791 ip_tos 2/0x3
 slow_write
 [ "$(passed $A 10)" -eq 0 ]
 result $? "$WHERE: switched off, no packet may be marked (64 MiB in $ms ms)"
+
+# --- who asks whether marks are told of -----------------------------------------------------------------------
+
+# asked TELLS : what is sent to a peer that tells or not, if rp_enable is as at first. Rules are for what is to arrive
+# at host A: buffers that may be marked, and those that are
+asked() {
+	local may are handled
+	for ns in $A $B; do tc -n "$ns" filter del dev veth0 ingress; done
+	watch $A 10 protocol ip flower ip_proto udp dst_port 4791 ip_tos 2/0x3
+	watch $A 11 protocol ip flower ip_proto udp dst_port 4791 ip_tos 3/0x3
+	set_param np_enable "$1"
+	handled=$(counter $B $DEV_B rp_cnp_handled)
+	slow_write
+	may=$(passed $A 10) are=$(passed $A 11) handled=$(($(counter $B $DEV_B rp_cnp_handled) - handled))
+	note "$may buffers may be marked, $are are; $handled notifications; 64 MiB in $ms ms"
+	[ "$are" -gt 0 ] && [ "$are" -lt 100 ]
+	result $? "asking: a few buffers are sent as if they had been marked"
+	if [ "$1" = 1 ]; then
+		[ "$may" -gt 100 ] && [ $handled -gt 0 ]
+		result $? "asking: the peer tells: packets may be marked from then on"
+	else
+		[ "$may" -eq 0 ] && [ $handled -eq 0 ]
+		result $? "asking: the peer is silent: no packet may be marked"
+	fi
+	[ "$ms" -lt $((2 * free + 1000)) ]
+	result $? "asking: it costs no speed"
+}
+set_param rp_enable 2
+asked 1
+asked 0
+set_param np_enable 1
+set_param rp_enable 0
 
 # --- a VLAN's priority ----------------------------------------------------------------------------------------
 

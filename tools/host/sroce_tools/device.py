@@ -34,7 +34,7 @@ SIGNS = (
     Sign("req_transport_retries_exceeded", 1, None, False, WARNING, "queue pairs have given up on their peer", None),
     Sign("req_rnr_retries_exceeded", 1, None, False, WARNING, "queue pairs have given up on a peer that posts no receives", None),
     Sign("rp_cnp_ignored", 1, None, False, INFO, "notifications of congestion were ignored",
-         "echo 1 >{port}/cc_params/rp_enable"),
+         "echo 2 >{port}/cc_params/rp_enable"),
 )
 
 
@@ -243,7 +243,7 @@ class Checks:
 
     def settings(self):
         """How it answers congestion and loss."""
-        on = {0: "off", 1: "on"}
+        on = {0: "off", 1: "on", 2: "where the peer tells of marks"}
         marks = self.device.setting("cc_params/rp_enable")
         if marks is not None:
             yield self.found(INFO, "ecn", f"slows down for a network that marks (ECN): {on.get(marks, marks)}; tells senders of marks: "

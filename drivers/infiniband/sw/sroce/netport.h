@@ -9,6 +9,13 @@
 
 struct sroce_counters;
 
+/* rp_enable: never; like a NIC, whoever the peer is; if the peer tells of marked packets */
+enum {
+	SROCE_RP_OFF,
+	SROCE_RP_ON,
+	SROCE_RP_ASK,
+};
+
 /**
  * struct sroce_congestion - what an administrator has set of a device's answers to
  * congestion (verbs/congestion.c)
@@ -16,7 +23,8 @@ struct sroce_counters;
  * @np_cnp_dscp: DSCP of what tells them
  * @np_cnp_prio: its priority, as packet buffers have it and VLANs and queues map it
  * @np_min_time_between_cnps: in us; so long one sender is not told again
- * @rp_enable: slow down when told (congestion.c), and say that packets may be marked
+ * @rp_enable: slow down when told (congestion.c), and say that packets may be marked (ecn.c):
+ *	SROCE_RP_x
  * @rp_initial_alpha_value: alpha of the first cut, in 1/1024
  * @rp_dce_tcp_g: what alpha keeps of itself each time, in 1/1024
  * @rp_dce_tcp_rtt: in us; so often it is less when nobody tells anything

@@ -86,7 +86,9 @@ static inline struct sroce_flow sroce_path_flow(struct sroce_path *path,
 	if (!f.sport)
 		f.sport = htons(rdma_get_udp_sport(0, t->sqpn, t->dqpn));
 	/* Only IP has bits that say so */
-	if (t->flags & SROCE_ECT && !sroce_path_is_v1(path))
+	if (unlikely(t->flags & SROCE_CE) && !sroce_path_is_v1(path))
+		f.tclass |= INET_ECN_CE;
+	else if (t->flags & SROCE_ECT && !sroce_path_is_v1(path))
 		f.tclass |= INET_ECN_ECT_0;
 	if (unlikely(t->op == SROCE_OP_NOTIFY)) {
 		f.tclass = READ_ONCE(c->np_cnp_dscp) << 2;

@@ -94,8 +94,9 @@ static struct fake_packet *fake_packet_make(struct fake_path *path,
 	if (len)
 		sroce_bvec_read(p->data + hdr, t->bv, si, len);
 	if (sroce_packet_decode(&p->t, p->data, p->len, p->len) == hdr) {
-		/* The one flag that is in no header of RoCE */
-		p->t.flags |= t->flags & SROCE_ECT;
+		/* What is in no header of RoCE */
+		p->t.flags |= t->flags & (SROCE_ECT | SROCE_CE);
+		p->marked = t->flags & SROCE_CE;
 		return p;
 	}
 	WARN_ONCE(1, "packet cannot be decoded\n");

@@ -14,6 +14,7 @@
 
 #include "compat.h"
 #include "transport/congestion.h"
+#include "transport/ecn.h"
 #include "transport/internal.h"
 #include "transport/pace.h"
 #include "transport/reaction.h"
@@ -89,7 +90,8 @@ void sroce_congestion_notified(struct sroce_qp *qp)
 		return;
 	}
 	sroce_qp_count(qp, SROCE_CNT_RP_CNP_HANDLED, 1);
-	sroce_congestion_cut(qp);
+	if (!sroce_ecn_answered(qp))
+		sroce_congestion_cut(qp);
 }
 
 void sroce_congestion_lost(struct sroce_qp *qp)
@@ -188,6 +190,7 @@ void sroce_congestion_reset(struct sroce_qp *qp)
 	struct sroce_qp_congestion *c = &qp->congestion;
 
 	spin_lock(&c->lock);
+	sroce_ecn_reset(qp);
 	memset(&c->reaction, 0, sizeof(c->reaction));
 	memset(c->waits, 0, sizeof(c->waits));
 	sroce_congestion_keep_to(qp);

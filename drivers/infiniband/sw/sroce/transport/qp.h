@@ -351,10 +351,33 @@ struct sroce_probe {
 	bool back;
 };
 
+/* What is known of whether a peer tells when packets arrive marked (see ecn.c) */
+enum sroce_ecn_peer {
+	SROCE_ECN_UNKNOWN,
+	SROCE_ECN_ASKED,
+	SROCE_ECN_TELLS,
+	SROCE_ECN_SILENT,
+};
+
+/**
+ * struct sroce_ecn - whether packets of a QP may be marked (see ecn.c)
+ * @peer: enum sroce_ecn_peer; written under the lock of struct sroce_qp_congestion
+ * @asked: how often the peer was
+ * @asked_at: when it was asked last, in ns
+ * @asked_sent: bytes that the QP had sent then, of a count that wraps
+ */
+struct sroce_ecn {
+	u8 peer;
+	u8 asked;
+	u64 asked_at;
+	unsigned long asked_sent;
+};
+
 /**
  * struct sroce_qp_congestion - what congestion does to a QP (see congestion.c)
  * @lock: innermost; both halves send at one rate. Only taken as long as there is one, and
  *	when there is news of congestion
+ * @ecn: may packets be marked?
  * @reaction: the rate
  * @pace: keeps to it
  * @last: half that has sent last
@@ -363,6 +386,7 @@ struct sroce_probe {
  */
 struct sroce_qp_congestion {
 	spinlock_t lock; /* see above */
+	struct sroce_ecn ecn;
 	struct sroce_reaction reaction;
 	struct sroce_pacer pace;
 	enum sroce_side last;

@@ -21,6 +21,7 @@
 #include "path.h"
 #include "transport/congestion.h"
 #include "transport/direct.h"
+#include "transport/ecn.h"
 #include "transport/internal.h"
 #include "transport/pace.h"
 #include "transport/run.h"
@@ -69,24 +70,6 @@ static bool sroce_send_is_direct(const struct sroce_path *path, u32 dqpn)
 	       dqpn != SROCE_QPN_MULTICAST;
 }
 
-/*
- * May queues mark a train? Not where nobody would slow down: those who answer to a mark
- * by no notification, or whom it would not reach. An ACK is little and comes of itself,
- * so that it is not marked either, unless it goes with a request: packets of one buffer
- * have one class.
- */
-static bool sroce_send_may_be_marked(const struct sroce_half *half,
-				     const struct sroce_path *path,
-				     const struct sroce_train *t)
-{
-	const struct sroce_qp *qp = half->qp;
-
-	if (path->group || qp->type == IB_QPT_GSI)
-		return false;
-	return (t->op != SROCE_OP_ACK && t->op != SROCE_OP_ATOMIC_ACK) ||
-	       half == &qp->req.half;
-}
-
 /* What congestion control, which is on, wants of a train that leaves */
 static void sroce_send_in_congestion(struct sroce_half *half,
 				     const struct sroce_path *path,
@@ -99,8 +82,7 @@ static void sroce_send_in_congestion(struct sroce_half *half,
 		if (READ_ONCE(half->qp->congested))
 			sroce_congestion_sent(half, t);
 	}
-	if (sroce_send_may_be_marked(half, path, t))
-		t->flags |= SROCE_ECT;
+	t->flags |= sroce_ecn_of_train(half, path, t);
 }
 
 void sroce_send_train(struct sroce_half *half, struct sroce_tx *tx,

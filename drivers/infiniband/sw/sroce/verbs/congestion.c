@@ -30,7 +30,7 @@
 	X(np_cnp_dscp, 48, SROCE_DSCP_MAX)				\
 	X(np_cnp_prio, 6, SROCE_PRIO_MAX)				\
 	X(np_min_time_between_cnps, 50, SROCE_CC_MOST_US)		\
-	X(rp_enable, 0, 1)						\
+	X(rp_enable, SROCE_RP_ASK, SROCE_RP_ASK)				\
 	X(rp_initial_alpha_value, 1023, 1023)				\
 	X(rp_dce_tcp_g, 960, 1023)					\
 	X(rp_dce_tcp_rtt, 55, SROCE_CC_MOST_US)				\

@@ -76,6 +76,21 @@ static int sroce_restrack_put_requester(struct sk_buff *msg,
 				      sroce_txq_bytes(qp->txq));
 }
 
+/* Does the peer tell of marked packets? */
+static const char *sroce_restrack_peer(enum sroce_ecn_peer peer)
+{
+	switch (peer) {
+	case SROCE_ECN_ASKED:
+		return "asked";
+	case SROCE_ECN_TELLS:
+		return "tells";
+	case SROCE_ECN_SILENT:
+		return "silent";
+	default:
+		return "unknown";
+	}
+}
+
 /* What congestion leaves to the QP: a rate of 0 means that there is none */
 static int sroce_restrack_put_congestion(struct sk_buff *msg,
 					 const struct sroce_qp *qp)
@@ -93,7 +108,9 @@ static int sroce_restrack_put_congestion(struct sk_buff *msg,
 	       rdma_nl_put_driver_u64(msg, "cc_alpha_permille",
 				      alpha * 1000 / SROCE_ALPHA_ONE) ?:
 	       rdma_nl_put_driver_u64(msg, "cc_srtt_ns",
-				      READ_ONCE(qp->req.rtt.srtt));
+				      READ_ONCE(qp->req.rtt.srtt)) ?:
+	       rdma_nl_put_driver_string(msg, "cc_peer",
+					 sroce_restrack_peer(READ_ONCE(qp->congestion.ecn.peer)));
 }
 
 static int sroce_restrack_put_responder(struct sk_buff *msg,

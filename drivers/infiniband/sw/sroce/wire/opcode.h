@@ -55,7 +55,10 @@ enum sroce_op {
 #define SROCE_SOLICITED	BIT(11)
 #define SROCE_ACKREQ	BIT(12)
 #define SROCE_BECN	BIT(13)
-/* the packet arrived with congestion experienced, in sroce_train.flags only */
+/*
+ * the packet arrived with congestion experienced, or is sent as if it had met some (ecn.c),
+ * in sroce_train.flags only
+ */
 #define SROCE_CE	BIT(14)
 /* a train that is sent, and that queues may mark so (ECT), in sroce_train.flags only */
 #define SROCE_ECT	BIT(15)
