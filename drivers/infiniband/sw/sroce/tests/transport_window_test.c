@@ -28,6 +28,7 @@ static u32 round_trip(struct side *s, u64 ns)
 
 	sroce_rtt_begin(&req->rtt, req->una_psn, ktime_get_ns() - ns);
 	req->growth.used = true;
+	req->growth.again = false;
 	req->growth.limited = true;
 	sroce_window_acked(s->qp);
 	return req->window;
@@ -81,7 +82,12 @@ static void grows_by_round_trip(struct kunit *test)
 
 	/* No queue: by an eighth */
 	KUNIT_EXPECT_EQ(test, 360, round_trip(s, 10 * MS));
-	/* Forty of these are in a queue, which is little of a long way, but a queue: by a 32nd */
+	/* Now and then packets are held up on a long way */
+	round_trip(s, 23 * MS / 2);
+	round_trip(s, 23 * MS / 2);
+	s->qp->req.window = 320;
+	KUNIT_EXPECT_EQ(test, 360, round_trip(s, 23 * MS / 2));
+	/* Again and again: forty are in a queue, which is little of a long way: by a 32nd */
 	s->qp->req.window = 320;
 	KUNIT_EXPECT_EQ(test, 330, round_trip(s, 23 * MS / 2));
 	/* Twice as long is too long */
@@ -119,15 +125,17 @@ static void long_for_a_while(struct kunit *test)
 
 struct cost {
 	const char *name;
-	u64 last;	/* round trip before the loss, in ns; the shortest one was 10 ms */
+	u64 last;	/* round trips before the loss, in ns; the shortest one was 10 ms */
+	int times;	/* so many of them */
 	bool partly;
 	u32 window;	/* that remains of 320 packets */
 };
 
 static const struct cost costs[] = {
-	{ "no queue", 10 * MS, true, 280 },
-	{ "a queue", 12 * MS, true, 160 },
-	{ "everything is sent again", 10 * MS, false, 160 },
+	{ "no queue", 10 * MS, 1, true, 280 },
+	{ "held up for a while", 12 * MS, 3, true, 280 },
+	{ "a queue", 12 * MS, 4, true, 160 },
+	{ "everything is sent again", 10 * MS, 1, false, 160 },
 };
 
 static void cost_name(const struct cost *c, char *desc)
@@ -141,8 +149,10 @@ static void a_loss_costs(struct kunit *test)
 {
 	const struct cost *c = test->param_value;
 	struct side *s = lossy_side(test, 10 * MS, 320);
+	int i;
 
-	round_trip(s, c->last);
+	for (i = 0; i < c->times; i++)
+		round_trip(s, c->last);
 	s->qp->req.window = 320;
 	KUNIT_EXPECT_EQ(test, c->window, loss(s, c->partly));
 }
@@ -177,6 +187,46 @@ static void losses_in_a_row(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 215, loss(s, true));
 	KUNIT_EXPECT_EQ(test, 189, loss(s, true));
 	KUNIT_EXPECT_EQ(test, 95, loss(s, true));
+}
+
+/* The peer has answered what it was sent again after @ns */
+static u32 repair(struct side *s, u64 ns, bool goes_on)
+{
+	struct sroce_requester *req = &s->qp->req;
+
+	req->repair.end = req->una_psn;
+	req->repair.lossy = goes_on;
+	sroce_window_repairs(req, req->window);
+	req->rtt.at -= ns;
+	req->growth.limited = true;
+	sroce_window_acked(s->qp);
+	return req->window;
+}
+
+/* Where each flight loses something it is repairs that tell how long the way is */
+static void repairs_measure(struct kunit *test)
+{
+	struct side *s = lossy_side(test, 10 * MS, 320);
+	struct sroce_requester *req = &s->qp->req;
+
+	KUNIT_EXPECT_EQ(test, 280, loss(s, true));
+	KUNIT_EXPECT_EQ(test, 315, repair(s, 10 * MS, false));
+	KUNIT_EXPECT_EQ(test, 0, req->growth.blind);
+	/* Other gaps of the same flight are not repaired yet */
+	KUNIT_EXPECT_EQ(test, 315, repair(s, 10 * MS, true));
+	/* What was missing was late only */
+	KUNIT_EXPECT_EQ(test, 354, repair(s, 10 * US, false));
+	KUNIT_EXPECT_GE(test, req->rtt.min, 10 * MS);
+	KUNIT_EXPECT_GE(test, req->growth.last[req->growth.turn], 10 * MS);
+}
+
+/* Where the way is short a queue is what loses packets, and full when it has */
+static void repairs_nearby(struct kunit *test)
+{
+	struct side *s = lossy_side(test, 200 * US, 320);
+
+	sroce_window_repairs(&s->qp->req, 320);
+	KUNIT_EXPECT_FALSE(test, sroce_rtt_measures(&s->qp->req.rtt));
 }
 
 /* However much is lost, something can be sent again, and something else tell of it */
@@ -216,6 +266,8 @@ static struct kunit_case window_cases[] = {
 	KUNIT_CASE_PARAM(a_loss_costs, cost_gen_params),
 	KUNIT_CASE(the_first_loss),
 	KUNIT_CASE(losses_in_a_row),
+	KUNIT_CASE(repairs_measure),
+	KUNIT_CASE(repairs_nearby),
 	KUNIT_CASE(the_least),
 	KUNIT_CASE(one_read_at_a_time),
 	{}

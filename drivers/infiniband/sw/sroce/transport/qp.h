@@ -215,22 +215,29 @@ struct sroce_rtt {
 	u32 psn;
 };
 
+/* So many round trips tell whether there is a queue that stays */
+#define SROCE_GROWTH_LAST 4
+
 /**
  * struct sroce_growth - what the window's size depends on (see window.c)
  * @min: shortest round trip seen while the window was in use, in ns
- * @last: the newest such round trip, in ns; 0: none yet
+ * @last: the newest such round trips, in ns, each in its turn; 0: none yet
+ * @turn: where the newest one is
  * @blind: losses since then
  * @doubled: the window was, because of it
  * @used: it is in use: the measurement under way counts for it
+ * @again: that is of packets that are sent again
  * @limited: it has kept the requester from sending since that began
  * @lossy: packets were lost on this path
  */
 struct sroce_growth {
 	u64 min;
-	u64 last;
+	u64 last[SROCE_GROWTH_LAST];
+	u8 turn;
 	u8 blind;
 	bool doubled;
 	bool used;
+	bool again;
 	bool limited;
 	bool lossy;
 };

@@ -27,6 +27,7 @@
 #include "transport/repair.h"
 #include "transport/requester.h"
 #include "transport/retransmit.h"
+#include "transport/window.h"
 
 /* Packets that are sent again for the first gap, and at most */
 #define SROCE_REPAIR_FIRST 8
@@ -101,6 +102,7 @@ void sroce_repair_begin(struct sroce_qp *qp)
 	r->end = sroce_psn_add(req->una_psn, n);
 	r->send = send;
 	r->send_psn = psn;
+	sroce_window_repairs(req, sent);
 }
 
 void sroce_repair_go_on(struct sroce_qp *qp)

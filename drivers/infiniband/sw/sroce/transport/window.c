@@ -10,6 +10,11 @@
  * queues are filling, a loss halves the window, and it grows by little, so that all who
  * share a queue that is shallow come to fair shares of it and seldom overrun it.
  *
+ * A path that is long has round trips that are longer for many reasons, and a queue that
+ * stays there is seen in all of the last ones (as CoDel sees it, Nichols and Jacobson 2012).
+ * And there may be a loss in each flight, and so no round trip without one: then the time
+ * until the peer answers what it is sent again is as good.
+ *
  * Where everything behind a loss is sent again, because the peer needs it or nobody knows
  * what it needs, not much is to be in flight while losses are frequent: such a loss halves
  * the window.
@@ -44,8 +49,29 @@
 /* Queues longer than this are somebody else's, or too long to be filled */
 #define SROCE_WINDOW_QUEUE_NS (2 * NSEC_PER_MSEC)
 
+/* Is the path longer than the queues that are to be filled? */
+static bool sroce_window_path_is_long(const struct sroce_requester *req)
+{
+	return req->rtt.min > SROCE_WINDOW_QUEUE_NS;
+}
+
+/* The round trip that tells whether packets queue; 0: none is known */
+static u64 sroce_window_last(const struct sroce_requester *req)
+{
+	const struct sroce_growth *growth = &req->growth;
+	u64 ns = growth->last[growth->turn];
+	int i;
+
+	if (!sroce_window_path_is_long(req))
+		return ns;
+	for (i = 0; i < SROCE_GROWTH_LAST; i++)
+		if (growth->last[i])
+			ns = min(ns, growth->last[i]);
+	return ns;
+}
+
 /*
- * By the newest round trip, do hardly any packets queue? Then it is longer than the shortest
+ * By the last round trips, do hardly any packets queue? Then they are longer than the shortest
  * one by less than @parts sixteenths, or by less than four times that, if it is few bytes
  * that were in queues then (as TCP Vegas counts them, Brakmo and Peterson 1995): a quarter
  * of a long path is more than many queues have room for.
@@ -53,7 +79,7 @@
 static bool sroce_window_path_is_free(const struct sroce_qp *qp, u32 parts)
 {
 	const struct sroce_requester *req = &qp->req;
-	u64 last = req->growth.last, min = req->rtt.min;
+	u64 last = sroce_window_last(req), min = req->rtt.min;
 
 	if (!last || last >= min + min / 4 * parts)
 		return false;
@@ -119,16 +145,51 @@ static bool sroce_window_wants_rtt(const struct sroce_requester *req, bool used)
 	return used || sroce_rtt_due(&req->rtt);
 }
 
+static void sroce_window_measure(struct sroce_requester *req, u32 psn, bool used, bool again)
+{
+	sroce_rtt_begin(&req->rtt, psn, ktime_get_ns());
+	req->growth.used = used;
+	req->growth.again = again;
+	req->growth.limited = false;
+}
+
 void sroce_window_sent(struct sroce_requester *req)
 {
 	/* With less than half of the window under way its size does not matter */
 	bool used = sroce_requester_outstanding(req) >= req->window / 2;
 
-	if (!sroce_window_wants_rtt(req, used))
-		return;
-	sroce_rtt_begin(&req->rtt, req->send_psn, ktime_get_ns());
-	req->growth.used = used;
-	req->growth.limited = false;
+	if (sroce_window_wants_rtt(req, used))
+		sroce_window_measure(req, req->send_psn, used, false);
+}
+
+void sroce_window_repairs(struct sroce_requester *req, u32 sent)
+{
+	if (sroce_window_path_is_long(req))
+		sroce_window_measure(req, req->repair.end, sent >= req->window / 2, true);
+}
+
+/*
+ * The round trip that ends now. If it is of packets that were sent again, the first ones may
+ * have been late only, and then it looks shorter than any (Karn and Partridge 1987).
+ */
+static u64 sroce_window_round_trip(struct sroce_requester *req)
+{
+	u64 now = ktime_get_ns();
+
+	if (req->growth.again)
+		now = max(now, req->rtt.at + req->rtt.min);
+	return sroce_rtt_end(&req->rtt, now);
+}
+
+static void sroce_window_find_min(struct sroce_requester *req, u64 ns)
+{
+	struct sroce_growth *growth = &req->growth;
+
+	/* A route may become longer: forget the minimum slowly */
+	growth->min += growth->min / 64;
+	if (!growth->min || ns < growth->min)
+		growth->min = ns;
+	sroce_rtt_find_min(&req->rtt, ns);
 }
 
 void sroce_window_acked(struct sroce_qp *qp)
@@ -139,18 +200,17 @@ void sroce_window_acked(struct sroce_qp *qp)
 
 	if (!sroce_rtt_ends(&req->rtt, req->una_psn))
 		return;
-	ns = sroce_rtt_end(&req->rtt, ktime_get_ns());
+	ns = sroce_window_round_trip(req);
 	if (!growth->used)
 		return;
-	/* A route may become longer: forget the minimum slowly */
-	growth->min += growth->min / 64;
-	if (!growth->min || ns < growth->min)
-		growth->min = ns;
-	sroce_rtt_find_min(&req->rtt, ns);
-	growth->last = ns;
+	if (!growth->again)
+		sroce_window_find_min(req, ns);
+	growth->turn = (growth->turn + 1) % SROCE_GROWTH_LAST;
+	growth->last[growth->turn] = ns;
 	growth->blind = 0;
 	growth->doubled = false;
-	if (!sroce_window_may_grow(qp, ns))
+	/* Of several gaps each takes a round trip, in which not more is sent than in one */
+	if (!sroce_window_may_grow(qp, ns) || (growth->again && req->repair.lossy))
 		return;
 	growth->doubled = !growth->lossy;
 	sroce_window_set(qp, sroce_window_larger(qp));

@@ -16,6 +16,12 @@ void sroce_window_init(struct sroce_qp *qp);
 /* Packets up to @send_psn were sent for the first time */
 void sroce_window_sent(struct sroce_requester *req);
 
+/*
+ * Of @sent packets in flight the peer misses some, which are sent again up to @repair.end: its
+ * answer ends a round trip
+ */
+void sroce_window_repairs(struct sroce_requester *req, u32 sent);
+
 /* @una_psn moved */
 void sroce_window_acked(struct sroce_qp *qp);
 
