@@ -8,10 +8,10 @@
 #	ecn	what waits for more than 240 us (30 kB) is marked, and hardly anything is lost
 #	late	no limit of the rate, but one packet in a hundred overtakes the others by a millisecond
 #	free	no limit at all, packets one by one all the same
-# sroce is measured as it is by default, with plain go-back-N (sroce-gbn), and with senders that obey notifications
-# (sroce-cc). Beside streams of its own, in the queues "drop" and "ecn": one stream beside one of TCP from another host
-# (cubic in the first, dctcp in the second), as parts of the fair share of each; and streams that join one after the other
-# and leave again, of which the least share of a fair one from 200 ms on is told.
+# sroce is measured as it is by default, with plain go-back-N (sroce-gbn), and with senders whose packets may be marked
+# from the first one on (sroce-cc). Beside streams of its own, in the queues "drop" and "ecn": one stream beside one of
+# TCP from another host (cubic in the first, dctcp in the second), as parts of the fair share of each; and streams that
+# join one after the other and leave again, of which the least share of a fair one from 200 ms on is told.
 
 network_ports="r s1 s2 s3 s4"
 # Connections there are, spread over the senders
@@ -233,5 +233,8 @@ measure_network() {
 			network_set $mtu roce_accl/adp_retrans_en 0
 	done
 	measure_network sroce sroce-gbn
-	for mtu in 1500 9000; do network_set $mtu roce_accl/selective_repeat_en 1 && network_set $mtu roce_accl/adp_retrans_en 1; done
+	for mtu in 1500 9000; do
+		network_set $mtu cc_params/rp_enable 2 && network_set $mtu roce_accl/selective_repeat_en 1 &&
+			network_set $mtu roce_accl/adp_retrans_en 1
+	done
 }
