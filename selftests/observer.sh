@@ -120,10 +120,11 @@ middle_up || bail "no devices"
 set_both roce_accl/selective_repeat_en 0
 set_both roce_accl/adp_retrans_en 0
 recovery "go-back-N" ""
+set_both cc_params/rp_enable 0
 marks "nobody slows down" ""
 set_both cc_params/rp_enable 1
 marks "the sender slows down" "slows=1"
-set_both cc_params/rp_enable 0
+set_both cc_params/rp_enable 2
 set_both roce_accl/selective_repeat_en 1
 recovery "selective repeat" "selective=1"
 set_both roce_accl/adp_retrans_en 1
