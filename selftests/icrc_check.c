@@ -192,6 +192,20 @@ static void check_lengths(const struct bth *b, uint32_t flags, size_t payload)
 		wrong(b, "%zu bytes in a last or only packet", payload);
 }
 
+/* A notification of congestion has no place in the order, a BTH of its own, and 16 bytes for nothing */
+static void check_notification(const struct bth *b, const uint8_t *roce, size_t len)
+{
+	size_t i;
+
+	if (b->tver || b->resv != 0x40 || b->pkey != 0xffff || b->migreq || b->solicited || b->ackreq || b->psn)
+		wrong(b, "a notification with tver %u, reserved bits %02x, pkey %04x, or a flag", b->tver, b->resv, b->pkey);
+	if (len != BTH_LEN + 16 || b->pad)
+		wrong(b, "a notification of %zu bytes", len);
+	for (i = BTH_LEN; i < len; i++)
+		if (roce[i])
+			wrong(b, "byte %02x in a notification", roce[i]);
+}
+
 /* @roce: from the BTH to before the ICRC; @id: the identification, -1 for none */
 static void check_roce(const uint8_t *saddr, const uint8_t *daddr, uint16_t sport, int32_t id, const uint8_t *roce,
 		       size_t len)
@@ -203,6 +217,10 @@ static void check_roce(const uint8_t *saddr, const uint8_t *daddr, uint16_t spor
 
 	if (!flags) {
 		wrong(&b, "unknown opcode");
+		return;
+	}
+	if (b.opcode == 0x81) {
+		check_notification(&b, roce, len);
 		return;
 	}
 	if (b.tver || b.resv || b.pkey != 0xffff)

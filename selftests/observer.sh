@@ -151,7 +151,7 @@ if rxe_works; then
 	recovery "to rdma_rxe" ""
 	judge=b
 	middle_up sroce rxe || bail "no devices"
-	recovery "from rdma_rxe" ""
+	recovery "from rdma_rxe" "holds=1"
 	marks "from rdma_rxe" ""
 else
 	ktap_skip "rdma_rxe" "it is not there, or does not work in a second namespace"
