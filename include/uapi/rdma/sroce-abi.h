@@ -34,6 +34,8 @@ enum {
 	SROCE_CAP_DOORBELL_FD = 1 << 0,
 	/* SROCE_NULL_LKEY is a key */
 	SROCE_CAP_NULL_LKEY = 1 << 1,
+	/* raw packets: queue pairs, work queues, flows */
+	SROCE_CAP_RAW_PACKET = 1 << 2,
 };
 
 /*
@@ -193,6 +195,8 @@ enum {
 	SROCE_WR_LOCAL_INV = 7,
 	SROCE_WR_BIND_MW = 8,
 	SROCE_WR_SEND_INV = 9,
+	/* raw packets: one TCP packet that is cut into many */
+	SROCE_WR_TSO = 10,
 	SROCE_WR_FLUSH = 14,
 	SROCE_WR_ATOMIC_WRITE = 15,
 	/* only the kernel may post these */
@@ -205,11 +209,24 @@ enum {
 	SROCE_SEND_SIGNALED = 1 << 1,
 	SROCE_SEND_SOLICITED = 1 << 2,
 	SROCE_SEND_INLINE = 1 << 3,
+	/* raw packets: fill in the checksums of IPv4, TCP and UDP */
+	SROCE_SEND_IP_CSUM = 1 << 4,
+	/* raw packets: insert a VLAN tag; not in ib_send_flags */
+	SROCE_SEND_VLAN = 1 << 5,
 };
 
 /*
+ * Bytes of the headers of SROCE_WR_TSO, Ethernet to TCP; elements and headers together may
+ * have as many as inline data (sroce_create_qp_resp.max_inline)
+ */
+#define SROCE_MAX_TSO_HEADER 256
+/* Bytes of the packet that SROCE_WR_TSO cuts, from its IP header on */
+#define SROCE_MAX_TSO 65535
+
+/*
  * A send work request: this header, then @num_sge scatter/gather elements or,
- * with SROCE_SEND_INLINE, @inline_len bytes of data (and num_sge 0). What its
+ * with SROCE_SEND_INLINE, @inline_len bytes of data (and num_sge 0). Behind the
+ * elements of SROCE_WR_TSO are the @raw.header_len bytes of the headers. What its
  * operation and its type of QP do not use is reserved as well. One that has
  * something there, or an unknown flag, completes with IB_WC_LOC_QP_OP_ERR.
  */
@@ -261,6 +278,14 @@ struct sroce_send_wqe {
 			__u32 selectivity;
 			__u32 reserved;
 		} flush;
+		struct {
+			/* SROCE_WR_TSO: bytes of TCP payload in each packet */
+			__u32 mss;
+			/* ... and bytes of the headers in front of the data */
+			__u16 header_len;
+			/* with SROCE_SEND_VLAN: the tag, of type 0x8100 */
+			__u16 vlan_tci;
+		} raw;
 		/* SROCE_WR_REG_MR: a kernel pointer, refused from user space */
 		struct {
 			__aligned_u64 mr;
@@ -289,6 +314,8 @@ enum {
 	SROCE_CQE_GRH = 1 << 0,
 	SROCE_CQE_IMM = 1 << 1,
 	SROCE_CQE_INV = 1 << 2,
+	/* raw packets: the checksums of IPv4, TCP and UDP are right */
+	SROCE_CQE_IP_CSUM_OK = 1 << 3,
 	SROCE_CQE_SMAC = 1 << 4,
 	SROCE_CQE_VLAN = 1 << 5,
 	SROCE_CQE_NETWORK_HDR = 1 << 6,
@@ -325,7 +352,9 @@ struct sroce_cqe {
 	__u8 smac[6];
 	__u16 reserved0;
 	__u32 vendor_err;
-	__aligned_u64 reserved1;
+	/* raw packets: of the flow that has steered it here; 0: it has none */
+	__u32 flow_tag;
+	__u32 reserved1;
 };
 
 /* --- objects ----------------------------------------------------------------- */
@@ -368,8 +397,39 @@ struct sroce_resize_cq_resp {
 	struct sroce_ring_info ring;
 };
 
+/* sroce_create_qp_req.rx_hash_function; the numbers are those of libibverbs */
+enum {
+	SROCE_RX_HASH_TOEPLITZ = 1 << 0,
+};
+
+/* sroce_create_qp_req.rx_hash_fields; the numbers are those of libibverbs */
+enum {
+	SROCE_RX_HASH_SRC_IPV4 = 1 << 0,
+	SROCE_RX_HASH_DST_IPV4 = 1 << 1,
+	SROCE_RX_HASH_SRC_IPV6 = 1 << 2,
+	SROCE_RX_HASH_DST_IPV6 = 1 << 3,
+	SROCE_RX_HASH_SRC_PORT_TCP = 1 << 4,
+	SROCE_RX_HASH_DST_PORT_TCP = 1 << 5,
+	SROCE_RX_HASH_SRC_PORT_UDP = 1 << 6,
+	SROCE_RX_HASH_DST_PORT_UDP = 1 << 7,
+};
+
+#define SROCE_RX_HASH_KEY_LEN 40
+/* Entries of a table of work queues, as a power of two */
+#define SROCE_MAX_LOG_IND_TABLE 9
+
+/*
+ * A queue pair for raw packets that has work queues in place of its own says how they
+ * share the packets; for any other the fields of the hash are 0. All but @reserved is for
+ * raw packets, and new with SROCE_CAP_RAW_PACKET.
+ */
 struct sroce_create_qp_req {
 	__aligned_u64 reserved;
+	__aligned_u64 rx_hash_fields;
+	__u8 rx_hash_function;
+	__u8 rx_hash_key_len;
+	__u8 reserved1[6];
+	__u8 rx_hash_key[SROCE_RX_HASH_KEY_LEN];
 };
 
 struct sroce_create_qp_resp {
@@ -381,6 +441,25 @@ struct sroce_create_qp_resp {
 	struct sroce_ring_info rq;
 	__u32 max_inline;
 	__u32 reserved;
+};
+
+/* Work queues: receive queues of raw packets, of which several share a queue pair's */
+struct sroce_create_wq_req {
+	__aligned_u64 reserved;
+};
+
+struct sroce_create_wq_resp {
+	struct sroce_ring_info rq;
+};
+
+/*
+ * What ibv_read_counters() reads of flows, in this order. A driver's own structures tell
+ * an application where each goes.
+ */
+enum {
+	SROCE_FLOW_PACKETS,
+	SROCE_FLOW_BYTES,
+	SROCE_FLOW_COUNTS,
 };
 
 struct sroce_create_srq_req {

@@ -144,6 +144,15 @@ bool sroce_turn_over(void);
  */
 bool sroce_turn_overdue(void);
 
+/*
+ * Is the transport being entered from within? Then the caller may hold the lock of a QP.
+ * On PREEMPT_RT it may be another task that is. Context: bottom halves off.
+ */
+static inline bool sroce_turn_nested(void)
+{
+	return __this_cpu_read(sroce_turns.depth);
+}
+
 /* Has it been so long that the next one may not be far from its end? */
 bool sroce_turn_is_long(void);
 

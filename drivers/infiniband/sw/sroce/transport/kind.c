@@ -41,6 +41,12 @@ static const struct sroce_qp_kind sroce_kinds[] = {
 		.receives = true,
 		.posts = POST_UD,
 	},
+	[IB_QPT_RAW_PACKET] = {
+		.service = SROCE_NO_SERVICE,
+		.receives = true,
+		.raw = true,
+		.posts = POST(SEND) | POST(TSO),
+	},
 	[IB_QPT_XRC_INI] = {
 		.service = SROCE_XRC,
 		.acked = true,
@@ -54,7 +60,25 @@ static const struct sroce_qp_kind sroce_kinds[] = {
 	},
 };
 
-const struct sroce_qp_kind *sroce_qp_kind(enum ib_qp_type type)
+/* A receive queue of raw packets, as it stands in the tables of others */
+static const struct sroce_qp_kind sroce_kind_wq = {
+	.service = SROCE_NO_SERVICE,
+	.receives = true,
+	.raw = true,
+};
+
+/* A QP of raw packets that has a table of such */
+static const struct sroce_qp_kind sroce_kind_rss = {
+	.service = SROCE_NO_SERVICE,
+	.raw = true,
+};
+
+const struct sroce_qp_kind *sroce_qp_kind(const struct ib_qp_init_attr *init)
 {
-	return &sroce_kinds[array_index_nospec(type, ARRAY_SIZE(sroce_kinds))];
+	if (init->qp_type == IB_QPT_RAW_PACKET && init->rwq_ind_tbl)
+		return &sroce_kind_rss;
+	if (init->qp_type == IB_QPT_RAW_PACKET && !init->send_cq)
+		return &sroce_kind_wq;
+	return &sroce_kinds[array_index_nospec(init->qp_type,
+					       ARRAY_SIZE(sroce_kinds))];
 }

@@ -7,7 +7,7 @@
 
 #include "transport/qp.h"
 
-/* The row of a type that sroce_qp_create() takes */
-const struct sroce_qp_kind *sroce_qp_kind(enum ib_qp_type type);
+/* What is about to be made by sroce_qp_create() */
+const struct sroce_qp_kind *sroce_qp_kind(const struct ib_qp_init_attr *init);
 
 #endif

@@ -66,6 +66,11 @@ static void sroce_qp_free(struct rcu_head *rcu)
 	kmem_cache_free(sroce_qp_cache, container_of(rcu, struct sroce_qp, rcu));
 }
 
+void sroce_qp_hold(struct sroce_qp *qp)
+{
+	sroce_qp_get(qp);
+}
+
 void sroce_qp_put(struct sroce_qp *qp)
 {
 	if (refcount_dec_and_test(&qp->refs))
@@ -193,6 +198,24 @@ static void sroce_qp_free_queues(struct sroce_qp *qp)
 	sroce_answers_free(&qp->resp.answers);
 }
 
+/*
+ * XRC targets and tables of work queues have none. A type that does not receive may have
+ * been given no receive CQ, and a work queue no send CQ.
+ */
+static void sroce_qp_set_cqs(struct sroce_qp *qp,
+			     const struct ib_qp_init_attr *init)
+{
+	struct ib_cq *scq = init->send_cq ?: init->recv_cq;
+	struct ib_cq *rcq = init->recv_cq ?: init->send_cq;
+
+	if (qp->type == IB_QPT_XRC_TGT) {
+		qp->xrcd = init->xrcd;
+	} else if (scq) {
+		qp->scq = to_sroce_cq(scq);
+		qp->rcq = to_sroce_cq(rcq);
+	}
+}
+
 static struct sroce_qp *sroce_qp_alloc(struct sroce_port *port,
 				       struct ib_qp *ibqp,
 				       struct ib_qp_init_attr *init,
@@ -208,7 +231,8 @@ static struct sroce_qp *sroce_qp_alloc(struct sroce_port *port,
 	qp->counters = port->net.counters;
 	qp->pd = ibqp->pd;
 	qp->type = init->qp_type;
-	qp->kind = sroce_qp_kind(init->qp_type);
+	qp->kind = sroce_qp_kind(init);
+	qp->net_cookie = READ_ONCE(port->net.net_cookie);
 	qp->owner = owner;
 	/* XRC targets are processes' alone: kernel users get no SRQ of that type */
 	qp->user = owner || qp->type == IB_QPT_XRC_TGT;
@@ -219,13 +243,8 @@ static struct sroce_qp *sroce_qp_alloc(struct sroce_port *port,
 	sroce_mw_list_init(&qp->windows);
 	qp->block_self = init->create_flags &
 			 IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
-	if (qp->type == IB_QPT_XRC_TGT) {
-		qp->xrcd = init->xrcd;
-	} else {
-		qp->scq = to_sroce_cq(init->send_cq);
-		/* A type that does not receive may have been given no receive CQ */
-		qp->rcq = init->recv_cq ? to_sroce_cq(init->recv_cq) : qp->scq;
-	}
+	qp->strip_vlan = init->create_flags & IB_QP_CREATE_CVLAN_STRIPPING;
+	sroce_qp_set_cqs(qp, init);
 	qp->srq = init->srq ? to_sroce_srq(init->srq) : NULL;
 	/* One line for each, so that lockdep sees two classes of locks */
 	spin_lock_init(&qp->req.half.lock);
@@ -243,6 +262,13 @@ static struct sroce_qp *sroce_qp_alloc(struct sroce_port *port,
 	return qp;
 }
 
+static void sroce_qp_drop_send_cap(struct ib_qp_cap *cap)
+{
+	cap->max_send_wr = 0;
+	cap->max_send_sge = 0;
+	cap->max_inline_data = 0;
+}
+
 struct sroce_qp *sroce_qp_create(struct sroce_port *port, struct ib_qp *ibqp,
 				 struct ib_qp_init_attr *init, void *owner,
 				 struct sroce_ring_pool *pool)
@@ -254,6 +280,8 @@ struct sroce_qp *sroce_qp_create(struct sroce_port *port, struct ib_qp *ibqp,
 		return ERR_PTR(-ENOMEM);
 	/* Nobody posts to an XRC target, whatever he has asked for */
 	if (!qp->kind->posts)
+		sroce_qp_drop_send_cap(&init->cap);
+	if (!qp->kind->posts && !qp->kind->receives)
 		init->cap = (struct ib_qp_cap){};
 	err = sroce_qp_alloc_txq(qp);
 	if (!err)

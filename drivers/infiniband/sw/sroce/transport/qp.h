@@ -90,11 +90,13 @@ struct sroce_fault {
  * @train_flags: that every request has
  * @posts: a bit for each SROCE_WR_x that may be posted
  * @kernel_posts: likewise, by kernel users only
+ * @raw: Ethernet frames instead of packets of RoCE
  */
 struct sroce_qp_kind {
 	u8 service;
 	bool acked;
 	bool receives;
+	bool raw;
 	u16 train_flags;
 	u64 posts;
 	u64 kernel_posts;
@@ -833,10 +835,13 @@ struct sroce_qp_attr {
  * @block_self: what it sends to its groups does not come back to it
  * @dead: destroyed: written under both locks, nobody starts anything any more
  * @congested: there is a rate in @congestion; written under its lock
+ * @strip_vlan: raw packets: the tag is told in the completion, and not in the packet
  * @state: IB_QPS_*, written under @state_lock
  * @max_send_sge: elements of a send work request
  * @max_recv_sge: elements of a receive work request
  * @max_inline: inline bytes of a send work request
+ * @net_cookie: raw packets: network namespace in which the QP was made. When the device
+ *	goes to another one, it is as if its cable had been pulled
  * @attr: what modify has set (timeouts, retry counts, access flags, ...)
  * @req: requester
  * @resp: responder
@@ -875,10 +880,12 @@ struct sroce_qp {
 	bool block_self;
 	bool dead;
 	bool congested;
+	bool strip_vlan;
 	enum ib_qp_state state;
 	u32 max_send_sge;
 	u32 max_recv_sge;
 	u32 max_inline;
+	u64 net_cookie;
 	struct sroce_qp_attr attr;
 	struct sroce_requester req;
 	struct sroce_responder resp;
@@ -914,8 +921,10 @@ static inline u16 sroce_qp_pkey(const struct sroce_qp *qp)
  * @owner: user context whose doorbell may ring it; NULL for a kernel user
  * @pool: that context's, for its rings; NULL for a kernel user
  *
- * The type is IB_QPT_RC, IB_QPT_UC, IB_QPT_UD, IB_QPT_GSI, IB_QPT_XRC_INI or
- * IB_QPT_XRC_TGT. The QP is in the number table and answers sroce_qp_find() from
+ * The type is IB_QPT_RC, IB_QPT_UC, IB_QPT_UD, IB_QPT_GSI, IB_QPT_XRC_INI,
+ * IB_QPT_XRC_TGT or IB_QPT_RAW_PACKET. One of raw packets without a send queue's
+ * completions is a work queue; one that has a table of such has no queues at all. The QP is
+ * in the number table and answers sroce_qp_find() from
  * here on (and drops all packets in RESET).
  *
  * Context: process.

@@ -9,7 +9,7 @@
  *
  * The half comes here when it runs, because something was posted, has arrived, or is
  * late. A work request is fetched (requester_fetch.c) and sent train by train
- * (requester_train.c, datagram.c), or carried out (requester_local.c); what is done
+ * (requester_train.c, datagram.c, raw.c), or carried out (requester_local.c); what is done
  * completes (requester_complete.c). Responses are taken by requester_response.c, lost
  * packets are found by retransmit.c.
  */
@@ -20,6 +20,7 @@
 #include "transport/inbox.h"
 #include "transport/internal.h"
 #include "transport/pace.h"
+#include "transport/raw.h"
 #include "transport/receive.h"
 #include "transport/repair.h"
 #include "transport/requester.h"
@@ -36,7 +37,8 @@ static enum sroce_step sroce_step_datagram(struct sroce_qp *qp,
 					   struct sroce_tx *tx,
 					   struct sroce_swqe *slot)
 {
-	if (!sroce_datagram_send(qp, tx, slot))
+	if (!(qp->kind->raw ? sroce_raw_send(qp, slot) :
+			      sroce_datagram_send(qp, tx, slot)))
 		return SROCE_STEP_WAIT;
 	qp->req.send++;
 	sroce_requester_retire(qp);
@@ -120,7 +122,7 @@ static enum sroce_step sroce_requester_step(struct sroce_qp *qp,
 		return sroce_requester_local(qp, slot);
 	if (!sroce_requester_has_space(qp) || sroce_requester_too_early(qp))
 		return SROCE_STEP_WAIT;
-	if (sroce_qp_is_datagram(qp))
+	if (sroce_qp_is_datagram(qp) || qp->kind->raw)
 		return sroce_step_datagram(qp, tx, slot);
 	return sroce_requester_train(qp, tx, slot);
 }

@@ -14,6 +14,8 @@
 /* Flags that a work request may have */
 #define SROCE_WR_FLAGS (SROCE_SEND_FENCE | SROCE_SEND_SIGNALED | \
 			SROCE_SEND_SOLICITED | SROCE_SEND_INLINE)
+/* ... and one of raw packets in addition */
+#define SROCE_WR_RAW_FLAGS (SROCE_SEND_IP_CSUM | SROCE_SEND_VLAN)
 
 /* Arguments of an operation that are not its data: bytes of sroce_send_wqe.room */
 #define SROCE_ARGS(field) sizeof_field(struct sroce_send_wqe, field)
@@ -40,6 +42,8 @@ const struct sroce_wr_kind sroce_wr_table[] = {
 	[SROCE_WR_BIND_MW] = { SROCE_OP_NONE, IB_WC_BIND_MW, 0,
 			       SROCE_ARGS(bind) },
 	[SROCE_WR_SEND_INV] = { SROCE_OP_SEND, IB_WC_SEND, SROCE_INV, 0, true },
+	/* The headers are in front of the data, and so of no operation of their own */
+	[SROCE_WR_TSO] = { SROCE_OP_SEND, IB_WC_LSO },
 	[SROCE_WR_FLUSH] = { SROCE_OP_FLUSH, IB_WC_FLUSH, 0,
 			     SROCE_ARGS_END(flush, selectivity) },
 	[SROCE_WR_ATOMIC_WRITE] = { SROCE_OP_ATOMIC_WRITE, IB_WC_ATOMIC_WRITE,
@@ -58,6 +62,8 @@ static bool sroce_wr_known(const struct sroce_qp *qp,
 
 static u32 sroce_wr_args(const struct sroce_qp *qp, u8 opcode)
 {
+	if (qp->kind->raw)
+		return SROCE_ARGS(raw);
 	if (!sroce_qp_is_datagram(qp))
 		return sroce_wr_table[opcode].args;
 	return qp->type == IB_QPT_GSI ? SROCE_ARGS(ud) :
@@ -71,6 +77,7 @@ static u32 sroce_wr_args(const struct sroce_qp *qp, u8 opcode)
 static bool sroce_wr_reserved(const struct sroce_qp *qp,
 			      const struct sroce_send_wqe *wqe)
 {
+	u32 flags = SROCE_WR_FLAGS | (qp->kind->raw ? SROCE_WR_RAW_FLAGS : 0);
 	u32 rest = wqe->reserved | wqe->reserved2;
 	const u32 *arg = (const u32 *)wqe->room;
 	u32 i;
@@ -84,7 +91,7 @@ static bool sroce_wr_reserved(const struct sroce_qp *qp,
 		rest |= wqe->invalidate_rkey;
 	if (qp->kind->service != SROCE_XRC)
 		rest |= wqe->remote_srqn;
-	return rest || wqe->flags & ~SROCE_WR_FLAGS;
+	return rest || wqe->flags & ~flags;
 }
 
 /* Bytes of the message, or more than 2^31 when the list is too long */
@@ -130,6 +137,31 @@ static u8 sroce_swqe_check_op(const struct sroce_swqe *slot)
 	}
 }
 
+/*
+ * A frame has a tag only where it says so, and headers of its own only where it is to be
+ * cut. They are in the entry, behind the elements.
+ */
+static bool sroce_swqe_raw_ok(const struct sroce_qp *qp,
+			      const struct sroce_send_wqe *wqe)
+{
+	if (!(wqe->flags & SROCE_SEND_VLAN) && wqe->raw.vlan_tci)
+		return false;
+	if (wqe->opcode != SROCE_WR_TSO)
+		return !wqe->raw.mss && !wqe->raw.header_len;
+	return !(wqe->flags & SROCE_SEND_INLINE) && wqe->raw.header_len &&
+	       wqe->raw.header_len <= SROCE_MAX_TSO_HEADER &&
+	       wqe->raw.header_len + wqe->num_sge * sizeof(struct sroce_sge) <=
+	       qp->max_inline;
+}
+
+/* Bytes that a work request may have; the network says what a frame may */
+static u32 sroce_swqe_most(const struct sroce_qp *qp)
+{
+	if (qp->kind->raw)
+		return SROCE_RAW_FRAME_MOST;
+	return sroce_qp_is_datagram(qp) ? READ_ONCE(qp->port->mtu) : 1U << 31;
+}
+
 static u8 sroce_swqe_check(struct sroce_qp *qp, struct sroce_swqe *slot)
 {
 	struct sroce_send_wqe *wqe = &slot->wqe;
@@ -144,11 +176,12 @@ static u8 sroce_swqe_check(struct sroce_qp *qp, struct sroce_swqe *slot)
 	     (wqe->num_sge || wqe->inline_len > qp->max_inline)))
 		return IB_WC_LOC_QP_OP_ERR;
 	wqe->num_sge = array_index_nospec(wqe->num_sge, qp->max_send_sge + 1);
+	if (qp->kind->raw && !sroce_swqe_raw_ok(qp, wqe))
+		return IB_WC_LOC_QP_OP_ERR;
 	slot->op = sroce_wr_table[wqe->opcode].op;
 
 	len = sroce_swqe_length(slot);
-	if (len > (sroce_qp_is_datagram(qp) ? READ_ONCE(qp->port->mtu) :
-					      1U << 31))
+	if (len > sroce_swqe_most(qp))
 		return IB_WC_LOC_LEN_ERR;
 	slot->length = len;
 	return sroce_swqe_check_op(slot);
@@ -166,7 +199,8 @@ struct sroce_swqe *sroce_requester_fetch(struct sroce_qp *qp)
 	const struct sroce_send_wqe *entry;
 	struct sroce_swqe *slot;
 
-	if (sroce_ring_pending(&req->ring) <= ahead)
+	/* What a process writes where nobody may post is nothing */
+	if (sroce_ring_pending(&req->ring) <= ahead || unlikely(!qp->kind->posts))
 		return NULL;
 	entry = sroce_ring_entry(&req->ring, req->fetched);
 	slot = sroce_swqe_at(req, req->fetched);

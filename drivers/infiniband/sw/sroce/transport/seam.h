@@ -11,6 +11,7 @@
 
 #include "wire/train.h"
 
+struct bio_vec;
 struct sroce_netport;
 struct sroce_path;
 struct sroce_qp;
@@ -28,6 +29,35 @@ struct sroce_txq;
  */
 struct sroce_tx {
 	void *open;
+};
+
+/* Bytes of the longest Ethernet frame: those of the loopback, with a VLAN tag */
+#define SROCE_RAW_FRAME_MOST (65536 + 18)
+
+/**
+ * struct sroce_raw_tx - an Ethernet frame on its way out
+ * @bv: its bytes, or those behind @header
+ * @len: of @bv
+ * @header: headers, of a TCP packet that is to be cut; a process may be changing them
+ * @header_len: bytes of @header, or 0
+ * @mss: bytes of TCP payload of each part
+ * @csum: fill in the checksums of IPv4, TCP and UDP
+ * @vlan: insert @vlan_tci
+ * @vlan_tci: tag, of type 0x8100
+ * @net_cookie: network namespace that it is sent in
+ * @owner: of its QP
+ */
+struct sroce_raw_tx {
+	const struct bio_vec *bv;
+	u32 len;
+	const void *header;
+	u16 header_len;
+	u16 vlan_tci;
+	u32 mss;
+	bool csum;
+	bool vlan;
+	u64 net_cookie;
+	const void *owner;
 };
 
 /**
@@ -101,6 +131,43 @@ bool sroce_receive(struct sroce_qp *qp, struct sroce_rx *rx);
  */
 void sroce_receive_group(struct sroce_netport *port, struct sroce_rx *rx);
 
+/* Bytes of a frame in front of its type: addresses, and a VLAN tag */
+#define SROCE_RAW_ADDRESSES 12
+#define SROCE_RAW_VLAN 4
+
+/**
+ * struct sroce_raw_rx - an Ethernet frame that was received
+ * @head: addresses, and behind them the VLAN tag with its type, if there is one
+ * @bv: the rest: its type and what follows that
+ * @len: of @bv
+ * @vlan_tci: of the tag
+ * @has_vlan: there is one
+ * @csum_ok: the checksums of IPv4, TCP and UDP are right
+ * @tag: of the flow
+ * @net_cookie: network namespace that it was received in
+ */
+struct sroce_raw_rx {
+	u8 head[SROCE_RAW_ADDRESSES + SROCE_RAW_VLAN];
+	const struct bio_vec *bv;
+	u32 len;
+	u32 tag;
+	u16 vlan_tci;
+	bool has_vlan;
+	bool csum_ok;
+	u64 net_cookie;
+};
+
+/**
+ * sroce_raw_receive() - give a frame to a queue
+ * @qp: QP of raw packets or work queue, held by the caller
+ * @rx: frame
+ *
+ * One that finds no receive work request, or does not fit into it, is lost and counted.
+ *
+ * Context: softirq or bottom halves off; no QP's lock held.
+ */
+void sroce_raw_receive(struct sroce_qp *qp, const struct sroce_raw_rx *rx);
+
 /**
  * sroce_qp_find() - look a QP number up
  * @qpn: number
@@ -115,6 +182,9 @@ struct sroce_qp *sroce_qp_find(u32 qpn);
 
 /* QP 1 of a port, held, or NULL */
 struct sroce_qp *sroce_qp_find_gsi(struct sroce_netport *port);
+
+/* Hold a QP that the caller knows to be there. Context: any. */
+void sroce_qp_hold(struct sroce_qp *qp);
 
 void sroce_qp_put(struct sroce_qp *qp);
 

@@ -110,6 +110,23 @@ void sroce_send_train(struct sroce_half *half, struct sroce_tx *tx,
 	sroce_half_check_room(half);
 }
 
+int sroce_send_raw(struct sroce_half *half, const struct sroce_raw_tx *tx)
+{
+	struct sroce_qp *qp = half->qp;
+	int err;
+
+	sroce_turn_spend(tx->header_len + tx->len + SROCE_TURN_TRAIN);
+	if (unlikely(half->stalled) || !qp->port->raw) {
+		sroce_qp_count(qp, SROCE_CNT_TX_DROPS, 1);
+		return 0;
+	}
+	WRITE_ONCE(half->sent_on, smp_processor_id());
+	WRITE_ONCE(half->sent_at, jiffies);
+	err = qp->port->raw(&qp->port->net, tx, qp->txq);
+	sroce_half_check_room(half);
+	return err;
+}
+
 void sroce_send_flush(struct sroce_half *half, struct sroce_tx *tx)
 {
 	unsigned int cpu = smp_processor_id();

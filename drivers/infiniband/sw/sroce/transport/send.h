@@ -29,6 +29,16 @@ void sroce_send_train(struct sroce_half *half, struct sroce_tx *tx,
 		      struct sroce_path *path, struct sroce_train *t,
 		      struct sroce_gather *g);
 
+/**
+ * sroce_send_raw() - send an Ethernet frame
+ * @half: requester
+ * @tx: frame
+ *
+ * Context: @half's lock held.
+ * Return: as struct sroce_port has it.
+ */
+int sroce_send_raw(struct sroce_half *half, const struct sroce_raw_tx *tx);
+
 /* After the last train of a run: send what @tx still holds. Context: @half's lock held. */
 void sroce_send_flush(struct sroce_half *half, struct sroce_tx *tx);
 

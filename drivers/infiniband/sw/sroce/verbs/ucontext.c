@@ -20,7 +20,7 @@ int sroce_udata_check_reserved(struct ib_device *ibdev, struct ib_udata *udata,
 	struct sroce_alloc_ucontext_req req;
 	int err;
 
-	BUILD_BUG_ON(sizeof(struct sroce_create_qp_req) != sizeof(req));
+	BUILD_BUG_ON(sizeof(struct sroce_create_wq_req) != sizeof(req));
 	BUILD_BUG_ON(sizeof(struct sroce_create_srq_req) != sizeof(req));
 	if (!udata)
 		return 0;

@@ -16,6 +16,8 @@ enum sroce_service {
 	SROCE_UD = 3,
 	SROCE_CNP = 4,
 	SROCE_XRC = 5,
+	/* no packet has it */
+	SROCE_NO_SERVICE = 8,
 };
 
 /* What a packet asks for, whatever its place in the message */
