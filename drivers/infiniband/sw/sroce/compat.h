@@ -115,6 +115,11 @@ static inline int sroce_ct_confirm(const struct nf_ct_hook *hook,
 #define kzalloc_obj(obj, gfp) kzalloc(sizeof(obj), gfp)
 #endif
 
+/* In older kernels linux/netdevice.h has it */
+#ifdef SROCE_HAVE___skb_gso_segment
+#include <net/gso.h>
+#endif
+
 #ifndef SROCE_HAVE_netif_get_gso_max_size
 static inline unsigned int
 netif_get_gso_max_size(const struct net_device *dev, const struct sk_buff *skb)

@@ -24,6 +24,7 @@
 
 #include "device.h"
 #include "net/net.h"
+#include "raw/raw.h"
 #include "transport/ah.h"
 #include "verbs/limits.h"
 #include "verbs/quota.h"
@@ -42,6 +43,7 @@ void sroce_device_free(struct ib_device *ibdev)
 	struct sroce_device *dev = to_sroce_device(ibdev);
 
 	sroce_addresses_end(dev);
+	sroce_raw_destroy(dev->port.net.raw);
 	if (dev->attached)
 		sroce_net_detach(dev->net, &dev->port.net);
 	sroce_ah_table_destroy(&dev->port);
@@ -90,6 +92,7 @@ static void sroce_port_setup(struct sroce_device *dev)
 	struct sroce_port *port = &dev->port;
 
 	port->xmit = &sroce_net_xmit_ops;
+	port->raw = sroce_raw_xmit;
 	port->ibdev = &dev->ibdev;
 	port->mtu = sroce_device_mtu(dev->ndev);
 	port->pkeys[0] = SROCE_DEFAULT_PKEY;
@@ -189,6 +192,9 @@ static int sroce_device_make(struct net_device *ndev,
 	if (!dev->port.net.counters)
 		return -ENOMEM;
 	sroce_device_setup(dev, ndev);
+	dev->port.net.raw = sroce_raw_create(ndev, &dev->port.net);
+	if (!dev->port.net.raw)
+		return -ENOMEM;
 	return ib_device_set_netdev(&dev->ibdev, ndev, SROCE_PORT);
 }
 
@@ -198,17 +204,20 @@ static int sroce_device_attach(struct sroce_device *dev)
 	int err;
 
 	err = sroce_net_attach(dev->net, &dev->port.net, &extack);
-	if (!err)
-		dev->attached = true;
-	else
+	if (err) {
 		netdev_err(dev->ndev, "%s (%d)\n",
 			   extack._msg ?: "sroce: no way into the network",
 			   err);
-	return err;
+		return err;
+	}
+	dev->attached = true;
+	sroce_raw_attach(dev->port.net.raw);
+	return 0;
 }
 
 static void sroce_device_leave(struct sroce_device *dev)
 {
+	sroce_raw_detach(dev->port.net.raw);
 	if (dev->attached)
 		sroce_net_detach(dev->net, &dev->port.net);
 	dev->attached = false;
@@ -341,10 +350,12 @@ static void sroce_netdev_changed(struct sroce_device *dev, unsigned long event)
 		break;
 	case NETDEV_UNREGISTER:
 		/* of one that only moves to another namespace, too */
-		if (dev->ndev->reg_state == NETREG_REGISTERED)
+		if (dev->ndev->reg_state == NETREG_REGISTERED) {
 			sroce_device_leave(dev);
-		else
-			ib_unregister_device_queued(&dev->ibdev);
+			break;
+		}
+		sroce_raw_detach(dev->port.net.raw);
+		ib_unregister_device_queued(&dev->ibdev);
 		break;
 	case NETDEV_REGISTER:
 		sroce_device_follow(dev);

@@ -7,6 +7,7 @@
 
 #include "device.h"
 #include "net/net.h"
+#include "raw/raw.h"
 #include "transport/qp.h"
 #include "turn.h"
 #include "txq.h"
@@ -65,6 +66,7 @@ static void __exit sroce_exit(void)
 	rdma_link_unregister(&sroce_link_ops);
 	sroce_device_exit();
 	sroce_net_exit();
+	sroce_raw_exit();
 	sroce_transport_exit();
 	sroce_txq_exit();
 	sroce_turn_exit();

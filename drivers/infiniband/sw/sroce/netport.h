@@ -8,6 +8,7 @@
 #include <linux/types.h>
 
 struct sroce_counters;
+struct sroce_raw;
 
 /* rp_enable: never; like a NIC, whoever the peer is; if the peer tells of marked packets */
 enum {
@@ -69,6 +70,7 @@ struct sroce_congestion {
  * @counters: SROCE_CNT_*, of the device and of QPs that have none of their own
  * @congestion: settings
  * @roce_v1: speaks RoCE v1 besides RoCE v2; does not change
+ * @raw: Ethernet frames, of raw/; NULL: there are none. Does not change
  * @traffic_class: of address vectors that say 0 (verbs/qos.c); changes at any time
  *
  * @net_cookie and @ifindex change only while the device is not attached.
@@ -79,6 +81,7 @@ struct sroce_netport {
 	struct sroce_counters __percpu *counters;
 	struct sroce_congestion congestion;
 	bool roce_v1;
+	struct sroce_raw *raw;
 	u8 traffic_class;
 };
 

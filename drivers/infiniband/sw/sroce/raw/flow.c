@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The table of a device's flows, and how a frame finds those that it is for.
+ *
+ * Flows that look at the same fields of the same priority are one shape: to find those of a
+ * frame takes one look-up, however many there are. So a frame costs as many look-ups as
+ * there are shapes, and of these there are few.
+ */
+#include <linux/etherdevice.h>
+#include <linux/random.h>
+#include <linux/rculist.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "compat.h"
+#include "raw/flow.h"
+#include "transport/seam.h"
+
+#define SROCE_FLOW_BUCKETS (SROCE_FLOWS_MOST / 4)
+
+/* --- counts ----------------------------------------------------------------- */
+
+struct sroce_flow_counts *sroce_flow_counts_alloc(void)
+{
+	struct sroce_flow_counts *c = kzalloc_obj(*c, GFP_KERNEL_ACCOUNT);
+
+	if (c)
+		kref_init(&c->refs);
+	return c;
+}
+
+static void sroce_flow_counts_free(struct kref *refs)
+{
+	kfree(container_of(refs, struct sroce_flow_counts, refs));
+}
+
+void sroce_flow_counts_put(struct sroce_flow_counts *c)
+{
+	if (c)
+		kref_put(&c->refs, sroce_flow_counts_free);
+}
+
+/* --- flows ------------------------------------------------------------------ */
+
+struct sroce_flow *sroce_flow_alloc(const struct sroce_flow_rule *rule)
+{
+	struct sroce_flow *flow = kzalloc_obj(*flow, GFP_KERNEL_ACCOUNT);
+
+	if (!flow)
+		return NULL;
+	flow->rule = *rule;
+	sroce_qp_hold(rule->qp);
+	if (rule->counts)
+		kref_get(&rule->counts->refs);
+	return flow;
+}
+
+static void sroce_flow_free_rcu(struct rcu_head *rcu)
+{
+	struct sroce_flow *flow = container_of(rcu, struct sroce_flow, rcu);
+
+	sroce_flow_counts_put(flow->rule.counts);
+	sroce_qp_put(flow->rule.qp);
+	kfree(flow);
+}
+
+void sroce_flow_free(struct sroce_flow *flow)
+{
+	if (flow)
+		call_rcu(&flow->rcu, sroce_flow_free_rcu);
+}
+
+/* --- keys ------------------------------------------------------------------- */
+
+static void sroce_flow_key_mask(struct sroce_flow_key *to,
+				const struct sroce_flow_key *key,
+				const struct sroce_flow_key *mask)
+{
+	const u64 *k = (const u64 *)key, *m = (const u64 *)mask;
+	u64 *t = (u64 *)to;
+	u32 i;
+
+	for (i = 0; i < SROCE_FLOW_KEY_WORDS; i++)
+		t[i] = k[i] & m[i];
+}
+
+static struct hlist_head *
+sroce_flow_bucket(const struct sroce_flow_table *t,
+		  const struct sroce_flow_shape *shape,
+		  const struct sroce_flow_key *masked)
+{
+	u32 hash = hsiphash(masked, sizeof(*masked), &t->secret);
+
+	return &t->buckets[(hash ^ shape->salt) & (SROCE_FLOW_BUCKETS - 1)];
+}
+
+/* --- shapes ----------------------------------------------------------------- */
+
+static struct sroce_flow_shape *
+sroce_flow_shape_find(const struct sroce_flow_table *t,
+		      const struct sroce_flow_rule *rule)
+{
+	struct sroce_flow_shape *shape;
+
+	list_for_each_entry(shape, &t->shapes, node)
+		if (shape->priority == rule->priority &&
+		    !memcmp(&shape->mask, &rule->mask, sizeof(shape->mask)))
+			return shape;
+	return NULL;
+}
+
+static struct sroce_flow_shape *
+sroce_flow_shape_make(struct sroce_flow_table *t,
+		      const struct sroce_flow_rule *rule)
+{
+	struct sroce_flow_shape *shape, *next;
+
+	if (t->nshapes >= SROCE_FLOW_SHAPES)
+		return ERR_PTR(-ENOSPC);
+	shape = kzalloc_obj(*shape, GFP_KERNEL_ACCOUNT);
+	if (!shape)
+		return ERR_PTR(-ENOMEM);
+	shape->priority = rule->priority;
+	shape->mask = rule->mask;
+	shape->salt = get_random_u32();
+	list_for_each_entry(next, &t->shapes, node)
+		if (next->priority > shape->priority)
+			break;
+	/* In front of that one, or at the end */
+	list_add_tail_rcu(&shape->node, &next->node);
+	t->nshapes++;
+	return shape;
+}
+
+static void sroce_flow_shape_put(struct sroce_flow_table *t,
+				 struct sroce_flow_shape *shape)
+{
+	if (shape->flows)
+		return;
+	list_del_rcu(&shape->node);
+	t->nshapes--;
+	kfree_rcu(shape, rcu);
+}
+
+/* --- table ------------------------------------------------------------------ */
+
+void sroce_flow_table_init(struct sroce_flow_table *t)
+{
+	int i;
+
+	memset(t, 0, sizeof(*t));
+	INIT_LIST_HEAD(&t->shapes);
+	for (i = 0; i < SROCE_FLOW_TYPES; i++)
+		INIT_LIST_HEAD(&t->others[i]);
+	get_random_bytes(&t->secret, sizeof(t->secret));
+}
+
+void sroce_flow_table_end(struct sroce_flow_table *t)
+{
+	kvfree(t->buckets);
+	t->buckets = NULL;
+}
+
+/* The buckets are all flows', and so nobody's in particular */
+static int sroce_flow_table_begin(struct sroce_flow_table *t)
+{
+	struct hlist_head *buckets;
+
+	if (t->buckets)
+		return 0;
+	buckets = kvcalloc(SROCE_FLOW_BUCKETS, sizeof(*buckets), GFP_KERNEL);
+	if (!buckets)
+		return -ENOMEM;
+	/* Pairs with whoever finds the first shape: the list publishes it */
+	t->buckets = buckets;
+	return 0;
+}
+
+static bool sroce_flow_same(const struct sroce_flow *flow,
+			    const struct sroce_flow_shape *shape,
+			    const struct sroce_flow_key *masked)
+{
+	return flow->shape == shape &&
+	       !memcmp(&flow->rule.key, masked, sizeof(*masked));
+}
+
+/* Put a flow into its bucket, behind those that are there: the older one comes first */
+static int sroce_flow_hash(struct sroce_flow_table *t, struct sroce_flow *flow)
+{
+	struct sroce_flow_key *key = &flow->rule.key;
+	struct hlist_head *bucket = sroce_flow_bucket(t, flow->shape, key);
+	struct sroce_flow *other;
+	u32 same = 0;
+
+	hlist_for_each_entry(other, bucket, hash)
+		same += sroce_flow_same(other, flow->shape, key);
+	if (same >= SROCE_FLOW_COPIES)
+		return -ENOSPC;
+	hlist_add_tail_rcu(&flow->hash, bucket);
+	flow->shape->flows++;
+	return 0;
+}
+
+static int sroce_flow_table_add_normal(struct sroce_flow_table *t,
+				       struct sroce_flow *flow)
+{
+	struct sroce_flow_shape *shape;
+	int err;
+
+	err = sroce_flow_table_begin(t);
+	if (err)
+		return err;
+	sroce_flow_key_mask(&flow->rule.key, &flow->rule.key, &flow->rule.mask);
+	shape = sroce_flow_shape_find(t, &flow->rule) ?:
+		sroce_flow_shape_make(t, &flow->rule);
+	if (IS_ERR(shape))
+		return PTR_ERR(shape);
+	flow->shape = shape;
+	err = sroce_flow_hash(t, flow);
+	if (err)
+		sroce_flow_shape_put(t, shape);
+	return err;
+}
+
+static int sroce_flow_table_add_other(struct sroce_flow_table *t,
+				      struct sroce_flow *flow)
+{
+	enum sroce_flow_type type = flow->rule.type;
+
+	if (t->nothers[type] >= SROCE_FLOW_COPIES)
+		return -ENOSPC;
+	t->nothers[type]++;
+	list_add_tail_rcu(&flow->other, &t->others[type]);
+	return 0;
+}
+
+int sroce_flow_table_add(struct sroce_flow_table *t, struct sroce_flow *flow)
+{
+	int err;
+
+	if (t->flows >= SROCE_FLOWS_MOST)
+		return -ENOSPC;
+	if (flow->rule.type == SROCE_FLOW_NORMAL)
+		err = sroce_flow_table_add_normal(t, flow);
+	else
+		err = sroce_flow_table_add_other(t, flow);
+	if (err)
+		return err;
+	flow->listed = true;
+	WRITE_ONCE(t->flows, t->flows + 1);
+	return 0;
+}
+
+void sroce_flow_table_del(struct sroce_flow_table *t, struct sroce_flow *flow)
+{
+	if (!flow->listed)
+		return;
+	flow->listed = false;
+	WRITE_ONCE(t->flows, t->flows - 1);
+	if (flow->rule.type != SROCE_FLOW_NORMAL) {
+		t->nothers[flow->rule.type]--;
+		list_del_rcu(&flow->other);
+		return;
+	}
+	hlist_del_rcu(&flow->hash);
+	flow->shape->flows--;
+	sroce_flow_shape_put(t, flow->shape);
+}
+
+/* --- look-up ---------------------------------------------------------------- */
+
+static bool sroce_flow_found(struct sroce_flows_found *found,
+			     struct sroce_flow *flow, const void *sender)
+{
+	if (sender && flow->rule.owner == sender)
+		return false;
+	if (found->n < ARRAY_SIZE(found->flow))
+		found->flow[found->n++] = flow;
+	return true;
+}
+
+/* Return: a flow has taken the frame */
+static bool sroce_flow_match_list(const struct list_head *list,
+				  const void *sender,
+				  struct sroce_flows_found *found)
+{
+	struct sroce_flow *flow;
+	bool taken = false;
+
+	list_for_each_entry_rcu(flow, list, other) {
+		if (found->n == ARRAY_SIZE(found->flow))
+			return true;
+		taken |= sroce_flow_found(found, flow, sender);
+	}
+	return taken;
+}
+
+void sroce_flow_sniffers(const struct sroce_flow_table *t,
+			 struct sroce_flows_found *found)
+{
+	sroce_flow_match_list(&t->others[SROCE_FLOW_SNIFFER], NULL, found);
+}
+
+static bool sroce_flow_match_shape(const struct sroce_flow_table *t,
+				   const struct sroce_flow_shape *shape,
+				   const struct sroce_flow_key *key,
+				   const void *sender,
+				   struct sroce_flows_found *found)
+{
+	struct sroce_flow_key masked;
+	struct sroce_flow *flow;
+	bool taken = false;
+
+	sroce_flow_key_mask(&masked, key, &shape->mask);
+	hlist_for_each_entry_rcu(flow, sroce_flow_bucket(t, shape, &masked),
+				 hash) {
+		if (found->n == ARRAY_SIZE(found->flow))
+			return true;
+		if (sroce_flow_same(flow, shape, &masked) &&
+		    sroce_flow_found(found, flow, sender))
+			taken |= !flow->rule.dont_trap;
+	}
+	return taken;
+}
+
+void sroce_flow_match(const struct sroce_flow_table *t,
+		      const struct sroce_flow_key *key, const void *sender,
+		      struct sroce_flows_found *found)
+{
+	struct sroce_flow_shape *shape;
+
+	list_for_each_entry_rcu(shape, &t->shapes, node)
+		if (sroce_flow_match_shape(t, shape, key, sender, found))
+			return;
+	if (is_multicast_ether_addr(key->dmac) &&
+	    sroce_flow_match_list(&t->others[SROCE_FLOW_MULTICAST], sender,
+				  found))
+		return;
+	sroce_flow_match_list(&t->others[SROCE_FLOW_DEFAULT], sender, found);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Frames of a device, for the files of this directory.
+ */
+#ifndef SROCE_RAW_INTERNAL_H
+#define SROCE_RAW_INTERNAL_H
+
+#include <linux/netdevice.h>
+#include <linux/skbuff.h>
+#include <linux/workqueue.h>
+
+#include "compat.h"
+#include "raw/flow.h"
+#include "raw/raw.h"
+
+/**
+ * struct sroce_raw - frames of a device
+ * @ndev: its netdev, which the device holds
+ * @port: what the network layer knows of it
+ * @open: frames may pass; changes under RTNL, is read under RCU
+ * @net_cookie: network namespace, while @open
+ * @table: flows; changes under RTNL
+ * @hook: what the stack calls; registered as long as there is a flow
+ * @hooked: it is
+ * @flows: all of them, struct sroce_raw_flow, under RTNL
+ * @later: frames that wait for @work, because they were met where none can be received
+ * @later_bytes: their memory; the lock of @later protects it
+ * @work: receives them
+ */
+struct sroce_raw {
+	struct net_device *ndev;
+	struct sroce_netport *port;
+	bool open;
+	u64 net_cookie;
+	struct sroce_flow_table table;
+	struct packet_type hook;
+	bool hooked;
+	struct list_head flows;
+	struct sk_buff_head later;
+	u32 later_bytes;
+	struct work_struct work;
+};
+
+/* --- rx.c ------------------------------------------------------------------- */
+
+/* For a new device */
+void sroce_raw_rx_init(struct sroce_raw *raw);
+/* Begin to receive; the first flow is about to be there. Context: RTNL. */
+void sroce_raw_hook(struct sroce_raw *raw);
+/* No frame is received any more on return. Context: RTNL, may sleep. */
+void sroce_raw_unhook(struct sroce_raw *raw);
+
+/**
+ * sroce_raw_loop() - offer what a QP has sent to the flows of others on its device
+ * @raw: frames of a device that has flows
+ * @skb: frame, the caller's alone; consumed
+ * @owner: of the QP
+ *
+ * Context: bottom halves off; a QP's lock may be held.
+ */
+void sroce_raw_loop(struct sroce_raw *raw, struct sk_buff *skb,
+		    const void *owner);
+
+#endif

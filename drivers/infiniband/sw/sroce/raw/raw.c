@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Raw packets: what a process with CAP_NET_RAW may do with the Ethernet frames of a
+ * device's netdev. It sees and sends what a packet socket on that netdev could, and no
+ * more; the host's own traffic goes on as if nobody looked.
+ *
+ *	verbs/flow.c, verbs/wq.c	what ib_core calls
+ *	raw.c				begin and end, flows and the netdev's filter
+ *	frame.c, flow.c			which flows a frame is for
+ *	rss.c				which work queue of several
+ *	rx.c				in: a packet tap, as long as there are flows
+ *	tx.c				out: checks, checksums, dev_queue_xmit()
+ *	transport/raw.c			work requests and completions
+ *
+ * A queue belongs to the network namespace in which it was made. When the netdev leaves
+ * that, its flows are taken out of the table, what it sends is lost, and whoever wants more
+ * has to be allowed to by the namespace that the netdev is in then.
+ *
+ * All that is changed is changed under RTNL, because the netdev's filter is.
+ */
+#include <linux/capability.h>
+#include <linux/etherdevice.h>
+#include <linux/if_arp.h>
+#include <linux/rtnetlink.h>
+#include <linux/slab.h>
+#include <net/net_namespace.h>
+
+#include "compat.h"
+#include "netport.h"
+#include "raw/internal.h"
+
+/* What the netdev's filter is told for a flow */
+enum sroce_raw_filter {
+	SROCE_RAW_NONE,
+	SROCE_RAW_UNICAST,
+	SROCE_RAW_GROUP,
+	SROCE_RAW_ALL_GROUPS,
+	SROCE_RAW_ALL,
+};
+
+/* --- the netdev's filter ---------------------------------------------------- */
+
+static enum sroce_raw_filter
+sroce_raw_filter_of(const struct net_device *ndev,
+		    const struct sroce_flow_rule *rule)
+{
+	switch (rule->type) {
+	case SROCE_FLOW_SNIFFER:
+	case SROCE_FLOW_DEFAULT:
+		return SROCE_RAW_ALL;
+	case SROCE_FLOW_MULTICAST:
+		return SROCE_RAW_ALL_GROUPS;
+	default:
+		break;
+	}
+	if (!is_broadcast_ether_addr(rule->mask.dmac) ||
+	    is_zero_ether_addr(rule->key.dmac) ||
+	    is_broadcast_ether_addr(rule->key.dmac) ||
+	    ether_addr_equal(rule->key.dmac, ndev->dev_addr))
+		return SROCE_RAW_NONE;
+	return is_multicast_ether_addr(rule->key.dmac) ? SROCE_RAW_GROUP :
+							 SROCE_RAW_UNICAST;
+}
+
+/* What the netdev does not do, frames that come all the same show */
+static int sroce_raw_filter_set(struct net_device *ndev,
+				struct sroce_flow *flow)
+{
+	switch (flow->filter) {
+	case SROCE_RAW_UNICAST:
+		return dev_uc_add(ndev, flow->rule.key.dmac);
+	case SROCE_RAW_GROUP:
+		return dev_mc_add(ndev, flow->rule.key.dmac);
+	case SROCE_RAW_ALL_GROUPS:
+		return dev_set_allmulti(ndev, 1);
+	case SROCE_RAW_ALL:
+		return dev_set_promiscuity(ndev, 1);
+	default:
+		return 0;
+	}
+}
+
+static void sroce_raw_filter_clear(struct net_device *ndev,
+				   struct sroce_flow *flow)
+{
+	switch (flow->filter) {
+	case SROCE_RAW_UNICAST:
+		dev_uc_del(ndev, flow->rule.key.dmac);
+		break;
+	case SROCE_RAW_GROUP:
+		dev_mc_del(ndev, flow->rule.key.dmac);
+		break;
+	case SROCE_RAW_ALL_GROUPS:
+		dev_set_allmulti(ndev, -1);
+		break;
+	case SROCE_RAW_ALL:
+		dev_set_promiscuity(ndev, -1);
+		break;
+	}
+	flow->filter = SROCE_RAW_NONE;
+}
+
+/* --- flows ------------------------------------------------------------------ */
+
+static int sroce_raw_check_allowed(const struct sroce_raw *raw)
+{
+	if (!raw->open)
+		return -ENODEV;
+	return ns_capable(dev_net(raw->ndev)->user_ns, CAP_NET_RAW) ? 0 : -EPERM;
+}
+
+int sroce_raw_allowed(struct sroce_raw *raw)
+{
+	int err;
+
+	rtnl_lock();
+	err = sroce_raw_check_allowed(raw);
+	rtnl_unlock();
+	return err;
+}
+
+/* Sniffers see what the host sends, too, and nobody else wants to be asked for that */
+static void sroce_raw_set_outgoing(struct sroce_raw *raw)
+{
+	WRITE_ONCE(raw->hook.ignore_outgoing,
+		   !raw->table.nothers[SROCE_FLOW_SNIFFER]);
+}
+
+static int sroce_raw_start_flow(struct sroce_raw *raw, struct sroce_flow *flow,
+				u64 net_cookie)
+{
+	int err;
+
+	err = sroce_raw_check_allowed(raw);
+	if (err)
+		return err;
+	if (net_cookie != raw->net_cookie)
+		return -ENODEV;
+	err = sroce_flow_table_add(&raw->table, flow);
+	if (err)
+		return err;
+	flow->filter = sroce_raw_filter_of(raw->ndev, &flow->rule);
+	if (sroce_raw_filter_set(raw->ndev, flow))
+		flow->filter = SROCE_RAW_NONE;
+	list_add_tail(&flow->device, &raw->flows);
+	sroce_raw_set_outgoing(raw);
+	sroce_raw_hook(raw);
+	return 0;
+}
+
+static void sroce_raw_stop_flow(struct sroce_raw *raw, struct sroce_flow *flow)
+{
+	if (!flow->listed)
+		return;
+	sroce_raw_filter_clear(raw->ndev, flow);
+	sroce_flow_table_del(&raw->table, flow);
+	list_del_init(&flow->device);
+	sroce_raw_set_outgoing(raw);
+	if (list_empty(&raw->flows))
+		sroce_raw_unhook(raw);
+}
+
+struct sroce_flow *sroce_raw_add_flow(struct sroce_raw *raw,
+				      const struct sroce_flow_rule *rule,
+				      u64 net_cookie)
+{
+	struct sroce_flow *flow = sroce_flow_alloc(rule);
+	int err;
+
+	if (!flow)
+		return ERR_PTR(-ENOMEM);
+	rtnl_lock();
+	err = sroce_raw_start_flow(raw, flow, net_cookie);
+	rtnl_unlock();
+	if (!err)
+		return flow;
+	sroce_flow_free(flow);
+	return ERR_PTR(err);
+}
+
+void sroce_raw_del_flow(struct sroce_raw *raw, struct sroce_flow *flow)
+{
+	rtnl_lock();
+	sroce_raw_stop_flow(raw, flow);
+	rtnl_unlock();
+	sroce_flow_free(flow);
+}
+
+/* --- begin and end ---------------------------------------------------------- */
+
+void sroce_raw_attach(struct sroce_raw *raw)
+{
+	if (raw->ndev->type != ARPHRD_ETHER &&
+	    raw->ndev->type != ARPHRD_LOOPBACK)
+		return;
+	raw->net_cookie = raw->port->net_cookie;
+	/* Pairs with sroce_raw_may_send(): the cookie is there first */
+	smp_store_release(&raw->open, true);
+}
+
+void sroce_raw_detach(struct sroce_raw *raw)
+{
+	struct sroce_flow *flow, *next;
+
+	if (!raw->open)
+		return;
+	WRITE_ONCE(raw->open, false);
+	/* Those who free them find that they are in no list any more */
+	list_for_each_entry_safe(flow, next, &raw->flows, device)
+		sroce_raw_stop_flow(raw, flow);
+	/* Whoever is sending has ended */
+	synchronize_net();
+}
+
+struct sroce_raw *sroce_raw_create(struct net_device *ndev,
+				   struct sroce_netport *port)
+{
+	struct sroce_raw *raw = kzalloc_obj(*raw, GFP_KERNEL);
+
+	if (!raw)
+		return NULL;
+	raw->ndev = ndev;
+	raw->port = port;
+	INIT_LIST_HEAD(&raw->flows);
+	sroce_flow_table_init(&raw->table);
+	sroce_raw_rx_init(raw);
+	return raw;
+}
+
+void sroce_raw_destroy(struct sroce_raw *raw)
+{
+	if (!raw)
+		return;
+	rtnl_lock();
+	sroce_raw_detach(raw);
+	rtnl_unlock();
+	sroce_flow_table_end(&raw->table);
+	kfree(raw);
+}
+
+void sroce_raw_exit(void)
+{
+	/* Flows and tables let go of queues, which are freed in the same way */
+	rcu_barrier();
+}

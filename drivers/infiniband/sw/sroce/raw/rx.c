@@ -1,0 +1,523 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Frames that a netdev has received, and that its host has sent, on their way to the flows.
+ *
+ * The way in is that of a packet socket: a tap, which sees each frame before anybody else
+ * and takes it from nobody, also when a flow says that it is dropped. So the host's own
+ * protocols (RoCE is one) do not notice. The tap is there as long as there are flows, and
+ * hears of what the host sends only as long as somebody wants all.
+ *
+ * What a queue pair sends is offered to the flows of others on the same device, as the
+ * switch in a network card does: a packet socket would see it there as well.
+ *
+ * A flow is for frames as they are on the wire. What the stack has coupled is cut up, and
+ * a checksum that was left to the hardware is filled in, in a copy of the headers, and
+ * only for a frame that a flow is for. The others cost a look at their headers.
+ *
+ * No frame is received from within the transport, whose locks may be held there: it waits
+ * for a worker, together with those behind it. So do frames that come when the turn of
+ * their CPU is overdue (turn.h).
+ */
+#include <linux/if_vlan.h>
+#include <linux/ip.h>
+#include <linux/rtnetlink.h>
+#include <linux/skbuff.h>
+#include <net/checksum.h>
+#include <net/ip.h>
+#include <net/ip6_checksum.h>
+#include <net/xfrm.h>
+
+#include "compat.h"
+#include "counters.h"
+#include "netport.h"
+#include "raw/internal.h"
+#include "turn.h"
+
+/* Memory of the frames that wait, and how many of them may */
+#define SROCE_RAW_LATER_BYTES SZ_16M
+#define SROCE_RAW_LATER_FRAMES 4096
+/* Frames that the worker receives without a break */
+#define SROCE_RAW_LATER_BATCH 16
+/* What is coupled to more frames than so many is none that the stack has made */
+#define SROCE_RAW_MOST_SEGMENTS 1024
+
+/* Which flows a frame is shown to */
+enum sroce_raw_way {
+	SROCE_RAW_IN,		/* received: all */
+	SROCE_RAW_OUT,		/* the host has sent it: sniffers */
+	SROCE_RAW_LOOP,		/* a queue pair has: all but those and its own */
+};
+
+/* In a buffer that waits */
+struct sroce_raw_cb {
+	const void *owner;
+	u8 way;
+};
+
+static struct sroce_raw_cb *sroce_raw_cb(struct sk_buff *skb)
+{
+	BUILD_BUG_ON(sizeof(struct sroce_raw_cb) > sizeof(skb->cb));
+	return (struct sroce_raw_cb *)skb->cb;
+}
+
+static void sroce_raw_lost(const struct sroce_raw *raw)
+{
+	sroce_count(raw->port->counters, SROCE_CNT_RX_DISCARDS, 1);
+}
+
+/* --- a frame ---------------------------------------------------------------- */
+
+/* Where the frame begins, before skb->data or there */
+static int sroce_raw_begin(const struct sk_buff *skb)
+{
+	return skb_mac_header(skb) - skb->data;
+}
+
+static u32 sroce_raw_len(const struct sk_buff *skb)
+{
+	return skb->len - sroce_raw_begin(skb);
+}
+
+/* Look at the headers. False: it is too short for a frame, or nobody can read it. */
+static bool sroce_raw_look(const struct sk_buff *skb, struct sroce_frame *f)
+{
+	u8 buffer[SROCE_FRAME_HEAD];
+	u32 len = min_t(u32, sroce_raw_len(skb), sizeof(buffer));
+	const u8 *head;
+
+	if (!skb_mac_header_was_set(skb) || sroce_raw_begin(skb) > 0 ||
+	    len < ETH_HLEN || !skb_frags_readable(skb))
+		return false;
+	head = skb_header_pointer(skb, sroce_raw_begin(skb), len, buffer);
+	if (!head)
+		return false;
+	sroce_frame_parse(f, head, len);
+	if (skb_vlan_tag_present(skb))
+		sroce_frame_set_vlan(f, skb_vlan_tag_get(skb));
+	return true;
+}
+
+/* The hardware has summed up the whole packet: is what it says right for TCP or UDP? */
+static bool sroce_raw_complete_ok(const struct sk_buff *skb,
+				  const struct sroce_frame *f)
+{
+	int off = sroce_raw_begin(skb) + f->transport;
+	u32 len = skb->len - off;
+	__wsum sum;
+
+	/* What it has summed up begins at skb->data */
+	if (off < 0 || off > skb_headlen(skb))
+		return false;
+	sum = csum_sub(skb->csum, csum_partial(skb->data, off, 0));
+	if (f->key.has & SROCE_HAS_IPV4)
+		return !csum_tcpudp_magic(f->key.saddr[3], f->key.daddr[3], len,
+					  f->key.proto, sum);
+	return !csum_ipv6_magic((const struct in6_addr *)f->key.saddr,
+				(const struct in6_addr *)f->key.daddr, len,
+				f->key.proto, sum);
+}
+
+static bool sroce_raw_ip_sum_ok(const struct sk_buff *skb,
+				const struct sroce_frame *f)
+{
+	u8 buffer[60];
+	const struct iphdr *ip;
+	int off = sroce_raw_begin(skb) + f->network;
+
+	if (!(f->key.has & SROCE_HAS_IPV4))
+		return f->key.has & SROCE_HAS_IPV6;
+	ip = skb_header_pointer(skb, off, sizeof(*ip), buffer);
+	if (!ip)
+		return false;
+	ip = skb_header_pointer(skb, off, ip->ihl * 4, buffer);
+	/* The parser has looked at its length, in bytes that may be another copy */
+	return ip && ip->ihl >= 5 && !ip_fast_csum(ip, ip->ihl);
+}
+
+/* Does somebody say that the checksums are right? Nobody is asked to work them out. */
+static bool sroce_raw_sums_ok(const struct sk_buff *skb,
+			      const struct sroce_frame *f)
+{
+	if (!f->transport || !sroce_raw_ip_sum_ok(skb, f))
+		return false;
+	switch (skb->ip_summed) {
+	case CHECKSUM_UNNECESSARY:
+	case CHECKSUM_PARTIAL:
+		return true;
+	case CHECKSUM_COMPLETE:
+		return sroce_raw_complete_ok(skb, f);
+	default:
+		return false;
+	}
+}
+
+/* --- to the queues ---------------------------------------------------------- */
+
+/* The whole of a plain buffer, and as many entries as that may take */
+#define SROCE_RAW_BVECS (MAX_SKB_FRAGS + 1)
+
+/* Bytes of the buffer from @off on, counted from the beginning of the frame */
+static bool sroce_raw_map(const struct sk_buff *skb, u32 off,
+			  struct bio_vec *bv)
+{
+	const u8 *begin = skb_mac_header(skb) + off;
+	u32 linear = skb_tail_pointer(skb) - begin;
+	const skb_frag_t *frag;
+	int i;
+
+	if (skb_tail_pointer(skb) < begin)
+		return false;
+	bvec_set_page(bv++, virt_to_page(begin), linear, offset_in_page(begin));
+	for (i = 0; i < skb_shinfo(skb)->nr_frags; i++) {
+		frag = &skb_shinfo(skb)->frags[i];
+		bvec_set_page(bv++, skb_frag_page(frag), skb_frag_size(frag),
+			      skb_frag_off(frag));
+	}
+	return true;
+}
+
+/* The tag of a buffer, from beside its bytes or among them. Return: bytes to skip for it */
+static u32 sroce_raw_take_vlan(const struct sk_buff *skb,
+			       const struct sroce_frame *f,
+			       struct sroce_raw_rx *rx)
+{
+	u8 *tag = rx->head + SROCE_RAW_ADDRESSES;
+	__be16 type;
+
+	if (!(f->key.has & SROCE_HAS_VLAN))
+		return 0;
+	rx->has_vlan = true;
+	rx->vlan_tci = ntohs(f->key.tci);
+	if (!skb_vlan_tag_present(skb)) {
+		memcpy(tag, skb_mac_header(skb) + SROCE_RAW_ADDRESSES,
+		       SROCE_RAW_VLAN);
+		return SROCE_RAW_VLAN;
+	}
+	type = skb->vlan_proto;
+	memcpy(tag, &type, sizeof(type));
+	memcpy(tag + sizeof(type), &f->key.tci, sizeof(f->key.tci));
+	return 0;
+}
+
+static void sroce_raw_give_flow(const struct sroce_flow *flow,
+				const struct sroce_frame *f, u32 len,
+				struct sroce_raw_rx *rx)
+{
+	struct sroce_flow_counts *counts = flow->rule.counts;
+
+	if (counts) {
+		atomic64_inc(&counts->packets);
+		atomic64_add(len, &counts->bytes);
+	}
+	if (flow->rule.drop)
+		return;
+	rx->tag = flow->rule.tag;
+	sroce_raw_receive(flow->rule.rss ? sroce_rss_select(flow->rule.rss,
+							    &f->key) :
+					   flow->rule.qp, rx);
+}
+
+/* A buffer that is one frame, in one piece */
+static void sroce_raw_give(const struct sroce_raw *raw,
+			   const struct sk_buff *skb,
+			   const struct sroce_frame *f, bool sums_ok,
+			   const struct sroce_flows_found *found)
+{
+	struct bio_vec bv[SROCE_RAW_BVECS];
+	struct sroce_raw_rx rx = {
+		.bv = bv,
+		.csum_ok = sums_ok,
+		.net_cookie = raw->net_cookie,
+	};
+	u32 skip = SROCE_RAW_ADDRESSES;
+	u32 i;
+
+	/* What is copied here was looked at, and is linear or made so */
+	if (skb_headlen(skb) - sroce_raw_begin(skb) < ETH_HLEN + VLAN_HLEN &&
+	    skb_is_nonlinear(skb)) {
+		sroce_raw_lost(raw);
+		return;
+	}
+	memcpy(rx.head, skb_mac_header(skb), SROCE_RAW_ADDRESSES);
+	skip += sroce_raw_take_vlan(skb, f, &rx);
+	if (!sroce_raw_map(skb, skip, bv))
+		return;
+	rx.len = sroce_raw_len(skb) - skip;
+	for (i = 0; i < found->n; i++)
+		sroce_raw_give_flow(found->flow[i], f, sroce_raw_len(skb), &rx);
+}
+
+/* --- what is more than a frame ---------------------------------------------- */
+
+/* Is a buffer one frame already, as it is on the wire, with nothing left to be done? */
+static bool sroce_raw_is_plain(const struct sk_buff *skb)
+{
+	return !skb_is_gso(skb) && skb->ip_summed != CHECKSUM_PARTIAL &&
+	       !skb_has_frag_list(skb) &&
+	       (!skb_is_nonlinear(skb) ||
+		skb_headlen(skb) - sroce_raw_begin(skb) >=
+		ETH_HLEN + VLAN_HLEN);
+}
+
+/* A copy that begins with the frame, and whose headers may be changed */
+static struct sk_buff *sroce_raw_copy_of(struct sk_buff *skb)
+{
+	struct sk_buff *copy = skb_clone(skb, GFP_ATOMIC);
+
+	if (!copy)
+		return NULL;
+	/* A clone has the headers' place to itself as far as pushing goes */
+	__skb_push(copy, -sroce_raw_begin(copy));
+	skb_reset_mac_header(copy);
+	if (!skb_has_frag_list(copy) || skb_is_gso(copy))
+		return copy;
+	if (!skb_linearize(copy))
+		return copy;
+	kfree_skb(copy);
+	return NULL;
+}
+
+static bool sroce_raw_may_cut(const struct sk_buff *skb)
+{
+	u32 size = skb_shinfo(skb)->gso_size;
+
+	/* Coupled, and nobody has looked at the checksum: nothing that the stack makes */
+	if (skb->ip_summed == CHECKSUM_NONE)
+		return false;
+	return size == GSO_BY_FRAGS ||
+	       skb->len / size <= SROCE_RAW_MOST_SEGMENTS;
+}
+
+static void sroce_raw_give_parts(const struct sroce_raw *raw,
+				 struct sk_buff *parts,
+				 const struct sroce_frame *f, bool sums_ok,
+				 const struct sroce_flows_found *found)
+{
+	struct sk_buff *skb, *next;
+
+	skb_list_walk_safe(parts, skb, next) {
+		skb_mark_not_on_list(skb);
+		if (skb_has_frag_list(skb) && skb_linearize(skb))
+			sroce_raw_lost(raw);
+		else
+			sroce_raw_give(raw, skb, f, sums_ok, found);
+		consume_skb(skb);
+	}
+}
+
+/* Cut up what is coupled. The checksums of the parts are worked out with that. */
+static void sroce_raw_cut(const struct sroce_raw *raw, struct sk_buff *skb,
+			  const struct sroce_frame *f, bool sums_ok,
+			  const struct sroce_flows_found *found)
+{
+	struct sk_buff *parts;
+
+	if (!sroce_raw_may_cut(skb)) {
+		sroce_raw_lost(raw);
+		return;
+	}
+	parts = __skb_gso_segment(skb, NETIF_F_SG, false);
+	if (IS_ERR_OR_NULL(parts))
+		sroce_raw_lost(raw);
+	else
+		sroce_raw_give_parts(raw, parts, f, sums_ok, found);
+}
+
+static void sroce_raw_give_copy(const struct sroce_raw *raw,
+				struct sk_buff *skb,
+				const struct sroce_frame *f, bool sums_ok,
+				const struct sroce_flows_found *found)
+{
+	struct sk_buff *copy = sroce_raw_copy_of(skb);
+
+	if (!copy) {
+		sroce_raw_lost(raw);
+		return;
+	}
+	if (skb_is_gso(copy))
+		sroce_raw_cut(raw, copy, f, sums_ok, found);
+	else if ((copy->ip_summed == CHECKSUM_PARTIAL &&
+		  skb_checksum_help(copy)) ||
+		 !pskb_may_pull(copy, min_t(u32, copy->len,
+					    SROCE_FRAME_HEAD)))
+		sroce_raw_lost(raw);
+	else
+		sroce_raw_give(raw, copy, f, sums_ok, found);
+	consume_skb(copy);
+}
+
+/* --- a buffer --------------------------------------------------------------- */
+
+static void sroce_raw_find(const struct sroce_raw *raw,
+			   const struct sroce_frame *f, enum sroce_raw_way way,
+			   const void *owner, struct sroce_flows_found *found)
+{
+	found->n = 0;
+	if (way != SROCE_RAW_LOOP)
+		sroce_flow_sniffers(&raw->table, found);
+	if (way != SROCE_RAW_OUT)
+		sroce_flow_match(&raw->table, &f->key, owner, found);
+}
+
+/* Context: RCU, bottom halves off, not from within the transport */
+static void sroce_raw_take(const struct sroce_raw *raw, struct sk_buff *skb,
+			   enum sroce_raw_way way, const void *owner)
+{
+	struct sroce_flows_found found;
+	struct sroce_frame f;
+	bool sums_ok;
+
+	if (!READ_ONCE(raw->open) || !sroce_raw_look(skb, &f))
+		return;
+	sroce_raw_find(raw, &f, way, owner, &found);
+	if (!found.n)
+		return;
+	sums_ok = sroce_raw_sums_ok(skb, &f);
+	if (sroce_raw_is_plain(skb))
+		sroce_raw_give(raw, skb, &f, sums_ok, &found);
+	else
+		sroce_raw_give_copy(raw, skb, &f, sums_ok, &found);
+}
+
+/* --- later ------------------------------------------------------------------ */
+
+static bool sroce_raw_later_full(const struct sroce_raw *raw,
+				 const struct sk_buff *skb)
+{
+	return skb_queue_len(&raw->later) >= SROCE_RAW_LATER_FRAMES ||
+	       raw->later_bytes + skb->truesize > SROCE_RAW_LATER_BYTES;
+}
+
+/* The buffer is ours alone. It holds nothing meanwhile but its bytes. */
+static void sroce_raw_later(struct sroce_raw *raw, struct sk_buff *skb,
+			    enum sroce_raw_way way, const void *owner)
+{
+	bool full;
+
+	skb_orphan(skb);
+	skb_dst_drop(skb);
+	nf_reset_ct(skb);
+	skb_ext_reset(skb);
+	*sroce_raw_cb(skb) = (struct sroce_raw_cb){ .owner = owner, .way = way };
+	spin_lock_bh(&raw->later.lock);
+	full = sroce_raw_later_full(raw, skb);
+	if (!full) {
+		__skb_queue_tail(&raw->later, skb);
+		raw->later_bytes += skb->truesize;
+	}
+	spin_unlock_bh(&raw->later.lock);
+	if (!full) {
+		queue_work(sroce_turn_wq, &raw->work);
+		return;
+	}
+	sroce_raw_lost(raw);
+	kfree_skb(skb);
+}
+
+static struct sk_buff *sroce_raw_later_next(struct sroce_raw *raw)
+{
+	struct sk_buff *skb;
+
+	spin_lock_bh(&raw->later.lock);
+	skb = __skb_dequeue(&raw->later);
+	if (skb)
+		raw->later_bytes -= skb->truesize;
+	spin_unlock_bh(&raw->later.lock);
+	return skb;
+}
+
+static bool sroce_raw_work_some(struct sroce_raw *raw)
+{
+	int budget = SROCE_RAW_LATER_BATCH;
+	struct sk_buff *skb = NULL;
+	struct sroce_raw_cb cb;
+
+	local_bh_disable();
+	rcu_read_lock();
+	while (budget-- && (skb = sroce_raw_later_next(raw))) {
+		cb = *sroce_raw_cb(skb);
+		memset(skb->cb, 0, sizeof(skb->cb));
+		sroce_raw_take(raw, skb, cb.way, cb.owner);
+		consume_skb(skb);
+	}
+	rcu_read_unlock();
+	local_bh_enable();
+	return skb;
+}
+
+static void sroce_raw_work(struct work_struct *work)
+{
+	struct sroce_raw *raw = container_of(work, struct sroce_raw, work);
+
+	while (sroce_raw_work_some(raw))
+		cond_resched();
+}
+
+void sroce_raw_loop(struct sroce_raw *raw, struct sk_buff *skb,
+		    const void *owner)
+{
+	sroce_raw_later(raw, skb, SROCE_RAW_LOOP, owner);
+}
+
+/* --- the tap ---------------------------------------------------------------- */
+
+/* What waits is not overtaken */
+static bool sroce_raw_must_wait(const struct sroce_raw *raw)
+{
+	return sroce_turn_nested() || !skb_queue_empty_lockless(&raw->later) ||
+	       sroce_turn_overdue();
+}
+
+static int sroce_raw_tap(struct sk_buff *skb, struct net_device *dev,
+			 struct packet_type *pt, struct net_device *orig_dev)
+{
+	struct sroce_raw *raw = container_of(pt, struct sroce_raw, hook);
+	bool out = skb->pkt_type == PACKET_OUTGOING;
+
+	if (skb->pkt_type == PACKET_LOOPBACK) {
+		kfree_skb(skb);
+		return NET_RX_DROP;
+	}
+	if (!out && !sroce_raw_must_wait(raw)) {
+		sroce_raw_take(raw, skb, SROCE_RAW_IN, NULL);
+		consume_skb(skb);
+		return NET_RX_SUCCESS;
+	}
+	skb = skb_share_check(skb, GFP_ATOMIC);
+	if (skb)
+		sroce_raw_later(raw, skb, out ? SROCE_RAW_OUT : SROCE_RAW_IN,
+				NULL);
+	return NET_RX_SUCCESS;
+}
+
+void sroce_raw_rx_init(struct sroce_raw *raw)
+{
+	skb_queue_head_init(&raw->later);
+	INIT_WORK(&raw->work, sroce_raw_work);
+	raw->hook = (struct packet_type){
+		.type = htons(ETH_P_ALL),
+		.dev = raw->ndev,
+		.func = sroce_raw_tap,
+		.ignore_outgoing = true,
+	};
+}
+
+void sroce_raw_hook(struct sroce_raw *raw)
+{
+	if (raw->hooked)
+		return;
+	WRITE_ONCE(raw->hooked, true);
+	dev_add_pack(&raw->hook);
+}
+
+void sroce_raw_unhook(struct sroce_raw *raw)
+{
+	if (!raw->hooked)
+		return;
+	WRITE_ONCE(raw->hooked, false);
+	/* Waits for those who are in the tap, or are about to put something into @later */
+	dev_remove_pack(&raw->hook);
+	cancel_work_sync(&raw->work);
+	skb_queue_purge(&raw->later);
+	raw->later_bytes = 0;
+}

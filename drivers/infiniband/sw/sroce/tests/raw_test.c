@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Raw packets: what is seen of a frame, which flows it is for, and what it is hashed to.
+ */
+#include <kunit/test.h>
+#include <linux/etherdevice.h>
+#include <linux/in6.h>
+#include <linux/inet.h>
+
+#include "compat.h"
+#include "raw/flow.h"
+#include "raw/frame.h"
+#include "raw/rss.h"
+
+/* --- hash: the verification suite of Microsoft's RSS ------------------------------ */
+
+static const u8 raw_key[SROCE_RX_HASH_KEY_LEN] = {
+	0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67,
+	0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0, 0xd0, 0xca, 0x2b, 0xcb,
+	0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30,
+	0xf2, 0x0c, 0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
+};
+
+struct raw_vector {
+	const char *dst;
+	u16 dport;
+	const char *src;
+	u16 sport;
+	u32 with_ports;
+	u32 addresses;
+};
+
+static const struct raw_vector raw_ipv4[] = {
+	{ "161.142.100.80", 1766, "66.9.149.187", 2794, 0x51ccc178, 0x323e8fc2 },
+	{ "65.69.140.83", 4739, "199.92.111.2", 14230, 0xc626b0ea, 0xd718262a },
+	{ "12.22.207.184", 38024, "24.19.198.95", 12898, 0x5c2b394a, 0xd2d0a5de },
+	{ "209.142.163.6", 2217, "38.27.205.30", 48228, 0xafc7327f, 0x82989176 },
+	{ "202.188.127.2", 1303, "153.39.163.191", 44251, 0x10e828a2, 0x5d1809c5 },
+};
+
+static const struct raw_vector raw_ipv6[] = {
+	{ "3ffe:2501:200:3::1", 1766, "3ffe:2501:200:1fff::7", 2794,
+	  0x40207d3d, 0x2cc18cd5 },
+	{ "ff02::1", 4739, "3ffe:501:8::260:97ff:fe40:efab", 14230,
+	  0xdde51bbf, 0x0f0c461c },
+	{ "fe80::200:f8ff:fe21:67cf", 38024,
+	  "3ffe:1900:4545:3:200:f8ff:fe21:67cf", 44251,
+	  0x02d1feef, 0x4b61e985 },
+};
+
+static void raw_address(struct kunit *test, __be32 *to, const char *text,
+			bool v6)
+{
+	int ok = v6 ? in6_pton(text, -1, (u8 *)to, -1, NULL) :
+		      in4_pton(text, -1, (u8 *)&to[3], -1, NULL);
+
+	KUNIT_ASSERT_EQ(test, ok, 1);
+}
+
+static void raw_check_vector(struct kunit *test, const struct raw_vector *v,
+			     bool v6, u8 l4)
+{
+	struct sroce_flow_key key = {
+		.has = (v6 ? SROCE_HAS_IPV6 : SROCE_HAS_IPV4) | l4,
+		.sport = htons(v->sport),
+		.dport = htons(v->dport),
+	};
+	u64 addresses = SROCE_RX_HASH_SRC_IPV4 | SROCE_RX_HASH_DST_IPV4 |
+			SROCE_RX_HASH_SRC_IPV6 | SROCE_RX_HASH_DST_IPV6;
+	u64 ports = SROCE_RX_HASH_SRC_PORT_TCP | SROCE_RX_HASH_DST_PORT_TCP |
+		    SROCE_RX_HASH_SRC_PORT_UDP | SROCE_RX_HASH_DST_PORT_UDP;
+	struct sroce_rss *rss;
+
+	raw_address(test, key.saddr, v->src, v6);
+	raw_address(test, key.daddr, v->dst, v6);
+	rss = sroce_rss_create(addresses, raw_key, 1);
+	KUNIT_ASSERT_NOT_NULL(test, rss);
+	KUNIT_EXPECT_EQ(test, sroce_rss_hash(rss, &key), v->addresses);
+	sroce_rss_free(rss);
+	rss = sroce_rss_create(addresses | ports, raw_key, 1);
+	KUNIT_ASSERT_NOT_NULL(test, rss);
+	KUNIT_EXPECT_EQ(test, sroce_rss_hash(rss, &key), v->with_ports);
+	/* Without ports it is the addresses that are left */
+	key.has &= ~(SROCE_HAS_TCP | SROCE_HAS_UDP);
+	KUNIT_EXPECT_EQ(test, sroce_rss_hash(rss, &key), v->addresses);
+	sroce_rss_free(rss);
+}
+
+static void toeplitz_ipv4(struct kunit *test)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(raw_ipv4); i++)
+		raw_check_vector(test, &raw_ipv4[i], false, SROCE_HAS_TCP);
+}
+
+static void toeplitz_ipv6(struct kunit *test)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(raw_ipv6); i++)
+		raw_check_vector(test, &raw_ipv6[i], true, SROCE_HAS_UDP);
+}
+
+static void toeplitz_of_nothing(struct kunit *test)
+{
+	struct sroce_rss *rss = sroce_rss_create(SROCE_RX_HASH_SRC_IPV4,
+						 raw_key, 1);
+	struct sroce_flow_key key = { .type = htons(ETH_P_ARP) };
+
+	KUNIT_ASSERT_NOT_NULL(test, rss);
+	KUNIT_EXPECT_EQ(test, sroce_rss_hash(rss, &key), 0);
+	sroce_rss_free(rss);
+}
+
+/* --- frames ---------------------------------------------------------------------- */
+
+static const u8 raw_udp[] = {
+	2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0x00,
+	0x45, 0x10, 0, 28, 0, 1, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
+	0x12, 0x34, 0x56, 0x78, 0, 8, 0, 0,
+};
+
+static void frame_of_udp(struct kunit *test)
+{
+	struct sroce_frame f;
+
+	sroce_frame_parse(&f, raw_udp, sizeof(raw_udp));
+	KUNIT_EXPECT_EQ(test, f.key.has, SROCE_HAS_IPV4 | SROCE_HAS_UDP);
+	KUNIT_EXPECT_EQ(test, f.network, 14);
+	KUNIT_EXPECT_EQ(test, f.transport, 34);
+	KUNIT_EXPECT_EQ(test, ntohs(f.key.sport), 0x1234);
+	KUNIT_EXPECT_EQ(test, ntohs(f.key.dport), 0x5678);
+	KUNIT_EXPECT_EQ(test, ntohl(f.key.daddr[3]), 0x0a000002);
+	KUNIT_EXPECT_EQ(test, f.key.tos, 0x10);
+	KUNIT_EXPECT_EQ(test, f.key.ip_flags, SROCE_IP_DONT_FRAG);
+}
+
+static void frame_with_tag(struct kunit *test)
+{
+	static const u8 tag[] = { 0x81, 0x00, 0x20, 0x05 };
+	u8 bytes[sizeof(raw_udp) + 4];
+	struct sroce_frame f;
+
+	memcpy(bytes, raw_udp, 12);
+	memcpy(bytes + 12, tag, 4);
+	memcpy(bytes + 16, raw_udp + 12, sizeof(raw_udp) - 12);
+	sroce_frame_parse(&f, bytes, sizeof(bytes));
+	KUNIT_EXPECT_EQ(test, f.key.has,
+			SROCE_HAS_VLAN | SROCE_HAS_IPV4 | SROCE_HAS_UDP);
+	KUNIT_EXPECT_EQ(test, ntohs(f.key.tci), 0x2005);
+	KUNIT_EXPECT_EQ(test, ntohs(f.key.type), ETH_P_IP);
+	KUNIT_EXPECT_EQ(test, f.transport, 38);
+}
+
+/* Of every length: a header counts only when all of it is there */
+static void frame_cut_short(struct kunit *test)
+{
+	struct sroce_frame f;
+	u8 *bytes;
+	u32 len;
+
+	for (len = 0; len <= sizeof(raw_udp); len++) {
+		/* Of just that size, so that KASAN sees who reads behind it */
+		bytes = kmemdup(raw_udp, len, GFP_KERNEL);
+		sroce_frame_parse(&f, bytes, len);
+		kfree(bytes);
+		KUNIT_EXPECT_EQ(test, !f.network, len < 34);
+		KUNIT_EXPECT_EQ(test, !f.transport, len < 42);
+	}
+}
+
+static void frame_that_lies(struct kunit *test)
+{
+	u8 bytes[sizeof(raw_udp)];
+	struct sroce_frame f;
+
+	memcpy(bytes, raw_udp, sizeof(bytes));
+	bytes[14] = 0x4f;
+	sroce_frame_parse(&f, bytes, sizeof(bytes));
+	KUNIT_EXPECT_EQ(test, f.key.has, 0);
+	bytes[14] = 0x44;
+	sroce_frame_parse(&f, bytes, sizeof(bytes));
+	KUNIT_EXPECT_EQ(test, f.key.has, 0);
+	bytes[14] = 0x65;
+	sroce_frame_parse(&f, bytes, sizeof(bytes));
+	KUNIT_EXPECT_EQ(test, f.key.has, 0);
+	/* Not the first fragment: what follows are no ports */
+	bytes[14] = 0x45;
+	bytes[21] = 1;
+	sroce_frame_parse(&f, bytes, sizeof(bytes));
+	KUNIT_EXPECT_EQ(test, f.key.has, SROCE_HAS_IPV4);
+	KUNIT_EXPECT_EQ(test, f.transport, 0);
+}
+
+/* --- flows ------------------------------------------------------------------------- */
+
+struct raw_world {
+	struct sroce_flow_table table;
+	struct sroce_flows_found found;
+};
+
+static struct raw_world *raw_world(struct kunit *test)
+{
+	struct raw_world *w = kunit_kzalloc(test, sizeof(*w), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, w);
+	sroce_flow_table_init(&w->table);
+	return w;
+}
+
+/* A flow that looks at the destination port, if that is not 0 */
+static struct sroce_flow *raw_flow(struct kunit *test, struct raw_world *w,
+				   u16 priority, u16 dport, bool dont_trap)
+{
+	struct sroce_flow *flow = kunit_kzalloc(test, sizeof(*flow),
+						GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, flow);
+	flow->rule.type = SROCE_FLOW_NORMAL;
+	flow->rule.priority = priority;
+	flow->rule.dont_trap = dont_trap;
+	if (dport) {
+		flow->rule.key.dport = htons(dport);
+		flow->rule.mask.dport = htons(0xffff);
+	}
+	KUNIT_ASSERT_EQ(test, sroce_flow_table_add(&w->table, flow), 0);
+	return flow;
+}
+
+static struct sroce_flow *raw_other(struct kunit *test, struct raw_world *w,
+				    enum sroce_flow_type type)
+{
+	struct sroce_flow *flow = kunit_kzalloc(test, sizeof(*flow),
+						GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, flow);
+	flow->rule.type = type;
+	KUNIT_ASSERT_EQ(test, sroce_flow_table_add(&w->table, flow), 0);
+	return flow;
+}
+
+static u32 raw_match(struct raw_world *w, u16 dport, bool group,
+		     const void *sender)
+{
+	struct sroce_flow_key key = {
+		.dmac = { group, 1, 2, 3, 4, 5 },
+		.dport = htons(dport),
+	};
+
+	w->found.n = 0;
+	rcu_read_lock();
+	sroce_flow_match(&w->table, &key, sender, &w->found);
+	rcu_read_unlock();
+	return w->found.n;
+}
+
+static void flows_by_priority(struct kunit *test)
+{
+	struct raw_world *w = raw_world(test);
+	struct sroce_flow *late = raw_flow(test, w, 9, 0, false);
+	struct sroce_flow *early = raw_flow(test, w, 3, 80, false);
+
+	KUNIT_EXPECT_EQ(test, raw_match(w, 80, false, NULL), 1);
+	KUNIT_EXPECT_PTR_EQ(test, w->found.flow[0], early);
+	KUNIT_EXPECT_EQ(test, raw_match(w, 81, false, NULL), 1);
+	KUNIT_EXPECT_PTR_EQ(test, w->found.flow[0], late);
+	sroce_flow_table_del(&w->table, early);
+	KUNIT_EXPECT_EQ(test, raw_match(w, 80, false, NULL), 1);
+	KUNIT_EXPECT_PTR_EQ(test, w->found.flow[0], late);
+	sroce_flow_table_del(&w->table, late);
+	KUNIT_EXPECT_EQ(test, raw_match(w, 80, false, NULL), 0);
+	KUNIT_EXPECT_EQ(test, w->table.nshapes, 0);
+	KUNIT_EXPECT_EQ(test, w->table.flows, 0);
+	sroce_flow_table_end(&w->table);
+}
+
+static void flows_that_do_not_trap(struct kunit *test)
+{
+	struct raw_world *w = raw_world(test);
+	struct sroce_flow *flow[4];
+	int i;
+
+	flow[0] = raw_flow(test, w, 1, 80, true);
+	flow[1] = raw_flow(test, w, 2, 0, true);
+	flow[2] = raw_flow(test, w, 3, 80, false);
+	flow[3] = raw_flow(test, w, 4, 0, false);
+	KUNIT_EXPECT_EQ(test, raw_match(w, 80, false, NULL), 3);
+	for (i = 0; i < 3; i++)
+		KUNIT_EXPECT_PTR_EQ(test, w->found.flow[i], flow[i]);
+	for (i = 0; i < 4; i++)
+		sroce_flow_table_del(&w->table, flow[i]);
+	sroce_flow_table_end(&w->table);
+}
+
+static void flows_that_say_the_same(struct kunit *test)
+{
+	struct raw_world *w = raw_world(test);
+	struct sroce_flow *flow[SROCE_FLOW_COPIES], one_more = {};
+	int i;
+
+	for (i = 0; i < SROCE_FLOW_COPIES; i++)
+		flow[i] = raw_flow(test, w, 1, 80, false);
+	one_more.rule = flow[0]->rule;
+	KUNIT_EXPECT_EQ(test, sroce_flow_table_add(&w->table, &one_more),
+			-ENOSPC);
+	KUNIT_EXPECT_EQ(test, raw_match(w, 80, false, NULL), SROCE_FLOW_COPIES);
+	KUNIT_EXPECT_PTR_EQ(test, w->found.flow[0], flow[0]);
+	for (i = 0; i < SROCE_FLOW_COPIES; i++)
+		sroce_flow_table_del(&w->table, flow[i]);
+	sroce_flow_table_end(&w->table);
+}
+
+static void flows_of_other_types(struct kunit *test)
+{
+	struct raw_world *w = raw_world(test);
+	struct sroce_flow *all = raw_other(test, w, SROCE_FLOW_DEFAULT);
+	struct sroce_flow *group = raw_other(test, w, SROCE_FLOW_MULTICAST);
+	struct sroce_flow *sniffer = raw_other(test, w, SROCE_FLOW_SNIFFER);
+	struct sroce_flow *normal = raw_flow(test, w, 1, 80, false);
+
+	KUNIT_EXPECT_EQ(test, raw_match(w, 80, true, NULL), 1);
+	KUNIT_EXPECT_PTR_EQ(test, w->found.flow[0], normal);
+	KUNIT_EXPECT_EQ(test, raw_match(w, 81, true, NULL), 1);
+	KUNIT_EXPECT_PTR_EQ(test, w->found.flow[0], group);
+	KUNIT_EXPECT_EQ(test, raw_match(w, 81, false, NULL), 1);
+	KUNIT_EXPECT_PTR_EQ(test, w->found.flow[0], all);
+	w->found.n = 0;
+	rcu_read_lock();
+	sroce_flow_sniffers(&w->table, &w->found);
+	rcu_read_unlock();
+	KUNIT_EXPECT_EQ(test, w->found.n, 1);
+	KUNIT_EXPECT_PTR_EQ(test, w->found.flow[0], sniffer);
+	sroce_flow_table_del(&w->table, normal);
+	sroce_flow_table_del(&w->table, sniffer);
+	sroce_flow_table_del(&w->table, group);
+	sroce_flow_table_del(&w->table, all);
+	sroce_flow_table_end(&w->table);
+}
+
+/* What somebody sends does not come back to him, and is not kept from others by that */
+static void flows_of_the_sender(struct kunit *test)
+{
+	struct raw_world *w = raw_world(test);
+	struct sroce_flow *own = raw_flow(test, w, 1, 80, false);
+	struct sroce_flow *other = raw_flow(test, w, 2, 80, false);
+
+	own->rule.owner = own;
+	KUNIT_EXPECT_EQ(test, raw_match(w, 80, false, own), 1);
+	KUNIT_EXPECT_PTR_EQ(test, w->found.flow[0], other);
+	KUNIT_EXPECT_EQ(test, raw_match(w, 80, false, NULL), 1);
+	KUNIT_EXPECT_PTR_EQ(test, w->found.flow[0], own);
+	sroce_flow_table_del(&w->table, own);
+	sroce_flow_table_del(&w->table, other);
+	sroce_flow_table_end(&w->table);
+}
+
+static void flows_of_many_shapes(struct kunit *test)
+{
+	struct raw_world *w = raw_world(test);
+	struct sroce_flow *flow[SROCE_FLOW_SHAPES], one_more = {
+		.rule = { .type = SROCE_FLOW_NORMAL, .priority = 1000 },
+	};
+	int i;
+
+	for (i = 0; i < SROCE_FLOW_SHAPES; i++)
+		flow[i] = raw_flow(test, w, i, 80, false);
+	KUNIT_EXPECT_EQ(test, sroce_flow_table_add(&w->table, &one_more),
+			-ENOSPC);
+	KUNIT_EXPECT_EQ(test, raw_match(w, 80, false, NULL), 1);
+	KUNIT_EXPECT_PTR_EQ(test, w->found.flow[0], flow[0]);
+	for (i = 0; i < SROCE_FLOW_SHAPES; i++)
+		sroce_flow_table_del(&w->table, flow[i]);
+	sroce_flow_table_end(&w->table);
+}
+
+static struct kunit_case raw_cases[] = {
+	KUNIT_CASE(toeplitz_ipv4),
+	KUNIT_CASE(toeplitz_ipv6),
+	KUNIT_CASE(toeplitz_of_nothing),
+	KUNIT_CASE(frame_of_udp),
+	KUNIT_CASE(frame_with_tag),
+	KUNIT_CASE(frame_cut_short),
+	KUNIT_CASE(frame_that_lies),
+	KUNIT_CASE(flows_by_priority),
+	KUNIT_CASE(flows_that_do_not_trap),
+	KUNIT_CASE(flows_that_say_the_same),
+	KUNIT_CASE(flows_of_other_types),
+	KUNIT_CASE(flows_of_the_sender),
+	KUNIT_CASE(flows_of_many_shapes),
+	{}
+};
+
+static struct kunit_suite raw_suite = {
+	.name = "sroce_raw",
+	.test_cases = raw_cases,
+};
+
+kunit_test_suite(raw_suite);
