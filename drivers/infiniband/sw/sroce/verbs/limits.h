@@ -17,6 +17,8 @@
 #define SROCE_MAX_PD SZ_64K
 #define SROCE_MAX_XRCD SZ_64K
 #define SROCE_MAX_DM SZ_64K
+#define SROCE_MAX_IND_TABLE SZ_64K
+#define SROCE_MAX_COUNTERS SZ_64K
 /*
  * Regions and windows have one table of keys. With a quarter of its 2^24 indices
  * in use, a random one is free three times out of four.

@@ -6,6 +6,7 @@
 #include <rdma/ib_addr.h>
 
 #include "path.h"
+#include "raw/raw.h"
 #include "verbs/compat.h"
 #include "verbs/doorbell.h"
 #include "verbs/limits.h"
@@ -25,6 +26,10 @@ static int sroce_qp_check_type(struct ib_device *ibdev,
 	case IB_QPT_UD:
 	case IB_QPT_XRC_INI:
 		return 0;
+	case IB_QPT_RAW_PACKET:
+		if (!user)
+			return -EOPNOTSUPP;
+		return sroce_raw_allowed(to_sroce_device(ibdev)->port.net.raw);
 	case IB_QPT_XRC_TGT:
 		return init->xrcd ? 0 : -EINVAL;
 	case IB_QPT_GSI:
@@ -45,18 +50,35 @@ static bool sroce_qp_queues_given(const struct ib_qp_init_attr *init)
 		return !init->srq;
 	case IB_QPT_XRC_INI:
 		return init->send_cq && !init->srq;
+	case IB_QPT_RAW_PACKET:
+		/* Work queues do what queues of its own would: it has none */
+		if (init->rwq_ind_tbl)
+			return !init->send_cq && !init->recv_cq && !init->srq;
+		return init->send_cq && init->recv_cq && !init->srq;
 	default:
 		return init->send_cq && init->recv_cq;
+	}
+}
+
+static u32 sroce_qp_known_flags(enum ib_qp_type type)
+{
+	switch (type) {
+	case IB_QPT_UD:
+		return IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
+	case IB_QPT_RAW_PACKET:
+		return IB_QP_CREATE_CVLAN_STRIPPING;
+	default:
+		return 0;
 	}
 }
 
 static int sroce_qp_check_queues(struct ib_device *ibdev,
 				 const struct ib_qp_init_attr *init)
 {
-	u32 known = init->qp_type == IB_QPT_UD ?
-		    IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK : 0;
+	u32 known = sroce_qp_known_flags(init->qp_type);
 
-	if (init->create_flags & ~known || init->rwq_ind_tbl) {
+	if (init->create_flags & ~known ||
+	    (init->rwq_ind_tbl && init->qp_type != IB_QPT_RAW_PACKET)) {
 		ibdev_dbg(ibdev, "create_qp: flags %#x\n", init->create_flags);
 		return -EOPNOTSUPP;
 	}
@@ -102,10 +124,71 @@ static int sroce_qp_check_init(struct ib_device *ibdev,
 		err = sroce_qp_check_queues(ibdev, init);
 	if (!err)
 		err = sroce_qp_check_cap(ibdev, init);
-	if (!err)
-		err = sroce_udata_check_reserved(ibdev, udata, "create_qp");
 	return err;
 }
+
+/* --- work queues in place of its own ------------------------------------------ */
+
+#define SROCE_RX_HASH_FIELDS						\
+	(SROCE_RX_HASH_SRC_IPV4 | SROCE_RX_HASH_DST_IPV4 |		\
+	 SROCE_RX_HASH_SRC_IPV6 | SROCE_RX_HASH_DST_IPV6 |		\
+	 SROCE_RX_HASH_SRC_PORT_TCP | SROCE_RX_HASH_DST_PORT_TCP |	\
+	 SROCE_RX_HASH_SRC_PORT_UDP | SROCE_RX_HASH_DST_PORT_UDP)
+
+/* A queue pair that has queues says nothing of how others share its packets */
+static bool sroce_qp_no_hash(const struct sroce_create_qp_req *req)
+{
+	return !req->rx_hash_fields && !req->rx_hash_function &&
+	       !req->rx_hash_key_len &&
+	       !memchr_inv(req->rx_hash_key, 0, sizeof(req->rx_hash_key));
+}
+
+static int sroce_qp_check_hash(const struct sroce_create_qp_req *req)
+{
+	if (req->rx_hash_fields & ~(u64)SROCE_RX_HASH_FIELDS ||
+	    req->rx_hash_function != SROCE_RX_HASH_TOEPLITZ)
+		return -EOPNOTSUPP;
+	return req->rx_hash_key_len == SROCE_RX_HASH_KEY_LEN ? 0 : -EINVAL;
+}
+
+static int sroce_qp_read_req(struct ib_device *ibdev,
+			     const struct ib_qp_init_attr *init,
+			     struct ib_udata *udata,
+			     struct sroce_create_qp_req *req)
+{
+	int err;
+
+	memset(req, 0, sizeof(*req));
+	if (!udata)
+		return 0;
+	err = ib_copy_validate_udata_in(udata, *req, reserved);
+	if (err)
+		return err;
+	if (req->reserved ||
+	    memchr_inv(req->reserved1, 0, sizeof(req->reserved1)) ||
+	    (!init->rwq_ind_tbl && !sroce_qp_no_hash(req))) {
+		ibdev_dbg(ibdev, "create_qp: unknown request\n");
+		return -EOPNOTSUPP;
+	}
+	return init->rwq_ind_tbl ? sroce_qp_check_hash(req) : 0;
+}
+
+static int sroce_qp_make_rss(struct sroce_qp_obj *obj,
+			     const struct ib_rwq_ind_table *table,
+			     const struct sroce_create_qp_req *req)
+{
+	u32 n = 1U << table->log_ind_tbl_size;
+	u32 i;
+
+	obj->rss = sroce_rss_create(req->rx_hash_fields, req->rx_hash_key, n);
+	if (!obj->rss)
+		return -ENOMEM;
+	for (i = 0; i < n; i++)
+		sroce_rss_set(obj->rss, i, to_sroce_wq(table->ind_tbl[i])->qp);
+	return 0;
+}
+
+/* --- the object ----------------------------------------------------------------- */
 
 static void sroce_qp_unmap(struct sroce_qp_obj *obj)
 {
@@ -120,6 +203,9 @@ static int sroce_qp_map_rings(struct sroce_qp_obj *obj,
 	bool receives = obj->qp->kind->receives && !obj->qp->srq;
 	struct sroce_mmap *map;
 
+	/* Nobody has anything to write there */
+	if (!receives && !obj->qp->kind->posts)
+		return 0;
 	map = sroce_mmap_add_pair(uctx, &obj->qp->req.ring, &obj->qp->resp.ring,
 				  &resp->sq, receives ? &resp->rq : NULL);
 	if (IS_ERR(map))
@@ -143,12 +229,31 @@ static int sroce_qp_user_map(struct sroce_qp_obj *obj, struct ib_udata *udata)
 	return err;
 }
 
+static int sroce_qp_complete(struct sroce_qp_obj *obj,
+			     const struct ib_qp_init_attr *init,
+			     const struct sroce_create_qp_req *req,
+			     struct ib_udata *udata)
+{
+	int err = 0;
+
+	if (init->rwq_ind_tbl)
+		err = sroce_qp_make_rss(obj, init->rwq_ind_tbl, req);
+	if (!err)
+		err = sroce_qp_user_map(obj, udata);
+	if (!err)
+		return 0;
+	sroce_rss_free(obj->rss);
+	sroce_qp_destroy(obj->qp);
+	return err;
+}
+
 static int sroce_qp_make(struct sroce_qp_obj *obj, struct sroce_device *dev,
-			 struct ib_qp_init_attr *init, struct ib_udata *udata)
+			 struct ib_qp_init_attr *init,
+			 const struct sroce_create_qp_req *req,
+			 struct ib_udata *udata)
 {
 	struct sroce_ucontext *uctx = sroce_udata_context(udata);
 	struct ib_qp *ibqp = &obj->ibqp;
-	int err;
 
 	mutex_init(&obj->lock);
 	INIT_LIST_HEAD(&obj->mcasts);
@@ -158,12 +263,7 @@ static int sroce_qp_make(struct sroce_qp_obj *obj, struct sroce_device *dev,
 	if (IS_ERR(obj->qp))
 		return PTR_ERR(obj->qp);
 	ibqp->qp_num = obj->qp->qpn;
-	if (!udata)
-		return 0;
-	err = sroce_qp_user_map(obj, udata);
-	if (err)
-		sroce_qp_destroy(obj->qp);
-	return err;
+	return udata ? sroce_qp_complete(obj, init, req, udata) : 0;
 }
 
 int sroce_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
@@ -172,14 +272,17 @@ int sroce_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	/* ib_core makes XRC targets itself, for processes */
 	bool user = udata || init->qp_type == IB_QPT_XRC_TGT;
 	struct sroce_device *dev = to_sroce_device(ibqp->device);
+	struct sroce_create_qp_req req;
 	int err;
 
 	err = sroce_qp_check_init(ibqp->device, init, udata);
 	if (!err)
+		err = sroce_qp_read_req(ibqp->device, init, udata, &req);
+	if (!err)
 		err = sroce_quota_take(dev, SROCE_OBJECT_QP, user);
 	if (err)
 		return err;
-	err = sroce_qp_make(to_sroce_qp_obj(ibqp), dev, init, udata);
+	err = sroce_qp_make(to_sroce_qp_obj(ibqp), dev, init, &req, udata);
 	if (err)
 		sroce_quota_give(dev, SROCE_OBJECT_QP);
 	return err;
@@ -203,6 +306,7 @@ int sroce_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 			sroce_doorbell_shut(qp->owner);
 	}
 	sroce_qp_destroy(qp);
+	sroce_rss_free(obj->rss);
 	sroce_quota_give(to_sroce_device(ibqp->device), SROCE_OBJECT_QP);
 	return 0;
 }

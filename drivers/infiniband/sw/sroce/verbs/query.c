@@ -66,7 +66,9 @@ static void sroce_query_abilities(struct ib_device_attr *attr)
 				 IB_DEVICE_ATOMIC_WRITE |
 				 IB_DEVICE_MEM_WINDOW |
 				 IB_DEVICE_MEM_WINDOW_TYPE_2B |
-				 IB_DEVICE_MEM_MGT_EXTENSIONS;
+				 IB_DEVICE_MEM_MGT_EXTENSIONS |
+				 IB_DEVICE_MANAGED_FLOW_STEERING |
+				 IB_DEVICE_RAW_IP_CSUM;
 	attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY |
 				 IBK_ALLOW_USER_UNREG |
 				 IBK_BLOCK_MULTICAST_LOOPBACK;
@@ -104,6 +106,19 @@ static void sroce_query_on_demand(struct ib_device_attr *attr)
 	attr->odp_caps.per_transport_caps.ud_odp_caps = IB_ODP_SUPPORT_SEND;
 }
 
+/* Of a netdev without Ethernet none of it can be made */
+static void sroce_query_raw(struct ib_device_attr *attr)
+{
+	attr->raw_packet_caps = IB_RAW_PACKET_CAP_CVLAN_STRIPPING |
+				IB_RAW_PACKET_CAP_IP_CSUM;
+	attr->max_raw_ethy_qp = SROCE_MAX_QP;
+	attr->rss_caps.supported_qpts = BIT(IB_QPT_RAW_PACKET);
+	attr->rss_caps.max_rwq_indirection_tables = SROCE_MAX_IND_TABLE;
+	attr->rss_caps.max_rwq_indirection_table_size =
+		BIT(SROCE_MAX_LOG_IND_TABLE);
+	attr->max_wq_type_rq = SROCE_MAX_QP;
+}
+
 int sroce_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 			  struct ib_udata *udata)
 {
@@ -119,6 +134,7 @@ int sroce_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	sroce_query_sizes(attr);
 	sroce_query_abilities(attr);
 	sroce_query_on_demand(attr);
+	sroce_query_raw(attr);
 	return 0;
 }
 

@@ -30,6 +30,8 @@ static const struct sroce_object_limit sroce_limits[SROCE_OBJECTS] = {
 	[SROCE_OBJECT_MW] = { "memory window", SROCE_MAX_MW },
 	[SROCE_OBJECT_AH] = { "address handle", SROCE_MAX_AH },
 	[SROCE_OBJECT_DM] = { "device memory", SROCE_MAX_DM },
+	[SROCE_OBJECT_IND_TABLE] = { "table of work queues", SROCE_MAX_IND_TABLE },
+	[SROCE_OBJECT_COUNTERS] = { "counters of flows", SROCE_MAX_COUNTERS },
 };
 
 /* May one more be made when there are @used? capable() is asked of the last ones only */

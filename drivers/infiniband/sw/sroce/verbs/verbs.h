@@ -23,6 +23,7 @@ struct sroce_doorbell;
 struct sroce_mmap;
 struct sroce_ah_entry;
 struct sroce_mr;
+struct sroce_rss;
 
 /* ops.c: for ib_core */
 extern const struct ib_device_ops sroce_device_ops;
@@ -109,6 +110,7 @@ struct sroce_srq_obj {
  * @lock: serialises modify, query and destroy; ib_core lets a process call
  *	them from several threads at once
  * @map: mapping of both queues, for user queues
+ * @rss: raw packets: work queues that it has in place of its own
  * @mcasts: multicast groups it is attached to, under @lock
  * @nmcasts: their number
  */
@@ -117,8 +119,49 @@ struct sroce_qp_obj {
 	struct sroce_qp *qp;
 	struct mutex lock; /* see above */
 	struct sroce_mmap *map;
+	struct sroce_rss *rss;
 	struct list_head mcasts;
 	u32 nmcasts;
+};
+
+/**
+ * struct sroce_wq_obj - work queue: a receive queue of raw packets
+ * @ibwq: what ib_core knows
+ * @shadow: what the transport takes for the QP that it completes for
+ * @qp: the transport's part, which may outlive this struct
+ * @lock: serialises modify
+ * @map: mapping of the queue
+ */
+struct sroce_wq_obj {
+	struct ib_wq ibwq;
+	struct ib_qp shadow;
+	struct sroce_qp *qp;
+	struct mutex lock; /* see above */
+	struct sroce_mmap *map;
+};
+
+struct sroce_ind_table {
+	struct ib_rwq_ind_table ibtable;
+};
+
+/**
+ * struct sroce_flow_obj - flow of raw packets
+ * @ibflow: what ib_core knows
+ * @flow: the rest
+ */
+struct sroce_flow_obj {
+	struct ib_flow ibflow;
+	struct sroce_flow *flow;
+};
+
+/**
+ * struct sroce_counters_obj - what flows have seen
+ * @ibcounters: what ib_core knows
+ * @counts: the numbers
+ */
+struct sroce_counters_obj {
+	struct ib_counters ibcounters;
+	struct sroce_flow_counts *counts;
 };
 
 static inline struct sroce_ucontext *to_sroce_ucontext(struct ib_ucontext *ibuc)
@@ -149,6 +192,11 @@ static inline struct sroce_srq_obj *to_sroce_srq_obj(struct ib_srq *ibsrq)
 static inline struct sroce_qp_obj *to_sroce_qp_obj(struct ib_qp *ibqp)
 {
 	return container_of(ibqp, struct sroce_qp_obj, ibqp);
+}
+
+static inline struct sroce_wq_obj *to_sroce_wq(struct ib_wq *ibwq)
+{
+	return container_of(ibwq, struct sroce_wq_obj, ibwq);
 }
 
 /* The context of a call from user space; NULL for one from the kernel */
@@ -302,6 +350,30 @@ int sroce_ib_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 int sroce_ib_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		      struct ib_qp_init_attr *init);
 int sroce_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
+
+/* wq.c */
+struct ib_wq *sroce_ib_create_wq(struct ib_pd *ibpd,
+				 struct ib_wq_init_attr *init,
+				 struct ib_udata *udata);
+int sroce_ib_modify_wq(struct ib_wq *ibwq, struct ib_wq_attr *attr, u32 mask,
+		       struct ib_udata *udata);
+int sroce_ib_destroy_wq(struct ib_wq *ibwq, struct ib_udata *udata);
+int sroce_ib_create_rwq_ind_table(struct ib_rwq_ind_table *table,
+				  struct ib_rwq_ind_table_init_attr *init,
+				  struct ib_udata *udata);
+int sroce_ib_destroy_rwq_ind_table(struct ib_rwq_ind_table *table);
+
+/* flow.c */
+struct ib_flow *sroce_ib_create_flow(struct ib_qp *ibqp,
+				     struct ib_flow_attr *attr,
+				     struct ib_udata *udata);
+int sroce_ib_destroy_flow(struct ib_flow *ibflow);
+int sroce_ib_create_counters(struct ib_counters *ibcounters,
+			     struct uverbs_attr_bundle *attrs);
+int sroce_ib_destroy_counters(struct ib_counters *ibcounters);
+int sroce_ib_read_counters(struct ib_counters *ibcounters,
+			   struct ib_counters_read_attr *attr,
+			   struct uverbs_attr_bundle *attrs);
 
 /* mcast.c */
 int sroce_ib_attach_mcast(struct ib_qp *ibqp, union ib_gid *mgid, u16 lid);
