@@ -100,7 +100,8 @@ static const uint64_t supported_wc_flags =
 	IBV_WC_STANDARD_FLAGS |
 	IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
 	IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK |
-	IBV_WC_EX_WITH_CVLAN;
+	IBV_WC_EX_WITH_CVLAN |
+	IBV_WC_EX_WITH_FLOW_TAG;
 
 static int check_attr(const struct ibv_cq_init_attr_ex *attr)
 {

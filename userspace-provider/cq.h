@@ -93,6 +93,8 @@ static inline unsigned int cqe_wc_flags(const struct sroce_cqe *cqe)
 		flags |= IBV_WC_WITH_IMM;
 	if (cqe->flags & SROCE_CQE_INV)
 		flags |= IBV_WC_WITH_INV;
+	if (cqe->flags & SROCE_CQE_IP_CSUM_OK)
+		flags |= IBV_WC_IP_CSUM_OK;
 	return flags;
 }
 

@@ -120,6 +120,11 @@ static uint16_t sroce_read_cvlan(struct ibv_cq_ex *cq_ex)
 	return to_scq_ex(cq_ex)->cqe->vlan_id;
 }
 
+static uint32_t sroce_read_flow_tag(struct ibv_cq_ex *cq_ex)
+{
+	return to_scq_ex(cq_ex)->cqe->flow_tag;
+}
+
 /* Raw time is CLOCK_MONOTONIC in nanoseconds; see sroce_query_rt_values() */
 static uint64_t sroce_read_completion_ts(struct ibv_cq_ex *cq_ex)
 {
@@ -171,4 +176,6 @@ void sroce_cq_ex_init(struct ibv_cq_ex *cq_ex, uint64_t wc_flags)
 		cq_ex->read_completion_wallclock_ns = sroce_read_wallclock;
 	if (wc_flags & IBV_WC_EX_WITH_CVLAN)
 		cq_ex->read_cvlan = sroce_read_cvlan;
+	if (wc_flags & IBV_WC_EX_WITH_FLOW_TAG)
+		cq_ex->read_flow_tag = sroce_read_flow_tag;
 }

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sroce.h"
 #include "sroce-abi.h"
@@ -13,18 +14,59 @@ static const uint32_t supported_mask = IBV_QP_INIT_ATTR_PD |
 				       IBV_QP_INIT_ATTR_CREATE_FLAGS |
 				       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 
+static const uint32_t raw_mask = IBV_QP_INIT_ATTR_PD |
+				 IBV_QP_INIT_ATTR_CREATE_FLAGS |
+				 IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
+				 IBV_QP_INIT_ATTR_MAX_TSO_HEADER |
+				 IBV_QP_INIT_ATTR_IND_TABLE |
+				 IBV_QP_INIT_ATTR_RX_HASH;
+
+static bool is_raw(const struct ibv_qp_init_attr_ex *attr)
+{
+	return attr->qp_type == IBV_QPT_RAW_PACKET;
+}
+
 static uint32_t create_flags(const struct ibv_qp_init_attr_ex *attr)
 {
 	return attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ?
 	       attr->create_flags : 0;
 }
 
-static int check_attr(const struct ibv_qp_init_attr_ex *attr)
+/* A table of work queues, and how they share the packets, come together */
+static int check_raw(const struct ibv_context *ctx,
+		     const struct ibv_qp_init_attr_ex *attr)
 {
-	if (!check_comp_mask(attr->comp_mask, supported_mask))
+	bool table = attr->comp_mask & IBV_QP_INIT_ATTR_IND_TABLE;
+	bool hash = attr->comp_mask & IBV_QP_INIT_ATTR_RX_HASH;
+
+	if (!(to_sctx((struct ibv_context *)ctx)->caps & SROCE_CAP_RAW_PACKET) ||
+	    create_flags(attr) & ~IBV_QP_CREATE_CVLAN_STRIPPING)
 		return EOPNOTSUPP;
-	if (create_flags(attr) & ~IBV_QP_CREATE_BLOCK_SELF_MCAST_LB)
+	if (table != hash)
+		return EINVAL;
+	if (hash && attr->rx_hash_conf.rx_hash_key_len != SROCE_RX_HASH_KEY_LEN)
+		return EINVAL;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER &&
+	    attr->max_tso_header > SROCE_MAX_TSO_HEADER)
+		return EINVAL;
+	return 0;
+}
+
+static int check_attr(const struct ibv_context *ctx,
+		      const struct ibv_qp_init_attr_ex *attr)
+{
+	int err;
+
+	if (!check_comp_mask(attr->comp_mask,
+			     is_raw(attr) ? raw_mask : supported_mask))
 		return EOPNOTSUPP;
+	if (is_raw(attr)) {
+		err = check_raw(ctx, attr);
+		if (err)
+			return err;
+	} else if (create_flags(attr) & ~IBV_QP_CREATE_BLOCK_SELF_MCAST_LB) {
+		return EOPNOTSUPP;
+	}
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		return sroce_wr_check_ops(attr->qp_type, attr->send_ops_flags);
 	return 0;
@@ -42,6 +84,20 @@ static void reserve_inline(struct ibv_qp_init_attr_ex *attr)
 	    (attr->send_ops_flags & IBV_QP_EX_WITH_ATOMIC_WRITE) &&
 	    attr->cap.max_inline_data < sizeof(uint64_t))
 		attr->cap.max_inline_data = sizeof(uint64_t);
+}
+
+/* The headers of a packet that is to be cut are in the request, behind the elements */
+static void reserve_header(struct ibv_qp_init_attr_ex *attr)
+{
+	uint32_t room;
+
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER) ||
+	    !attr->max_tso_header)
+		return;
+	room = attr->cap.max_send_sge * sizeof(struct sroce_sge) +
+	       attr->max_tso_header;
+	if (attr->cap.max_inline_data < room)
+		attr->cap.max_inline_data = room;
 }
 
 static int init_queues(struct sroce_qp *qp, struct ibv_context *ctx,
@@ -80,6 +136,19 @@ static int cmd_create_qp(struct ibv_context *ctx, struct sroce_qp *qp,
 	return err;
 }
 
+static void write_hash(struct sroce_create_qp_req *req,
+		       const struct ibv_qp_init_attr_ex *attr)
+{
+	const struct ibv_rx_hash_conf *conf = &attr->rx_hash_conf;
+
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_RX_HASH))
+		return;
+	req->rx_hash_function = conf->rx_hash_function;
+	req->rx_hash_key_len = conf->rx_hash_key_len;
+	req->rx_hash_fields = conf->rx_hash_fields_mask;
+	memcpy(req->rx_hash_key, conf->rx_hash_key, conf->rx_hash_key_len);
+}
+
 static int cmd_create_qp_flags(struct ibv_context *ctx, struct sroce_qp *qp,
 			       struct ibv_qp_init_attr_ex *attr,
 			       struct sroce_create_qp_resp *drv_resp)
@@ -88,6 +157,7 @@ static int cmd_create_qp_flags(struct ibv_context *ctx, struct sroce_qp *qp,
 	struct sroce_cmd_create_qp_flags cmd = {};
 	int err;
 
+	write_hash(&cmd.drv_payload, attr);
 	err = ibv_cmd_create_qp_ex2(ctx, &qp->vqp, attr, &cmd.ibv_cmd,
 				    sizeof(cmd), &resp.ibv_resp, sizeof(resp));
 	*drv_resp = resp.drv_payload;
@@ -101,7 +171,9 @@ static int create_qp(struct ibv_context *ctx, struct sroce_qp *qp,
 	int err;
 
 	reserve_inline(attr);
-	if (create_flags(attr))
+	reserve_header(attr);
+	/* The younger command knows what the other one does not */
+	if (create_flags(attr) || is_raw(attr))
 		err = cmd_create_qp_flags(ctx, qp, attr, &resp);
 	else
 		err = cmd_create_qp(ctx, qp, attr, &resp);
@@ -127,7 +199,7 @@ struct ibv_qp *sroce_create_qp_ex(struct ibv_context *ctx,
 	struct sroce_qp *qp;
 	int err;
 
-	err = check_attr(attr);
+	err = check_attr(ctx, attr);
 	if (err) {
 		errno = err;
 		return NULL;

@@ -114,7 +114,8 @@ static int write_data(const struct sroce_sq *sq, struct sroce_send_wqe *wqe,
 }
 
 /* What the operation itself wants to know, other than its data */
-static int write_operation(struct sroce_send_wqe *wqe,
+static int write_operation(const struct sroce_sq *sq,
+			   struct sroce_send_wqe *wqe,
 			   const struct ibv_send_wr *wr)
 {
 	switch (wr->opcode) {
@@ -144,6 +145,9 @@ static int write_operation(struct sroce_send_wqe *wqe,
 		wqe_bind(wqe, wr->bind_mw.mw, wr->bind_mw.rkey,
 			 &wr->bind_mw.bind_info);
 		return 0;
+	case IBV_WR_TSO:
+		return wqe_tso(sq, wqe, wr->tso.hdr, wr->tso.hdr_sz,
+			       wr->tso.mss);
 	case IBV_WR_SEND:
 		return 0;
 	default:
@@ -170,19 +174,21 @@ static int write_destination(struct sroce_send_wqe *wqe, struct ibv_qp *qp,
 static int write_request(struct sroce_qp *qp, struct sroce_send_wqe *wqe,
 			 const struct ibv_send_wr *wr)
 {
-	const unsigned int known = IBV_SEND_FENCE | IBV_SEND_SIGNALED |
-				   IBV_SEND_SOLICITED | IBV_SEND_INLINE;
+	unsigned int known = IBV_SEND_FENCE | IBV_SEND_SIGNALED |
+			     IBV_SEND_SOLICITED | IBV_SEND_INLINE;
 	struct sroce_sq *sq = &qp->sq;
 	unsigned int flags = wr->send_flags;
 	int err;
 
+	if (qp->vqp.qp.qp_type == IBV_QPT_RAW_PACKET)
+		known |= IBV_SEND_IP_CSUM;
 	if (!sroce_op_in(wr->opcode, sq->ops) || flags & ~known)
 		return EINVAL;
 	if (sq->sig_all)
 		flags |= IBV_SEND_SIGNALED;
 
 	wqe_begin(wqe, wr->wr_id, wr->opcode, flags);
-	err = write_operation(wqe, wr);
+	err = write_operation(sq, wqe, wr);
 	if (!err)
 		err = write_destination(wqe, &qp->vqp.qp, wr);
 	if (!err)

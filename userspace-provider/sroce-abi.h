@@ -21,6 +21,8 @@ DECLARE_DRV_CMD(sroce_cmd_create_qp, IB_USER_VERBS_CMD_CREATE_QP,
 /* The same, where there are creation flags */
 DECLARE_DRV_CMD(sroce_cmd_create_qp_flags, IB_USER_VERBS_EX_CMD_CREATE_QP,
 		sroce_create_qp_req, sroce_create_qp_resp);
+DECLARE_DRV_CMD(sroce_cmd_create_wq, IB_USER_VERBS_EX_CMD_CREATE_WQ,
+		sroce_create_wq_req, sroce_create_wq_resp);
 DECLARE_DRV_CMD(sroce_cmd_create_srq, IB_USER_VERBS_CMD_CREATE_XSRQ,
 		sroce_create_srq_req, sroce_create_srq_resp);
 DECLARE_DRV_CMD(sroce_cmd_create_ah, IB_USER_VERBS_CMD_CREATE_AH,

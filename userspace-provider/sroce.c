@@ -28,6 +28,20 @@ int sroce_doorbell(struct ibv_qp *qp)
 
 /* --- queries --- */
 
+/* What of raw packets the kernel's answer has no place for */
+static void query_raw(struct ibv_device_attr_ex *attr)
+{
+	attr->tso_caps.max_tso = SROCE_MAX_TSO;
+	attr->tso_caps.supported_qpts = 1 << IBV_QPT_RAW_PACKET;
+	attr->rss_caps.rx_hash_fields_mask =
+		IBV_RX_HASH_SRC_IPV4 | IBV_RX_HASH_DST_IPV4 |
+		IBV_RX_HASH_SRC_IPV6 | IBV_RX_HASH_DST_IPV6 |
+		IBV_RX_HASH_SRC_PORT_TCP | IBV_RX_HASH_DST_PORT_TCP |
+		IBV_RX_HASH_SRC_PORT_UDP | IBV_RX_HASH_DST_PORT_UDP;
+	attr->rss_caps.rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ;
+	attr->packet_pacing_caps.supported_qpts |= 1 << IBV_QPT_RAW_PACKET;
+}
+
 static int sroce_query_device_ex(struct ibv_context *ctx,
 				 const struct ibv_query_device_ex_input *input,
 				 struct ibv_device_attr_ex *attr,
@@ -45,6 +59,8 @@ static int sroce_query_device_ex(struct ibv_context *ctx,
 	pacing->qp_rate_limit_max = UINT32_MAX;
 	pacing->supported_qpts = 1 << IBV_QPT_RC | 1 << IBV_QPT_UC |
 				 1 << IBV_QPT_UD | 1 << IBV_QPT_XRC_SEND;
+	if (to_sctx(ctx)->caps & SROCE_CAP_RAW_PACKET)
+		query_raw(attr);
 	return 0;
 }
 
@@ -96,24 +112,33 @@ static const struct verbs_context_ops context_ops = {
 	.alloc_parent_domain = sroce_alloc_parent_domain,
 	.alloc_pd = sroce_alloc_pd,
 	.alloc_td = sroce_alloc_td,
+	.attach_counters_point_flow = sroce_attach_counters,
 	.attach_mcast = ibv_cmd_attach_mcast,
 	.bind_mw = sroce_bind_mw,
 	.close_xrcd = sroce_close_xrcd,
 	.create_ah = sroce_create_ah,
+	.create_counters = sroce_create_counters,
 	.create_cq = sroce_create_cq,
 	.create_cq_ex = sroce_create_cq_ex,
+	.create_flow = sroce_create_flow,
 	.create_qp = sroce_create_qp,
 	.create_qp_ex = sroce_create_qp_ex,
+	.create_rwq_ind_table = sroce_create_rwq_ind_table,
 	.create_srq = sroce_create_srq,
 	.create_srq_ex = sroce_create_srq_ex,
+	.create_wq = sroce_create_wq,
 	.dealloc_mw = sroce_dealloc_mw,
 	.dealloc_pd = sroce_dealloc_pd,
 	.dealloc_td = sroce_dealloc_td,
 	.dereg_mr = sroce_dereg_mr,
 	.destroy_ah = sroce_destroy_ah,
+	.destroy_counters = sroce_destroy_counters,
 	.destroy_cq = sroce_destroy_cq,
+	.destroy_flow = sroce_destroy_flow,
 	.destroy_qp = sroce_destroy_qp,
+	.destroy_rwq_ind_table = sroce_destroy_rwq_ind_table,
 	.destroy_srq = sroce_destroy_srq,
+	.destroy_wq = sroce_destroy_wq,
 	.detach_mcast = ibv_cmd_detach_mcast,
 	.free_context = sroce_free_context,
 	.free_dm = sroce_free_dm,
@@ -125,6 +150,7 @@ static const struct verbs_context_ops context_ops = {
 	.modify_qp = sroce_modify_qp,
 	.modify_qp_rate_limit = sroce_modify_qp_rate_limit,
 	.modify_srq = sroce_modify_srq,
+	.modify_wq = sroce_modify_wq,
 	.open_qp = sroce_open_qp,
 	.open_xrcd = sroce_open_xrcd,
 	.poll_cq = sroce_poll_cq,
@@ -136,6 +162,7 @@ static const struct verbs_context_ops context_ops = {
 	.query_qp = sroce_query_qp,
 	.query_rt_values = sroce_query_rt_values,
 	.query_srq = sroce_query_srq,
+	.read_counters = sroce_read_counters,
 	.reg_dm_mr = sroce_reg_dm_mr,
 	.reg_dmabuf_mr = sroce_reg_dmabuf_mr,
 	.reg_mr = sroce_reg_mr,

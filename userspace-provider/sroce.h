@@ -107,6 +107,27 @@ struct sroce_sq {
 	struct sroce_send_wqe *wqe;	/* last one built, NULL after an error */
 };
 
+/* A receive queue of raw packets, for a table of such */
+struct sroce_wq {
+	struct ibv_wq wq;
+	struct sroce_rq rq;
+};
+
+/* Where an application wants the counts of its flows */
+struct sroce_counter_place {
+	enum ibv_counter_description desc;
+	uint32_t index;
+};
+
+enum { SROCE_COUNTER_PLACES = 64 };
+
+struct sroce_counters {
+	struct verbs_counters vcounters;
+	struct sroce_lock lock;
+	struct sroce_counter_place places[SROCE_COUNTER_PLACES];
+	unsigned int nplaces;
+};
+
 struct sroce_qp {
 	struct verbs_qp vqp;
 	struct sroce_origin origin;
@@ -294,6 +315,29 @@ int sroce_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 int sroce_destroy_qp(struct ibv_qp *qp);
 int sroce_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 		    struct ibv_recv_wr **bad);
+
+/* raw.c: what there is for raw packets beside queue pairs */
+
+struct ibv_wq *sroce_create_wq(struct ibv_context *ctx,
+			       struct ibv_wq_init_attr *attr);
+int sroce_modify_wq(struct ibv_wq *wq, struct ibv_wq_attr *attr);
+int sroce_destroy_wq(struct ibv_wq *wq);
+struct ibv_rwq_ind_table *
+sroce_create_rwq_ind_table(struct ibv_context *ctx,
+			   struct ibv_rwq_ind_table_init_attr *attr);
+int sroce_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table);
+struct ibv_flow *sroce_create_flow(struct ibv_qp *qp,
+				   struct ibv_flow_attr *attr);
+int sroce_destroy_flow(struct ibv_flow *flow);
+struct ibv_counters *
+sroce_create_counters(struct ibv_context *ctx,
+		      struct ibv_counters_init_attr *attr);
+int sroce_destroy_counters(struct ibv_counters *counters);
+int sroce_attach_counters(struct ibv_counters *counters,
+			  struct ibv_counter_attach_attr *attr,
+			  struct ibv_flow *flow);
+int sroce_read_counters(struct ibv_counters *counters, uint64_t *values,
+			uint32_t n, uint32_t flags);
 
 /* sq.c: send queues */
 

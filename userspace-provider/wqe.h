@@ -32,13 +32,15 @@ static_assert((int)SROCE_WR_RDMA_WRITE == (int)IBV_WR_RDMA_WRITE &&
 	      (int)SROCE_WR_LOCAL_INV == (int)IBV_WR_LOCAL_INV &&
 	      (int)SROCE_WR_BIND_MW == (int)IBV_WR_BIND_MW &&
 	      (int)SROCE_WR_SEND_INV == (int)IBV_WR_SEND_WITH_INV &&
+	      (int)SROCE_WR_TSO == (int)IBV_WR_TSO &&
 	      (int)SROCE_WR_FLUSH == (int)IBV_WR_FLUSH &&
 	      (int)SROCE_WR_ATOMIC_WRITE == (int)IBV_WR_ATOMIC_WRITE,
 	      "enum ibv_wr_opcode is not SROCE_WR_x");
 static_assert((int)SROCE_SEND_FENCE == (int)IBV_SEND_FENCE &&
 	      (int)SROCE_SEND_SIGNALED == (int)IBV_SEND_SIGNALED &&
 	      (int)SROCE_SEND_SOLICITED == (int)IBV_SEND_SOLICITED &&
-	      (int)SROCE_SEND_INLINE == (int)IBV_SEND_INLINE,
+	      (int)SROCE_SEND_INLINE == (int)IBV_SEND_INLINE &&
+	      (int)SROCE_SEND_IP_CSUM == (int)IBV_SEND_IP_CSUM,
 	      "enum ibv_send_flags is not SROCE_SEND_x");
 
 /* What a type of QP may post: a bit for each SROCE_WR_x */
@@ -51,6 +53,8 @@ enum {
 		       1 << SROCE_WR_RDMA_READ |
 		       1 << SROCE_WR_CMP_SWAP | 1 << SROCE_WR_FETCH_ADD |
 		       1 << SROCE_WR_FLUSH | 1 << SROCE_WR_ATOMIC_WRITE,
+
+	SROCE_OPS_RAW = 1 << SROCE_WR_SEND | 1 << SROCE_WR_TSO,
 
 	/* those whose data may be in the request itself */
 	SROCE_OPS_INLINE = 1 << SROCE_WR_SEND | 1 << SROCE_WR_SEND_IMM |
@@ -74,6 +78,8 @@ static inline uint32_t sroce_ops_of(enum ibv_qp_type type)
 		return SROCE_OPS_UC;
 	case IBV_QPT_UD:
 		return SROCE_OPS_UD;
+	case IBV_QPT_RAW_PACKET:
+		return SROCE_OPS_RAW;
 	default:
 		return 0;
 	}
@@ -143,12 +149,41 @@ static inline void wqe_ud(struct sroce_send_wqe *wqe, struct ibv_ah *ah,
 	wqe->ud.remote_qkey = remote_qkey;
 }
 
+/*
+ * The headers of a packet that is to be cut. Their place is behind the elements, which
+ * wqe_sges() makes room for. Returns an errno.
+ */
+static inline int wqe_tso(const struct sroce_sq *sq,
+			  struct sroce_send_wqe *wqe, const void *header,
+			  uint16_t length, uint16_t mss)
+{
+	if (!length || length > SROCE_MAX_TSO_HEADER || length > sq->max_inline)
+		return EINVAL;
+
+	wqe->raw.mss = mss;
+	wqe->raw.header_len = length;
+	memcpy(wqe + 1, header, length);
+	return 0;
+}
+
+static inline int wqe_shift_header(const struct sroce_sq *sq,
+				   struct sroce_send_wqe *wqe, size_t room)
+{
+	if (room + wqe->raw.header_len > sq->max_inline)
+		return EINVAL;
+	memmove((uint8_t *)(wqe + 1) + room, wqe + 1, wqe->raw.header_len);
+	return 0;
+}
+
 /* Both ways to attach data return an errno. */
 static inline int wqe_sges(const struct sroce_sq *sq,
 			   struct sroce_send_wqe *wqe,
 			   const struct ibv_sge *sge, size_t num_sge)
 {
 	if (num_sge > sq->max_sge)
+		return EINVAL;
+	if (wqe->opcode == SROCE_WR_TSO &&
+	    wqe_shift_header(sq, wqe, num_sge * sizeof(*sge)))
 		return EINVAL;
 
 	wqe->num_sge = num_sge;

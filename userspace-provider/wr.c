@@ -24,7 +24,8 @@ static struct sroce_send_wqe *begin(struct ibv_qp_ex *qp_ex, uint8_t opcode)
 	struct sroce_sq *sq = &to_sqp_ex(qp_ex)->sq;
 	uint16_t flags = qp_ex->wr_flags & (IBV_SEND_FENCE |
 					    IBV_SEND_SIGNALED |
-					    IBV_SEND_SOLICITED);
+					    IBV_SEND_SOLICITED |
+					    IBV_SEND_IP_CSUM);
 
 	if (sq->err)
 		return NULL;
@@ -114,6 +115,16 @@ static void sroce_wr_abort(struct ibv_qp_ex *qp_ex)
 static void sroce_wr_send(struct ibv_qp_ex *qp_ex)
 {
 	begin(qp_ex, SROCE_WR_SEND);
+}
+
+static void sroce_wr_send_tso(struct ibv_qp_ex *qp_ex, void *header,
+			      uint16_t length, uint16_t mss)
+{
+	struct sroce_send_wqe *wqe = begin(qp_ex, SROCE_WR_TSO);
+	struct sroce_sq *sq = &to_sqp_ex(qp_ex)->sq;
+
+	if (wqe && wqe_tso(sq, wqe, header, length, mss))
+		fail(sq, EINVAL);
 }
 
 static void sroce_wr_send_imm(struct ibv_qp_ex *qp_ex, __be32 imm_data)
@@ -300,6 +311,7 @@ static const struct {
 	{ IBV_QP_EX_WITH_LOCAL_INV, SROCE_WR_LOCAL_INV },
 	{ IBV_QP_EX_WITH_BIND_MW, SROCE_WR_BIND_MW },
 	{ IBV_QP_EX_WITH_SEND_WITH_INV, SROCE_WR_SEND_INV },
+	{ IBV_QP_EX_WITH_TSO, SROCE_WR_TSO },
 	{ IBV_QP_EX_WITH_FLUSH, SROCE_WR_FLUSH },
 	{ IBV_QP_EX_WITH_ATOMIC_WRITE, SROCE_WR_ATOMIC_WRITE },
 };
@@ -332,6 +344,7 @@ void sroce_wr_init(struct sroce_qp *qp)
 	qp_ex->wr_send = sroce_wr_send;
 	qp_ex->wr_send_imm = sroce_wr_send_imm;
 	qp_ex->wr_send_inv = sroce_wr_send_inv;
+	qp_ex->wr_send_tso = sroce_wr_send_tso;
 	qp_ex->wr_rdma_write = sroce_wr_rdma_write;
 	qp_ex->wr_rdma_write_imm = sroce_wr_rdma_write_imm;
 	qp_ex->wr_rdma_read = sroce_wr_rdma_read;
