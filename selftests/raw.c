@@ -1,0 +1,995 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * raw: raw packets. Frames of every kind go from one device to the other; what each flow takes, tells and counts, what
+ * checksums, tags and cut TCP packets look like when they come, which work queue a hash chooses, and what is refused.
+ *
+ *	raw -d DEVICE -i IP [-D DEVICE_OF_PEER -I IP_OF_PEER]
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/capability.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "vt.h"
+
+#define SLOTS 64
+#define SLOT 2048
+#define TYPE 0x88b5 /* for experiments (IEEE 802) */
+
+static const uint8_t mac_a[6] = { 2, 0, 0, 0, 0, 0xa };
+static const uint8_t mac_b[6] = { 2, 0, 0, 0, 0, 0xb };
+static const uint8_t group[6] = { 1, 0, 0x5e, 1, 2, 3 };
+
+static struct vt_dev devs[2];
+static struct vt_dev *from, *to;
+
+/* --- queues ------------------------------------------------------------------- */
+
+struct queue {
+	struct ibv_cq_ex *cq;
+	struct ibv_qp *qp;
+	struct ibv_wq *wq;
+	struct ibv_mr *mr;
+};
+
+struct got {
+	int status;
+	uint32_t len, tag, qpn;
+	unsigned int flags;
+	uint16_t vlan;
+	const uint8_t *data;
+};
+
+static void give_back(struct queue *q, uint64_t slot)
+{
+	struct ibv_sge sge = { (uintptr_t)q->mr->addr + slot * SLOT, SLOT, q->mr->lkey };
+	struct ibv_recv_wr *bad, wr = { .wr_id = slot, .sg_list = &sge, .num_sge = 1 };
+	int rc = q->wq ? ibv_post_wq_recv(q->wq, &wr, &bad) : ibv_post_recv(q->qp, &wr, &bad);
+
+	if (rc)
+		vt_die(VT_WRONG, "post receive: %s", strerror(rc));
+}
+
+static void queue_begin(struct queue *q, struct vt_dev *dev)
+{
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = 4 * SLOTS,
+		.wc_flags = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_QP_NUM | IBV_WC_EX_WITH_CVLAN |
+			    IBV_WC_EX_WITH_FLOW_TAG,
+	};
+
+	memset(q, 0, sizeof(*q));
+	q->cq = ibv_create_cq_ex(dev->ctx, &attr);
+	if (!q->cq)
+		vt_die(VT_WRONG, "completion queue: %s", strerror(errno));
+	q->mr = vt_mr(dev, SLOTS * SLOT, IBV_ACCESS_LOCAL_WRITE);
+}
+
+static int to_state(struct ibv_qp *qp, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = { .qp_state = state, .port_num = 1 };
+
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | (state == IBV_QPS_INIT ? IBV_QP_PORT : 0));
+}
+
+static void bring_up(struct ibv_qp *qp)
+{
+	if (to_state(qp, IBV_QPS_INIT) || to_state(qp, IBV_QPS_RTR) || to_state(qp, IBV_QPS_RTS))
+		vt_die(VT_WRONG, "to RTS: %s", strerror(errno));
+}
+
+static struct ibv_qp *make_qp(struct vt_dev *dev, struct ibv_cq *cq, uint32_t flags)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RAW_PACKET, .sq_sig_all = 1,
+		.cap = { .max_send_wr = SLOTS, .max_recv_wr = SLOTS, .max_send_sge = 2, .max_recv_sge = 1,
+			 .max_inline_data = 128 },
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_MAX_TSO_HEADER,
+		.pd = dev->pd, .create_flags = flags, .max_tso_header = 128,
+	};
+
+	return ibv_create_qp_ex(dev->ctx, &attr);
+}
+
+static void queue_open(struct queue *q, struct vt_dev *dev, uint32_t flags)
+{
+	int i;
+
+	queue_begin(q, dev);
+	q->qp = make_qp(dev, ibv_cq_ex_to_cq(q->cq), flags);
+	if (!q->qp)
+		vt_die(errno == EPERM ? VT_SETUP : VT_WRONG, "queue pair: %s", strerror(errno));
+	bring_up(q->qp);
+	for (i = 0; i < SLOTS; i++)
+		give_back(q, i);
+}
+
+static void queue_close(struct queue *q)
+{
+	if ((q->qp && ibv_destroy_qp(q->qp)) || (q->wq && ibv_destroy_wq(q->wq)) ||
+	    ibv_destroy_cq(ibv_cq_ex_to_cq(q->cq)))
+		vt_die(VT_WRONG, "destroy a queue: %s", strerror(errno));
+	vt_mr_free(q->mr);
+}
+
+/* The next completion, if one comes; its data stays until the next call of this */
+static bool next(struct queue *q, struct got *g, double seconds)
+{
+	struct ibv_poll_cq_attr attr = {};
+	double end = vt_now() + seconds;
+	uint64_t slot;
+
+	while (ibv_start_poll(q->cq, &attr)) {
+		if (vt_now() > end)
+			return false;
+		usleep(200);
+	}
+	*g = (struct got){
+		.status = q->cq->status, .len = ibv_wc_read_byte_len(q->cq), .tag = ibv_wc_read_flow_tag(q->cq),
+		.qpn = ibv_wc_read_qp_num(q->cq), .flags = ibv_wc_read_wc_flags(q->cq),
+		.vlan = ibv_wc_read_cvlan(q->cq),
+	};
+	slot = q->cq->wr_id;
+	ibv_end_poll(q->cq);
+	if (slot < SLOTS) {
+		g->data = (uint8_t *)q->mr->addr + slot * SLOT;
+		if (!g->status)
+			give_back(q, slot);
+	}
+	return true;
+}
+
+static bool nothing(struct queue *q)
+{
+	struct got g;
+
+	return !next(q, &g, 0.3);
+}
+
+/* --- frames -------------------------------------------------------------------- */
+
+struct frame {
+	uint8_t data[SLOT];
+	uint32_t len;
+};
+
+static void put(struct frame *f, const void *data, uint32_t len)
+{
+	memcpy(f->data + f->len, data, len);
+	f->len += len;
+}
+
+static void put16(struct frame *f, uint16_t value)
+{
+	uint16_t be = htons(value);
+
+	put(f, &be, sizeof(be));
+}
+
+static void eth(struct frame *f, const uint8_t *dst, int vlan, uint16_t type)
+{
+	f->len = 0;
+	put(f, dst, 6);
+	put(f, mac_a, 6);
+	if (vlan >= 0) {
+		put16(f, 0x8100);
+		put16(f, vlan);
+	}
+	put16(f, type);
+}
+
+static void ipv4(struct frame *f, uint8_t proto, uint32_t src, uint32_t dst, uint16_t payload)
+{
+	const uint8_t head[12] = { 0x45, 0, (20 + payload) >> 8, 20 + payload, 0, 7, 0x40, 0, 64, proto };
+	uint32_t addresses[2] = { htonl(src), htonl(dst) };
+
+	put(f, head, sizeof(head));
+	put(f, addresses, sizeof(addresses));
+}
+
+static void ipv6(struct frame *f, uint8_t proto, const char *src, const char *dst, uint16_t payload)
+{
+	const uint8_t head[8] = { 0x60, 0, 0, 0, payload >> 8, payload, proto, 64 };
+	uint8_t a[32];
+
+	inet_pton(AF_INET6, src, a);
+	inet_pton(AF_INET6, dst, a + 16);
+	put(f, head, sizeof(head));
+	put(f, a, sizeof(a));
+}
+
+static void udp(struct frame *f, uint16_t sport, uint16_t dport, uint16_t payload)
+{
+	put16(f, sport);
+	put16(f, dport);
+	put16(f, 8 + payload);
+	put16(f, 0);
+}
+
+static void tcp(struct frame *f, uint16_t sport, uint16_t dport, uint32_t seq)
+{
+	const uint8_t rest[8] = { 0x50, 0x10, 0x10, 0 };
+	uint32_t words[2] = { htonl(seq), 0 };
+
+	put16(f, sport);
+	put16(f, dport);
+	put(f, words, sizeof(words));
+	put(f, rest, sizeof(rest));
+}
+
+static void pad(struct frame *f, uint32_t n, uint64_t key)
+{
+	vt_pattern(f->data + f->len, key, 0, n);
+	f->len += n;
+}
+
+static void udp_frame(struct frame *f, int vlan, uint16_t sport, uint16_t dport)
+{
+	eth(f, mac_b, vlan, 0x0800);
+	ipv4(f, 17, 0x0a620001, 0x0a620002, 8 + 50);
+	udp(f, sport, dport, 50);
+	pad(f, 50, sport);
+}
+
+/* --- sending -------------------------------------------------------------------- */
+
+static struct queue out;
+static struct ibv_mr *source;
+
+static int send_wr(struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *bad;
+	struct ibv_poll_cq_attr attr = {};
+	double end = vt_now() + 10;
+	int status;
+
+	wr->wr_id = SLOTS;
+	if (ibv_post_send(out.qp, wr, &bad))
+		vt_die(VT_WRONG, "post send: %s", strerror(errno));
+	while (ibv_start_poll(out.cq, &attr)) {
+		if (vt_now() > end)
+			vt_die(VT_STALLED, "no completion of a send");
+		usleep(50);
+	}
+	status = out.cq->status;
+	ibv_end_poll(out.cq);
+	return status;
+}
+
+static int send_bytes(uint32_t len, unsigned int flags)
+{
+	struct ibv_sge sge[2] = { { (uintptr_t)source->addr, min(len, 20u), source->lkey },
+				  { (uintptr_t)source->addr + 20, len - min(len, 20u), source->lkey } };
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .sg_list = sge, .num_sge = 2, .send_flags = flags };
+
+	return send_wr(&wr);
+}
+
+static int send_frame(const struct frame *f, unsigned int flags)
+{
+	memcpy(source->addr, f->data, f->len);
+	return send_bytes(f->len, flags);
+}
+
+static bool same(struct queue *q, const struct frame *f, const char *what)
+{
+	struct got g;
+
+	if (!next(q, &g, 5)) {
+		vt_check(false, "%s: it comes", what);
+		return false;
+	}
+	vt_check(!g.status && g.len == f->len && !memcmp(g.data, f->data, f->len), "%s: %u bytes of %u, %s", what,
+		 g.len, f->len, ibv_wc_status_str(g.status));
+	return !g.status;
+}
+
+/* --- flows ------------------------------------------------------------------------ */
+
+struct rule {
+	struct ibv_flow_attr attr;
+	uint8_t specs[512];
+	size_t len;
+} __attribute__((packed, aligned(8)));
+
+static struct rule rule(enum ibv_flow_attr_type type, uint16_t priority, uint32_t flags)
+{
+	return (struct rule){ .attr = { .type = type, .priority = priority, .port = 1, .flags = flags,
+					.size = sizeof(struct ibv_flow_attr) } };
+}
+
+static void spec(struct rule *r, const void *data, size_t len)
+{
+	memcpy(r->specs + r->len, data, len);
+	r->len += len;
+	r->attr.num_of_specs++;
+	r->attr.size += len;
+}
+
+static void spec_eth(struct rule *r, const uint8_t *dst, int vlan, uint16_t type)
+{
+	struct ibv_flow_spec_eth s = { .type = IBV_FLOW_SPEC_ETH, .size = sizeof(s) };
+
+	if (dst) {
+		memcpy(s.val.dst_mac, dst, 6);
+		memset(s.mask.dst_mac, 0xff, 6);
+	}
+	if (vlan >= 0) {
+		s.val.vlan_tag = htons(vlan);
+		s.mask.vlan_tag = htons(0xfff);
+	}
+	if (type) {
+		s.val.ether_type = htons(type);
+		s.mask.ether_type = 0xffff;
+	}
+	spec(r, &s, sizeof(s));
+}
+
+static void spec_ipv4(struct rule *r, uint32_t dst)
+{
+	struct ibv_flow_spec_ipv4_ext s = { .type = IBV_FLOW_SPEC_IPV4_EXT, .size = sizeof(s) };
+
+	s.val.dst_ip = htonl(dst);
+	s.mask.dst_ip = dst ? 0xffffffff : 0;
+	spec(r, &s, sizeof(s));
+}
+
+static void spec_ipv6(struct rule *r, const char *dst)
+{
+	struct ibv_flow_spec_ipv6 s = { .type = IBV_FLOW_SPEC_IPV6, .size = sizeof(s) };
+
+	inet_pton(AF_INET6, dst, s.val.dst_ip);
+	memset(s.mask.dst_ip, 0xff, 16);
+	spec(r, &s, sizeof(s));
+}
+
+static void spec_port(struct rule *r, enum ibv_flow_spec_type type, uint16_t dport)
+{
+	struct ibv_flow_spec_tcp_udp s = { .type = type, .size = sizeof(s) };
+
+	s.val.dst_port = htons(dport);
+	s.mask.dst_port = dport ? 0xffff : 0;
+	spec(r, &s, sizeof(s));
+}
+
+static void spec_tag(struct rule *r, uint32_t tag)
+{
+	struct ibv_flow_spec_action_tag s = { .type = IBV_FLOW_SPEC_ACTION_TAG, .size = sizeof(s), .tag_id = tag };
+
+	spec(r, &s, sizeof(s));
+}
+
+static void spec_drop(struct rule *r)
+{
+	struct ibv_flow_spec_action_drop s = { .type = IBV_FLOW_SPEC_ACTION_DROP, .size = sizeof(s) };
+
+	spec(r, &s, sizeof(s));
+}
+
+static void spec_count(struct rule *r, struct ibv_counters *counters)
+{
+	struct ibv_flow_spec_counter_action s = { .type = IBV_FLOW_SPEC_ACTION_COUNT, .size = sizeof(s),
+						  .counters = counters };
+
+	spec(r, &s, sizeof(s));
+}
+
+static struct ibv_flow *flow(struct queue *q, struct rule *r)
+{
+	struct ibv_flow *f = ibv_create_flow(q->qp, &r->attr);
+
+	if (!f)
+		vt_die(VT_WRONG, "create a flow: %s", strerror(errno));
+	return f;
+}
+
+static void end_flow(struct ibv_flow *f)
+{
+	if (ibv_destroy_flow(f))
+		vt_die(VT_WRONG, "destroy a flow: %s", strerror(errno));
+}
+
+static struct rule port_rule(uint16_t priority, uint32_t flags, uint16_t dport)
+{
+	struct rule r = rule(IBV_FLOW_ATTR_NORMAL, priority, flags);
+
+	spec_eth(&r, mac_b, -1, 0x0800);
+	spec_ipv4(&r, 0x0a620002);
+	spec_port(&r, IBV_FLOW_SPEC_UDP, dport);
+	return r;
+}
+
+/* --- tests ------------------------------------------------------------------------- */
+
+static void sizes(void)
+{
+	static const uint32_t lengths[] = { 14, 60, 61, 255, 1024, 1025, 1514 };
+	struct rule r = rule(IBV_FLOW_ATTR_NORMAL, 0, 0);
+	struct ibv_flow *f;
+	struct queue q;
+	struct frame e;
+	char what[40];
+	size_t i;
+
+	queue_open(&q, to, 0);
+	spec_eth(&r, mac_b, -1, TYPE);
+	f = flow(&q, &r);
+	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
+		eth(&e, mac_b, -1, TYPE);
+		pad(&e, lengths[i] - e.len, i);
+		snprintf(what, sizeof(what), "a frame of %u bytes", lengths[i]);
+		vt_check(send_frame(&e, 0) == IBV_WC_SUCCESS, "%s: sent", what);
+		same(&q, &e, what);
+	}
+	eth(&e, mac_b, -1, TYPE + 1);
+	pad(&e, 46, 1);
+	send_frame(&e, 0);
+	eth(&e, mac_a, -1, TYPE);
+	pad(&e, 46, 1);
+	send_frame(&e, 0);
+	vt_check(nothing(&q), "frames of another type and for another address do not come");
+	end_flow(f);
+	eth(&e, mac_b, -1, TYPE);
+	pad(&e, 46, 1);
+	send_frame(&e, 0);
+	vt_check(nothing(&q), "without a flow nothing comes");
+	queue_close(&q);
+}
+
+/* One of a kind comes, and one that differs in what the flow looks at does not */
+static void one_kind(const char *what, struct rule *r, const struct frame *right, const struct frame *wrong)
+{
+	struct ibv_flow *f;
+	struct queue q;
+
+	queue_open(&q, to, 0);
+	f = flow(&q, r);
+	send_frame(wrong, 0);
+	send_frame(right, 0);
+	same(&q, right, what);
+	vt_check(nothing(&q), "%s: nothing else", what);
+	end_flow(f);
+	queue_close(&q);
+}
+
+static void kinds(void)
+{
+	struct frame right, wrong;
+	struct rule r;
+
+	r = rule(IBV_FLOW_ATTR_NORMAL, 0, 0);
+	spec_ipv4(&r, 0x0a620002);
+	udp_frame(&right, -1, 1, 2);
+	eth(&wrong, mac_b, -1, 0x0800);
+	ipv4(&wrong, 17, 0x0a620001, 0x0a620003, 8);
+	udp(&wrong, 1, 2, 0);
+	one_kind("IPv4", &r, &right, &wrong);
+
+	r = rule(IBV_FLOW_ATTR_NORMAL, 0, 0);
+	spec_ipv6(&r, "fd98::2");
+	eth(&right, mac_b, -1, 0x86dd);
+	ipv6(&right, 17, "fd98::1", "fd98::2", 8);
+	udp(&right, 1, 2, 0);
+	eth(&wrong, mac_b, -1, 0x86dd);
+	ipv6(&wrong, 17, "fd98::1", "fd98::3", 8);
+	udp(&wrong, 1, 2, 0);
+	one_kind("IPv6", &r, &right, &wrong);
+
+	r = rule(IBV_FLOW_ATTR_NORMAL, 0, 0);
+	spec_port(&r, IBV_FLOW_SPEC_TCP, 80);
+	eth(&right, mac_b, -1, 0x0800);
+	ipv4(&right, 6, 0x0a620001, 0x0a620002, 20);
+	tcp(&right, 1, 80, 1);
+	udp_frame(&wrong, -1, 1, 80);
+	one_kind("TCP", &r, &right, &wrong);
+
+	r = port_rule(0, 0, 80);
+	udp_frame(&right, -1, 1, 80);
+	udp_frame(&wrong, -1, 80, 1);
+	one_kind("UDP", &r, &right, &wrong);
+
+	r = rule(IBV_FLOW_ATTR_NORMAL, 0, 0);
+	spec_eth(&r, mac_b, 5, 0x0800);
+	udp_frame(&right, 5, 1, 2);
+	udp_frame(&wrong, 6, 1, 2);
+	one_kind("a VLAN", &r, &right, &wrong);
+
+	/* A fragment has no ports, whatever stands where they were */
+	r = port_rule(0, 0, 80);
+	udp_frame(&right, -1, 1, 80);
+	wrong = right;
+	wrong.data[14 + 7] = 1;
+	one_kind("no fragment", &r, &right, &wrong);
+}
+
+static void vlans(void)
+{
+	struct rule r = port_rule(0, 0, 7);
+	struct queue strip, keep;
+	struct ibv_flow *f[2];
+	struct frame e, bare;
+	struct got g = {};
+
+	queue_open(&strip, to, IBV_QP_CREATE_CVLAN_STRIPPING);
+	queue_open(&keep, to, 0);
+	f[0] = flow(&strip, &r);
+	f[1] = flow(&keep, &r);
+	udp_frame(&e, 0x6005, 1, 7);
+	udp_frame(&bare, -1, 1, 7);
+	send_frame(&e, 0);
+	same(&keep, &e, "two flows that say the same: a frame with its tag");
+	next(&strip, &g, 5);
+	vt_check(g.len == bare.len && !memcmp(g.data, bare.data, bare.len) && g.vlan == 0x6005,
+		 "the tag in the completion: %#x, %u bytes of %u", g.vlan, g.len, bare.len);
+	end_flow(f[0]);
+	end_flow(f[1]);
+	queue_close(&strip);
+	queue_close(&keep);
+}
+
+static void priorities(void)
+{
+	struct queue first, second;
+	struct ibv_flow *f[2];
+	struct rule r;
+	struct frame e;
+
+	udp_frame(&e, -1, 1, 9);
+	queue_open(&first, to, 0);
+	queue_open(&second, to, 0);
+
+	r = rule(IBV_FLOW_ATTR_NORMAL, 5, 0);
+	spec_eth(&r, mac_b, -1, 0);
+	f[0] = flow(&second, &r);
+	r = port_rule(1, 0, 9);
+	f[1] = flow(&first, &r);
+	send_frame(&e, 0);
+	same(&first, &e, "the lower priority takes it");
+	vt_check(nothing(&second), "the higher one does not see it");
+	end_flow(f[1]);
+	send_frame(&e, 0);
+	same(&second, &e, "the higher one, alone");
+
+	r = port_rule(1, IBV_FLOW_ATTR_FLAGS_DONT_TRAP, 9);
+	f[1] = flow(&first, &r);
+	send_frame(&e, 0);
+	same(&first, &e, "a flow that does not trap sees it");
+	same(&second, &e, "and so does the next");
+	end_flow(f[1]);
+
+	r = port_rule(1, 0, 9);
+	spec_drop(&r);
+	f[1] = flow(&first, &r);
+	send_frame(&e, 0);
+	vt_check(nothing(&first) && nothing(&second), "a flow that drops");
+	end_flow(f[1]);
+	end_flow(f[0]);
+	queue_close(&first);
+	queue_close(&second);
+}
+
+static void defaults(void)
+{
+	struct rule all = rule(IBV_FLOW_ATTR_ALL_DEFAULT, 0, 0), groups = rule(IBV_FLOW_ATTR_MC_DEFAULT, 0, 0);
+	struct rule sniffer = rule(IBV_FLOW_ATTR_SNIFFER, 0, 0);
+	struct queue q[3];
+	struct ibv_flow *f[3];
+	struct frame e, m;
+	struct got g;
+	bool seen[2] = {};
+	int i;
+
+	for (i = 0; i < 3; i++)
+		queue_open(&q[i], to, 0);
+	f[0] = flow(&q[0], &all);
+	f[1] = flow(&q[1], &groups);
+	f[2] = flow(&q[2], &sniffer);
+	eth(&e, mac_b, -1, TYPE);
+	pad(&e, 46, 1);
+	eth(&m, group, -1, TYPE);
+	pad(&m, 46, 2);
+	send_frame(&e, 0);
+	send_frame(&m, 0);
+	/* The host's own may be among them */
+	for (i = 0; i < 20 && !(seen[0] && seen[1]) && next(&q[2], &g, 5); i++) {
+		seen[0] |= g.len == e.len && !memcmp(g.data, e.data, e.len);
+		seen[1] |= g.len == m.len && !memcmp(g.data, m.data, m.len);
+	}
+	vt_check(seen[0] && seen[1], "a sniffer sees both");
+	for (i = 0; i < 20 && next(&q[0], &g, 5); i++)
+		if (g.len == e.len && !memcmp(g.data, e.data, e.len))
+			break;
+	vt_check(g.data && !memcmp(g.data, e.data, e.len), "the default takes what nobody else does");
+	for (i = 0; i < 20 && next(&q[1], &g, 5); i++)
+		if (g.len == m.len && !memcmp(g.data, m.data, m.len))
+			break;
+	vt_check(g.data && !memcmp(g.data, m.data, m.len), "the default for groups takes a group's");
+	for (i = 0; i < 3; i++) {
+		end_flow(f[i]);
+		queue_close(&q[i]);
+	}
+}
+
+static uint32_t sum(const uint8_t *data, uint32_t len, uint32_t start)
+{
+	uint32_t i;
+
+	for (i = 0; i + 1 < len; i += 2)
+		start += data[i] << 8 | data[i + 1];
+	if (len & 1)
+		start += data[len - 1] << 8;
+	while (start >> 16)
+		start = (start & 0xffff) + (start >> 16);
+	return start;
+}
+
+/* Of an IPv4 frame without options and tag: both checksums are there, and right */
+static bool sums_right(const uint8_t *data, uint32_t len)
+{
+	uint32_t l4 = len - 34;
+
+	return sum(data + 14, 20, 0) == 0xffff && sum(data + 34, l4, sum(data + 26, 8, data[23] + l4)) == 0xffff;
+}
+
+static void checksums(void)
+{
+	struct rule r = port_rule(0, 0, 11);
+	struct ibv_flow *f;
+	struct queue q;
+	struct frame e;
+	struct got g = {};
+
+	queue_open(&q, to, 0);
+	f = flow(&q, &r);
+	udp_frame(&e, -1, 1, 11);
+	vt_check(send_frame(&e, IBV_SEND_IP_CSUM) == IBV_WC_SUCCESS, "checksums: sent");
+	vt_check(next(&q, &g, 5) && g.len == e.len && sums_right(g.data, g.len), "checksums are filled in");
+	vt_check(g.flags & IBV_WC_IP_CSUM_OK, "and said to be right");
+	send_frame(&e, 0);
+	vt_check(next(&q, &g, 5) && !(g.flags & IBV_WC_IP_CSUM_OK) && !memcmp(g.data, e.data, e.len),
+		 "without being asked for they are not");
+	/* An IP header that is longer than the frame */
+	e.data[17] = 200;
+	vt_check(send_frame(&e, IBV_SEND_IP_CSUM) == IBV_WC_LOC_QP_OP_ERR, "a length that is a lie is refused");
+	end_flow(f);
+	queue_close(&q);
+}
+
+static void out_again(void)
+{
+	struct got g;
+
+	if (to_state(out.qp, IBV_QPS_RESET))
+		vt_die(VT_WRONG, "to RESET: %s", strerror(errno));
+	bring_up(out.qp);
+	while (next(&out, &g, 0))
+		;
+}
+
+static void tso(void)
+{
+	enum { BYTES = 30000, MSS = 1000 };
+	struct rule r = rule(IBV_FLOW_ATTR_NORMAL, 0, 0);
+	uint8_t expected[BYTES];
+	struct ibv_sge sge = { (uintptr_t)source->addr, BYTES, source->lkey };
+	struct ibv_send_wr wr = { .opcode = IBV_WR_TSO, .sg_list = &sge, .num_sge = 1 };
+	struct frame head;
+	struct ibv_flow *f;
+	struct queue q;
+	struct got g;
+	uint32_t n = 0;
+	bool right = true;
+
+	queue_open(&q, to, 0);
+	spec_eth(&r, mac_b, -1, 0x0800);
+	spec_ipv4(&r, 0x0a620002);
+	spec_port(&r, IBV_FLOW_SPEC_TCP, 12);
+	f = flow(&q, &r);
+	eth(&head, mac_b, -1, 0x0800);
+	ipv4(&head, 6, 0x0a620001, 0x0a620002, 20);
+	tcp(&head, 1, 12, 1000);
+	vt_pattern(source->addr, 3, 0, BYTES);
+	vt_pattern(expected, 3, 0, BYTES);
+	wr.tso.hdr = head.data;
+	wr.tso.hdr_sz = head.len;
+	wr.tso.mss = MSS;
+	vt_check(send_wr(&wr) == IBV_WC_SUCCESS, "TSO: sent");
+	while (n < BYTES && next(&q, &g, 5)) {
+		right &= g.len == head.len + MSS && sums_right(g.data, g.len) &&
+			 ntohl(*(uint32_t *)(g.data + 38)) == 1000 + n &&
+			 !memcmp(g.data + head.len, expected + n, MSS);
+		n += g.len - head.len;
+	}
+	vt_check(n == BYTES && right, "TSO: %u bytes in right packets", n);
+	head.data[23] = 17;
+	vt_check(send_wr(&wr) == IBV_WC_LOC_QP_OP_ERR, "TSO of what is not TCP is refused");
+	out_again();
+	head.data[23] = 6;
+	wr.tso.mss = 2000;
+	vt_check(send_wr(&wr) == IBV_WC_LOC_LEN_ERR, "TSO into packets that are longer than the MTU is refused");
+	out_again();
+	end_flow(f);
+	queue_close(&q);
+}
+
+static void tags(void)
+{
+	struct ibv_counters_init_attr init = {};
+	struct ibv_counter_attach_attr packets = { .counter_desc = IBV_COUNTER_PACKETS, .index = 1 };
+	struct ibv_counter_attach_attr bytes = { .counter_desc = IBV_COUNTER_BYTES, .index = 0 };
+	struct ibv_counters *counters = ibv_create_counters(to->ctx, &init);
+	struct rule r = port_rule(0, 0, 13);
+	uint64_t values[3] = { 1, 1, 1 };
+	struct ibv_flow *f;
+	struct queue q;
+	struct frame e;
+	struct got g = {};
+
+	if (!counters)
+		vt_die(VT_WRONG, "counters: %s", strerror(errno));
+	vt_check(!ibv_attach_counters_point_flow(counters, &packets, NULL) &&
+		 !ibv_attach_counters_point_flow(counters, &bytes, NULL), "counters: places");
+	queue_open(&q, to, 0);
+	spec_tag(&r, 0x12345678);
+	spec_count(&r, counters);
+	f = flow(&q, &r);
+	udp_frame(&e, -1, 1, 13);
+	send_frame(&e, 0);
+	next(&q, &g, 5);
+	vt_check(g.tag == 0x12345678, "the tag of a flow: %#x", g.tag);
+	send_frame(&e, 0);
+	next(&q, &g, 5);
+	vt_check(!ibv_read_counters(counters, values, 3, 0), "counters are read");
+	vt_check(values[1] == 2 && values[0] == 2 * e.len && !values[2],
+		 "counters: %llu packets, %llu bytes", (long long)values[1], (long long)values[0]);
+	vt_check(ibv_destroy_counters(counters) == EBUSY, "counters in use are not destroyed");
+	end_flow(f);
+	vt_check(!ibv_destroy_counters(counters), "counters out of use are");
+	queue_close(&q);
+}
+
+/* --- work queues --------------------------------------------------------------------- */
+
+static uint8_t key[40] = {
+	0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0, 0xd0, 0xca,
+	0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42, 0xb7, 0x3b,
+	0xbe, 0xac, 0x01, 0xfa,
+};
+
+static uint32_t toeplitz(const uint8_t *data, int len)
+{
+	uint32_t hash = 0, window = key[0] << 24 | key[1] << 16 | key[2] << 8 | key[3];
+	int bit;
+
+	for (bit = 0; bit < len * 8; bit++) {
+		if (data[bit / 8] >> (7 - bit % 8) & 1)
+			hash ^= window;
+		window = window << 1 | (key[4 + bit / 8] >> (7 - bit % 8) & 1);
+	}
+	return hash;
+}
+
+static void wq_open(struct queue *q, struct vt_dev *dev)
+{
+	struct ibv_wq_init_attr attr = { .wq_type = IBV_WQT_RQ, .max_wr = SLOTS, .max_sge = 1, .pd = dev->pd };
+	struct ibv_wq_attr ready = { .attr_mask = IBV_WQ_ATTR_STATE, .wq_state = IBV_WQS_RDY };
+	int i;
+
+	queue_begin(q, dev);
+	attr.cq = ibv_cq_ex_to_cq(q->cq);
+	q->wq = ibv_create_wq(dev->ctx, &attr);
+	if (!q->wq)
+		vt_die(VT_WRONG, "work queue: %s", strerror(errno));
+	if (ibv_modify_wq(q->wq, &ready))
+		vt_die(VT_WRONG, "work queue: to ready");
+	for (i = 0; i < SLOTS; i++)
+		give_back(q, i);
+}
+
+static struct ibv_qp *rss_qp(struct vt_dev *dev, struct ibv_rwq_ind_table *table, uint8_t *hash_key, uint8_t len)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.qp_type = IBV_QPT_RAW_PACKET, .pd = dev->pd, .rwq_ind_tbl = table,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH,
+		.rx_hash_conf = { IBV_RX_HASH_FUNC_TOEPLITZ, len, hash_key,
+				  IBV_RX_HASH_SRC_IPV4 | IBV_RX_HASH_DST_IPV4 | IBV_RX_HASH_SRC_PORT_UDP |
+				  IBV_RX_HASH_DST_PORT_UDP },
+	};
+
+	return ibv_create_qp_ex(dev->ctx, &attr);
+}
+
+static void rss(void)
+{
+	enum { WQS = 4, ENTRIES = 8, FRAMES = 24 };
+	struct ibv_wq_attr fail = { .attr_mask = IBV_WQ_ATTR_STATE, .wq_state = IBV_WQS_ERR };
+	struct ibv_wq *entries[ENTRIES];
+	struct ibv_rwq_ind_table_init_attr table_attr = { .log_ind_tbl_size = 3, .ind_tbl = entries };
+	struct ibv_rwq_ind_table *table;
+	struct queue wqs[WQS], front = {};
+	struct rule r = rule(IBV_FLOW_ATTR_NORMAL, 0, 0);
+	struct ibv_flow *f;
+	uint32_t hash, used = 0;
+	struct frame e;
+	struct got g = {};
+	int i, right = 0;
+
+	for (i = 0; i < WQS; i++)
+		wq_open(&wqs[i], to);
+	for (i = 0; i < ENTRIES; i++)
+		entries[i] = wqs[i % WQS].wq;
+	table = ibv_create_rwq_ind_table(to->ctx, &table_attr);
+	if (!table)
+		vt_die(VT_WRONG, "table: %s", strerror(errno));
+	vt_check(!rss_qp(to, table, key, 20) && errno == EINVAL, "a key that is too short is refused");
+	front.qp = rss_qp(to, table, key, 40);
+	if (!front.qp)
+		vt_die(VT_WRONG, "queue pair with a table: %s", strerror(errno));
+	vt_check(ibv_destroy_wq(wqs[0].wq) == EBUSY, "a work queue in a table is not destroyed");
+	spec_eth(&r, mac_b, -1, 0x0800);
+	f = flow(&front, &r);
+	for (i = 0; i < FRAMES; i++) {
+		udp_frame(&e, -1, 1000 + 37 * i, 14);
+		send_frame(&e, 0);
+		hash = toeplitz(e.data + 26, 12);
+		used |= 1 << hash % WQS;
+		right += next(&wqs[hash % ENTRIES % WQS], &g, 2) && g.len == e.len &&
+			 !memcmp(g.data, e.data, e.len) && g.qpn == entries[hash % ENTRIES]->wq_num;
+	}
+	vt_check(right == FRAMES, "each frame is in the work queue that its hash says: %d of %d", right, FRAMES);
+	vt_check(used & (used - 1), "these are several");
+	vt_check(!ibv_modify_wq(wqs[0].wq, &fail) && next(&wqs[0], &g, 5) && g.status == IBV_WC_WR_FLUSH_ERR,
+		 "a work queue that fails is flushed");
+	end_flow(f);
+	if (ibv_destroy_qp(front.qp) || ibv_destroy_rwq_ind_table(table))
+		vt_die(VT_WRONG, "destroy: %s", strerror(errno));
+	for (i = 0; i < WQS; i++)
+		queue_close(&wqs[i]);
+}
+
+/* --- what is refused ------------------------------------------------------------------- */
+
+static void lengths(void)
+{
+	struct rule r = rule(IBV_FLOW_ATTR_NORMAL, 0, 0);
+	struct ibv_recv_wr *bad, wr = { .wr_id = 1, .num_sge = 1 };
+	struct ibv_sge sge;
+	struct ibv_flow *f;
+	struct queue q;
+	struct frame e;
+	struct got g = {};
+
+	vt_check(send_bytes(1519, 0) == IBV_WC_LOC_LEN_ERR, "a frame that is longer than the MTU is refused");
+	out_again();
+	vt_check(send_bytes(13, 0) == IBV_WC_LOC_QP_OP_ERR, "a frame without a header is refused");
+	out_again();
+
+	/* What does not fit is lost, and the queue lives */
+	queue_begin(&q, to);
+	q.qp = make_qp(to, ibv_cq_ex_to_cq(q.cq), 0);
+	bring_up(q.qp);
+	sge = (struct ibv_sge){ (uintptr_t)q.mr->addr, 100, q.mr->lkey };
+	wr.sg_list = &sge;
+	ibv_post_recv(q.qp, &wr, &bad);
+	spec_eth(&r, mac_b, -1, TYPE);
+	f = flow(&q, &r);
+	eth(&e, mac_b, -1, TYPE);
+	pad(&e, 200, 1);
+	send_frame(&e, 0);
+	vt_check(nothing(&q), "a frame that does not fit is lost");
+	e.len = 100;
+	send_frame(&e, 0);
+	vt_check(next(&q, &g, 5) && !g.status && g.len == 100, "the next one is not");
+	end_flow(f);
+	queue_close(&q);
+}
+
+static void drop_net_raw(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct caps[2];
+
+	if (syscall(SYS_capget, &head, caps))
+		vt_die(VT_SETUP, "capget: %s", strerror(errno));
+	caps[0].effective &= ~(1u << CAP_NET_RAW);
+	if (syscall(SYS_capset, &head, caps))
+		vt_die(VT_SETUP, "capset: %s", strerror(errno));
+}
+
+/* In a child, which has the queue pair of its parent */
+static int unprivileged(struct queue *q)
+{
+	struct ibv_wq_init_attr wq = { .wq_type = IBV_WQT_RQ, .max_wr = 1, .max_sge = 1, .pd = to->pd,
+				       .cq = ibv_cq_ex_to_cq(q->cq) };
+	struct rule r = rule(IBV_FLOW_ATTR_SNIFFER, 0, 0);
+
+	drop_net_raw();
+	if (make_qp(to, ibv_cq_ex_to_cq(q->cq), 0) || errno != EPERM)
+		return 1;
+	if (ibv_create_flow(q->qp, &r.attr) || errno != EPERM)
+		return 2;
+	return ibv_create_wq(to->ctx, &wq) || errno != EPERM ? 3 : 0;
+}
+
+static void privileges(void)
+{
+	struct queue q;
+	int status;
+	pid_t child;
+
+	queue_open(&q, to, 0);
+	child = fork();
+	if (!child)
+		_exit(unprivileged(&q));
+	waitpid(child, &status, 0);
+	vt_check(WIFEXITED(status) && !WEXITSTATUS(status), "without CAP_NET_RAW all is refused: %#x", status);
+	queue_close(&q);
+}
+
+static void refused(const char *what, struct queue *q, struct rule r, int wanted)
+{
+	struct ibv_flow *f = ibv_create_flow(q->qp, &r.attr);
+
+	vt_check(!f && errno == wanted, "%s: %s", what, f ? "taken" : strerror(errno));
+	if (f)
+		end_flow(f);
+}
+
+static void odd_flows(void)
+{
+	struct rule r = rule(IBV_FLOW_ATTR_NORMAL, 0, 0);
+	struct ibv_flow *f[16];
+	struct queue q;
+	int i;
+
+	queue_open(&q, to, 0);
+	refused("a flow of what leaves", &q, rule(IBV_FLOW_ATTR_NORMAL, 0, IBV_FLOW_ATTR_FLAGS_EGRESS), EOPNOTSUPP);
+	r = rule(IBV_FLOW_ATTR_SNIFFER, 0, 0);
+	spec_eth(&r, mac_b, -1, 0);
+	refused("a sniffer that chooses", &q, r, EINVAL);
+	r = rule(IBV_FLOW_ATTR_NORMAL, 0, 0);
+	spec_eth(&r, mac_b, -1, 0);
+	spec_eth(&r, mac_a, -1, 0);
+	refused("two addresses", &q, r, EINVAL);
+	r = port_rule(0, 0, 15);
+	for (i = 0; i < 16; i++)
+		f[i] = flow(&q, &r);
+	refused("more flows that say the same", &q, r, ENOSPC);
+	vt_check(ibv_destroy_qp(q.qp) == EBUSY, "a queue pair with flows is not destroyed");
+	for (i = 0; i < 16; i++)
+		end_flow(f[i]);
+	queue_close(&q);
+}
+
+int main(int argc, char **argv)
+{
+	struct ibv_device_attr_ex attr;
+	int n = vt_open_hosts(argc, argv, devs, NULL);
+
+	from = &devs[0];
+	to = &devs[n - 1];
+	if (ibv_query_device_ex(from->ctx, NULL, &attr))
+		vt_die(VT_SETUP, "query device: %s", strerror(errno));
+	vt_check(attr.rss_caps.supported_qpts & 1 << IBV_QPT_RAW_PACKET && attr.tso_caps.max_tso &&
+		 attr.raw_packet_caps & IBV_RAW_PACKET_CAP_CVLAN_STRIPPING, "the device says what it can do");
+	source = vt_mr(from, 65536, IBV_ACCESS_LOCAL_WRITE);
+	queue_open(&out, from, 0);
+	sizes();
+	kinds();
+	vlans();
+	priorities();
+	defaults();
+	checksums();
+	out_again();
+	tso();
+	tags();
+	rss();
+	lengths();
+	odd_flows();
+	privileges();
+	queue_close(&out);
+	printf("%d wrong\n", vt_failures);
+	return vt_failures ? VT_WRONG : VT_OK;
+}

@@ -1,0 +1,89 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# Raw packets: on one device, where they go through the device's own switch, and between two hosts; perftest's programs
+# for them; and a netdev that moves to another namespace, and goes, while they are sent and received.
+. "$(dirname "$0")/lib.sh"
+
+[ "$DRIVER" = sroce ] || { ktap_skip raw "not with $DRIVER"; ktap_end; }
+splats=$(splats)
+devices_up 1500
+file=$(program raw) || bail "raw was not built"
+program_verdicts "two hosts" 240 "$file" -d $DEV_A -i $IP_A -D $DEV_B -I $IP_B
+
+mac_of() { in_ns "$1" cat /sys/class/net/veth0/address; }
+
+# perftest PROGRAM [OPTION...] : between the hosts; the server has its flow after a moment, and nobody says when. It is the
+# client that tells: nothing asks for a frame again, so a server that waits for a number of them may wait for ever.
+perftest() {
+	local tool=$1
+	command -v "$tool" >/dev/null || { ktap_skip "$tool" "not installed"; return; }
+	shift
+	in_ns $B "$tool" -d $DEV_B --server -B "$(mac_of $B)" -E "$(mac_of $A)" -J $IP_B -K 7000 -j $IP_A -k 6000 \
+		"$@" >"$TMP/server" 2>&1 &
+	sleep 2
+	limit 60 in_ns $A "$tool" -d $DEV_A --client -B "$(mac_of $A)" -E "$(mac_of $B)" -J $IP_B -K 7000 -j $IP_A -k 6000 \
+		"$@" >"$TMP/client" 2>&1
+	result $? "$tool $*" || notes <"$TMP/client"
+	kill -9 $! 2>/dev/null
+	wait $! 2>/dev/null
+}
+
+perftest raw_ethernet_bw -s 1024 -n 1000
+perftest raw_ethernet_lat -s 64 -n 500
+if command -v raw_ethernet_fs_rate >/dev/null; then
+	limit 60 in_ns $A raw_ethernet_fs_rate -d $DEV_A --server -B "$(mac_of $A)" -n 1000 >"$TMP/fs" 2>&1
+	result $? "raw_ethernet_fs_rate"
+	notes 6 <"$TMP/fs"
+fi
+
+# --- netdevs that move and go -------------------------------------------------------------------------
+
+# stream : frames from A to B, for as long as they can; it has begun when this returns
+stream() {
+	on_b raw_ethernet_bw -d $DEV_B --server -B "$(mac_of $B)" -E "$(mac_of $A)" -J $IP_B -K 7000 -j $IP_A -k 6000 \
+		-D 60 >"$TMP/server" 2>&1 &
+	receiver=$!
+	sleep 1
+	on_a raw_ethernet_bw -d $DEV_A --client -B "$(mac_of $A)" -E "$(mac_of $B)" -J $IP_B -K 7000 -j $IP_A -k 6000 \
+		-D 60 >"$TMP/client" 2>&1 &
+	sender=$!
+	wait_for 20 carried
+}
+
+packets() { on_b cat /sys/class/net/veth0/statistics/rx_packets; }
+carried() {
+	local before
+	before=$(packets)
+	sleep 0.2
+	[ $(($(packets) - before)) -gt 20 ]
+}
+
+stream_end() {
+	kill -9 $sender $receiver 2>/dev/null
+	wait $sender $receiver 2>/dev/null
+}
+
+if command -v raw_ethernet_bw >/dev/null; then
+	stream
+	result $? "frames flow"
+	ip -n $B link set veth0 netns $A name veth1
+	result $? "the receiver's netdev moves to another namespace meanwhile"
+	stream_end
+	ip -n $A link set veth1 netns $B name veth0
+	ip -n $B link set veth0 up
+	ip -n $B addr add $IP_B/24 dev veth0
+	stream
+	result $? "frames flow to new queues"
+	check "the sender's device goes meanwhile" 20 link_del $A $DEV_A
+	stream_end
+	link_add_soon $A $DEV_A
+	stream
+	result $? "frames flow from a new device"
+	limit 20 ip -n $B link del veth0
+	result $? "the netdevs go meanwhile"
+	stream_end
+else
+	ktap_skip "a netdev that moves and goes" "no raw_ethernet_bw"
+fi
+
+unharmed "$splats"
