@@ -41,6 +41,8 @@ static const struct {
 	{ SROCE_OBJECT_MW, SROCE_MAX_MW },
 	{ SROCE_OBJECT_AH, SROCE_MAX_AH },
 	{ SROCE_OBJECT_DM, SROCE_MAX_DM },
+	{ SROCE_OBJECT_IND_TABLE, SROCE_MAX_IND_TABLE },
+	{ SROCE_OBJECT_COUNTERS, SROCE_MAX_COUNTERS },
 };
 
 static void limits_kernel(struct kunit *test)
