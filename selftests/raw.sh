@@ -31,7 +31,9 @@ perftest() {
 perftest raw_ethernet_bw -s 1024 -n 1000
 perftest raw_ethernet_lat -s 64 -n 500
 if command -v raw_ethernet_fs_rate >/dev/null; then
-	limit 60 in_ns $A raw_ethernet_fs_rate -d $DEV_A --server -B "$(mac_of $A)" -n 1000 >"$TMP/fs" 2>&1
+	# without ports all of its flows would say the same
+	limit 60 in_ns $A raw_ethernet_fs_rate -d $DEV_A --server -B "$(mac_of $A)" -J $IP_A -K 7000 -j $IP_B -k 6000 \
+		-n 1000 >"$TMP/fs" 2>&1
 	result $? "raw_ethernet_fs_rate"
 	notes 6 <"$TMP/fs"
 fi
