@@ -11,6 +11,7 @@
 #include "raw/flow.h"
 #include "raw/frame.h"
 #include "raw/rss.h"
+#include "tests/transport_pair.h"
 
 /* --- hash: the verification suite of Microsoft's RSS ------------------------------ */
 
@@ -374,6 +375,134 @@ static void flows_of_many_shapes(struct kunit *test)
 	sroce_flow_table_end(&w->table);
 }
 
+/* --- queue pairs that lack a queue ------------------------------------------------- */
+
+/*
+ * A process's queue pair of a table of work queues, or a work queue, together with a
+ * neighbour in the page of its pool. What the process writes there are its own prod
+ * indices: whether those of @qp are among them is what the tests are about.
+ */
+struct raw_lacking {
+	struct side *s;
+	struct sroce_ring_pool pool;
+	struct ib_qp ibqp;
+	struct sroce_qp *qp;
+};
+
+static struct raw_lacking *raw_lacking(struct kunit *test, struct side *s,
+				       struct ib_qp_init_attr *init)
+{
+	struct raw_lacking *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, l);
+	l->s = s;
+	sroce_ring_pool_init(&l->pool);
+	l->ibqp.pd = &l->s->pd;
+	init->qp_type = IB_QPT_RAW_PACKET;
+	l->qp = sroce_qp_create(&l->s->port, &l->ibqp, init, l, &l->pool);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(l->qp));
+	return l;
+}
+
+static struct raw_lacking *raw_lacking_all(struct kunit *test)
+{
+	static struct ib_rwq_ind_table table;
+	struct ib_qp_init_attr init = { .rwq_ind_tbl = &table };
+	struct pair *p = pair_create(test, &(struct pair_config){});
+
+	return raw_lacking(test, &p->side[0], &init);
+}
+
+static void raw_lacking_end(struct raw_lacking *l)
+{
+	sroce_qp_destroy(l->qp);
+	sroce_ring_pool_drop(&l->pool);
+}
+
+static void raw_lacking_to(struct kunit *test, struct raw_lacking *l,
+			   enum ib_qp_state state)
+{
+	struct ib_qp_attr attr = { .qp_state = state };
+
+	KUNIT_ASSERT_EQ(test, 0, sroce_qp_modify(l->qp, &attr, IB_QP_STATE,
+						 NULL));
+}
+
+/* Its rings are where no process can write */
+static void rings_of_nobody(struct kunit *test)
+{
+	struct raw_lacking *l = raw_lacking_all(test);
+
+	KUNIT_EXPECT_NULL(test, l->pool.mem);
+	raw_lacking_end(l);
+}
+
+/* There are no completion queues that a doorbell could look at */
+static void doorbell_without_queues(struct kunit *test)
+{
+	struct raw_lacking *l = raw_lacking_all(test);
+
+	raw_lacking_to(test, l, IB_QPS_INIT);
+	raw_lacking_to(test, l, IB_QPS_RTR);
+	raw_lacking_to(test, l, IB_QPS_RTS);
+	sroce_qp_doorbell(l->qp);
+	raw_lacking_to(test, l, IB_QPS_ERR);
+	sroce_qp_doorbell(l->qp);
+	raw_lacking_end(l);
+}
+
+/* ... and none for what is in the rings, however it has come there */
+static void flush_without_queues(struct kunit *test)
+{
+	struct raw_lacking *l = raw_lacking_all(test);
+
+	l->qp->req.ring.hdr->prod = 1;
+	l->qp->resp.ring.hdr->prod = 1;
+	sroce_qp_flush(l->qp);
+	KUNIT_EXPECT_EQ(test, l->qp->req.ring.index, 0);
+	KUNIT_EXPECT_EQ(test, l->qp->resp.ring.index, 0);
+	raw_lacking_end(l);
+}
+
+/* Nothing that could be sent is no reason to look again and again */
+static void work_without_queues(struct kunit *test)
+{
+	struct raw_lacking *l = raw_lacking_all(test);
+	struct sroce_half *half = &l->qp->req.half;
+
+	l->qp->req.ring.hdr->prod = 1;
+	raw_lacking_to(test, l, IB_QPS_INIT);
+	raw_lacking_to(test, l, IB_QPS_RTR);
+	raw_lacking_to(test, l, IB_QPS_RTS);
+	spin_lock_bh(&half->lock);
+	KUNIT_EXPECT_FALSE(test, half->run(half));
+	spin_unlock_bh(&half->lock);
+	raw_lacking_end(l);
+}
+
+/* A work queue's send ring is mapped, and what is written there means nothing */
+static void sends_to_work_queue(struct kunit *test)
+{
+	struct pair *p = pair_create(test, &(struct pair_config){});
+	struct ib_qp_init_attr init = {
+		.recv_cq = &p->side[0].rcq.ibcq,
+		.cap = { .max_recv_wr = 4, .max_recv_sge = 1 },
+	};
+	struct raw_lacking *l = raw_lacking(test, &p->side[0], &init);
+	struct sroce_half *half = &l->qp->req.half;
+
+	KUNIT_EXPECT_NOT_NULL(test, l->pool.mem);
+	l->qp->req.ring.hdr->prod = 1;
+	raw_lacking_to(test, l, IB_QPS_RTR);
+	sroce_qp_doorbell(l->qp);
+	spin_lock_bh(&half->lock);
+	KUNIT_EXPECT_FALSE(test, half->run(half));
+	spin_unlock_bh(&half->lock);
+	sroce_qp_flush(l->qp);
+	KUNIT_EXPECT_EQ(test, l->qp->req.ring.index, 0);
+	raw_lacking_end(l);
+}
+
 static struct kunit_case raw_cases[] = {
 	KUNIT_CASE(toeplitz_ipv4),
 	KUNIT_CASE(toeplitz_ipv6),
@@ -396,4 +525,19 @@ static struct kunit_suite raw_suite = {
 	.test_cases = raw_cases,
 };
 
-kunit_test_suite(raw_suite);
+static struct kunit_case raw_lacking_cases[] = {
+	KUNIT_CASE(rings_of_nobody),
+	KUNIT_CASE(doorbell_without_queues),
+	KUNIT_CASE(flush_without_queues),
+	KUNIT_CASE(work_without_queues),
+	KUNIT_CASE(sends_to_work_queue),
+	{}
+};
+
+static struct kunit_suite raw_lacking_suite = {
+	.name = "sroce_raw_lacking",
+	.exit = pair_exit,
+	.test_cases = raw_lacking_cases,
+};
+
+kunit_test_suites(&raw_suite, &raw_lacking_suite);

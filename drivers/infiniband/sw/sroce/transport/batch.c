@@ -68,9 +68,11 @@ static bool sroce_batch_is_stream(struct sroce_qp *qp)
 	       (posts > 1 && (u64)posts * b->last_len >= SROCE_STREAM_BYTES);
 }
 
+/* A work queue is rung for, too, so that it flushes: there is nothing that could gather */
 static bool sroce_batch_may_begin(struct sroce_qp *qp)
 {
-	return !qp->dead && sroce_qp_state(qp) == IB_QPS_RTS &&
+	return qp->kind->posts && !qp->dead &&
+	       sroce_qp_state(qp) == IB_QPS_RTS &&
 	       qp->req.batch.last_len <= SROCE_BATCH_LEN &&
 	       sroce_batch_is_stream(qp);
 }

@@ -24,6 +24,9 @@ static void sroce_qp_doorbell_now(struct sroce_qp *qp)
 
 void sroce_qp_doorbell(struct sroce_qp *qp)
 {
+	/* One without queues has nothing to ring for, and no completion queues to look at */
+	if (!qp->kind->posts && !qp->kind->receives)
+		return;
 	if (sroce_batch_end(qp)) {
 		sroce_qp_doorbell_now(qp);
 		/* The next batch of a stream need not begin with a doorbell */

@@ -281,8 +281,11 @@ struct sroce_qp *sroce_qp_create(struct sroce_port *port, struct ib_qp *ibqp,
 	/* Nobody posts to an XRC target, whatever he has asked for */
 	if (!qp->kind->posts)
 		sroce_qp_drop_send_cap(&init->cap);
-	if (!qp->kind->posts && !qp->kind->receives)
+	if (!qp->kind->posts && !qp->kind->receives) {
 		init->cap = (struct ib_qp_cap){};
+		/* Whoever may map a ring that is in the pool may write to all that are */
+		pool = NULL;
+	}
 	err = sroce_qp_alloc_txq(qp);
 	if (!err)
 		err = sroce_qp_alloc_sq(qp, &init->cap);
@@ -341,10 +344,11 @@ static bool sroce_half_flushed(struct sroce_half *half,
 /*
  * Have a half flush what its ring holds now. Each run takes what the inbox has, or a
  * part of it, and then flushes a part. What somebody goes on sending or posting
- * meanwhile is not waited for.
+ * meanwhile is not waited for, nor what a process has written to a ring that is not
+ * @used: nobody takes that.
  */
 static void sroce_half_flush(struct sroce_half *half,
-			     const struct sroce_ring *ring)
+			     const struct sroce_ring *ring, bool used)
 {
 	u32 runs = SROCE_INBOX_MAX +
 		   sroce_ring_entries(ring) / SROCE_FLUSH_BUDGET + 1;
@@ -353,7 +357,7 @@ static void sroce_half_flush(struct sroce_half *half,
 	do {
 		sroce_half_run_here(half, NULL);
 		cond_resched();
-	} while (--runs && !sroce_half_flushed(half, ring, begin));
+	} while (used && --runs && !sroce_half_flushed(half, ring, begin));
 }
 
 void sroce_qp_flush(struct sroce_qp *qp)
@@ -365,9 +369,10 @@ void sroce_qp_flush(struct sroce_qp *qp)
 	sroce_qp_wait_lent(qp, READ_ONCE(qp->attr.dest_qp_num));
 	/* The last ACK of what was received is part of it */
 	sroce_ack_settle(qp);
-	sroce_half_flush(&qp->req.half, &qp->req.ring);
+	sroce_half_flush(&qp->req.half, &qp->req.ring, qp->kind->posts);
 	if (!qp->srq)
-		sroce_half_flush(&qp->resp.half, &qp->resp.ring);
+		sroce_half_flush(&qp->resp.half, &qp->resp.ring,
+				 qp->kind->receives);
 }
 
 static void sroce_port_for_users(struct sroce_port *port,

@@ -127,11 +127,21 @@ static enum sroce_step sroce_requester_step(struct sroce_qp *qp,
 	return sroce_requester_train(qp, tx, slot);
 }
 
+/* What a process writes where nobody may post is nothing */
 static bool sroce_requester_may_send(const struct sroce_qp *qp)
 {
 	enum ib_qp_state state = sroce_qp_state(qp);
 
-	return state == IB_QPS_RTS || state == IB_QPS_SQD;
+	return qp->kind->posts &&
+	       (state == IB_QPS_RTS || state == IB_QPS_SQD);
+}
+
+static bool sroce_requester_must_flush(const struct sroce_qp *qp)
+{
+	enum ib_qp_state state = sroce_qp_state(qp);
+
+	return qp->kind->posts &&
+	       (state == IB_QPS_ERR || state == IB_QPS_SQE);
 }
 
 /*
@@ -245,7 +255,7 @@ bool sroce_requester_run(struct sroce_half *half)
 		more |= sroce_requester_send(qp);
 	if (more)
 		return true;
-	if (sroce_qp_state(qp) == IB_QPS_ERR || sroce_qp_state(qp) == IB_QPS_SQE)
+	if (sroce_requester_must_flush(qp))
 		return sroce_requester_flush(qp);
 	sroce_requester_check_drained(qp);
 	return more;

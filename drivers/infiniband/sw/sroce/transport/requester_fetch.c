@@ -199,8 +199,7 @@ struct sroce_swqe *sroce_requester_fetch(struct sroce_qp *qp)
 	const struct sroce_send_wqe *entry;
 	struct sroce_swqe *slot;
 
-	/* What a process writes where nobody may post is nothing */
-	if (sroce_ring_pending(&req->ring) <= ahead || unlikely(!qp->kind->posts))
+	if (sroce_ring_pending(&req->ring) <= ahead)
 		return NULL;
 	entry = sroce_ring_entry(&req->ring, req->fetched);
 	slot = sroce_swqe_at(req, req->fetched);

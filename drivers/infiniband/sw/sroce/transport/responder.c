@@ -207,6 +207,9 @@ static bool sroce_responder_flush(struct sroce_qp *qp)
 		resp->last_wqe = true;
 		return false;
 	}
+	/* What a process writes where nobody may post is nothing; there may be no queue for it */
+	if (!qp->kind->receives)
+		return false;
 	/* From now on every poster rings */
 	WRITE_ONCE(resp->ring.hdr->flags, SROCE_RQ_DOORBELL);
 	/* We set the flag, then read prod; posters store prod, then read the flag */

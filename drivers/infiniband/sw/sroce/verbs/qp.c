@@ -203,7 +203,7 @@ static int sroce_qp_map_rings(struct sroce_qp_obj *obj,
 	bool receives = obj->qp->kind->receives && !obj->qp->srq;
 	struct sroce_mmap *map;
 
-	/* Nobody has anything to write there */
+	/* Nobody has anything to write there, nor can do so: they are in no pool */
 	if (!receives && !obj->qp->kind->posts)
 		return 0;
 	map = sroce_mmap_add_pair(uctx, &obj->qp->req.ring, &obj->qp->resp.ring,
@@ -519,6 +519,9 @@ int sroce_ib_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	err = ib_no_udata_io(udata);
 	if (err)
 		return err;
+	/* It has no queues that a state could be of; its flows do not ask for one */
+	if (obj->rss)
+		return -EOPNOTSUPP;
 	mutex_lock(&obj->lock);
 	err = sroce_qp_check_modify(obj, attr, mask);
 	if (!err)
