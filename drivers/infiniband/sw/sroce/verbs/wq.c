@@ -27,7 +27,8 @@ static int sroce_wq_check_init(struct ib_device *ibdev,
 			  init->wq_type, init->create_flags);
 		return -EOPNOTSUPP;
 	}
-	if (!init->cq || init->max_wr > SROCE_MAX_QP_WR ||
+	/* ib_core takes a request that names none, and hands on the error of that */
+	if (IS_ERR_OR_NULL(init->cq) || init->max_wr > SROCE_MAX_QP_WR ||
 	    init->max_sge > SROCE_MAX_SGE) {
 		ibdev_dbg(ibdev, "create_wq: %u of %u\n", init->max_wr,
 			  init->max_sge);
