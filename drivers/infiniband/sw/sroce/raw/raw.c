@@ -102,19 +102,26 @@ static void sroce_raw_filter_clear(struct net_device *ndev,
 
 /* --- flows ------------------------------------------------------------------ */
 
+bool sroce_raw_possible(const struct sroce_raw *raw)
+{
+	return raw->ndev->type == ARPHRD_ETHER ||
+	       raw->ndev->type == ARPHRD_LOOPBACK;
+}
+
 static int sroce_raw_check_allowed(const struct sroce_raw *raw)
 {
 	if (!raw->open)
-		return -ENODEV;
+		return sroce_raw_possible(raw) ? -ENODEV : -EOPNOTSUPP;
 	return ns_capable(dev_net(raw->ndev)->user_ns, CAP_NET_RAW) ? 0 : -EPERM;
 }
 
-int sroce_raw_allowed(struct sroce_raw *raw)
+int sroce_raw_allowed(struct sroce_raw *raw, u64 *net_cookie)
 {
 	int err;
 
 	rtnl_lock();
 	err = sroce_raw_check_allowed(raw);
+	*net_cookie = raw->net_cookie;
 	rtnl_unlock();
 	return err;
 }
@@ -190,8 +197,7 @@ void sroce_raw_del_flow(struct sroce_raw *raw, struct sroce_flow *flow)
 
 void sroce_raw_attach(struct sroce_raw *raw)
 {
-	if (raw->ndev->type != ARPHRD_ETHER &&
-	    raw->ndev->type != ARPHRD_LOOPBACK)
+	if (!sroce_raw_possible(raw))
 		return;
 	raw->net_cookie = raw->port->net_cookie;
 	/* Pairs with sroce_raw_may_send(): the cookie is there first */

@@ -50,18 +50,23 @@ void sroce_raw_attach(struct sroce_raw *raw);
  */
 void sroce_raw_detach(struct sroce_raw *raw);
 
+/* Are the netdev's frames such of Ethernet? Of another one's nothing can be made. */
+bool sroce_raw_possible(const struct sroce_raw *raw);
+
 /**
  * sroce_raw_allowed() - may the calling process see and send frames?
  * @raw: frames of a device
+ * @net_cookie: the network namespace in which it may
  *
  * It takes what a packet socket takes there: CAP_NET_RAW in the network namespace of the
- * netdev.
+ * netdev. That may go to another one as soon as this has returned: what the process makes
+ * then is good for frames of @net_cookie.
  *
  * Context: process, takes RTNL.
- * Return: 0, -EPERM, or -ENODEV when frames of the device are none of Ethernet, or it is
- * going.
+ * Return: 0, -EPERM, -EOPNOTSUPP when frames of the device are none of Ethernet, or
+ * -ENODEV when it is going.
  */
-int sroce_raw_allowed(struct sroce_raw *raw);
+int sroce_raw_allowed(struct sroce_raw *raw, u64 *net_cookie);
 
 /**
  * sroce_raw_add_flow() - steer frames to a queue

@@ -232,7 +232,6 @@ static struct sroce_qp *sroce_qp_alloc(struct sroce_port *port,
 	qp->pd = ibqp->pd;
 	qp->type = init->qp_type;
 	qp->kind = sroce_qp_kind(init);
-	qp->net_cookie = READ_ONCE(port->net.net_cookie);
 	qp->owner = owner;
 	/* XRC targets are processes' alone: kernel users get no SRQ of that type */
 	qp->user = owner || qp->type == IB_QPT_XRC_TGT;

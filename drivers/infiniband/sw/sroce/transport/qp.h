@@ -840,8 +840,6 @@ struct sroce_qp_attr {
  * @max_send_sge: elements of a send work request
  * @max_recv_sge: elements of a receive work request
  * @max_inline: inline bytes of a send work request
- * @net_cookie: raw packets: network namespace in which the QP was made. When the device
- *	goes to another one, it is as if its cable had been pulled
  * @attr: what modify has set (timeouts, retry counts, access flags, ...)
  * @req: requester
  * @resp: responder
@@ -853,6 +851,8 @@ struct sroce_qp_attr {
  * @congestion: what it was told itself, and the rate that it keeps to since
  * @groups: multicast groups it is attached to (group.c)
  * @windows: of type 2, bound through it
+ * @net_cookie: raw packets: network namespace in which the process was allowed to make it
+ *	(verbs/). When the device goes to another one, it is as if its cable had been pulled
  * @rcu: freed after a grace period
  *
  * What each packet reads and what is written seldom comes first; then each half, whose
@@ -885,7 +885,6 @@ struct sroce_qp {
 	u32 max_send_sge;
 	u32 max_recv_sge;
 	u32 max_inline;
-	u64 net_cookie;
 	struct sroce_qp_attr attr;
 	struct sroce_requester req;
 	struct sroce_responder resp;
@@ -897,6 +896,7 @@ struct sroce_qp {
 	struct sroce_qp_congestion congestion;
 	struct list_head groups;
 	struct sroce_mw_list windows;
+	u64 net_cookie;
 	struct rcu_head rcu;
 };
 

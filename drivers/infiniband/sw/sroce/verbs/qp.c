@@ -27,9 +27,7 @@ static int sroce_qp_check_type(struct ib_device *ibdev,
 	case IB_QPT_XRC_INI:
 		return 0;
 	case IB_QPT_RAW_PACKET:
-		if (!user)
-			return -EOPNOTSUPP;
-		return sroce_raw_allowed(to_sroce_device(ibdev)->port.net.raw);
+		return user ? 0 : -EOPNOTSUPP;
 	case IB_QPT_XRC_TGT:
 		return init->xrcd ? 0 : -EINVAL;
 	case IB_QPT_GSI:
@@ -272,20 +270,28 @@ int sroce_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	/* ib_core makes XRC targets itself, for processes */
 	bool user = udata || init->qp_type == IB_QPT_XRC_TGT;
 	struct sroce_device *dev = to_sroce_device(ibqp->device);
+	struct sroce_qp_obj *obj = to_sroce_qp_obj(ibqp);
 	struct sroce_create_qp_req req;
+	u64 net_cookie = 0;
 	int err;
 
 	err = sroce_qp_check_init(ibqp->device, init, udata);
+	if (!err && init->qp_type == IB_QPT_RAW_PACKET)
+		err = sroce_raw_allowed(dev->port.net.raw, &net_cookie);
 	if (!err)
 		err = sroce_qp_read_req(ibqp->device, init, udata, &req);
 	if (!err)
 		err = sroce_quota_take(dev, SROCE_OBJECT_QP, user);
 	if (err)
 		return err;
-	err = sroce_qp_make(to_sroce_qp_obj(ibqp), dev, init, &req, udata);
-	if (err)
+	err = sroce_qp_make(obj, dev, init, &req, udata);
+	if (err) {
 		sroce_quota_give(dev, SROCE_OBJECT_QP);
-	return err;
+		return err;
+	}
+	/* It is in RESET, and stays there before ib_core knows of it */
+	obj->qp->net_cookie = net_cookie;
+	return 0;
 }
 
 int sroce_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)

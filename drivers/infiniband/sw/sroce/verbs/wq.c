@@ -123,6 +123,7 @@ struct ib_wq *sroce_ib_create_wq(struct ib_pd *ibpd,
 {
 	struct ib_device *ibdev = ibpd->device;
 	struct sroce_wq_obj *obj;
+	u64 net_cookie;
 	int err;
 
 	if (!udata)
@@ -131,11 +132,15 @@ struct ib_wq *sroce_ib_create_wq(struct ib_pd *ibpd,
 	if (!err)
 		err = sroce_udata_check_reserved(ibdev, udata, "create_wq");
 	if (!err)
-		err = sroce_raw_allowed(to_sroce_device(ibdev)->port.net.raw);
+		err = sroce_raw_allowed(to_sroce_device(ibdev)->port.net.raw,
+					&net_cookie);
 	if (err)
 		return ERR_PTR(err);
 	obj = sroce_wq_create(ibpd, init, udata);
-	return IS_ERR(obj) ? ERR_CAST(obj) : &obj->ibwq;
+	if (IS_ERR(obj))
+		return ERR_CAST(obj);
+	obj->qp->net_cookie = net_cookie;
+	return &obj->ibwq;
 }
 
 int sroce_ib_destroy_wq(struct ib_wq *ibwq, struct ib_udata *udata)
