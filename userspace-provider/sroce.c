@@ -59,7 +59,8 @@ static int sroce_query_device_ex(struct ibv_context *ctx,
 	pacing->qp_rate_limit_max = UINT32_MAX;
 	pacing->supported_qpts = 1 << IBV_QPT_RC | 1 << IBV_QPT_UC |
 				 1 << IBV_QPT_UD | 1 << IBV_QPT_XRC_SEND;
-	if (to_sctx(ctx)->caps & SROCE_CAP_RAW_PACKET)
+	/* The kernel does not say so of netdevs that have no Ethernet frames */
+	if (attr->orig_attr.device_cap_flags & IBV_DEVICE_MANAGED_FLOW_STEERING)
 		query_raw(attr);
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include <rdma/ib_addr.h>
 #include <rdma/ib_mad.h>
 
+#include "raw/raw.h"
 #include "transport/ah.h"
 #include "verbs/compat.h"
 #include "verbs/limits.h"
@@ -66,9 +67,7 @@ static void sroce_query_abilities(struct ib_device_attr *attr)
 				 IB_DEVICE_ATOMIC_WRITE |
 				 IB_DEVICE_MEM_WINDOW |
 				 IB_DEVICE_MEM_WINDOW_TYPE_2B |
-				 IB_DEVICE_MEM_MGT_EXTENSIONS |
-				 IB_DEVICE_MANAGED_FLOW_STEERING |
-				 IB_DEVICE_RAW_IP_CSUM;
+				 IB_DEVICE_MEM_MGT_EXTENSIONS;
 	attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY |
 				 IBK_ALLOW_USER_UNREG |
 				 IBK_BLOCK_MULTICAST_LOOPBACK;
@@ -106,9 +105,10 @@ static void sroce_query_on_demand(struct ib_device_attr *attr)
 	attr->odp_caps.per_transport_caps.ud_odp_caps = IB_ODP_SUPPORT_SEND;
 }
 
-/* Of a netdev without Ethernet none of it can be made */
 static void sroce_query_raw(struct ib_device_attr *attr)
 {
+	attr->device_cap_flags |= IB_DEVICE_MANAGED_FLOW_STEERING |
+				  IB_DEVICE_RAW_IP_CSUM;
 	attr->raw_packet_caps = IB_RAW_PACKET_CAP_CVLAN_STRIPPING |
 				IB_RAW_PACKET_CAP_IP_CSUM;
 	attr->max_raw_ethy_qp = SROCE_MAX_QP;
@@ -134,7 +134,8 @@ int sroce_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	sroce_query_sizes(attr);
 	sroce_query_abilities(attr);
 	sroce_query_on_demand(attr);
-	sroce_query_raw(attr);
+	if (sroce_raw_possible(to_sroce_device(ibdev)->port.net.raw))
+		sroce_query_raw(attr);
 	return 0;
 }
 
