@@ -235,12 +235,19 @@ static void sroce_device_follow(struct sroce_device *dev)
 		ib_unregister_device_queued(&dev->ibdev);
 }
 
+/* The netdev is being unregistered, and wants to be left alone */
+static void sroce_device_lose_netdev(struct sroce_device *dev)
+{
+	sroce_raw_detach(dev->port.net.raw);
+	ib_unregister_device_queued(&dev->ibdev);
+}
+
 static void sroce_device_update(struct sroce_device *dev)
 {
 	if (dev->ndev->reg_state == NETREG_REGISTERED)
 		sroce_device_follow(dev);
 	else
-		ib_unregister_device_queued(&dev->ibdev);
+		sroce_device_lose_netdev(dev);
 	WRITE_ONCE(dev->port.mtu, sroce_device_mtu(dev->ndev));
 }
 
@@ -350,12 +357,10 @@ static void sroce_netdev_changed(struct sroce_device *dev, unsigned long event)
 		break;
 	case NETDEV_UNREGISTER:
 		/* of one that only moves to another namespace, too */
-		if (dev->ndev->reg_state == NETREG_REGISTERED) {
+		if (dev->ndev->reg_state == NETREG_REGISTERED)
 			sroce_device_leave(dev);
-			break;
-		}
-		sroce_raw_detach(dev->port.net.raw);
-		ib_unregister_device_queued(&dev->ibdev);
+		else
+			sroce_device_lose_netdev(dev);
 		break;
 	case NETDEV_REGISTER:
 		sroce_device_follow(dev);

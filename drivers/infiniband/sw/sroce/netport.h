@@ -70,7 +70,7 @@ struct sroce_congestion {
  * @counters: SROCE_CNT_*, of the device and of QPs that have none of their own
  * @congestion: settings
  * @roce_v1: speaks RoCE v1 besides RoCE v2; does not change
- * @raw: Ethernet frames, of raw/; NULL: there are none. Does not change
+ * @raw: Ethernet frames, of raw/; NULL in unit tests only. Does not change
  * @traffic_class: of address vectors that say 0 (verbs/qos.c); changes at any time
  *
  * @net_cookie and @ifindex change only while the device is not attached.
