@@ -96,6 +96,12 @@ sroce_flow_bucket(const struct sroce_flow_table *t,
 
 /* --- shapes ----------------------------------------------------------------- */
 
+/* How many there may be, with or without what is kept for the administrator */
+static u32 sroce_flow_most(u32 most, bool last)
+{
+	return last ? most : most - most / SROCE_FLOW_RESERVED;
+}
+
 static struct sroce_flow_shape *
 sroce_flow_shape_find(const struct sroce_flow_table *t,
 		      const struct sroce_flow_rule *rule)
@@ -111,11 +117,11 @@ sroce_flow_shape_find(const struct sroce_flow_table *t,
 
 static struct sroce_flow_shape *
 sroce_flow_shape_make(struct sroce_flow_table *t,
-		      const struct sroce_flow_rule *rule)
+		      const struct sroce_flow_rule *rule, bool last)
 {
 	struct sroce_flow_shape *shape, *next;
 
-	if (t->nshapes >= SROCE_FLOW_SHAPES)
+	if (t->nshapes >= sroce_flow_most(SROCE_FLOW_SHAPES, last))
 		return ERR_PTR(-ENOSPC);
 	shape = kzalloc_obj(*shape, GFP_KERNEL_ACCOUNT);
 	if (!shape)
@@ -161,7 +167,11 @@ void sroce_flow_table_end(struct sroce_flow_table *t)
 	t->buckets = NULL;
 }
 
-/* The buckets are all flows', and so nobody's in particular */
+/*
+ * The buckets are all flows', and so nobody's in particular. They are there before the
+ * first flow of any type, which has the tap put up: so whoever comes from the tap has them,
+ * and the first shape need not publish them.
+ */
 static int sroce_flow_table_begin(struct sroce_flow_table *t)
 {
 	struct hlist_head *buckets;
@@ -171,7 +181,6 @@ static int sroce_flow_table_begin(struct sroce_flow_table *t)
 	buckets = kvcalloc(SROCE_FLOW_BUCKETS, sizeof(*buckets), GFP_KERNEL);
 	if (!buckets)
 		return -ENOMEM;
-	/* Pairs with whoever finds the first shape: the list publishes it */
 	t->buckets = buckets;
 	return 0;
 }
@@ -185,7 +194,8 @@ static bool sroce_flow_same(const struct sroce_flow *flow,
 }
 
 /* Put a flow into its bucket, behind those that are there: the older one comes first */
-static int sroce_flow_hash(struct sroce_flow_table *t, struct sroce_flow *flow)
+static int sroce_flow_hash(struct sroce_flow_table *t, struct sroce_flow *flow,
+			   bool last)
 {
 	struct sroce_flow_key *key = &flow->rule.key;
 	struct hlist_head *bucket = sroce_flow_bucket(t, flow->shape, key);
@@ -194,7 +204,7 @@ static int sroce_flow_hash(struct sroce_flow_table *t, struct sroce_flow *flow)
 
 	hlist_for_each_entry(other, bucket, hash)
 		same += sroce_flow_same(other, flow->shape, key);
-	if (same >= SROCE_FLOW_COPIES)
+	if (same >= sroce_flow_most(SROCE_FLOW_COPIES, last))
 		return -ENOSPC;
 	hlist_add_tail_rcu(&flow->hash, bucket);
 	flow->shape->flows++;
@@ -202,52 +212,53 @@ static int sroce_flow_hash(struct sroce_flow_table *t, struct sroce_flow *flow)
 }
 
 static int sroce_flow_table_add_normal(struct sroce_flow_table *t,
-				       struct sroce_flow *flow)
+				       struct sroce_flow *flow, bool last)
 {
 	struct sroce_flow_shape *shape;
 	int err;
 
-	err = sroce_flow_table_begin(t);
-	if (err)
-		return err;
 	sroce_flow_key_mask(&flow->rule.key, &flow->rule.key, &flow->rule.mask);
 	shape = sroce_flow_shape_find(t, &flow->rule) ?:
-		sroce_flow_shape_make(t, &flow->rule);
+		sroce_flow_shape_make(t, &flow->rule, last);
 	if (IS_ERR(shape))
 		return PTR_ERR(shape);
 	flow->shape = shape;
-	err = sroce_flow_hash(t, flow);
+	err = sroce_flow_hash(t, flow, last);
 	if (err)
 		sroce_flow_shape_put(t, shape);
 	return err;
 }
 
 static int sroce_flow_table_add_other(struct sroce_flow_table *t,
-				      struct sroce_flow *flow)
+				      struct sroce_flow *flow, bool last)
 {
 	enum sroce_flow_type type = flow->rule.type;
 
-	if (t->nothers[type] >= SROCE_FLOW_COPIES)
+	if (t->nothers[type] >= sroce_flow_most(SROCE_FLOW_COPIES, last))
 		return -ENOSPC;
 	t->nothers[type]++;
 	list_add_tail_rcu(&flow->other, &t->others[type]);
 	return 0;
 }
 
-int sroce_flow_table_add(struct sroce_flow_table *t, struct sroce_flow *flow)
+int sroce_flow_table_add(struct sroce_flow_table *t, struct sroce_flow *flow,
+			 bool last)
 {
 	int err;
 
-	if (t->flows >= SROCE_FLOWS_MOST)
+	if (t->flows >= sroce_flow_most(SROCE_FLOWS_MOST, last))
 		return -ENOSPC;
+	err = sroce_flow_table_begin(t);
+	if (err)
+		return err;
 	if (flow->rule.type == SROCE_FLOW_NORMAL)
-		err = sroce_flow_table_add_normal(t, flow);
+		err = sroce_flow_table_add_normal(t, flow, last);
 	else
-		err = sroce_flow_table_add_other(t, flow);
+		err = sroce_flow_table_add_other(t, flow, last);
 	if (err)
 		return err;
 	flow->listed = true;
-	WRITE_ONCE(t->flows, t->flows + 1);
+	t->flows++;
 	return 0;
 }
 
@@ -256,7 +267,7 @@ void sroce_flow_table_del(struct sroce_flow_table *t, struct sroce_flow *flow)
 	if (!flow->listed)
 		return;
 	flow->listed = false;
-	WRITE_ONCE(t->flows, t->flows - 1);
+	t->flows--;
 	if (flow->rule.type != SROCE_FLOW_NORMAL) {
 		t->nothers[flow->rule.type]--;
 		list_del_rcu(&flow->other);
@@ -269,13 +280,24 @@ void sroce_flow_table_del(struct sroce_flow_table *t, struct sroce_flow *flow)
 
 /* --- look-up ---------------------------------------------------------------- */
 
+static enum sroce_flow_class sroce_flow_class(const struct sroce_flow *flow)
+{
+	if (flow->rule.type == SROCE_FLOW_SNIFFER)
+		return SROCE_FLOW_SEES;
+	return flow->rule.dont_trap ? SROCE_FLOW_PASSES : SROCE_FLOW_TAKES;
+}
+
 static bool sroce_flow_found(struct sroce_flows_found *found,
 			     struct sroce_flow *flow, const void *sender)
 {
+	u8 *of = &found->of[sroce_flow_class(flow)];
+
 	if (sender && flow->rule.owner == sender)
 		return false;
-	if (found->n < ARRAY_SIZE(found->flow))
+	if (*of < SROCE_FLOW_COPIES) {
 		found->flow[found->n++] = flow;
+		++*of;
+	}
 	return true;
 }
 
@@ -287,11 +309,8 @@ static bool sroce_flow_match_list(const struct list_head *list,
 	struct sroce_flow *flow;
 	bool taken = false;
 
-	list_for_each_entry_rcu(flow, list, other) {
-		if (found->n == ARRAY_SIZE(found->flow))
-			return true;
+	list_for_each_entry_rcu(flow, list, other)
 		taken |= sroce_flow_found(found, flow, sender);
-	}
 	return taken;
 }
 
@@ -314,8 +333,6 @@ static bool sroce_flow_match_shape(const struct sroce_flow_table *t,
 	sroce_flow_key_mask(&masked, key, &shape->mask);
 	hlist_for_each_entry_rcu(flow, sroce_flow_bucket(t, shape, &masked),
 				 hash) {
-		if (found->n == ARRAY_SIZE(found->flow))
-			return true;
 		if (sroce_flow_same(flow, shape, &masked) &&
 		    sroce_flow_found(found, flow, sender))
 			taken |= !flow->rule.dont_trap;

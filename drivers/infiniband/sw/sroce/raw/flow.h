@@ -9,7 +9,6 @@
 #include <linux/list.h>
 #include <linux/siphash.h>
 #include <linux/types.h>
-#include <linux/u64_stats_sync.h>
 
 #include "raw/frame.h"
 
@@ -24,10 +23,20 @@ struct sroce_rss;
  */
 #define SROCE_FLOW_SHAPES 64
 /*
- * Flows that one frame is for at most; those behind do not see it. So there are no more
- * that say just the same
+ * Flows of each class that one frame is for at most; those behind do not see it. So there
+ * are no more that say just the same
  */
 #define SROCE_FLOW_COPIES 16
+/* Of flows, shapes and flows that say the same, one in so many is kept for CAP_SYS_RESOURCE */
+#define SROCE_FLOW_RESERVED 8
+
+/* Whoever has many flows of one class keeps no frame from those of the others */
+enum sroce_flow_class {
+	SROCE_FLOW_SEES,	/* a sniffer */
+	SROCE_FLOW_PASSES,	/* one that does not trap */
+	SROCE_FLOW_TAKES,
+	SROCE_FLOW_CLASSES
+};
 
 /**
  * struct sroce_flow_counts - what the flows of an application have seen
@@ -130,7 +139,7 @@ struct sroce_flow {
  * @others: flows of the types that have no shape, the oldest first
  * @nothers: their numbers
  * @flows: number of all
- * @buckets: flows by their shape and fields; NULL before the first one
+ * @buckets: flows by their shape and fields; NULL before the first flow of any type
  * @secret: of the hash, so that nobody can fill one bucket
  *
  * One at a time changes it; anybody looks at it under RCU.
@@ -165,11 +174,13 @@ void sroce_flow_free(struct sroce_flow *flow);
  * sroce_flow_table_add() - put a flow into the table
  * @t: table
  * @flow: from sroce_flow_alloc()
+ * @last: also of what is kept for the administrator
  *
  * Context: process, serialised by the caller.
  * Return: 0, -ENOSPC for too many flows, shapes or flows that say just the same, or -ENOMEM.
  */
-int sroce_flow_table_add(struct sroce_flow_table *t, struct sroce_flow *flow);
+int sroce_flow_table_add(struct sroce_flow_table *t, struct sroce_flow *flow,
+			 bool last);
 
 /* Take one out, if it is there. Context: as above. */
 void sroce_flow_table_del(struct sroce_flow_table *t, struct sroce_flow *flow);
@@ -178,10 +189,12 @@ void sroce_flow_table_del(struct sroce_flow_table *t, struct sroce_flow *flow);
  * struct sroce_flows_found - whom a frame is for
  * @flow: flows, in their order; valid under RCU
  * @n: their number
+ * @of: of each class
  */
 struct sroce_flows_found {
-	struct sroce_flow *flow[SROCE_FLOW_COPIES];
+	struct sroce_flow *flow[SROCE_FLOW_CLASSES * SROCE_FLOW_COPIES];
 	u32 n;
+	u8 of[SROCE_FLOW_CLASSES];
 };
 
 /**

@@ -143,7 +143,9 @@ static int sroce_raw_start_flow(struct sroce_raw *raw, struct sroce_flow *flow,
 		return err;
 	if (net_cookie != raw->net_cookie)
 		return -ENODEV;
-	err = sroce_flow_table_add(&raw->table, flow);
+	err = sroce_flow_table_add(&raw->table, flow, false);
+	if (err == -ENOSPC && capable(CAP_SYS_RESOURCE))
+		err = sroce_flow_table_add(&raw->table, flow, true);
 	if (err)
 		return err;
 	flow->filter = sroce_raw_filter_of(raw->ndev, &flow->rule);

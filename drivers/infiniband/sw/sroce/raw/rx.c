@@ -352,6 +352,7 @@ static void sroce_raw_find(const struct sroce_raw *raw,
 			   const struct sroce_frame *f, enum sroce_raw_way way,
 			   const void *owner, struct sroce_flows_found *found)
 {
+	memset(found->of, 0, sizeof(found->of));
 	found->n = 0;
 	if (way != SROCE_RAW_LOOP)
 		sroce_flow_sniffers(&raw->table, found);

@@ -225,7 +225,8 @@ static struct sroce_flow *raw_flow(struct kunit *test, struct raw_world *w,
 		flow->rule.key.dport = htons(dport);
 		flow->rule.mask.dport = htons(0xffff);
 	}
-	KUNIT_ASSERT_EQ(test, sroce_flow_table_add(&w->table, flow), 0);
+	KUNIT_ASSERT_EQ(test, sroce_flow_table_add(&w->table, flow, true),
+			0);
 	return flow;
 }
 
@@ -237,7 +238,8 @@ static struct sroce_flow *raw_other(struct kunit *test, struct raw_world *w,
 
 	KUNIT_ASSERT_NOT_NULL(test, flow);
 	flow->rule.type = type;
-	KUNIT_ASSERT_EQ(test, sroce_flow_table_add(&w->table, flow), 0);
+	KUNIT_ASSERT_EQ(test, sroce_flow_table_add(&w->table, flow, true),
+			0);
 	return flow;
 }
 
@@ -249,7 +251,7 @@ static u32 raw_match(struct raw_world *w, u16 dport, bool group,
 		.dport = htons(dport),
 	};
 
-	w->found.n = 0;
+	memset(&w->found, 0, sizeof(w->found));
 	rcu_read_lock();
 	sroce_flow_match(&w->table, &key, sender, &w->found);
 	rcu_read_unlock();
@@ -303,7 +305,7 @@ static void flows_that_say_the_same(struct kunit *test)
 	for (i = 0; i < SROCE_FLOW_COPIES; i++)
 		flow[i] = raw_flow(test, w, 1, 80, false);
 	one_more.rule = flow[0]->rule;
-	KUNIT_EXPECT_EQ(test, sroce_flow_table_add(&w->table, &one_more),
+	KUNIT_EXPECT_EQ(test, sroce_flow_table_add(&w->table, &one_more, true),
 			-ENOSPC);
 	KUNIT_EXPECT_EQ(test, raw_match(w, 80, false, NULL), SROCE_FLOW_COPIES);
 	KUNIT_EXPECT_PTR_EQ(test, w->found.flow[0], flow[0]);
@@ -326,7 +328,7 @@ static void flows_of_other_types(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, w->found.flow[0], group);
 	KUNIT_EXPECT_EQ(test, raw_match(w, 81, false, NULL), 1);
 	KUNIT_EXPECT_PTR_EQ(test, w->found.flow[0], all);
-	w->found.n = 0;
+	memset(&w->found, 0, sizeof(w->found));
 	rcu_read_lock();
 	sroce_flow_sniffers(&w->table, &w->found);
 	rcu_read_unlock();
@@ -366,12 +368,75 @@ static void flows_of_many_shapes(struct kunit *test)
 
 	for (i = 0; i < SROCE_FLOW_SHAPES; i++)
 		flow[i] = raw_flow(test, w, i, 80, false);
-	KUNIT_EXPECT_EQ(test, sroce_flow_table_add(&w->table, &one_more),
+	KUNIT_EXPECT_EQ(test, sroce_flow_table_add(&w->table, &one_more, true),
 			-ENOSPC);
 	KUNIT_EXPECT_EQ(test, raw_match(w, 80, false, NULL), 1);
 	KUNIT_EXPECT_PTR_EQ(test, w->found.flow[0], flow[0]);
 	for (i = 0; i < SROCE_FLOW_SHAPES; i++)
 		sroce_flow_table_del(&w->table, flow[i]);
+	sroce_flow_table_end(&w->table);
+}
+
+/* Many that look on do not keep a frame from the flow that takes it, nor each other */
+static void flows_behind_many(struct kunit *test)
+{
+	struct raw_world *w = raw_world(test);
+	struct sroce_flow *sees[SROCE_FLOW_COPIES], *passes[SROCE_FLOW_COPIES];
+	struct sroce_flow *one, *takes;
+	int i;
+
+	for (i = 0; i < SROCE_FLOW_COPIES; i++) {
+		sees[i] = raw_other(test, w, SROCE_FLOW_SNIFFER);
+		passes[i] = raw_flow(test, w, 1, 80, true);
+	}
+	one = raw_flow(test, w, 2, 80, true);
+	takes = raw_flow(test, w, 3, 80, false);
+	memset(&w->found, 0, sizeof(w->found));
+	rcu_read_lock();
+	sroce_flow_sniffers(&w->table, &w->found);
+	KUNIT_EXPECT_EQ(test, w->found.n, SROCE_FLOW_COPIES);
+	sroce_flow_match(&w->table, &(struct sroce_flow_key){
+			 .dport = htons(80) }, NULL, &w->found);
+	rcu_read_unlock();
+	KUNIT_EXPECT_EQ(test, w->found.n, 2 * SROCE_FLOW_COPIES + 1);
+	KUNIT_EXPECT_PTR_EQ(test, w->found.flow[w->found.n - 1], takes);
+	for (i = 0; i < SROCE_FLOW_COPIES; i++) {
+		sroce_flow_table_del(&w->table, sees[i]);
+		sroce_flow_table_del(&w->table, passes[i]);
+	}
+	sroce_flow_table_del(&w->table, one);
+	sroce_flow_table_del(&w->table, takes);
+	sroce_flow_table_end(&w->table);
+}
+
+/* The last ones of everything are for the administrator */
+static void flows_in_reserve(struct kunit *test)
+{
+	static const enum sroce_flow_type types[] = { SROCE_FLOW_NORMAL,
+						      SROCE_FLOW_SNIFFER };
+	struct sroce_flow *flow[SROCE_FLOW_COPIES];
+	struct raw_world *w = raw_world(test);
+	int i, t;
+
+	for (t = 0; t < ARRAY_SIZE(types); t++) {
+		for (i = 0; i < SROCE_FLOW_COPIES; i++) {
+			flow[i] = kunit_kzalloc(test, sizeof(*flow[i]),
+						GFP_KERNEL);
+			KUNIT_ASSERT_NOT_NULL(test, flow[i]);
+			flow[i]->rule.type = types[t];
+			KUNIT_EXPECT_EQ(test,
+					sroce_flow_table_add(&w->table, flow[i],
+							     false),
+					i < SROCE_FLOW_COPIES -
+					SROCE_FLOW_COPIES / SROCE_FLOW_RESERVED ?
+					0 : -ENOSPC);
+		}
+		i = SROCE_FLOW_COPIES - 1;
+		KUNIT_EXPECT_EQ(test, sroce_flow_table_add(&w->table, flow[i],
+							   true), 0);
+		for (i = 0; i < SROCE_FLOW_COPIES; i++)
+			sroce_flow_table_del(&w->table, flow[i]);
+	}
 	sroce_flow_table_end(&w->table);
 }
 
@@ -517,6 +582,8 @@ static struct kunit_case raw_cases[] = {
 	KUNIT_CASE(flows_of_other_types),
 	KUNIT_CASE(flows_of_the_sender),
 	KUNIT_CASE(flows_of_many_shapes),
+	KUNIT_CASE(flows_behind_many),
+	KUNIT_CASE(flows_in_reserve),
 	{}
 };
 
