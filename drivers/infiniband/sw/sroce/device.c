@@ -92,7 +92,7 @@ static void sroce_port_setup(struct sroce_device *dev)
 	struct sroce_port *port = &dev->port;
 
 	port->xmit = &sroce_net_xmit_ops;
-	port->raw = sroce_raw_xmit;
+	port->raw_xmit = sroce_raw_xmit;
 	port->ibdev = &dev->ibdev;
 	port->mtu = sroce_device_mtu(dev->ndev);
 	port->pkeys[0] = SROCE_DEFAULT_PKEY;

@@ -41,7 +41,7 @@ static u8 sroce_frame_ip_flags(__be16 frag_off)
 }
 
 static void sroce_frame_ipv4(struct sroce_frame *f, const u8 *head, u32 len,
-			     u32 off)
+			     u32 off, bool coupled)
 {
 	struct iphdr ip;
 
@@ -49,7 +49,7 @@ static void sroce_frame_ipv4(struct sroce_frame *f, const u8 *head, u32 len,
 		return;
 	memcpy(&ip, head + off, sizeof(ip));
 	if (ip.version != 4 || ip.ihl < 5 || len < off + ip.ihl * 4 ||
-	    ntohs(ip.tot_len) < ip.ihl * 4)
+	    (!coupled && ntohs(ip.tot_len) < ip.ihl * 4))
 		return;
 	f->network = off;
 	f->key.has |= SROCE_HAS_IPV4;
@@ -91,7 +91,8 @@ static bool sroce_frame_is_tag(__be16 type)
 	return type == htons(ETH_P_8021Q) || type == htons(ETH_P_8021AD);
 }
 
-void sroce_frame_parse(struct sroce_frame *f, const u8 *head, u32 len)
+void sroce_frame_parse(struct sroce_frame *f, const u8 *head, u32 len,
+		       bool coupled)
 {
 	u32 off = ETH_HLEN;
 
@@ -108,7 +109,7 @@ void sroce_frame_parse(struct sroce_frame *f, const u8 *head, u32 len)
 		memcpy(&f->key.type, head + off - 2, sizeof(f->key.type));
 	}
 	if (f->key.type == htons(ETH_P_IP))
-		sroce_frame_ipv4(f, head, len, off);
+		sroce_frame_ipv4(f, head, len, off, coupled);
 	else if (f->key.type == htons(ETH_P_IPV6))
 		sroce_frame_ipv6(f, head, len, off);
 }

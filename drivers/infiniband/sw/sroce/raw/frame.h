@@ -83,10 +83,12 @@ struct sroce_frame {
  * @f: filled in
  * @head: its bytes, from the destination address on; not to change meanwhile
  * @len: how many of them are at @head, SROCE_FRAME_HEAD at least unless it is shorter
+ * @coupled: it stands for several, and may be longer than what IPv4 can say
  *
  * A header that is cut short or contradicts itself is none.
  */
-void sroce_frame_parse(struct sroce_frame *f, const u8 *head, u32 len);
+void sroce_frame_parse(struct sroce_frame *f, const u8 *head, u32 len,
+		       bool coupled);
 
 /* The VLAN tag of a frame is not in its bytes, but beside them */
 static inline void sroce_frame_set_vlan(struct sroce_frame *f, u16 tci)

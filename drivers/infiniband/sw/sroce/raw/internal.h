@@ -22,9 +22,10 @@
  * @table: flows; changes under RTNL
  * @hook: what the stack calls; registered as long as there is a flow
  * @hooked: it is
- * @flows: all of them, struct sroce_raw_flow, under RTNL
+ * @flows: all of them, struct sroce_flow.device; under RTNL
  * @later: frames that wait for @work, because they were met where none can be received
  * @later_bytes: their memory; the lock of @later protects it
+ * @waiting: those of them that were received, and that @work is at
  * @work: receives them
  */
 struct sroce_raw {
@@ -38,6 +39,7 @@ struct sroce_raw {
 	struct list_head flows;
 	struct sk_buff_head later;
 	u32 later_bytes;
+	atomic_t waiting;
 	struct work_struct work;
 };
 
@@ -49,6 +51,17 @@ void sroce_raw_rx_init(struct sroce_raw *raw);
 void sroce_raw_hook(struct sroce_raw *raw);
 /* No frame is received any more on return. Context: RTNL, may sleep. */
 void sroce_raw_unhook(struct sroce_raw *raw);
+
+/**
+ * sroce_raw_is_wanted() - is what a QP sends for flows of others on its device?
+ * @raw: frames of a device that has flows
+ * @skb: frame
+ * @owner: of the QP
+ *
+ * Context: RCU; a QP's lock may be held.
+ */
+bool sroce_raw_is_wanted(const struct sroce_raw *raw, const struct sk_buff *skb,
+			 const void *owner);
 
 /**
  * sroce_raw_loop() - offer what a QP has sent to the flows of others on its device

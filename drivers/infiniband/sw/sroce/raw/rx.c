@@ -20,12 +20,10 @@
  */
 #include <linux/if_vlan.h>
 #include <linux/ip.h>
-#include <linux/rtnetlink.h>
 #include <linux/skbuff.h>
 #include <net/checksum.h>
 #include <net/ip.h>
 #include <net/ip6_checksum.h>
-#include <net/xfrm.h>
 
 #include "compat.h"
 #include "counters.h"
@@ -46,6 +44,18 @@ enum sroce_raw_way {
 	SROCE_RAW_IN,		/* received: all */
 	SROCE_RAW_OUT,		/* the host has sent it: sniffers */
 	SROCE_RAW_LOOP,		/* a queue pair has: all but those and its own */
+};
+
+/**
+ * struct sroce_raw_seen - what a buffer is
+ * @f: its headers
+ * @found: flows that it is for
+ * @sums_ok: somebody says that its checksums are right
+ */
+struct sroce_raw_seen {
+	struct sroce_frame f;
+	struct sroce_flows_found found;
+	bool sums_ok;
 };
 
 /* In a buffer that waits */
@@ -91,7 +101,7 @@ static bool sroce_raw_look(const struct sk_buff *skb, struct sroce_frame *f)
 	head = skb_header_pointer(skb, sroce_raw_begin(skb), len, buffer);
 	if (!head)
 		return false;
-	sroce_frame_parse(f, head, len);
+	sroce_frame_parse(f, head, len, skb_is_gso(skb));
 	if (skb_vlan_tag_present(skb))
 		sroce_frame_set_vlan(f, skb_vlan_tag_get(skb));
 	return true;
@@ -199,15 +209,22 @@ static u32 sroce_raw_take_vlan(const struct sk_buff *skb,
 	return 0;
 }
 
+/* As it is on the wire, wherever its tag is */
+static u32 sroce_raw_wire_len(const struct sroce_raw_rx *rx)
+{
+	return SROCE_RAW_ADDRESSES + (rx->has_vlan ? SROCE_RAW_VLAN : 0) +
+	       rx->len;
+}
+
 static void sroce_raw_give_flow(const struct sroce_flow *flow,
-				const struct sroce_frame *f, u32 len,
+				const struct sroce_frame *f,
 				struct sroce_raw_rx *rx)
 {
 	struct sroce_flow_counts *counts = flow->rule.counts;
 
 	if (counts) {
 		atomic64_inc(&counts->packets);
-		atomic64_add(len, &counts->bytes);
+		atomic64_add(sroce_raw_wire_len(rx), &counts->bytes);
 	}
 	if (flow->rule.drop)
 		return;
@@ -220,13 +237,13 @@ static void sroce_raw_give_flow(const struct sroce_flow *flow,
 /* A buffer that is one frame, in one piece */
 static void sroce_raw_give(const struct sroce_raw *raw,
 			   const struct sk_buff *skb,
-			   const struct sroce_frame *f, bool sums_ok,
-			   const struct sroce_flows_found *found)
+			   const struct sroce_raw_seen *seen)
 {
+	const struct sroce_flows_found *found = &seen->found;
 	struct bio_vec bv[SROCE_RAW_BVECS];
 	struct sroce_raw_rx rx = {
 		.bv = bv,
-		.csum_ok = sums_ok,
+		.csum_ok = seen->sums_ok,
 		.net_cookie = raw->net_cookie,
 	};
 	u32 skip = SROCE_RAW_ADDRESSES;
@@ -239,12 +256,12 @@ static void sroce_raw_give(const struct sroce_raw *raw,
 		return;
 	}
 	memcpy(rx.head, skb_mac_header(skb), SROCE_RAW_ADDRESSES);
-	skip += sroce_raw_take_vlan(skb, f, &rx);
+	skip += sroce_raw_take_vlan(skb, &seen->f, &rx);
 	if (!sroce_raw_map(skb, skip, bv))
 		return;
 	rx.len = sroce_raw_len(skb) - skip;
 	for (i = 0; i < found->n; i++)
-		sroce_raw_give_flow(found->flow[i], f, sroce_raw_len(skb), &rx);
+		sroce_raw_give_flow(found->flow[i], &seen->f, &rx);
 }
 
 /* --- what is more than a frame ---------------------------------------------- */
@@ -290,8 +307,7 @@ static bool sroce_raw_may_cut(const struct sk_buff *skb)
 
 static void sroce_raw_give_parts(const struct sroce_raw *raw,
 				 struct sk_buff *parts,
-				 const struct sroce_frame *f, bool sums_ok,
-				 const struct sroce_flows_found *found)
+				 const struct sroce_raw_seen *seen)
 {
 	struct sk_buff *skb, *next;
 
@@ -300,15 +316,14 @@ static void sroce_raw_give_parts(const struct sroce_raw *raw,
 		if (skb_has_frag_list(skb) && skb_linearize(skb))
 			sroce_raw_lost(raw);
 		else
-			sroce_raw_give(raw, skb, f, sums_ok, found);
+			sroce_raw_give(raw, skb, seen);
 		consume_skb(skb);
 	}
 }
 
 /* Cut up what is coupled. The checksums of the parts are worked out with that. */
 static void sroce_raw_cut(const struct sroce_raw *raw, struct sk_buff *skb,
-			  const struct sroce_frame *f, bool sums_ok,
-			  const struct sroce_flows_found *found)
+			  const struct sroce_raw_seen *seen)
 {
 	struct sk_buff *parts;
 
@@ -316,17 +331,26 @@ static void sroce_raw_cut(const struct sroce_raw *raw, struct sk_buff *skb,
 		sroce_raw_lost(raw);
 		return;
 	}
+	sroce_turn_spend(skb->len);
 	parts = __skb_gso_segment(skb, NETIF_F_SG, false);
 	if (IS_ERR_OR_NULL(parts))
 		sroce_raw_lost(raw);
 	else
-		sroce_raw_give_parts(raw, parts, f, sums_ok, found);
+		sroce_raw_give_parts(raw, parts, seen);
+}
+
+/* As a netdev that can do nothing would be given it. SCTP has a sum of another kind. */
+static bool sroce_raw_complete(struct sk_buff *skb)
+{
+	if (skb->ip_summed == CHECKSUM_PARTIAL &&
+	    skb_csum_hwoffload_help(skb, 0))
+		return false;
+	return pskb_may_pull(skb, min_t(u32, skb->len, SROCE_FRAME_HEAD));
 }
 
 static void sroce_raw_give_copy(const struct sroce_raw *raw,
 				struct sk_buff *skb,
-				const struct sroce_frame *f, bool sums_ok,
-				const struct sroce_flows_found *found)
+				const struct sroce_raw_seen *seen)
 {
 	struct sk_buff *copy = sroce_raw_copy_of(skb);
 
@@ -335,14 +359,11 @@ static void sroce_raw_give_copy(const struct sroce_raw *raw,
 		return;
 	}
 	if (skb_is_gso(copy))
-		sroce_raw_cut(raw, copy, f, sums_ok, found);
-	else if ((copy->ip_summed == CHECKSUM_PARTIAL &&
-		  skb_checksum_help(copy)) ||
-		 !pskb_may_pull(copy, min_t(u32, copy->len,
-					    SROCE_FRAME_HEAD)))
+		sroce_raw_cut(raw, copy, seen);
+	else if (!sroce_raw_complete(copy))
 		sroce_raw_lost(raw);
 	else
-		sroce_raw_give(raw, copy, f, sums_ok, found);
+		sroce_raw_give(raw, copy, seen);
 	consume_skb(copy);
 }
 
@@ -360,24 +381,26 @@ static void sroce_raw_find(const struct sroce_raw *raw,
 		sroce_flow_match(&raw->table, &f->key, owner, found);
 }
 
+/* Is the buffer a frame that somebody wants? Context: RCU */
+static bool sroce_raw_see(const struct sroce_raw *raw,
+			  const struct sk_buff *skb, enum sroce_raw_way way,
+			  const void *owner, struct sroce_raw_seen *seen)
+{
+	if (!READ_ONCE(raw->open) || !sroce_raw_look(skb, &seen->f))
+		return false;
+	sroce_raw_find(raw, &seen->f, way, owner, &seen->found);
+	return seen->found.n;
+}
+
 /* Context: RCU, bottom halves off, not from within the transport */
 static void sroce_raw_take(const struct sroce_raw *raw, struct sk_buff *skb,
-			   enum sroce_raw_way way, const void *owner)
+			   struct sroce_raw_seen *seen)
 {
-	struct sroce_flows_found found;
-	struct sroce_frame f;
-	bool sums_ok;
-
-	if (!READ_ONCE(raw->open) || !sroce_raw_look(skb, &f))
-		return;
-	sroce_raw_find(raw, &f, way, owner, &found);
-	if (!found.n)
-		return;
-	sums_ok = sroce_raw_sums_ok(skb, &f);
+	seen->sums_ok = sroce_raw_sums_ok(skb, &seen->f);
 	if (sroce_raw_is_plain(skb))
-		sroce_raw_give(raw, skb, &f, sums_ok, &found);
+		sroce_raw_give(raw, skb, seen);
 	else
-		sroce_raw_give_copy(raw, skb, &f, sums_ok, &found);
+		sroce_raw_give_copy(raw, skb, seen);
 }
 
 /* --- later ------------------------------------------------------------------ */
@@ -405,6 +428,8 @@ static void sroce_raw_later(struct sroce_raw *raw, struct sk_buff *skb,
 	if (!full) {
 		__skb_queue_tail(&raw->later, skb);
 		raw->later_bytes += skb->truesize;
+		if (way == SROCE_RAW_IN)
+			atomic_inc(&raw->waiting);
 	}
 	spin_unlock_bh(&raw->later.lock);
 	if (!full) {
@@ -427,20 +452,37 @@ static struct sk_buff *sroce_raw_later_next(struct sroce_raw *raw)
 	return skb;
 }
 
+static void sroce_raw_work_one(struct sroce_raw *raw, struct sk_buff *skb)
+{
+	struct sroce_raw_cb cb = *sroce_raw_cb(skb);
+	struct sroce_raw_seen seen;
+
+	memset(skb->cb, 0, sizeof(skb->cb));
+	if (sroce_raw_see(raw, skb, cb.way, cb.owner, &seen))
+		sroce_raw_take(raw, skb, &seen);
+	consume_skb(skb);
+	if (cb.way != SROCE_RAW_IN)
+		return;
+	/* Pairs with sroce_raw_must_wait(): whoever need not wait comes behind this one */
+	smp_mb__before_atomic();
+	atomic_dec(&raw->waiting);
+}
+
+/* A turn of its own. Return: there may be more */
 static bool sroce_raw_work_some(struct sroce_raw *raw)
 {
 	int budget = SROCE_RAW_LATER_BATCH;
 	struct sk_buff *skb = NULL;
-	struct sroce_raw_cb cb;
 
 	local_bh_disable();
 	rcu_read_lock();
-	while (budget-- && (skb = sroce_raw_later_next(raw))) {
-		cb = *sroce_raw_cb(skb);
-		memset(skb->cb, 0, sizeof(skb->cb));
-		sroce_raw_take(raw, skb, cb.way, cb.owner);
-		consume_skb(skb);
-	}
+	sroce_turn_begin(true);
+	do {
+		skb = sroce_raw_later_next(raw);
+		if (skb)
+			sroce_raw_work_one(raw, skb);
+	} while (skb && --budget && !sroce_turn_over());
+	sroce_turn_end();
 	rcu_read_unlock();
 	local_bh_enable();
 	return skb;
@@ -462,11 +504,19 @@ void sroce_raw_loop(struct sroce_raw *raw, struct sk_buff *skb,
 
 /* --- the tap ---------------------------------------------------------------- */
 
-/* What waits is not overtaken */
+/* What was received and waits is not overtaken */
 static bool sroce_raw_must_wait(const struct sroce_raw *raw)
 {
-	return sroce_turn_nested() || !skb_queue_empty_lockless(&raw->later) ||
+	return sroce_turn_nested() || atomic_read_acquire(&raw->waiting) ||
 	       sroce_turn_overdue();
+}
+
+bool sroce_raw_is_wanted(const struct sroce_raw *raw, const struct sk_buff *skb,
+			 const void *owner)
+{
+	struct sroce_raw_seen seen;
+
+	return sroce_raw_see(raw, skb, SROCE_RAW_LOOP, owner, &seen);
 }
 
 static int sroce_raw_tap(struct sk_buff *skb, struct net_device *dev,
@@ -474,20 +524,23 @@ static int sroce_raw_tap(struct sk_buff *skb, struct net_device *dev,
 {
 	struct sroce_raw *raw = container_of(pt, struct sroce_raw, hook);
 	bool out = skb->pkt_type == PACKET_OUTGOING;
+	enum sroce_raw_way way = out ? SROCE_RAW_OUT : SROCE_RAW_IN;
+	struct sroce_raw_seen seen;
 
-	if (skb->pkt_type == PACKET_LOOPBACK) {
-		kfree_skb(skb);
-		return NET_RX_DROP;
+	/* What nobody wants takes no place from what somebody does */
+	if (skb->pkt_type == PACKET_LOOPBACK ||
+	    !sroce_raw_see(raw, skb, way, NULL, &seen)) {
+		consume_skb(skb);
+		return NET_RX_SUCCESS;
 	}
 	if (!out && !sroce_raw_must_wait(raw)) {
-		sroce_raw_take(raw, skb, SROCE_RAW_IN, NULL);
+		sroce_raw_take(raw, skb, &seen);
 		consume_skb(skb);
 		return NET_RX_SUCCESS;
 	}
 	skb = skb_share_check(skb, GFP_ATOMIC);
 	if (skb)
-		sroce_raw_later(raw, skb, out ? SROCE_RAW_OUT : SROCE_RAW_IN,
-				NULL);
+		sroce_raw_later(raw, skb, way, NULL);
 	return NET_RX_SUCCESS;
 }
 
@@ -507,7 +560,8 @@ void sroce_raw_hook(struct sroce_raw *raw)
 {
 	if (raw->hooked)
 		return;
-	WRITE_ONCE(raw->hooked, true);
+	/* Pairs with sroce_raw_loops(): the table is there */
+	smp_store_release(&raw->hooked, true);
 	dev_add_pack(&raw->hook);
 }
 
@@ -516,9 +570,14 @@ void sroce_raw_unhook(struct sroce_raw *raw)
 	if (!raw->hooked)
 		return;
 	WRITE_ONCE(raw->hooked, false);
-	/* Waits for those who are in the tap, or are about to put something into @later */
+	/*
+	 * Waits for those who are in the tap, and for those who have found @hooked in their
+	 * RCU read section and are about to put something into @later
+	 */
 	dev_remove_pack(&raw->hook);
-	cancel_work_sync(&raw->work);
+	/* The worker need not receive what is for nobody any more */
 	skb_queue_purge(&raw->later);
+	cancel_work_sync(&raw->work);
 	raw->later_bytes = 0;
+	atomic_set(&raw->waiting, 0);
 }

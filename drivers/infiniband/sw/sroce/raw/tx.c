@@ -234,7 +234,8 @@ static int sroce_raw_finish(struct sk_buff *skb, const struct sroce_raw_tx *tx)
 	int err;
 
 	sroce_frame_parse(&f, skb->data,
-			  min_t(u32, skb_headlen(skb), SROCE_FRAME_HEAD));
+			  min_t(u32, skb_headlen(skb), SROCE_FRAME_HEAD),
+			  tx->header_len);
 	if (!tx->header_len &&
 	    skb->len > sroce_raw_most(skb->dev, eth_hdr(skb)->h_proto ==
 						htons(ETH_P_8021Q)))
@@ -274,10 +275,14 @@ static struct sk_buff *sroce_raw_build(struct net_device *ndev,
 
 /* --- out -------------------------------------------------------------------- */
 
-/* The loopback shows to everybody what it sends */
-static bool sroce_raw_loops(const struct sroce_raw *raw)
+/* Does somebody here want it? The loopback shows to everybody what it sends */
+static bool sroce_raw_loops(const struct sroce_raw *raw,
+			    const struct sk_buff *skb, const void *owner)
 {
-	return READ_ONCE(raw->hooked) && !(raw->ndev->flags & IFF_LOOPBACK);
+	/* Pairs with sroce_raw_hook(): the table is there */
+	return smp_load_acquire(&raw->hooked) &&
+	       !(raw->ndev->flags & IFF_LOOPBACK) &&
+	       sroce_raw_is_wanted(raw, skb, owner);
 }
 
 static int sroce_raw_transmit(struct sroce_raw *raw, struct sk_buff *skb,
@@ -286,7 +291,7 @@ static int sroce_raw_transmit(struct sroce_raw *raw, struct sk_buff *skb,
 	struct sk_buff *copy = NULL;
 	int err;
 
-	if (unlikely(sroce_raw_loops(raw)))
+	if (unlikely(sroce_raw_loops(raw, skb, tx->owner)))
 		copy = skb_clone(skb, GFP_ATOMIC);
 	/* The macro looks at its argument twice */
 	err = dev_queue_xmit(skb);

@@ -126,7 +126,7 @@ static void frame_of_udp(struct kunit *test)
 {
 	struct sroce_frame f;
 
-	sroce_frame_parse(&f, raw_udp, sizeof(raw_udp));
+	sroce_frame_parse(&f, raw_udp, sizeof(raw_udp), false);
 	KUNIT_EXPECT_EQ(test, f.key.has, SROCE_HAS_IPV4 | SROCE_HAS_UDP);
 	KUNIT_EXPECT_EQ(test, f.network, 14);
 	KUNIT_EXPECT_EQ(test, f.transport, 34);
@@ -146,7 +146,7 @@ static void frame_with_tag(struct kunit *test)
 	memcpy(bytes, raw_udp, 12);
 	memcpy(bytes + 12, tag, 4);
 	memcpy(bytes + 16, raw_udp + 12, sizeof(raw_udp) - 12);
-	sroce_frame_parse(&f, bytes, sizeof(bytes));
+	sroce_frame_parse(&f, bytes, sizeof(bytes), false);
 	KUNIT_EXPECT_EQ(test, f.key.has,
 			SROCE_HAS_VLAN | SROCE_HAS_IPV4 | SROCE_HAS_UDP);
 	KUNIT_EXPECT_EQ(test, ntohs(f.key.tci), 0x2005);
@@ -164,11 +164,26 @@ static void frame_cut_short(struct kunit *test)
 	for (len = 0; len <= sizeof(raw_udp); len++) {
 		/* Of just that size, so that KASAN sees who reads behind it */
 		bytes = kmemdup(raw_udp, len, GFP_KERNEL);
-		sroce_frame_parse(&f, bytes, len);
+		sroce_frame_parse(&f, bytes, len, false);
 		kfree(bytes);
 		KUNIT_EXPECT_EQ(test, !f.network, len < 34);
 		KUNIT_EXPECT_EQ(test, !f.transport, len < 42);
 	}
+}
+
+/* Of one that is longer than 64 KiB, IPv4 says no length */
+static void frame_coupled(struct kunit *test)
+{
+	u8 bytes[sizeof(raw_udp)];
+	struct sroce_frame f;
+
+	memcpy(bytes, raw_udp, sizeof(bytes));
+	bytes[16] = 0;
+	bytes[17] = 0;
+	sroce_frame_parse(&f, bytes, sizeof(bytes), false);
+	KUNIT_EXPECT_EQ(test, f.key.has, 0);
+	sroce_frame_parse(&f, bytes, sizeof(bytes), true);
+	KUNIT_EXPECT_EQ(test, f.key.has, SROCE_HAS_IPV4 | SROCE_HAS_UDP);
 }
 
 static void frame_that_lies(struct kunit *test)
@@ -178,18 +193,18 @@ static void frame_that_lies(struct kunit *test)
 
 	memcpy(bytes, raw_udp, sizeof(bytes));
 	bytes[14] = 0x4f;
-	sroce_frame_parse(&f, bytes, sizeof(bytes));
+	sroce_frame_parse(&f, bytes, sizeof(bytes), false);
 	KUNIT_EXPECT_EQ(test, f.key.has, 0);
 	bytes[14] = 0x44;
-	sroce_frame_parse(&f, bytes, sizeof(bytes));
+	sroce_frame_parse(&f, bytes, sizeof(bytes), false);
 	KUNIT_EXPECT_EQ(test, f.key.has, 0);
 	bytes[14] = 0x65;
-	sroce_frame_parse(&f, bytes, sizeof(bytes));
+	sroce_frame_parse(&f, bytes, sizeof(bytes), false);
 	KUNIT_EXPECT_EQ(test, f.key.has, 0);
 	/* Not the first fragment: what follows are no ports */
 	bytes[14] = 0x45;
 	bytes[21] = 1;
-	sroce_frame_parse(&f, bytes, sizeof(bytes));
+	sroce_frame_parse(&f, bytes, sizeof(bytes), false);
 	KUNIT_EXPECT_EQ(test, f.key.has, SROCE_HAS_IPV4);
 	KUNIT_EXPECT_EQ(test, f.transport, 0);
 }
@@ -575,6 +590,7 @@ static struct kunit_case raw_cases[] = {
 	KUNIT_CASE(frame_of_udp),
 	KUNIT_CASE(frame_with_tag),
 	KUNIT_CASE(frame_cut_short),
+	KUNIT_CASE(frame_coupled),
 	KUNIT_CASE(frame_that_lies),
 	KUNIT_CASE(flows_by_priority),
 	KUNIT_CASE(flows_that_do_not_trap),

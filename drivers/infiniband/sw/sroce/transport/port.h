@@ -42,7 +42,7 @@ struct sroce_recovery {
  * struct sroce_port - the device as the transport sees it
  * @net: what the network knows of it, too
  * @xmit: the network
- * @raw: send an Ethernet frame; NULL: there are none. Its bytes are read before it returns:
+ * @raw_xmit: send an Ethernet frame; NULL: there are none. Its bytes are read before it returns:
  *	0, also when it was lost, which is counted; -EMSGSIZE when it is too long, or -EINVAL
  *	when it is no frame. Called as those of @xmit
  * @mrs: keys of this device
@@ -58,8 +58,8 @@ struct sroce_recovery {
 struct sroce_port {
 	struct sroce_netport net;
 	const struct sroce_xmit_ops *xmit;
-	int (*raw)(struct sroce_netport *net, const struct sroce_raw_tx *tx,
-		   struct sroce_txq *txq);
+	int (*raw_xmit)(struct sroce_netport *net,
+			const struct sroce_raw_tx *tx, struct sroce_txq *txq);
 	struct sroce_mr_table mrs;
 	struct xarray ahs;
 	struct ib_device *ibdev;

@@ -116,13 +116,13 @@ int sroce_send_raw(struct sroce_half *half, const struct sroce_raw_tx *tx)
 	int err;
 
 	sroce_turn_spend(tx->header_len + tx->len + SROCE_TURN_TRAIN);
-	if (unlikely(half->stalled) || !qp->port->raw) {
+	if (unlikely(half->stalled) || !qp->port->raw_xmit) {
 		sroce_qp_count(qp, SROCE_CNT_TX_DROPS, 1);
 		return 0;
 	}
 	WRITE_ONCE(half->sent_on, smp_processor_id());
 	WRITE_ONCE(half->sent_at, jiffies);
-	err = qp->port->raw(&qp->port->net, tx, qp->txq);
+	err = qp->port->raw_xmit(&qp->port->net, tx, qp->txq);
 	sroce_half_check_room(half);
 	return err;
 }
