@@ -994,6 +994,9 @@ int sroce_group_attach(struct sroce_qp *qp, const union ib_gid *mgid);
 /* Return: 0, or -EINVAL when it was not attached. Context: process. */
 int sroce_group_detach(struct sroce_qp *qp, const union ib_gid *mgid);
 
+/* Raw packets: are tags told in the completion from now on, or left in the frame? */
+void sroce_qp_strip_vlan(struct sroce_qp *qp, bool strip);
+
 /**
  * sroce_qp_count_in() - say where a QP counts
  * @qp: QP

@@ -100,11 +100,21 @@ bool sroce_raw_send(struct sroce_qp *qp, struct sroce_swqe *slot)
 
 /* --- in --------------------------------------------------------------------- */
 
-/* The tag is in the frame, where it was, unless the consumer wants to be told of it */
+/*
+ * Is the consumer told of the tag? That of a provider (0x88a8) stays where it was: nothing
+ * in the completion would say that it is one
+ */
+static bool sroce_raw_strips(const struct sroce_qp *qp,
+			     const struct sroce_raw_rx *rx)
+{
+	return qp->strip_vlan && rx->has_vlan &&
+	       get_unaligned_be16(rx->head + SROCE_RAW_ADDRESSES) == 0x8100;
+}
+
 static u32 sroce_raw_head_len(const struct sroce_qp *qp,
 			      const struct sroce_raw_rx *rx)
 {
-	return rx->has_vlan && !qp->strip_vlan ?
+	return rx->has_vlan && !sroce_raw_strips(qp, rx) ?
 	       SROCE_RAW_ADDRESSES + SROCE_RAW_VLAN : SROCE_RAW_ADDRESSES;
 }
 
@@ -165,7 +175,7 @@ static void sroce_raw_complete(struct sroce_qp *qp,
 
 	if (rx->csum_ok)
 		cqe.flags |= SROCE_CQE_IP_CSUM_OK;
-	if (rx->has_vlan && qp->strip_vlan) {
+	if (sroce_raw_strips(qp, rx)) {
 		cqe.flags |= SROCE_CQE_VLAN;
 		cqe.vlan_id = rx->vlan_tci;
 	}
@@ -192,6 +202,13 @@ static void sroce_raw_take(struct sroce_qp *qp, const struct sroce_raw_rx *rx)
 	/* The error is in what the QP's own consumer has posted (IBA 10.10.2.2) */
 	if (status != IB_WC_SUCCESS)
 		sroce_qp_error(qp);
+}
+
+void sroce_qp_strip_vlan(struct sroce_qp *qp, bool strip)
+{
+	spin_lock_bh(&qp->resp.half.lock);
+	qp->strip_vlan = strip;
+	spin_unlock_bh(&qp->resp.half.lock);
 }
 
 void sroce_raw_receive(struct sroce_qp *qp, const struct sroce_raw_rx *rx)

@@ -192,11 +192,13 @@ static bool sroce_wq_may_go(enum ib_wq_state from, enum ib_wq_state to)
 {
 	if (to == IB_WQS_RDY)
 		return from != IB_WQS_ERR;
+	if (to == IB_WQS_ERR)
+		return from != IB_WQS_RESET;
 	return true;
 }
 
-static int sroce_wq_do_modify(struct sroce_wq_obj *obj,
-			      const struct ib_wq_attr *attr, u32 mask)
+static int sroce_wq_modify_state(struct sroce_wq_obj *obj,
+				 const struct ib_wq_attr *attr, u32 mask)
 {
 	enum ib_wq_state is = sroce_wq_state(obj->qp);
 	struct ib_qp_attr to = {
@@ -204,15 +206,26 @@ static int sroce_wq_do_modify(struct sroce_wq_obj *obj,
 	};
 	int err;
 
-	if ((mask & IB_WQ_CUR_STATE && attr->curr_wq_state != is) ||
-	    !sroce_wq_may_go(is, attr->wq_state))
+	if (mask & IB_WQ_CUR_STATE && attr->curr_wq_state != is)
 		return -EINVAL;
-	/* What the mask does not name stays as it is */
 	if (!(mask & IB_WQ_STATE) || attr->wq_state == is)
 		return 0;
+	if (!sroce_wq_may_go(is, attr->wq_state))
+		return -EINVAL;
 	err = sroce_qp_modify(obj->qp, &to, IB_QP_STATE, NULL);
 	if (!err)
 		obj->ibwq.state = attr->wq_state;
+	return err;
+}
+
+static int sroce_wq_do_modify(struct sroce_wq_obj *obj,
+			      const struct ib_wq_attr *attr, u32 mask)
+{
+	int err = sroce_wq_modify_state(obj, attr, mask);
+
+	if (!err && mask & IB_WQ_FLAGS && attr->flags_mask)
+		sroce_qp_strip_vlan(obj->qp, attr->flags &
+				    IB_WQ_FLAGS_CVLAN_STRIPPING);
 	return err;
 }
 
@@ -225,7 +238,8 @@ int sroce_ib_modify_wq(struct ib_wq *ibwq, struct ib_wq_attr *attr, u32 mask,
 	err = ib_no_udata_io(udata);
 	if (err)
 		return err;
-	if (mask & IB_WQ_FLAGS && attr->flags_mask) {
+	if (mask & IB_WQ_FLAGS &&
+	    attr->flags_mask & ~IB_WQ_FLAGS_CVLAN_STRIPPING) {
 		ibdev_dbg(ibwq->device, "modify_wq: flags %#x\n",
 			  attr->flags_mask);
 		return -EOPNOTSUPP;
