@@ -42,6 +42,9 @@ static int check_raw(const struct ibv_context *ctx,
 	if (!(to_sctx((struct ibv_context *)ctx)->caps & SROCE_CAP_RAW_PACKET) ||
 	    create_flags(attr) & ~IBV_QP_CREATE_CVLAN_STRIPPING)
 		return EOPNOTSUPP;
+	/* Work queues say themselves what they do with tags */
+	if (table && create_flags(attr))
+		return EOPNOTSUPP;
 	if (table != hash)
 		return EINVAL;
 	if (hash && attr->rx_hash_conf.rx_hash_key_len != SROCE_RX_HASH_KEY_LEN)
@@ -355,31 +358,11 @@ int sroce_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 		    struct ibv_recv_wr **bad)
 {
 	struct sroce_qp *qp = to_sqp(ibqp);
-	struct ibv_recv_wr *first = wr;
-	struct sroce_posted posted;
-	uint32_t taken;
-	int lost;
-	int err;
 
 	/* With a shared receive queue there is nowhere to post to. */
 	if (ibqp->state == IBV_QPS_RESET || !qp->rq.ring.nr_entries) {
 		*bad = wr;
 		return EINVAL;
 	}
-
-	err = sroce_rq_post(&qp->rq, wr, bad, &posted);
-	if (!(posted.flags & SROCE_RQ_DOORBELL))
-		return err;
-	lost = sroce_doorbell(ibqp);
-	if (!lost)
-		return err;
-
-	/* The device is gone, and with it what was not taken before. */
-	taken = sroce_ring_taken(&qp->rq.ring, posted.begin, posted.next);
-	if (taken == posted.next - posted.begin)
-		return err;
-	while (taken--)
-		first = first->next;
-	*bad = first;
-	return lost;
+	return sroce_rq_post_ring(&qp->rq, ibqp->context, ibqp->qp_num, wr, bad);
 }

@@ -15,23 +15,24 @@ static struct sroce_wq *to_swq(struct ibv_wq *wq)
 	return container_of(wq, struct sroce_wq, wq);
 }
 
+static struct sroce_counters *to_scounters(struct ibv_counters *counters)
+{
+	return container_of(counters, struct sroce_counters,
+			    vcounters.counters);
+}
+
 /* --- work queues --- */
 
 static int post_wq_recv(struct ibv_wq *ibwq, struct ibv_recv_wr *wr,
 			struct ibv_recv_wr **bad)
 {
-	struct sroce_posted posted;
-	int err;
-
 	if (ibwq->state == IBV_WQS_RESET) {
 		*bad = wr;
 		return EINVAL;
 	}
-	err = sroce_rq_post(&to_swq(ibwq)->rq, wr, bad, &posted);
 	/* The kernel flushes what is posted to a queue that has failed */
-	if (posted.flags & SROCE_RQ_DOORBELL)
-		sroce_ring_doorbell(ibwq->context, ibwq->wq_num);
-	return err;
+	return sroce_rq_post_ring(&to_swq(ibwq)->rq, ibwq->context,
+				  ibwq->wq_num, wr, bad);
 }
 
 static int map_wq(struct sroce_wq *wq, struct ibv_context *ctx,
@@ -150,40 +151,66 @@ int sroce_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table)
 
 /* --- flows --- */
 
+/* Its counters, of which the kernel takes no more than one */
+static struct sroce_counters *counters_of(const struct ibv_flow_attr *attr)
+{
+	const uint8_t *at = (const uint8_t *)(attr + 1);
+	const struct ibv_flow_spec *spec;
+	int i;
+
+	for (i = 0; i < attr->num_of_specs; i++) {
+		spec = (const void *)at;
+		if (spec->hdr.type == IBV_FLOW_SPEC_ACTION_COUNT)
+			return to_scounters(spec->flow_count.counters);
+		at += spec->hdr.size;
+	}
+	return NULL;
+}
+
+static void count_flow(struct sroce_counters *counters, int n)
+{
+	if (!counters)
+		return;
+	sroce_lock(&counters->lock);
+	counters->flows += n;
+	sroce_unlock(&counters->lock);
+}
+
 struct ibv_flow *sroce_create_flow(struct ibv_qp *qp,
 				   struct ibv_flow_attr *attr)
 {
-	struct ibv_flow *flow;
+	struct sroce_flow *flow;
 	int err;
 
 	flow = calloc(1, sizeof(*flow));
 	if (!flow)
 		return NULL;
-	err = ibv_cmd_create_flow(qp, flow, attr, NULL, 0);
-	if (!err)
-		return flow;
+	err = ibv_cmd_create_flow(qp, &flow->flow, attr, NULL, 0);
+	if (!err) {
+		flow->counters = counters_of(attr);
+		count_flow(flow->counters, 1);
+		return &flow->flow;
+	}
 	free(flow);
 	errno = err;
 	return NULL;
 }
 
-int sroce_destroy_flow(struct ibv_flow *flow)
+int sroce_destroy_flow(struct ibv_flow *ibflow)
 {
+	struct sroce_flow *flow = container_of(ibflow, struct sroce_flow, flow);
+	struct sroce_counters *counters = flow->counters;
 	int err;
 
-	err = ibv_cmd_destroy_flow(flow);
-	if (!err)
-		free(flow);
-	return err;
+	err = ibv_cmd_destroy_flow(ibflow);
+	if (err)
+		return err;
+	count_flow(counters, -1);
+	free(flow);
+	return 0;
 }
 
 /* --- counters --- */
-
-static struct sroce_counters *to_scounters(struct ibv_counters *counters)
-{
-	return container_of(counters, struct sroce_counters,
-			    vcounters.counters);
-}
 
 struct ibv_counters *sroce_create_counters(struct ibv_context *ctx,
 					   struct ibv_counters_init_attr *attr)
@@ -222,7 +249,8 @@ int sroce_destroy_counters(struct ibv_counters *ibcounters)
 
 /*
  * The kernel counts everything there is; what is said here is where it shall be seen. A
- * flow takes its counters when it is made, and no others later.
+ * flow takes its counters when it is made, and no others later; nor do their places change
+ * as long as there is one.
  */
 int sroce_attach_counters(struct ibv_counters *ibcounters,
 			  struct ibv_counter_attach_attr *attr,
@@ -236,7 +264,9 @@ int sroce_attach_counters(struct ibv_counters *ibcounters,
 	     attr->counter_desc != IBV_COUNTER_BYTES))
 		return EOPNOTSUPP;
 	sroce_lock(&counters->lock);
-	if (counters->nplaces < SROCE_COUNTER_PLACES)
+	if (counters->flows)
+		err = EBUSY;
+	else if (counters->nplaces < SROCE_COUNTER_PLACES)
 		counters->places[counters->nplaces++] =
 			(struct sroce_counter_place){
 				.desc = attr->counter_desc,

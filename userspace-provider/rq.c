@@ -77,3 +77,30 @@ int sroce_rq_post(struct sroce_rq *rq, struct ibv_recv_wr *wr,
 	sroce_unlock(&rq->lock);
 	return err;
 }
+
+int sroce_rq_post_ring(struct sroce_rq *rq, struct ibv_context *ctx,
+		       uint32_t number, struct ibv_recv_wr *wr,
+		       struct ibv_recv_wr **bad)
+{
+	struct ibv_recv_wr *first = wr;
+	struct sroce_posted posted;
+	uint32_t taken;
+	int lost;
+	int err;
+
+	err = sroce_rq_post(rq, wr, bad, &posted);
+	if (!(posted.flags & SROCE_RQ_DOORBELL))
+		return err;
+	lost = sroce_ring_doorbell(ctx, number);
+	if (!lost)
+		return err;
+
+	/* The device is gone, and with it what was not taken before. */
+	taken = sroce_ring_taken(&rq->ring, posted.begin, posted.next);
+	if (taken == posted.next - posted.begin)
+		return err;
+	while (taken--)
+		first = first->next;
+	*bad = first;
+	return lost;
+}

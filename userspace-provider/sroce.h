@@ -99,6 +99,7 @@ struct sroce_sq {
 	uint32_t max_sge;
 	uint32_t max_inline;
 	uint32_t ops;		/* a bit for each SROCE_WR_x this QP may post */
+	uint32_t flags;		/* IBV_SEND_x that its requests may have */
 	bool sig_all;
 
 	/* ibv_wr_*: what was built since wr_start */
@@ -126,6 +127,12 @@ struct sroce_counters {
 	struct sroce_lock lock;
 	struct sroce_counter_place places[SROCE_COUNTER_PLACES];
 	unsigned int nplaces;
+	unsigned int flows;		/* that count in it */
+};
+
+struct sroce_flow {
+	struct ibv_flow flow;
+	struct sroce_counters *counters;	/* or NULL */
 };
 
 struct sroce_qp {
@@ -285,6 +292,10 @@ struct sroce_posted {
  */
 int sroce_rq_post(struct sroce_rq *rq, struct ibv_recv_wr *wr,
 		  struct ibv_recv_wr **bad, struct sroce_posted *posted);
+/* The same for a queue that a doorbell rings, which has failed then */
+int sroce_rq_post_ring(struct sroce_rq *rq, struct ibv_context *ctx,
+		       uint32_t number, struct ibv_recv_wr *wr,
+		       struct ibv_recv_wr **bad);
 
 /* srq.c */
 

@@ -58,13 +58,14 @@ static bool sroce_qp_queues_given(const struct ib_qp_init_attr *init)
 	}
 }
 
-static u32 sroce_qp_known_flags(enum ib_qp_type type)
+static u32 sroce_qp_known_flags(const struct ib_qp_init_attr *init)
 {
-	switch (type) {
+	switch (init->qp_type) {
 	case IB_QPT_UD:
 		return IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
 	case IB_QPT_RAW_PACKET:
-		return IB_QP_CREATE_CVLAN_STRIPPING;
+		/* Work queues say themselves what they do with tags */
+		return init->rwq_ind_tbl ? 0 : IB_QP_CREATE_CVLAN_STRIPPING;
 	default:
 		return 0;
 	}
@@ -73,7 +74,7 @@ static u32 sroce_qp_known_flags(enum ib_qp_type type)
 static int sroce_qp_check_queues(struct ib_device *ibdev,
 				 const struct ib_qp_init_attr *init)
 {
-	u32 known = sroce_qp_known_flags(init->qp_type);
+	u32 known = sroce_qp_known_flags(init);
 
 	if (init->create_flags & ~known ||
 	    (init->rwq_ind_tbl && init->qp_type != IB_QPT_RAW_PACKET)) {
