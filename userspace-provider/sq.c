@@ -29,6 +29,10 @@ int sroce_sq_init(struct sroce_sq *sq, struct ibv_context *ctx,
 	sq->max_sge = attr->cap.max_send_sge;
 	sq->max_inline = attr->cap.max_inline_data;
 	sq->ops = info->entries ? sroce_ops_of(attr->qp_type) : 0;
+	sq->flags = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED |
+		    IBV_SEND_INLINE;
+	if (attr->qp_type == IBV_QPT_RAW_PACKET)
+		sq->flags |= IBV_SEND_IP_CSUM;
 	sq->sig_all = attr->sq_sig_all;
 	sroce_sq_restart(sq);
 	return 0;
@@ -174,15 +178,11 @@ static int write_destination(struct sroce_send_wqe *wqe, struct ibv_qp *qp,
 static int write_request(struct sroce_qp *qp, struct sroce_send_wqe *wqe,
 			 const struct ibv_send_wr *wr)
 {
-	unsigned int known = IBV_SEND_FENCE | IBV_SEND_SIGNALED |
-			     IBV_SEND_SOLICITED | IBV_SEND_INLINE;
 	struct sroce_sq *sq = &qp->sq;
 	unsigned int flags = wr->send_flags;
 	int err;
 
-	if (qp->vqp.qp.qp_type == IBV_QPT_RAW_PACKET)
-		known |= IBV_SEND_IP_CSUM;
-	if (!sroce_op_in(wr->opcode, sq->ops) || flags & ~known)
+	if (!sroce_op_in(wr->opcode, sq->ops) || flags & ~sq->flags)
 		return EINVAL;
 	if (sq->sig_all)
 		flags |= IBV_SEND_SIGNALED;

@@ -22,10 +22,8 @@ static void fail(struct sroce_sq *sq, int err)
 static struct sroce_send_wqe *begin(struct ibv_qp_ex *qp_ex, uint8_t opcode)
 {
 	struct sroce_sq *sq = &to_sqp_ex(qp_ex)->sq;
-	uint16_t flags = qp_ex->wr_flags & (IBV_SEND_FENCE |
-					    IBV_SEND_SIGNALED |
-					    IBV_SEND_SOLICITED |
-					    IBV_SEND_IP_CSUM);
+	/* That data is inline is said by whoever gives it */
+	uint16_t flags = qp_ex->wr_flags & sq->flags & ~IBV_SEND_INLINE;
 
 	if (sq->err)
 		return NULL;
