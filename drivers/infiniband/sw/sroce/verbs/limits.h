@@ -17,7 +17,8 @@
 #define SROCE_MAX_PD SZ_64K
 #define SROCE_MAX_XRCD SZ_64K
 #define SROCE_MAX_DM SZ_64K
-#define SROCE_MAX_IND_TABLE SZ_64K
+/* ib_core keeps up to 4 KiB for each, which no cgroup is charged for */
+#define SROCE_MAX_IND_TABLE SZ_4K
 #define SROCE_MAX_COUNTERS SZ_64K
 /*
  * Regions and windows have one table of keys. With a quarter of its 2^24 indices
