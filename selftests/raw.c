@@ -3,7 +3,10 @@
  * raw: raw packets. Frames of every kind go from one device to the other; what each flow takes, tells and counts, what
  * checksums, tags and cut TCP packets look like when they come, which work queue a hash chooses, and what is refused.
  *
- *	raw -d DEVICE -i IP [-D DEVICE_OF_PEER -I IP_OF_PEER]
+ *	raw -d DEVICE -i IP [-D DEVICE_OF_PEER -I IP_OF_PEER] [-s]
+ *
+ * With -s: what of queues and flows is left when the peer's netdev has moved to another network namespace, after
+ * "# ready" was said and before a line was read.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -577,7 +580,7 @@ static void defaults(void)
 	struct queue q[3];
 	struct ibv_flow *f[3];
 	struct frame e, m;
-	struct got g;
+	struct got g = {};
 	bool seen[2] = {};
 	int i;
 
@@ -598,10 +601,12 @@ static void defaults(void)
 		seen[1] |= g.len == m.len && !memcmp(g.data, m.data, m.len);
 	}
 	vt_check(seen[0] && seen[1], "a sniffer sees both");
+	g = (struct got){};
 	for (i = 0; i < 20 && next(&q[0], &g, 5); i++)
 		if (g.len == e.len && !memcmp(g.data, e.data, e.len))
 			break;
 	vt_check(g.data && !memcmp(g.data, e.data, e.len), "the default takes what nobody else does");
+	g = (struct got){};
 	for (i = 0; i < 20 && next(&q[1], &g, 5); i++)
 		if (g.len == m.len && !memcmp(g.data, m.data, m.len))
 			break;
@@ -610,6 +615,35 @@ static void defaults(void)
 		end_flow(f[i]);
 		queue_close(&q[i]);
 	}
+}
+
+/* However many look on, somebody else's flow gets its frame */
+static void sniffers(void)
+{
+	struct rule see = rule(IBV_FLOW_ATTR_SNIFFER, 0, 0), pass = port_rule(0, IBV_FLOW_ATTR_FLAGS_DONT_TRAP, 10);
+	struct rule take = port_rule(1, 0, 10);
+	struct ibv_flow *f[2][16], *last;
+	struct queue many, one;
+	struct frame e;
+	int i;
+
+	queue_open(&many, to, 0);
+	queue_open(&one, to, 0);
+	for (i = 0; i < 16; i++) {
+		f[0][i] = flow(&many, &see);
+		f[1][i] = flow(&many, &pass);
+	}
+	last = flow(&one, &take);
+	udp_frame(&e, -1, 1, 10);
+	send_frame(&e, 0);
+	same(&one, &e, "a flow behind many that look on");
+	for (i = 0; i < 16; i++) {
+		end_flow(f[0][i]);
+		end_flow(f[1][i]);
+	}
+	end_flow(last);
+	queue_close(&many);
+	queue_close(&one);
 }
 
 static uint32_t sum(const uint8_t *data, uint32_t len, uint32_t start)
@@ -788,6 +822,24 @@ static void wq_open(struct queue *q, struct vt_dev *dev)
 		give_back(q, i);
 }
 
+/* From the error that it is in to ready, with all that it had */
+static void wq_again(struct queue *q)
+{
+	struct ibv_wq_attr reset = { .attr_mask = IBV_WQ_ATTR_STATE, .wq_state = IBV_WQS_RESET };
+	struct ibv_wq_attr ready = { .attr_mask = IBV_WQ_ATTR_STATE, .wq_state = IBV_WQS_RDY };
+	struct got g;
+	int i;
+
+	if (ibv_modify_wq(q->wq, &reset))
+		vt_die(VT_WRONG, "work queue: to reset");
+	while (next(q, &g, 0))
+		;
+	if (ibv_modify_wq(q->wq, &ready))
+		vt_die(VT_WRONG, "work queue: to ready again");
+	for (i = 0; i < SLOTS; i++)
+		give_back(q, i);
+}
+
 static struct ibv_qp *rss_qp(struct vt_dev *dev, struct ibv_rwq_ind_table *table, uint8_t *hash_key, uint8_t len)
 {
 	struct ibv_qp_init_attr_ex attr = {
@@ -842,6 +894,16 @@ static void rss(void)
 	vt_check(used & (used - 1), "these are several");
 	vt_check(!ibv_modify_wq(wqs[0].wq, &fail) && next(&wqs[0], &g, 5) && g.status == IBV_WC_WR_FLUSH_ERR,
 		 "a work queue that fails is flushed");
+	wq_again(&wqs[0]);
+	for (i = 0; toeplitz(e.data + 26, 12) % WQS; i++)
+		udp_frame(&e, -1, 2000 + i, 14);
+	send_frame(&e, 0);
+	same(&wqs[0], &e, "and begins anew");
+	/* It has none of the fields that are hashed */
+	eth(&e, mac_b, -1, 0x0800);
+	pad(&e, 46, 3);
+	send_frame(&e, 0);
+	same(&wqs[0], &e, "a frame without those fields is the first entry's");
 	end_flow(f);
 	if (ibv_destroy_qp(front.qp) || ibv_destroy_rwq_ind_table(table))
 		vt_die(VT_WRONG, "destroy: %s", strerror(errno));
@@ -963,10 +1025,106 @@ static void odd_flows(void)
 	queue_close(&q);
 }
 
+/* --- a netdev that moves ---------------------------------------------------------------- */
+
+static struct rule type_rule(const uint8_t *dst, uint16_t type)
+{
+	struct rule r = rule(IBV_FLOW_ATTR_NORMAL, 0, 0);
+
+	spec_eth(&r, dst, -1, type);
+	return r;
+}
+
+/* The peer's queue pair sends to us */
+static bool hears(struct queue *in, struct queue *peer, const char *what, bool wanted)
+{
+	struct queue keep = out;
+	struct ibv_mr *ours = source;
+	struct got g = {};
+	struct frame e;
+	int status;
+
+	eth(&e, mac_a, -1, TYPE + 1);
+	pad(&e, 46, 5);
+	out = *peer;
+	source = peer->mr;
+	status = send_frame(&e, 0);
+	out = keep;
+	source = ours;
+	vt_check(status == IBV_WC_SUCCESS && next(in, &g, wanted ? 5 : 0.3) == wanted, "%s", what);
+	return wanted;
+}
+
+/* One that sends only: its memory is where what it sends is */
+static void sender_open(struct queue *q, struct vt_dev *dev)
+{
+	queue_begin(q, dev);
+	q->qp = make_qp(dev, ibv_cq_ex_to_cq(q->cq), 0);
+	if (!q->qp)
+		vt_die(VT_WRONG, "queue pair: %s", strerror(errno));
+	bring_up(q->qp);
+}
+
+static void moves(void)
+{
+	struct rule r = type_rule(mac_b, TYPE), back = type_rule(mac_a, TYPE + 1);
+	struct queue q, in, mute, anew;
+	struct ibv_flow *f[3];
+	struct frame e;
+
+	queue_open(&q, to, 0);
+	queue_open(&in, from, 0);
+	sender_open(&mute, to);
+	f[0] = flow(&q, &r);
+	f[1] = flow(&in, &back);
+	eth(&e, mac_b, -1, TYPE);
+	pad(&e, 46, 4);
+	send_frame(&e, 0);
+	same(&q, &e, "before its netdev moves a queue hears");
+	hears(&in, &mute, "and is heard", true);
+	puts("# ready");
+	fflush(stdout);
+	getchar();
+	send_frame(&e, 0);
+	vt_check(nothing(&q), "afterwards it is deaf");
+	hears(&in, &mute, "and mute", false);
+	vt_check(!ibv_create_flow(q.qp, &r.attr) && errno == ENODEV, "and has no more flows");
+	queue_open(&anew, to, 0);
+	f[2] = flow(&anew, &r);
+	send_frame(&e, 0);
+	same(&anew, &e, "a new one hears");
+	end_flow(f[0]);
+	end_flow(f[1]);
+	end_flow(f[2]);
+	queue_close(&q);
+	queue_close(&in);
+	queue_close(&mute);
+	queue_close(&anew);
+}
+
+static void all(void)
+{
+	sizes();
+	kinds();
+	vlans();
+	priorities();
+	defaults();
+	sniffers();
+	checksums();
+	out_again();
+	tso();
+	tags();
+	rss();
+	lengths();
+	odd_flows();
+	privileges();
+}
+
 int main(int argc, char **argv)
 {
 	struct ibv_device_attr_ex attr;
-	int n = vt_open_hosts(argc, argv, devs, NULL);
+	bool moving = false;
+	int n = vt_open_hosts(argc, argv, devs, &moving);
 
 	from = &devs[0];
 	to = &devs[n - 1];
@@ -976,19 +1134,10 @@ int main(int argc, char **argv)
 		 attr.raw_packet_caps & IBV_RAW_PACKET_CAP_CVLAN_STRIPPING, "the device says what it can do");
 	source = vt_mr(from, 65536, IBV_ACCESS_LOCAL_WRITE);
 	queue_open(&out, from, 0);
-	sizes();
-	kinds();
-	vlans();
-	priorities();
-	defaults();
-	checksums();
-	out_again();
-	tso();
-	tags();
-	rss();
-	lengths();
-	odd_flows();
-	privileges();
+	if (moving)
+		moves();
+	else
+		all();
 	queue_close(&out);
 	printf("%d wrong\n", vt_failures);
 	return vt_failures ? VT_WRONG : VT_OK;

@@ -9,6 +9,8 @@ splats=$(splats)
 devices_up 1500
 file=$(program raw) || bail "raw was not built"
 program_verdicts "two hosts" 240 "$file" -d $DEV_A -i $IP_A -D $DEV_B -I $IP_B
+odd=$(program raw_odd) || bail "raw_odd was not built"
+program_verdicts "odd requests" 60 "$odd" -d $DEV_A -i $IP_A
 
 mac_of() { in_ns "$1" cat /sys/class/net/veth0/address; }
 
@@ -39,6 +41,42 @@ if command -v raw_ethernet_fs_rate >/dev/null; then
 fi
 
 # --- netdevs that move and go -------------------------------------------------------------------------
+
+# while_it_stays NAME SECONDS CHANGE COMMAND... : one of our programs that says "# ready" and goes on when it reads a line; what
+# is changed in between
+mkfifo "$TMP/go"
+exec 9<>"$TMP/go"
+while_it_stays() {
+	local name=$1 seconds=$2 change=$3 pid
+	shift 3
+	limit "$seconds" "$@" <"$TMP/go" >"$TMP/verdicts" 2>&1 &
+	pid=$!
+	wait_for 20 grep -q '^# ready' "$TMP/verdicts"
+	result $? "$name: all is there"
+	"$change"
+	echo >&9
+	wait $pid
+	verdicts "$name" "$TMP/verdicts"
+	tail -n 1 "$TMP/verdicts" | grep -q ' wrong$'
+	result $? "$name: came to its end"
+	tail -n 1 "$TMP/verdicts" | notes
+}
+
+b_moves() {
+	ip -n "$B" link set veth0 netns "$A" name veth1 && ip -n "$A" link set veth1 up
+	result $? "its netdev moves"
+}
+b_returns() {
+	ip -n $A link set veth1 netns $B name veth0
+	ip -n $B link set veth0 up
+	ip -n $B addr add $IP_B/24 dev veth0
+}
+a_goes() { check "its device goes meanwhile" 20 link_del "$A" "$DEV_A"; }
+
+while_it_stays "a netdev that moves" 60 b_moves "$file" -d $DEV_A -i $IP_A -D $DEV_B -I $IP_B -s
+b_returns
+while_it_stays "a device that goes" 60 a_goes "$odd" -d $DEV_A -i $IP_A -s
+link_add_soon $A $DEV_A
 
 # stream : frames from A to B, for as long as they can; it has begun when this returns
 stream() {
@@ -71,9 +109,7 @@ if command -v raw_ethernet_bw >/dev/null; then
 	ip -n $B link set veth0 netns $A name veth1
 	result $? "the receiver's netdev moves to another namespace meanwhile"
 	stream_end
-	ip -n $A link set veth1 netns $B name veth0
-	ip -n $B link set veth0 up
-	ip -n $B addr add $IP_B/24 dev veth0
+	b_returns
 	stream
 	result $? "frames flow to new queues"
 	check "the sender's device goes meanwhile" 20 link_del $A $DEV_A
