@@ -31,6 +31,7 @@
 
 enum fz_kind {
 	FZ_NONE, FZ_PD, FZ_CQ, FZ_QP, FZ_SRQ, FZ_AH, FZ_MR, FZ_MW, FZ_XRCD, FZ_CHANNEL, FZ_ASYNC, FZ_COUNTERS, FZ_DM,
+	FZ_WQ, FZ_TABLE, FZ_FLOW,
 	FZ_KINDS
 };
 
@@ -50,6 +51,8 @@ struct fz_obj {
 	uint32_t type;
 	/* handle of its domain, where it has one; of a QP, elements of a send and inline bytes */
 	uint32_t pd, sges, inlined;
+	/* a QP of raw packets that has work queues for its own */
+	bool shares;
 	/* a QP: whom it was connected to last, and whether it was in RTS after that */
 	struct fz_obj *peer;
 	bool ready;
@@ -98,6 +101,8 @@ struct fz_beat {
 	uint64_t completed[16];
 	/* steps of resizing that were carried out, and changes of a rate */
 	uint64_t resized[FZ_RESIZE_STEPS], paced;
+	/* objects by kind, those of which are QPs with work queues, and frames that were received */
+	uint64_t made[FZ_KINDS], shares, frames;
 	/* work requests that can be carried out, as far as is known */
 	uint64_t calm;
 };
@@ -218,7 +223,7 @@ enum fz_what {
 	W_BITS, /* some of the bits of @arg, or none */
 	W_DEPTH, /* entries of a queue */
 	W_SGES,
-	W_QP_TYPE,
+	W_QP_TYPE, W_RAW,
 	W_ACCESS, W_DM_ACCESS,
 	W_FILE, /* a file for a domain of XRC, or none */
 	W_GROUP, /* a multicast address */
@@ -235,6 +240,8 @@ void fz_describe_rings(struct fz_obj *o, enum fz_kind kind, const uint8_t *drive
 
 /* one command of the write interface, as it is or through the other one */
 void fz_command_step(struct fz_thread *t);
+/* flows, work queues and what they hang on to, and frames through them */
+void fz_raw_step(struct fz_thread *t);
 /* what a context needs to be of use, and QPs that are connected to each other */
 void fz_furnish(struct fz_thread *t, struct fz_ctx *c);
 void fz_connect_step(struct fz_thread *t);
@@ -258,6 +265,20 @@ void fz_method_step(struct fz_thread *t);
 /* random bytes for both interfaces, in a context that is nobody's */
 void fz_babble_step(struct fz_thread *t);
 
+/* --- fuzz_raw.c ----------------------------------------------------------------- */
+
+/* a QP, nearly always of raw packets, or NULL */
+struct fz_obj *fz_some_raw(struct fz_thread *t, struct fz_ctx *c);
+/* a flow's fields, and how much room for its parts there is; nearly always of a QP of raw packets */
+#define FZ_FLOW_PARTS 256
+void fz_flow(struct fz_thread *t, struct fz_ctx *c, void *create_flow);
+/* which work queues a table has: 2^3 at most */
+void fz_table(struct fz_thread *t, struct fz_ctx *c, void *create_table);
+/* how a QP shares frames between work queues */
+void fz_hash(struct fz_thread *t, struct sroce_create_qp_req *req);
+/* A work request of raw packets. What of it is not in memory is written behind the @room bytes of @list. */
+void fz_frame(struct fz_thread *t, const struct fz_obj *o, struct sroce_send_wqe *w, uint8_t *list, uint32_t room);
+
 /* --- fuzz_rings.c --------------------------------------------------------------- */
 
 void fz_post_step(struct fz_thread *t);
@@ -265,8 +286,10 @@ void fz_scribble_step(struct fz_thread *t);
 /* take completions away, arm, read events, ring doorbells */
 void fz_consume_step(struct fz_thread *t);
 
-/* fill the receive queue of a QP as far as there is room */
-void fz_stock(struct fz_thread *t, struct fz_obj *o);
+/* fill the receive queue of a QP, or a work queue, as far as there is room */
+void fz_stock(struct fz_thread *t, enum fz_kind kind, struct fz_obj *o);
+/* post to a QP's send queue, and ring */
+void fz_send(struct fz_thread *t, struct fz_obj *o);
 
 /* --- fuzz_calm.c ---------------------------------------------------------------- */
 

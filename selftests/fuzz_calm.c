@@ -107,7 +107,8 @@ bool fz_calm_send(struct fz_thread *t, struct fz_ctx *c, const struct fz_obj *o,
 	bool word;
 	uint32_t len;
 
-	if (!peer || o->type == IB_UVERBS_QPT_UD || o->type == IB_UVERBS_QPT_XRC_TGT)
+	if (!peer || o->type == IB_UVERBS_QPT_UD || o->type == IB_UVERBS_QPT_XRC_TGT ||
+	    o->type == IB_UVERBS_QPT_RAW_PACKET)
 		return false;
 	/* a target's is that of the queue that is named */
 	srq = o->type == IB_UVERBS_QPT_XRC_INI ? fz_some(t, fz_ctx_of(peer), FZ_SRQ) : NULL;

@@ -38,7 +38,7 @@ struct fz_verb {
 
 static const uint8_t qp_types[] = {
 	IB_UVERBS_QPT_RC, IB_UVERBS_QPT_RC, IB_UVERBS_QPT_RC, IB_UVERBS_QPT_UC, IB_UVERBS_QPT_UD,
-	IB_UVERBS_QPT_XRC_INI, IB_UVERBS_QPT_XRC_TGT,
+	IB_UVERBS_QPT_XRC_INI, IB_UVERBS_QPT_XRC_TGT, IB_UVERBS_QPT_RAW_PACKET,
 };
 
 /* --- ties ------------------------------------------------------------------------ */
@@ -88,7 +88,45 @@ static void tie_qp_at(struct fz_thread *t, struct fz_ctx *c, struct ib_uverbs_ex
 
 static void tie_qp_ex(struct fz_thread *t, struct fz_ctx *c, void *core, void *driver)
 {
+	struct ib_uverbs_ex_create_qp *cmd = core;
+
 	tie_qp_at(t, c, core);
+	if (fz_some(t, c, FZ_TABLE) ? fz_once(t, 2) : !fz_once(t, 16))
+		return;
+	cmd->comp_mask = IB_UVERBS_CREATE_QP_MASK_IND_TABLE;
+	cmd->rwq_ind_tbl_handle = fz_handle(t, c, FZ_TABLE);
+	cmd->qp_type = IB_UVERBS_QPT_RAW_PACKET;
+	cmd->create_flags = 0;
+	cmd->is_srq = 0;
+	cmd->max_send_wr = fz_once(t, 16);
+	cmd->max_recv_wr = fz_once(t, 16);
+	cmd->max_recv_sge = 0;
+	fz_hash(t, driver);
+}
+
+static void tie_flow(struct fz_thread *t, struct fz_ctx *c, void *core, void *driver)
+{
+	fz_flow(t, c, core);
+}
+
+static void tie_table(struct fz_thread *t, struct fz_ctx *c, void *core, void *driver)
+{
+	fz_table(t, c, core);
+}
+
+/* a state where it can go, as often as not */
+static void tie_modify_wq(struct fz_thread *t, struct fz_ctx *c, void *core, void *driver)
+{
+	struct ib_uverbs_ex_modify_wq *cmd = core;
+
+	cmd->attr_mask = fz_once(t, 8) ? fz_below(t, 8) : IBV_WQ_ATTR_STATE;
+	cmd->wq_state = fz_once(t, 3) ? fz_below(t, 3) : IBV_WQS_RDY;
+	cmd->curr_wq_state = fz_below(t, 3);
+	if (!fz_once(t, 4))
+		return;
+	cmd->attr_mask |= IBV_WQ_ATTR_FLAGS;
+	cmd->flags = fz_below(t, 2);
+	cmd->flags_mask = 1;
 }
 
 static void tie_qp(struct fz_thread *t, struct fz_ctx *c, void *core, void *driver)
@@ -259,7 +297,7 @@ static const struct fz_field f_ex_create_qp[] = {
 	{ AT(ib_uverbs_ex_create_qp, srq_handle), W_HANDLE, FZ_SRQ },
 	{ AT(ib_uverbs_ex_create_qp, max_send_wr), W_DEPTH }, { AT(ib_uverbs_ex_create_qp, max_recv_wr), W_DEPTH },
 	{ AT(ib_uverbs_ex_create_qp, is_srq), W_BELOW, 2 },
-	{ AT(ib_uverbs_ex_create_qp, create_flags), W_BITS, 2 }, { 0 }
+	{ AT(ib_uverbs_ex_create_qp, create_flags), W_BITS, 0x202 }, { 0 }
 };
 static const struct fz_field f_open_qp[] = { { AT(ib_uverbs_open_qp, pd_handle), W_HANDLE, FZ_XRCD }, { 0 } };
 static const struct fz_field f_query_qp[] = {
@@ -297,10 +335,23 @@ static const struct fz_field f_modify_srq[] = {
 };
 static const struct fz_field f_query_srq[] = { { AT(ib_uverbs_query_srq, srq_handle), W_HANDLE, FZ_SRQ }, { 0 } };
 static const struct fz_field f_srq[] = { { AT(ib_uverbs_destroy_srq, srq_handle), W_HANDLE, FZ_SRQ }, { 0 } };
-static const struct fz_field f_anything[] = { { 0, 64, W_RANDOM }, { 0 } };
+static const struct fz_field f_flow[] = { { AT(ib_uverbs_destroy_flow, flow_handle), W_HANDLE, FZ_FLOW }, { 0 } };
+static const struct fz_field f_create_wq[] = {
+	{ AT(ib_uverbs_ex_create_wq, wq_type), W_ZERO }, { AT(ib_uverbs_ex_create_wq, pd_handle), W_HANDLE, FZ_PD },
+	{ AT(ib_uverbs_ex_create_wq, cq_handle), W_HANDLE, FZ_CQ }, { AT(ib_uverbs_ex_create_wq, max_wr), W_DEPTH },
+	{ AT(ib_uverbs_ex_create_wq, max_sge), W_SGES }, { AT(ib_uverbs_ex_create_wq, create_flags), W_BITS, 1 }, { 0 }
+};
+static const struct fz_field f_modify_wq[] = {
+	{ AT(ib_uverbs_ex_modify_wq, wq_handle), W_HANDLE, FZ_WQ }, { 0 }
+};
+static const struct fz_field f_wq[] = { { AT(ib_uverbs_ex_destroy_wq, wq_handle), W_HANDLE, FZ_WQ }, { 0 } };
+static const struct fz_field f_table[] = {
+	{ AT(ib_uverbs_ex_destroy_rwq_ind_table, ind_tbl_handle), W_HANDLE, FZ_TABLE }, { 0 }
+};
 
 #define CMD(name) #name, IB_USER_VERBS_CMD_##name
-#define EX(name) "EX_" #name, IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_EX_CMD_##name
+#define EXTENDED(name) (IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_EX_CMD_##name)
+#define EX(name) "EX_" #name, EXTENDED(name)
 #define LEN(s) sizeof(struct ib_uverbs_##s)
 
 static const struct fz_verb verbs[] = {
@@ -354,11 +405,15 @@ static const struct fz_verb verbs[] = {
 	  sizeof(struct sroce_create_qp_resp), FZ_QP, 0, 4, f_ex_create_qp, tie_qp_ex },
 	{ EX(MODIFY_QP), LEN(ex_modify_qp), LEN(ex_modify_qp_resp), 0, 0, 0, 0, 4, f_none, tie_modify_ex },
 	{ EX(MODIFY_CQ), LEN(ex_modify_cq), 0, 0, 0, 0, 0, 2, f_modify_cq },
-	{ EX(CREATE_FLOW), LEN(create_flow), LEN(create_flow_resp), 0, 0, 0, 0, 1, f_anything },
-	{ EX(DESTROY_FLOW), LEN(destroy_flow), 0, 0, 0, 0, 0, 1, f_anything },
-	{ EX(CREATE_WQ), LEN(ex_create_wq), LEN(ex_create_wq_resp), 0, 0, 0, 0, 1, f_anything },
-	{ EX(CREATE_RWQ_IND_TBL), LEN(ex_create_rwq_ind_table), LEN(ex_create_rwq_ind_table_resp), 0, 0, 0, 0, 1,
-	  f_anything },
+	{ EX(CREATE_FLOW), LEN(create_flow) + FZ_FLOW_PARTS, LEN(create_flow_resp), 0, 0, FZ_FLOW, 0, 6, f_none, tie_flow },
+	{ EX(DESTROY_FLOW), LEN(destroy_flow), 0, 0, 0, 0, FZ_FLOW, 5, f_flow },
+	{ EX(CREATE_WQ), LEN(ex_create_wq), LEN(ex_create_wq_resp), sizeof(struct sroce_create_wq_req),
+	  sizeof(struct sroce_create_wq_resp), FZ_WQ, 0, 5, f_create_wq },
+	{ EX(MODIFY_WQ), LEN(ex_modify_wq), 0, 0, 0, 0, 0, 6, f_modify_wq, tie_modify_wq },
+	{ EX(DESTROY_WQ), LEN(ex_destroy_wq), LEN(ex_destroy_wq_resp), 0, 0, 0, FZ_WQ, 4, f_wq },
+	{ EX(CREATE_RWQ_IND_TBL), LEN(ex_create_rwq_ind_table) + 8 * sizeof(uint32_t), LEN(ex_create_rwq_ind_table_resp),
+	  0, 0, FZ_TABLE, 0, 4, f_none, tie_table },
+	{ EX(DESTROY_RWQ_IND_TBL), LEN(ex_destroy_rwq_ind_table), 0, 0, 0, 0, FZ_TABLE, 3, f_table },
 };
 
 /* --- values ------------------------------------------------------------------------ */
@@ -415,6 +470,7 @@ uint64_t fz_value(struct fz_thread *t, struct fz_ctx *c, enum fz_what what, uint
 	case W_BITS: return fz_once(t, 2) ? fz_rand(t) & arg : 0;
 	case W_DEPTH: return depth(t);
 	case W_QP_TYPE: return qp_types[fz_below(t, ARRAY_SIZE(qp_types))];
+	case W_RAW: return IB_UVERBS_QPT_RAW_PACKET;
 	case W_SGES: return 1 + fz_below(t, 4);
 	case W_ACCESS: return access_flags(t);
 	case W_DM_ACCESS:
@@ -648,6 +704,9 @@ static const struct {
 	[FZ_MR] = { IB_USER_VERBS_CMD_DEREG_MR, LEN(dereg_mr) },
 	[FZ_MW] = { IB_USER_VERBS_CMD_DEALLOC_MW, LEN(dealloc_mw) },
 	[FZ_XRCD] = { IB_USER_VERBS_CMD_CLOSE_XRCD, LEN(close_xrcd) },
+	[FZ_WQ] = { EXTENDED(DESTROY_WQ), LEN(ex_destroy_wq), LEN(ex_destroy_wq_resp), 4 },
+	[FZ_TABLE] = { EXTENDED(DESTROY_RWQ_IND_TBL), LEN(ex_destroy_rwq_ind_table), 0, 4 },
+	[FZ_FLOW] = { EXTENDED(DESTROY_FLOW), LEN(destroy_flow), 0, 4 },
 };
 
 int fz_destroy(struct fz_thread *t, struct fz_ctx *c, enum fz_kind kind, uint32_t handle)
@@ -676,6 +735,8 @@ void fz_made(struct fz_thread *t, struct fz_ctx *c, enum fz_kind kind, struct fz
 	 */
 	if (kind == FZ_CHANNEL || kind == FZ_ASYNC)
 		fcntl(o->handle, F_SETFL, O_NONBLOCK);
+	t->beat->made[kind]++;
+	t->beat->shares += o->shares;
 	if (!fz_add(t, c, kind, o))
 		fz_destroy(t, c, kind, o->handle);
 	/* who has asked for something large has it no longer than this */
@@ -696,6 +757,7 @@ void fz_describe_rings(struct fz_obj *o, enum fz_kind kind, const uint8_t *drive
 		break;
 	case FZ_CQ:
 	case FZ_SRQ:
+	case FZ_WQ:
 		memcpy(&o->ring[0], driver, sizeof(o->ring[0]));
 		break;
 	case FZ_AH:
@@ -723,6 +785,7 @@ static void describe_qp(struct fz_obj *o, const struct shot *s)
 		o->type = ex->qp_type;
 		o->pd = ex->pd_handle;
 		o->sges = ex->max_send_sge;
+		o->shares = ex->comp_mask & IB_UVERBS_CREATE_QP_MASK_IND_TABLE;
 	}
 }
 
@@ -751,6 +814,17 @@ static void describe(struct fz_obj *o, const struct shot *s)
 		break;
 	case FZ_MW:
 		o->number = answer[1];
+		break;
+	case FZ_WQ:
+		o->handle = answer[2];
+		o->number = answer[5];
+		o->pd = ((const struct ib_uverbs_ex_create_wq *)s->core)->pd_handle;
+		break;
+	case FZ_TABLE:
+		o->handle = answer[2];
+		break;
+	case FZ_FLOW:
+		o->handle = answer[1];
 		break;
 	case FZ_SRQ:
 		o->number = answer[3];
@@ -842,12 +916,18 @@ static const struct fz_verb *some_verb(struct fz_thread *t)
 	return &verbs[i];
 }
 
-/* What may be registered, whatever became of the request */
+/* What may be registered, whatever became of the request, and what is not the driver's business */
 static void keep_in_bounds(struct shot *s)
 {
 	struct ib_uverbs_reg_mr *reg = (void *)s->core;
 	struct ib_uverbs_rereg_mr *rereg = (void *)s->core;
+	struct ib_uverbs_ex_modify_wq *wq = (void *)s->core;
 
+	/* ib_uverbs does not let go of a work queue whose state it does not know (Documentation/upstream) */
+	if (s->verb->number == EXTENDED(MODIFY_WQ)) {
+		wq->wq_state = min(wq->wq_state, (uint32_t)IBV_WQS_ERR);
+		wq->curr_wq_state = min(wq->curr_wq_state, (uint32_t)IBV_WQS_ERR);
+	}
 	if (s->verb->number == IB_USER_VERBS_CMD_REG_MR) {
 		fz_spare_canaries((uint64_t *)&reg->start, (uint64_t *)&reg->length);
 		if (fz_never_comes(reg->start + reg->length))
@@ -949,6 +1029,8 @@ void fz_furnish(struct fz_thread *t, struct fz_ctx *c)
 		IB_USER_VERBS_CMD_CREATE_SRQ, IB_USER_VERBS_CMD_CREATE_XSRQ, IB_USER_VERBS_CMD_CREATE_AH,
 		IB_USER_VERBS_CMD_CREATE_QP, IB_USER_VERBS_CMD_CREATE_QP, IB_USER_VERBS_CMD_CREATE_QP,
 		IB_USER_VERBS_CMD_CREATE_QP,
+		EXTENDED(CREATE_WQ), EXTENDED(CREATE_WQ), EXTENDED(CREATE_RWQ_IND_TBL), EXTENDED(CREATE_QP),
+		EXTENDED(CREATE_FLOW),
 	};
 	uint32_t wild = t->wild, i;
 
@@ -991,7 +1073,7 @@ static void go(struct fz_thread *t, struct fz_obj *o, struct fz_obj *peer, uint3
 	o->peer = peer;
 	o->ready = !rc;
 	if (o->ready && fz_calm(o))
-		fz_stock(t, o);
+		fz_stock(t, FZ_QP, o);
 }
 
 static bool lives(const struct fz_obj *o)
@@ -1039,4 +1121,29 @@ void fz_connect_step(struct fz_thread *t)
 	go(t, a, b, psn, mtu);
 	if (fz_is_mine(t, b))
 		go(t, b, a, psn, mtu);
+}
+
+/* What raw packets need is much, and each of it is only now and then what another step does */
+void fz_raw_step(struct fz_thread *t)
+{
+	static const uint32_t some[] = {
+		EXTENDED(CREATE_WQ), EXTENDED(MODIFY_WQ), EXTENDED(MODIFY_WQ), EXTENDED(MODIFY_WQ), EXTENDED(MODIFY_WQ),
+		EXTENDED(CREATE_RWQ_IND_TBL), EXTENDED(CREATE_QP), EXTENDED(CREATE_FLOW), EXTENDED(CREATE_FLOW),
+		EXTENDED(CREATE_FLOW), EXTENDED(DESTROY_FLOW), EXTENDED(DESTROY_RWQ_IND_TBL),
+	};
+	struct fz_ctx *c = fz_some_ctx(t);
+	struct fz_obj *o = fz_some_raw(t, c), *wq = fz_some(t, c, FZ_WQ);
+	uint32_t wild = t->wild;
+
+	t->wild = 0;
+	plain(t, c, some[fz_below(t, ARRAY_SIZE(some))]);
+	if (wq)
+		fz_stock(t, FZ_WQ, wq);
+	if (o && o->type == IB_UVERBS_QPT_RAW_PACKET && !o->shares) {
+		if (!o->ready || fz_once(t, 32))
+			go(t, o, o, 0, 3);
+		fz_stock(t, FZ_QP, o);
+		fz_send(t, o);
+	}
+	t->wild = wild;
 }

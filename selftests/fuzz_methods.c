@@ -25,6 +25,7 @@ enum fz_form {
 	A_ADVICE, /* pieces of regions */
 	A_REGION, /* an address, its length, and a second address: three attributes with the ids in @arg */
 	A_PART, /* of device memory, from an offset on; the length has the id @arg */
+	A_HASH, /* the driver's part of a QP with a table: how it shares frames */
 };
 
 struct fz_attr {
@@ -109,6 +110,30 @@ static const struct fz_attr a_create_qp[] = {
 static const struct fz_attr a_destroy_qp[] = {
 	HANDLE(UVERBS_ATTR_DESTROY_QP_HANDLE, FZ_QP), OUT(UVERBS_ATTR_DESTROY_QP_RESP, 4), { 0 }
 };
+static const struct fz_attr a_create_shares[] = {
+	MAKES(UVERBS_ATTR_CREATE_QP_HANDLE, FZ_QP), HANDLE(UVERBS_ATTR_CREATE_QP_PD_HANDLE, FZ_PD),
+	HANDLE(UVERBS_ATTR_CREATE_QP_IND_TABLE_HANDLE, FZ_TABLE), PERHAPS(UVERBS_ATTR_CREATE_QP_EVENT_FD, FZ_ASYNC),
+	IN(UVERBS_ATTR_CREATE_QP_USER_HANDLE, 8, W_RANDOM, 0), { UVERBS_ATTR_CREATE_QP_CAP, A_CAP, true, 20 },
+	IN(UVERBS_ATTR_CREATE_QP_TYPE, 8, W_RAW, 0), IN(UVERBS_ATTR_CREATE_QP_FLAGS, 4, W_ZERO, 0),
+	{ UVERBS_ATTR_UHW_IN, A_HASH, true }, OUT(UVERBS_ATTR_CREATE_QP_RESP_CAP, 20),
+	OUT(UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, 4), { 0 }
+};
+/* without a completion queue as often as with one */
+static const struct fz_attr a_create_wq[] = {
+	MAKES(UVERBS_ATTR_CREATE_WQ_HANDLE, FZ_WQ), HANDLE(UVERBS_ATTR_CREATE_WQ_PD_HANDLE, FZ_PD),
+	PERHAPS(UVERBS_ATTR_CREATE_WQ_CQ_HANDLE, FZ_CQ), IN(UVERBS_ATTR_CREATE_WQ_USER_HANDLE, 8, W_RANDOM, 0),
+	IN(UVERBS_ATTR_CREATE_WQ_TYPE, 8, W_ZERO, 0), PERHAPS(UVERBS_ATTR_CREATE_WQ_EVENT_FD, FZ_ASYNC),
+	IN(UVERBS_ATTR_CREATE_WQ_MAX_WR, 4, W_DEPTH, 0), IN(UVERBS_ATTR_CREATE_WQ_MAX_SGE, 4, W_SGES, 0),
+	IN(UVERBS_ATTR_CREATE_WQ_FLAGS, 4, W_BITS, 1), OUT(UVERBS_ATTR_CREATE_WQ_RESP_MAX_WR, 4),
+	OUT(UVERBS_ATTR_CREATE_WQ_RESP_MAX_SGE, 4), OUT(UVERBS_ATTR_CREATE_WQ_RESP_WQ_NUM, 4), { 0 }
+};
+static const struct fz_attr a_destroy_wq[] = {
+	HANDLE(UVERBS_ATTR_DESTROY_WQ_HANDLE, FZ_WQ), OUT(UVERBS_ATTR_DESTROY_WQ_RESP, 4), { 0 }
+};
+static const struct fz_attr a_read_counters[] = {
+	HANDLE(UVERBS_ATTR_READ_COUNTERS_HANDLE, FZ_COUNTERS), OUT(UVERBS_ATTR_READ_COUNTERS_BUFF, 24),
+	IN(UVERBS_ATTR_READ_COUNTERS_FLAGS, 4, W_BITS, 1), { 0 }
+};
 static const struct fz_attr a_create_srq[] = {
 	MAKES(UVERBS_ATTR_CREATE_SRQ_HANDLE, FZ_SRQ), HANDLE(UVERBS_ATTR_CREATE_SRQ_PD_HANDLE, FZ_PD),
 	IN(UVERBS_ATTR_CREATE_SRQ_TYPE, 8, W_BELOW, 3), IN(UVERBS_ATTR_CREATE_SRQ_USER_HANDLE, 8, W_RANDOM, 0),
@@ -149,6 +174,8 @@ static const struct fz_attr e_mw[] = ENDS(UVERBS_ATTR_DESTROY_MW_HANDLE, FZ_MW);
 static const struct fz_attr e_ah[] = ENDS(UVERBS_ATTR_DESTROY_AH_HANDLE, FZ_AH);
 static const struct fz_attr e_xrcd[] = ENDS(UVERBS_ATTR_DESTROY_XRCD_HANDLE, FZ_XRCD);
 static const struct fz_attr e_dm[] = ENDS(UVERBS_ATTR_FREE_DM_HANDLE, FZ_DM);
+static const struct fz_attr e_flow[] = ENDS(UVERBS_ATTR_DESTROY_FLOW_HANDLE, FZ_FLOW);
+static const struct fz_attr e_table[] = ENDS(UVERBS_ATTR_DESTROY_RWQ_IND_TBL_HANDLE, FZ_TABLE);
 static const struct fz_attr e_counters[] = ENDS(UVERBS_ATTR_DESTROY_COUNTERS_HANDLE, FZ_COUNTERS);
 
 static const struct fz_method methods[] = {
@@ -180,6 +207,14 @@ static const struct fz_method methods[] = {
 	{ "create counters", UVERBS_OBJECT_COUNTERS, UVERBS_METHOD_COUNTERS_CREATE, 0, 0, FZ_COUNTERS, 0,
 	  a_create_counters },
 	{ "destroy counters", UVERBS_OBJECT_COUNTERS, UVERBS_METHOD_COUNTERS_DESTROY, 0, 0, 0, FZ_COUNTERS, e_counters },
+	{ "read counters", UVERBS_OBJECT_COUNTERS, UVERBS_METHOD_COUNTERS_READ, 0, 0, 0, 0, a_read_counters },
+	{ "create qp of a table", UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE, 0, sizeof(struct sroce_create_qp_resp), FZ_QP, 0,
+	  a_create_shares },
+	{ "create wq", UVERBS_OBJECT_WQ, UVERBS_METHOD_WQ_CREATE, sizeof(struct sroce_create_wq_req),
+	  sizeof(struct sroce_create_wq_resp), FZ_WQ, 0, a_create_wq },
+	{ "destroy wq", UVERBS_OBJECT_WQ, UVERBS_METHOD_WQ_DESTROY, 0, 0, 0, FZ_WQ, a_destroy_wq },
+	{ "destroy table", UVERBS_OBJECT_RWQ_IND_TBL, UVERBS_METHOD_RWQ_IND_TBL_DESTROY, 0, 0, 0, FZ_TABLE, e_table },
+	{ "destroy flow", UVERBS_OBJECT_FLOW, UVERBS_METHOD_FLOW_DESTROY, 0, 0, 0, FZ_FLOW, e_flow },
 	{ "dealloc pd", UVERBS_OBJECT_PD, UVERBS_METHOD_PD_DESTROY, 0, 0, 0, FZ_PD, e_pd },
 	{ "dereg mr", UVERBS_OBJECT_MR, UVERBS_METHOD_MR_DESTROY, 0, 0, 0, FZ_MR, e_mr },
 	{ "dealloc mw", UVERBS_OBJECT_MW, UVERBS_METHOD_MW_DESTROY, 0, 0, 0, FZ_MW, e_mw },
@@ -201,6 +236,8 @@ struct request {
 	/* what is too long for an attribute */
 	uint64_t in[32], out[64];
 	uint32_t out_len;
+	struct sroce_create_qp_req hash;
+	bool shares;
 	/* where the answers are, counted in attributes and bytes of @out */
 	int made, driver, number;
 	uint64_t start, length, iova;
@@ -298,6 +335,11 @@ static void add_attr(struct fz_thread *t, struct fz_ctx *c, struct request *q, c
 	case A_PART:
 		add_part(t, q, a);
 		break;
+	case A_HASH:
+		fz_hash(t, &q->hash);
+		add(q, a->id, sizeof(q->hash), (uintptr_t)fz_elsewhere(t, &q->hash, sizeof(q->hash)));
+		q->shares = true;
+		break;
 	default:
 		add_region(t, q, a);
 	}
@@ -364,8 +406,10 @@ static void build(struct fz_thread *t, struct fz_ctx *c, const struct fz_method 
 static void remember(struct fz_thread *t, struct fz_ctx *c, const struct fz_method *m, const struct request *q)
 {
 	struct fz_obj o = { .handle = q->r.attr[q->made].data, .start = q->start, .length = q->length,
-			    .iova = q->iova };
+			    .iova = q->iova, .shares = q->shares };
 
+	if (q->shares)
+		o.type = IB_UVERBS_QPT_RAW_PACKET;
 	memcpy(&o.number, (const uint8_t *)q->out + q->number, 4);
 	if (m->driver_out)
 		fz_describe_rings(&o, m->makes, (const uint8_t *)q->out + q->driver);

@@ -22,7 +22,7 @@ struct target {
 
 static bool some_ring(struct fz_thread *t, struct target *g)
 {
-	static const enum fz_kind kinds[] = { FZ_QP, FZ_QP, FZ_QP, FZ_SRQ, FZ_CQ };
+	static const enum fz_kind kinds[] = { FZ_QP, FZ_QP, FZ_QP, FZ_QP, FZ_QP, FZ_QP, FZ_SRQ, FZ_SRQ, FZ_CQ, FZ_CQ, FZ_WQ };
 	int tries = 3;
 
 	g->t = t;
@@ -54,6 +54,18 @@ static void mark_failed(struct fz_ctx *c, uint32_t qpn)
 			c->obj[FZ_QP][i].ready = false;
 }
 
+/* Is it a queue for raw packets? */
+static bool is_raw(const struct fz_ctx *c, uint32_t qpn)
+{
+	int i;
+
+	for (i = 0; i < FZ_SLOTS; i++)
+		if (c->obj[FZ_WQ][i].number == qpn ||
+		    (c->obj[FZ_QP][i].number == qpn && c->obj[FZ_QP][i].type == IB_UVERBS_QPT_RAW_PACKET))
+			return true;
+	return false;
+}
+
 /* how many of the work requests had an effect is what this program is to be judged by */
 static void look_at_completions(struct target *g)
 {
@@ -67,6 +79,7 @@ static void look_at_completions(struct target *g)
 			mark_failed(g->ctx, e->qpn);
 		if (!e->status && e->wr_id)
 			g->t->beat->completed[e->opcode & 15]++;
+		g->t->beat->frames += !e->status && e->opcode == IBV_WC_RECV && is_raw(g->ctx, e->qpn);
 		g->t->beat->failed += e->status && e->status < 31;
 	}
 }
@@ -243,8 +256,9 @@ static void fill_list(struct fz_thread *t, struct target *g, struct sroce_sge *s
 		some_place(t, g->ctx, g->o->pd, (uint64_t *)&sge[i].addr, &sge[i].length, &sge[i].lkey);
 		if (word && !fz_once(t, 16))
 			sge[i].length = 8;
-		/* a datagram has to fit into a packet */
-		if (g->kind == FZ_QP && !g->which && g->o->type == IB_UVERBS_QPT_UD && !fz_once(t, 16))
+		/* a datagram has to fit into a packet, and a frame is one */
+		if (g->kind == FZ_QP && !g->which && !fz_once(t, 16) &&
+		    (g->o->type == IB_UVERBS_QPT_UD || g->o->type == IB_UVERBS_QPT_RAW_PACKET))
 			sge[i].length = min(sge[i].length, 250u);
 	}
 }
@@ -255,7 +269,8 @@ struct entry {
 		struct sroce_send_wqe send;
 		struct sroce_recv_wqe recv;
 	};
-	struct sroce_sge sge[4];
+	/* or inline data, or headers behind the elements */
+	struct sroce_sge sge[12];
 };
 
 static void write_send(struct target *g, struct entry *e)
@@ -268,6 +283,11 @@ static void write_send(struct target *g, struct entry *e)
 		return;
 	}
 	fill_send(t, g, &e->send);
+	if (g->o->type == IB_UVERBS_QPT_RAW_PACKET) {
+		fill_list(t, g, e->sge, 4, false);
+		fz_frame(t, g->o, &e->send, (uint8_t *)e->sge, sizeof(e->sge));
+		return;
+	}
 	word = e->send.opcode == SROCE_WR_CMP_SWAP || e->send.opcode == SROCE_WR_FETCH_ADD ||
 	       e->send.opcode == SROCE_WR_ATOMIC_WRITE;
 	if (word)
@@ -327,20 +347,33 @@ static void stock(void *arg)
 	struct target *g = arg;
 	uint32_t prod = __atomic_load_n(&g->hdr->prod, __ATOMIC_ACQUIRE);
 
-	while (prod - g->hdr->cons < min(g->o->ring[1].entries, (uint32_t)STOCK)) {
+	while (prod - g->hdr->cons < min(g->o->ring[g->which].entries, (uint32_t)STOCK)) {
 		write_entry(g, prod++);
 		g->t->beat->posted++;
 	}
 	__atomic_store_n(&g->hdr->prod, prod, __ATOMIC_RELEASE);
 }
 
-void fz_stock(struct fz_thread *t, struct fz_obj *o)
+void fz_stock(struct fz_thread *t, enum fz_kind kind, struct fz_obj *o)
 {
-	struct target g = { .t = t, .ctx = fz_ctx_of(o), .o = o, .kind = FZ_QP, .which = 1 };
+	struct target g = { .t = t, .ctx = fz_ctx_of(o), .o = o, .kind = kind, .which = kind == FZ_QP };
 
-	g.hdr = fz_is_mine(t, o) ? fz_ring(t, g.ctx, FZ_QP, o, 1) : NULL;
+	g.hdr = fz_is_mine(t, o) ? fz_ring(t, g.ctx, kind, o, g.which) : NULL;
 	if (g.hdr)
 		fz_try(stock, &g);
+}
+
+void fz_send(struct fz_thread *t, struct fz_obj *o)
+{
+	struct target g = { .t = t, .ctx = fz_ctx_of(o), .o = o, .kind = FZ_QP };
+
+	g.hdr = fz_ring(t, g.ctx, FZ_QP, o, 0);
+	if (!g.hdr)
+		return;
+	fz_try(post, &g);
+	ring_bell(t, g.ctx, o->number);
+	if (fz_once(t, 4))
+		consume_all(t, g.ctx);
 }
 
 void fz_post_step(struct fz_thread *t)
@@ -353,9 +386,11 @@ void fz_post_step(struct fz_thread *t)
 	if (!some_ring(t, &g) || g.kind == FZ_CQ)
 		return;
 	if (g.kind == FZ_QP && fz_calm(g.o) && g.o->peer)
-		fz_stock(t, g.o->peer);
+		fz_stock(t, FZ_QP, g.o->peer);
 	fz_try(post, &g);
 	if (g.kind == FZ_QP && (!g.which || fz_once(t, 8)) && !fz_once(t, 16))
+		ring_bell(t, g.ctx, g.o->number);
+	if (g.kind == FZ_WQ && fz_once(t, 8))
 		ring_bell(t, g.ctx, g.o->number);
 }
 
@@ -395,6 +430,18 @@ static void scribble_entries(struct fz_thread *t, struct target *g)
 	}
 }
 
+/*
+ * Small queues lie in one page, and so do those that nobody is to see: whatever in that page is the header of a ring.
+ * Calm queues may be among them, so it is done seldom.
+ */
+static void scribble_page(struct fz_thread *t, struct target *g)
+{
+	uint8_t *page = (uint8_t *)((uintptr_t)g->hdr & ~(uintptr_t)4095);
+	uint32_t *at = (uint32_t *)(page + 64 * fz_below(t, 64));
+
+	at[fz_below(t, 2)] = fz_once(t, 2) ? 1 + fz_below(t, 4) : fz_rand(t);
+}
+
 static void scribble(void *arg)
 {
 	struct target *g = arg;
@@ -406,7 +453,12 @@ static void scribble(void *arg)
 	case 0: scribble_index(t, g, &hdr->prod, hdr->cons); break;
 	case 1: scribble_index(t, g, &hdr->cons, hdr->prod); break;
 	case 2: hdr->flags = fz_once(t, 2) ? fz_rand(t) : fz_below(t, 4); break;
-	case 3: hdr->until = fz_rand(t); break;
+	case 3:
+		if (fz_once(t, 8))
+			scribble_page(t, g);
+		else
+			hdr->until = fz_rand(t);
+		break;
 	case 4: ((uint32_t *)hdr)[fz_below(t, sizeof(*hdr) / 4)] = fz_rand(t); break;
 	case 5: /* while the kernel reads it, over and over */
 		for (n = 0; n < 200; n++)
@@ -449,7 +501,7 @@ static void read_events(struct fz_thread *t, struct fz_ctx *c)
 static void random_bells(struct fz_thread *t, struct fz_ctx *c)
 {
 	const struct fz_dev *dev = &board->dev[fz_below(t, board->ndevs)];
-	struct fz_obj *o = fz_anyone(t, FZ_QP);
+	struct fz_obj *o = fz_anyone(t, fz_once(t, 4) ? FZ_WQ : FZ_QP);
 
 	ring_bell(t, c, o ? o->number : fz_rand(t));
 	ring_bell(t, c, dev->victim_qpn[fz_below(t, 2)]);

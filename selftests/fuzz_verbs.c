@@ -125,6 +125,7 @@ static const struct role {
 	{ "scribble", fz_scribble_step, 4 },
 	{ "consume", fz_consume_step, 4 },
 	{ "memory", fz_memory_step, 4 },
+	{ "raw", fz_raw_step, 4 },
 	{ "babble", fz_babble_step, 1 },
 };
 
@@ -582,6 +583,10 @@ static void summary(void)
 		for (j = 0; j < FZ_RESIZE_STEPS; j++)
 			sum.resized[j] += b->resized[j];
 		sum.paced += b->paced;
+		for (j = 0; j < FZ_KINDS; j++)
+			sum.made[j] += b->made[j];
+		sum.shares += b->shares;
+		sum.frames += b->frames;
 	}
 	for (j = 0; j < 16; j++)
 		completed += sum.completed[j];
@@ -594,6 +599,9 @@ static void summary(void)
 	printf("# %lu rings prepared, %lu moved to, %lu given up; %lu rates\n",
 	       (unsigned long)sum.resized[SROCE_RESIZE_PREPARE], (unsigned long)sum.resized[SROCE_RESIZE_MOVE],
 	       (unsigned long)sum.resized[SROCE_RESIZE_CANCEL], (unsigned long)sum.paced);
+	printf("# %lu work queues, %lu tables, %lu queue pairs of such, %lu flows, %lu frames received\n",
+	       (unsigned long)sum.made[FZ_WQ], (unsigned long)sum.made[FZ_TABLE], (unsigned long)sum.shares,
+	       (unsigned long)sum.made[FZ_FLOW], (unsigned long)sum.frames);
 	vt_check(!sum.crashed, "no child of a worker has crashed");
 	vt_check(sum.good > 20 && sum.posted > 20, "there was something to do for the kernel");
 }

@@ -125,6 +125,7 @@ fuzz_round() {
 	wait $pid
 	status=$?
 	grep '^# ' "$TMP/fuzz"
+	sed -n 's/^# .* tables, \([0-9]*\) queue pairs of such, .* flows, \([0-9]*\) frames received$/\1 \2/p' "$TMP/fuzz" >>"$TMP/raw"
 	sed -n 's/^# [0-9]* rings prepared, \([0-9]*\) moved to, .*; \([0-9]*\) rates$/\1 \2/p' "$TMP/fuzz" >>"$TMP/done"
 	[ $status -eq 0 ] || grep -v '^# \|^ok' "$TMP/fuzz" | notes
 	result $status "$name: seed $seed: nobody hangs, nothing foreign changes"
@@ -173,6 +174,8 @@ newcomer "in the end"
 # What needs several calls in the right order is the first that a fuzzer does no longer when they change
 awk '{ moved += $1; rates += $2 } END { print "# " moved+0 " queues resized, " rates+0 " rates"; exit !(moved && rates) }' "$TMP/done"
 result $? "queues have been resized, and rates set"
+awk '{ shares += $1; frames += $2 } END { print "# " shares+0 " queue pairs with tables, " frames+0 " frames"; exit !(shares && frames) }' "$TMP/raw"
+result $? "raw packets have been received, and tables of work queues used"
 bytes=$(cat $TURNS/largest_turn)
 note "at most $bytes bytes, or what counts as such, at a stretch, in $(cat $TURNS/longest_turn) us"
 echo 0 >$TURNS/largest_turn

@@ -178,6 +178,8 @@ static uint32_t rtr_mask(uint8_t type)
 
 uint32_t uv_state_mask(uint8_t type, uint8_t state)
 {
+	if (type == IB_UVERBS_QPT_RAW_PACKET)
+		return IBV_QP_STATE | (state == IBV_QPS_INIT ? IBV_QP_PORT : 0);
 	switch (state) {
 	case IBV_QPS_INIT:
 		return IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
