@@ -448,6 +448,7 @@ struct sroce_create_wq_req {
 	__aligned_u64 reserved;
 };
 
+/* There is a send ring in the mapping, too, in front of this one: it is nobody's */
 struct sroce_create_wq_resp {
 	struct sroce_ring_info rq;
 };
