@@ -243,6 +243,7 @@ void sroce_raw_destroy(struct sroce_raw *raw)
 	sroce_raw_detach(raw);
 	rtnl_unlock();
 	sroce_flow_table_end(&raw->table);
+	/* Whoever sends or receives holds a queue, of which there is none any more */
 	kfree(raw);
 }
 

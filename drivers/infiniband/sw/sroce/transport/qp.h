@@ -823,7 +823,8 @@ struct sroce_qp_attr {
  * @srq: shared receive queue, or NULL; @rcq, @srq and @pd of an XRC target are
  *	set while it handles a packet (xrc.c)
  * @xrcd: XRC target: its domain; NULL for other types
- * @ibqp: what ib_core knows; not to be touched once @dead
+ * @ibqp: what ib_core knows; not to be touched once @dead. Of a work queue a stand-in, with
+ *	device, protection domain, type and number, and nobody who wants to hear of events
  * @owner: user context whose doorbell may ring it
  * @qpn: number
  * @mtu: path MTU in bytes
