@@ -169,6 +169,17 @@ static inline bool skb_frags_readable(const struct sk_buff *skb)
 	do { __release(lock); __local_unlock_nested_bh(lock); } while (0)
 #endif
 
+#ifndef SROCE_HAVE_dma_buf_vmap_unlocked
+/* Neither is to be called with the buffer's reservation lock held */
+#define dma_buf_vmap_unlocked dma_buf_vmap
+#define dma_buf_vunmap_unlocked dma_buf_vunmap
+#endif
+
+/* As newer kernels have it: the name was not a string */
+#include <linux/module.h>
+#undef MODULE_IMPORT_NS
+#define MODULE_IMPORT_NS(ns) MODULE_INFO(import_ns, ns)
+
 #ifdef SROCE_GUP_VMAS
 #define get_user_pages_remote(mm, start, nr_pages, flags, pages, locked) \
 	get_user_pages_remote(mm, start, nr_pages, flags, pages, NULL, locked)

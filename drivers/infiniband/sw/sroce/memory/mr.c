@@ -5,6 +5,7 @@
  * or placed.
  */
 #include <linux/atomic.h>
+#include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/limits.h>
 #include <linux/mm.h>
@@ -217,6 +218,23 @@ void sroce_mr_free(struct sroce_mr *mr)
 	 * who has found a window in a list takes its @lock
 	 */
 	kfree_rcu(mr, rcu);
+}
+
+/* As sroce_mr_recall(), but the registration goes on being a user */
+void sroce_mr_revoke(struct sroce_mr *mr)
+{
+	struct sroce_pd *pd = to_sroce_pd(mr->ibmr.pd);
+
+	WRITE_ONCE(mr->valid, false);
+	/* Invalid, then the users are counted; pairs with sroce_mr_find() */
+	smp_mb();
+	WRITE_ONCE(mr->recalled, true);
+	atomic_inc(&pd->recalls);
+	while (refcount_read(&mr->users) > 1)
+		usleep_range(50, 100);
+	atomic_dec(&pd->recalls);
+	/* Copies of the former users come before what the owner does with the memory */
+	smp_mb();
 }
 
 void sroce_mr_put(struct sroce_mr *mr)

@@ -16,6 +16,7 @@
 #include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
 
+struct sroce_dmabuf;
 struct sroce_odp;
 
 /*
@@ -77,6 +78,7 @@ struct sroce_mw_list {
  * @nr_staged: entries of @staged in use
  * @umem: pinned user memory, or NULL
  * @odp: memory on demand, or NULL
+ * @dmabuf: dma-buf that its pages are of, or NULL
  * @windows: windows bound to it, and those about to be; negative: none may be
  *	any more
  * @bound: the windows bound to it
@@ -117,6 +119,7 @@ struct sroce_mr {
 	u32 nr_staged;
 	struct ib_umem *umem;
 	struct sroce_odp *odp;
+	struct sroce_dmabuf *dmabuf;
 	atomic_t windows;
 	struct sroce_mw_list bound;
 	struct sroce_mr *parent;
@@ -186,7 +189,8 @@ void sroce_mr_publish(struct sroce_mr *mr);
 
 /**
  * sroce_mr_free() - unregister a region, wait for its users, free it
- * @mr: region; pages are not unpinned (@mr->umem and @mr->odp belong to the caller)
+ * @mr: region; pages are not unpinned (@mr->umem, @mr->odp and @mr->dmabuf belong to the
+ *	caller)
  *
  * Users hold a region only for the time of a copy, or while a train waits to
  * be taken by a QP of this host, which is told to give it back (memory/pd.h); no wait
@@ -197,6 +201,17 @@ void sroce_mr_publish(struct sroce_mr *mr);
  * Context: process, may sleep.
  */
 void sroce_mr_free(struct sroce_mr *mr);
+
+/**
+ * sroce_mr_revoke() - take the memory of a region away
+ * @mr: region that is not being freed, and has no windows
+ *
+ * Its key fails from here on, and nobody gets it before the region is freed. On return
+ * nobody uses its memory any more; who is waited for is as in sroce_mr_free().
+ *
+ * Context: process, may sleep.
+ */
+void sroce_mr_revoke(struct sroce_mr *mr);
 
 /**
  * sroce_mr_get() - check a key and hold its region

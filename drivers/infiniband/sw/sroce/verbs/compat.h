@@ -109,6 +109,31 @@ sroce_older_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 	SROCE_OP(reg_user_mr, sroce_ib_reg_user_mr,			\
 		 sroce_older_reg_user_mr)
 
+/* reg_user_mr_dmabuf: likewise, and before that the udata alone */
+static inline struct ib_mr *
+sroce_older_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length,
+			       u64 virt_addr, int fd, int access,
+			       struct uverbs_attr_bundle *attrs)
+{
+	return sroce_ib_reg_user_mr_dmabuf(ibpd, offset, length, virt_addr, fd,
+					   access, NULL, attrs);
+}
+
+static inline struct ib_mr *
+sroce_oldest_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length,
+				u64 virt_addr, int fd, int access,
+				struct ib_udata *udata)
+{
+	return sroce_ib_reg_user_mr_dmabuf(ibpd, offset, length, virt_addr, fd,
+					   access, NULL, NULL);
+}
+
+#define sroce_compat_reg_user_mr_dmabuf					\
+	SROCE_OP(reg_user_mr_dmabuf, sroce_ib_reg_user_mr_dmabuf,	\
+		 SROCE_OP(reg_user_mr_dmabuf,				\
+			  sroce_older_reg_user_mr_dmabuf,		\
+			  sroce_oldest_reg_user_mr_dmabuf))
+
 /*
  * The helpers that check what a process sent and bound what it gets back, the
  * flag that says that a driver uses them everywhere, and the resize operation

@@ -8,6 +8,7 @@
 #include <linux/slab.h>
 #include <rdma/ib_umem.h>
 
+#include "memory/dmabuf.h"
 #include "memory/mr.h"
 #include "memory/mw.h"
 #include "memory/odp.h"
@@ -366,12 +367,15 @@ int sroce_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	void **staged = mr->staged;
 	struct ib_umem *umem = mr->umem;
 	struct sroce_odp *odp = mr->odp;
+	struct sroce_dmabuf *dmabuf = mr->dmabuf;
 	/* After re-registration the key is the new region's, and counts there */
 	bool replaced = mr->replaced;
 
 	sroce_device_going(ibmr->device);
 	if (!replaced && !sroce_mr_seal(mr))
 		return -EBUSY;
+	if (dmabuf)
+		sroce_dmabuf_leave(dmabuf);
 	/* nobody touches the memory after this */
 	sroce_mr_free(mr);
 	if (!replaced)
@@ -380,5 +384,7 @@ int sroce_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	ib_umem_release(umem);
 	if (odp)
 		sroce_odp_destroy(odp);
+	if (dmabuf)
+		sroce_dmabuf_destroy(dmabuf);
 	return 0;
 }

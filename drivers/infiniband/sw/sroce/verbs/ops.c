@@ -99,6 +99,7 @@ const struct ib_device_ops sroce_device_ops = {
 	.read_counters = sroce_ib_read_counters,
 	.reg_dm_mr = sroce_ib_reg_dm_mr,
 	.reg_user_mr = sroce_compat_reg_user_mr,
+	.reg_user_mr_dmabuf = sroce_compat_reg_user_mr_dmabuf,
 	.req_notify_cq = sroce_ib_req_notify_cq,
 	.rereg_user_mr = sroce_ib_rereg_user_mr,
 	.resize_user_cq = sroce_compat_resize_user_cq,

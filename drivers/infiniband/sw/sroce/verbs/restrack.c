@@ -213,8 +213,9 @@ static const char *const sroce_mr_kinds[] = {
 
 static int sroce_restrack_put_mr(struct sk_buff *msg, const struct sroce_mr *mr)
 {
-	return rdma_nl_put_driver_string(msg, "kind",
-					 sroce_mr_kinds[mr->kind]) ?:
+	const char *kind = mr->dmabuf ? "dma-buf" : sroce_mr_kinds[mr->kind];
+
+	return rdma_nl_put_driver_string(msg, "kind", kind) ?:
 	       rdma_nl_put_driver_u32(msg, "valid", mr->valid) ?:
 	       rdma_nl_put_driver_u32_hex(msg, "access", mr->access) ?:
 	       rdma_nl_put_driver_u32(msg, "blocks", mr->nr_blocks) ?:

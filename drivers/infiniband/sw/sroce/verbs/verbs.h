@@ -301,6 +301,12 @@ int sroce_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 struct sroce_mr *sroce_reg_alloc_mr(struct ib_pd *ibpd, enum sroce_mr_kind kind,
 				    u32 max_blocks, bool user);
 
+/* dmabuf.c */
+struct ib_mr *sroce_ib_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset,
+					  u64 length, u64 virt_addr, int fd,
+					  int access, struct ib_dmah *dmah,
+					  struct uverbs_attr_bundle *attrs);
+
 /* dm.c */
 struct ib_dm *sroce_ib_alloc_dm(struct ib_device *ibdev,
 				struct ib_ucontext *ibuc,

@@ -1,0 +1,523 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Regions of dma-bufs: which buffers may be one, where their bytes are, and what happens
+ * when the exporter takes one back.
+ */
+#include <kunit/test.h>
+#include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/dma-buf.h>
+#include <linux/dma-fence.h>
+#include <linux/dma-resv.h>
+#include <linux/iosys-map.h>
+#include <linux/kthread.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "memory/dmabuf.h"
+#include "tests/memory_world.h"
+
+#define BUF_PAGES 8
+#define BUF_IOVA (0x40000000 + 100)
+
+/**
+ * struct exporter - who has a buffer
+ * @test: test
+ * @ibdev: device that asks for it
+ * @pages: memory, in an order in which it is not contiguous
+ * @buf: buffer
+ * @iomem: the mapping is one of registers
+ * @maps: mappings that there are
+ * @most_maps: that there have been at a time
+ * @users: between begin_cpu_access() and end_cpu_access()
+ * @attached: attachments
+ * @released: the buffer is gone
+ * @dir: what was asked for last
+ */
+struct exporter {
+	struct kunit *test;
+	struct ib_device *ibdev;
+	struct page *pages[BUF_PAGES];
+	struct dma_buf *buf;
+	bool iomem;
+	int maps;
+	int most_maps;
+	int users;
+	int attached;
+	struct completion released;
+	enum dma_data_direction dir;
+};
+
+static int exporter_attach(struct dma_buf *buf, struct dma_buf_attachment *at)
+{
+	struct exporter *x = buf->priv;
+
+	x->attached++;
+	return 0;
+}
+
+static void exporter_detach(struct dma_buf *buf, struct dma_buf_attachment *at)
+{
+	struct exporter *x = buf->priv;
+
+	x->attached--;
+}
+
+/* Nobody may ask for addresses of a bus */
+static struct sg_table *exporter_map(struct dma_buf_attachment *at,
+				     enum dma_data_direction dir)
+{
+	struct exporter *x = at->dmabuf->priv;
+
+	KUNIT_FAIL(x->test, "asked for a scatter list");
+	return ERR_PTR(-EIO);
+}
+
+static void exporter_unmap(struct dma_buf_attachment *at, struct sg_table *sgt,
+			   enum dma_data_direction dir)
+{
+}
+
+static void exporter_release(struct dma_buf *buf)
+{
+	struct exporter *x = buf->priv;
+
+	complete(&x->released);
+}
+
+static int exporter_begin(struct dma_buf *buf, enum dma_data_direction dir)
+{
+	struct exporter *x = buf->priv;
+
+	x->users++;
+	x->dir = dir;
+	return 0;
+}
+
+static int exporter_end(struct dma_buf *buf, enum dma_data_direction dir)
+{
+	struct exporter *x = buf->priv;
+
+	x->users--;
+	return 0;
+}
+
+static int exporter_vmap(struct dma_buf *buf, struct iosys_map *map)
+{
+	struct exporter *x = buf->priv;
+	void *at = vmap(x->pages, BUF_PAGES, VM_MAP, PAGE_KERNEL);
+
+	if (!at)
+		return -ENOMEM;
+	if (x->iomem)
+		iosys_map_set_vaddr_iomem(map, (void __iomem *)at);
+	else
+		iosys_map_set_vaddr(map, at);
+	x->maps++;
+	x->most_maps = max(x->most_maps, x->maps);
+	return 0;
+}
+
+static void exporter_vunmap(struct dma_buf *buf, struct iosys_map *map)
+{
+	struct exporter *x = buf->priv;
+
+	vunmap(map->vaddr);
+	x->maps--;
+}
+
+static int exporter_pin(struct dma_buf_attachment *at)
+{
+	return 0;
+}
+
+static void exporter_unpin(struct dma_buf_attachment *at)
+{
+}
+
+#define EXPORTER_OPS							\
+	.attach = exporter_attach,					\
+	.detach = exporter_detach,					\
+	.map_dma_buf = exporter_map,					\
+	.unmap_dma_buf = exporter_unmap,				\
+	.release = exporter_release,					\
+	.begin_cpu_access = exporter_begin,				\
+	.end_cpu_access = exporter_end
+
+/* Memory that stays where it is, as that of udmabuf does */
+static const struct dma_buf_ops still_ops = {
+	EXPORTER_OPS,
+	.vmap = exporter_vmap,
+	.vunmap = exporter_vunmap,
+};
+
+/* A driver that moves buffers, as those of GPUs do */
+static const struct dma_buf_ops moving_ops = {
+	EXPORTER_OPS,
+	.pin = exporter_pin,
+	.unpin = exporter_unpin,
+	.vmap = exporter_vmap,
+	.vunmap = exporter_vunmap,
+};
+
+/* Memory of a device, for devices only */
+static const struct dma_buf_ops device_ops = {
+	EXPORTER_OPS,
+	.pin = exporter_pin,
+	.unpin = exporter_unpin,
+};
+
+static void exporter_init(struct kunit *test, struct exporter *x,
+			  const struct dma_buf_ops *ops, int flags)
+{
+	struct memory_world *w = test->priv;
+	DEFINE_DMA_BUF_EXPORT_INFO(info);
+	int i;
+
+	*x = (struct exporter){ .test = test };
+	x->ibdev = kunit_kzalloc(test, sizeof(*x->ibdev), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, x->ibdev);
+	init_completion(&x->released);
+	for (i = 0; i < BUF_PAGES; i++)
+		x->pages[i] = w->pages[BUF_PAGES - 1 - i];
+	info.ops = ops;
+	info.size = BUF_PAGES * PAGE_SIZE;
+	info.flags = flags;
+	info.priv = x;
+	x->buf = dma_buf_export(&info);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(x->buf));
+}
+
+/* The last hold on the buffer goes; what has become of it */
+static void exporter_exit(struct exporter *x)
+{
+	struct kunit *test = x->test;
+
+	KUNIT_EXPECT_EQ(test, x->maps, 0);
+	KUNIT_EXPECT_EQ(test, x->users, 0);
+	KUNIT_EXPECT_EQ(test, x->attached, 0);
+	dma_buf_put(x->buf);
+	/* A kernel thread's last fput() is put off */
+	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&x->released, 30 * HZ));
+}
+
+static struct sroce_mr *buf_mr(struct exporter *x, u64 offset, u64 length)
+{
+	struct kunit *test = x->test;
+	struct sroce_mr *mr = new_mr(test, SROCE_MR_USER, BUF_IOVA, 0, 8);
+
+	mr->dmabuf = sroce_dmabuf_create(x->ibdev, x->buf, true);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mr->dmabuf));
+	KUNIT_ASSERT_EQ(test, 0, sroce_dmabuf_set_blocks(mr, offset, length));
+	mr->length = length;
+	mr->access = IB_ACCESS_LOCAL_WRITE;
+	return mr;
+}
+
+static void buf_mr_free(struct sroce_mr *mr)
+{
+	struct sroce_dmabuf *d = mr->dmabuf;
+
+	sroce_dmabuf_leave(d);
+	sroce_mr_free(mr);
+	sroce_dmabuf_destroy(d);
+}
+
+/* --- what there is ------------------------------------------------------------------ */
+
+static void dmabuf_bytes(struct kunit *test)
+{
+	struct memory_world *w = test->priv;
+	struct exporter x;
+	struct sroce_mr *mr;
+	u64 i;
+
+	exporter_init(test, &x, &still_ops, O_RDWR);
+	mr = buf_mr(&x, PAGE_SIZE + 100, 5 * PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, 0, sroce_dmabuf_publish(mr));
+	KUNIT_EXPECT_EQ(test, x.maps, 1);
+	KUNIT_EXPECT_EQ(test, x.users, 1);
+	KUNIT_EXPECT_EQ(test, x.dir, DMA_BIDIRECTIONAL);
+	KUNIT_EXPECT_EQ(test, mr->offset, 100);
+	KUNIT_EXPECT_EQ(test, mr->nr_blocks, 6);
+	for (i = 0; i < 5 * PAGE_SIZE; i += 50)
+		if (byte_at(mr, BUF_IOVA + i) !=
+		    page_address(x.pages[1 + (100 + i) / PAGE_SIZE]) +
+		    (100 + i) % PAGE_SIZE)
+			break;
+	KUNIT_EXPECT_GE(test, i, 5 * PAGE_SIZE);
+	expect_ranges(test, mr);
+	KUNIT_EXPECT_EQ(test, 0, check_key(test, mr->key, &w->pd.ibpd,
+					   IB_ACCESS_LOCAL_WRITE, BUF_IOVA,
+					   5 * PAGE_SIZE));
+	KUNIT_EXPECT_EQ(test, -ERANGE, check_key(test, mr->key, &w->pd.ibpd, 0,
+						 BUF_IOVA, 5 * PAGE_SIZE + 1));
+	buf_mr_free(mr);
+	exporter_exit(&x);
+}
+
+/* Two regions have one mapping */
+static void dmabuf_twice(struct kunit *test)
+{
+	struct sroce_mr *one, *two;
+	struct exporter x;
+
+	exporter_init(test, &x, &moving_ops, O_RDWR);
+	one = buf_mr(&x, 0, 8);
+	two = buf_mr(&x, PAGE_SIZE, 8);
+	KUNIT_EXPECT_EQ(test, 0, sroce_dmabuf_publish(one));
+	KUNIT_EXPECT_EQ(test, 0, sroce_dmabuf_publish(two));
+	KUNIT_EXPECT_EQ(test, x.most_maps, 1);
+	KUNIT_EXPECT_EQ(test, x.attached, 2);
+	buf_mr_free(one);
+	KUNIT_EXPECT_EQ(test, x.maps, 1);
+	buf_mr_free(two);
+	exporter_exit(&x);
+}
+
+static void dmabuf_refused(struct kunit *test)
+{
+	struct sroce_dmabuf *d;
+	struct exporter x;
+
+	exporter_init(test, &x, &device_ops, O_RDWR);
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
+			PTR_ERR_OR_ZERO(sroce_dmabuf_create(x.ibdev, x.buf, false)));
+	exporter_exit(&x);
+
+	exporter_init(test, &x, &still_ops, O_RDWR);
+	x.iomem = true;
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
+			PTR_ERR_OR_ZERO(sroce_dmabuf_create(x.ibdev, x.buf, true)));
+	KUNIT_EXPECT_EQ(test, x.most_maps, 1);
+	exporter_exit(&x);
+
+	exporter_init(test, &x, &still_ops, O_RDONLY);
+	KUNIT_EXPECT_EQ(test, -EACCES,
+			PTR_ERR_OR_ZERO(sroce_dmabuf_create(x.ibdev, x.buf, true)));
+	d = sroce_dmabuf_create(x.ibdev, x.buf, false);
+	KUNIT_EXPECT_FALSE(test, IS_ERR(d));
+	KUNIT_EXPECT_EQ(test, x.dir, DMA_FROM_DEVICE);
+	if (!IS_ERR(d))
+		sroce_dmabuf_destroy(d);
+	exporter_exit(&x);
+}
+
+/* --- somebody writes and does not end ------------------------------------------------ */
+
+static const char *fence_name(struct dma_fence *fence)
+{
+	return "sroce_test";
+}
+
+static const struct dma_fence_ops fence_ops = {
+	.get_driver_name = fence_name,
+	.get_timeline_name = fence_name,
+};
+
+static void dmabuf_awaits_writer(struct kunit *test)
+{
+	struct dma_fence *fence = kzalloc(sizeof(*fence), GFP_KERNEL);
+	struct sroce_dmabuf *d;
+	struct exporter x;
+	DEFINE_SPINLOCK(lock);
+
+	KUNIT_ASSERT_NOT_NULL(test, fence);
+	dma_fence_init(fence, &fence_ops, &lock, dma_fence_context_alloc(1), 1);
+	exporter_init(test, &x, &still_ops, O_RDWR);
+	dma_resv_lock(x.buf->resv, NULL);
+	KUNIT_EXPECT_EQ(test, 0, dma_resv_reserve_fences(x.buf->resv, 1));
+	dma_resv_add_fence(x.buf->resv, fence, DMA_RESV_USAGE_WRITE);
+	dma_resv_unlock(x.buf->resv);
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+			PTR_ERR_OR_ZERO(sroce_dmabuf_create(x.ibdev, x.buf, false)));
+	KUNIT_EXPECT_EQ(test, x.most_maps, 0);
+	dma_fence_signal(fence);
+	d = sroce_dmabuf_create(x.ibdev, x.buf, false);
+	KUNIT_EXPECT_FALSE(test, IS_ERR(d));
+	if (!IS_ERR(d))
+		sroce_dmabuf_destroy(d);
+	exporter_exit(&x);
+	dma_fence_put(fence);
+}
+
+/* --- taken back -------------------------------------------------------------------------- */
+
+static void take_back(struct exporter *x)
+{
+	dma_resv_lock(x->buf->resv, NULL);
+	dma_buf_invalidate_mappings(x->buf);
+	dma_resv_unlock(x->buf->resv);
+}
+
+static void dmabuf_taken_back(struct kunit *test)
+{
+	struct memory_world *w = test->priv;
+	struct sroce_mr *mr, *late;
+	struct exporter x;
+	int tries;
+
+	exporter_init(test, &x, &moving_ops, O_RDWR);
+	mr = buf_mr(&x, 0, PAGE_SIZE);
+	late = buf_mr(&x, 0, PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, 0, sroce_dmabuf_publish(mr));
+	take_back(&x);
+	KUNIT_EXPECT_EQ(test, -EINVAL, check_key(test, mr->key, &w->pd.ibpd, 0, BUF_IOVA, 1));
+	/* one that was not registered yet is not registered any more */
+	KUNIT_EXPECT_EQ(test, -ENODEV, sroce_dmabuf_publish(late));
+	KUNIT_EXPECT_EQ(test, -EINVAL, check_key(test, late->key, &w->pd.ibpd, 0, BUF_IOVA,
+						 1));
+	buf_mr_free(late);
+	/* the exporter need not wait for the process to deregister */
+	for (tries = 0; READ_ONCE(x.maps) && tries < 1000; tries++)
+		msleep(10);
+	KUNIT_EXPECT_EQ(test, x.maps, 0);
+	/* its key is nobody else's */
+	KUNIT_EXPECT_PTR_EQ(test, xa_load(&w->table.xa, mr->key >> 8), (void *)mr);
+	take_back(&x);
+	buf_mr_free(mr);
+	exporter_exit(&x);
+}
+
+/**
+ * struct taker - who takes a buffer back while it is used
+ * @x: exporter
+ * @done: it has it
+ */
+struct taker {
+	struct exporter *x;
+	struct completion done;
+};
+
+static int taker_thread(void *arg)
+{
+	struct taker *t = arg;
+
+	take_back(t->x);
+	complete(&t->done);
+	return 0;
+}
+
+/* Whoever copies goes on until it has copied, and the exporter waits for it */
+static void dmabuf_taken_back_in_use(struct kunit *test)
+{
+	struct memory_world *w = test->priv;
+	struct task_struct *task;
+	struct sroce_mr *mr, *user;
+	struct exporter x;
+	struct taker t = { .x = &x };
+
+	exporter_init(test, &x, &moving_ops, O_RDWR);
+	init_completion(&t.done);
+	mr = buf_mr(&x, 0, PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, 0, sroce_dmabuf_publish(mr));
+	user = sroce_mr_get(&w->table, mr->key, &w->pd.ibpd, 0, BUF_IOVA, 1);
+	KUNIT_ASSERT_PTR_EQ(test, mr, user);
+	task = kthread_run(taker_thread, &t, "sroce_taker");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	while (READ_ONCE(mr->valid))
+		cond_resched();
+	KUNIT_EXPECT_FALSE(test, wait_for_completion_timeout(&t.done, HZ / 10));
+	KUNIT_EXPECT_EQ(test, x.maps, 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&w->pd.recalls), 1);
+	sroce_mr_put(user);
+	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&t.done, 30 * HZ));
+	KUNIT_EXPECT_EQ(test, atomic_read(&w->pd.recalls), 0);
+	buf_mr_free(mr);
+	exporter_exit(&x);
+}
+
+/* --- many at once ------------------------------------------------------------------------- */
+
+/**
+ * struct reader - who copies while regions come and go, and are taken back
+ * @w: world
+ * @key: of the region that there is, or 0
+ * @stop: the end
+ * @hits: it had the region
+ */
+struct reader {
+	struct memory_world *w;
+	u32 key;
+	bool stop;
+	unsigned long hits;
+};
+
+static int reader_thread(void *arg)
+{
+	struct reader *r = arg;
+	struct bio_vec bv;
+	struct sroce_mr *mr;
+	u32 done;
+
+	while (!READ_ONCE(r->stop)) {
+		cond_resched();
+		local_bh_disable();
+		mr = sroce_mr_get(&r->w->table, READ_ONCE(r->key), &r->w->pd.ibpd,
+				  IB_ACCESS_LOCAL_WRITE, BUF_IOVA, 64);
+		if (!IS_ERR(mr)) {
+			if (sroce_mr_bvecs(mr, BUF_IOVA, 64, &bv, 1, &done) == 1)
+				memset(bvec_virt(&bv), 0x55, bv.bv_len);
+			sroce_mr_put(mr);
+			r->hits++;
+		}
+		local_bh_enable();
+	}
+	return 0;
+}
+
+static void dmabuf_race(struct kunit *test)
+{
+	struct reader r = { .w = test->priv };
+	struct task_struct *task;
+	struct sroce_mr *mr;
+	struct exporter x;
+	int i;
+
+	exporter_init(test, &x, &moving_ops, O_RDWR);
+	task = kthread_create(reader_thread, &r, "sroce_reader");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	get_task_struct(task);
+	wake_up_process(task);
+	for (i = 0; i < 200; i++) {
+		mr = buf_mr(&x, 0, PAGE_SIZE);
+		KUNIT_EXPECT_EQ(test, 0, sroce_dmabuf_publish(mr));
+		WRITE_ONCE(r.key, mr->key);
+		if (i % 8)
+			usleep_range(10, 100);
+		if (i & 1) {
+			take_back(&x);
+			/* nobody writes any more: not what the exporter does with it */
+			memset(page_address(x.pages[0]), i, 64);
+			usleep_range(10, 50);
+			KUNIT_EXPECT_PTR_EQ(test, NULL, memchr_inv(page_address(x.pages[0]), i,
+								   64));
+		}
+		buf_mr_free(mr);
+	}
+	WRITE_ONCE(r.stop, true);
+	kthread_stop_put(task);
+	KUNIT_EXPECT_GT(test, r.hits, 0);
+	exporter_exit(&x);
+}
+
+static struct kunit_case dmabuf_cases[] = {
+	KUNIT_CASE(dmabuf_bytes),
+	KUNIT_CASE(dmabuf_twice),
+	KUNIT_CASE(dmabuf_refused),
+	KUNIT_CASE(dmabuf_awaits_writer),
+	KUNIT_CASE(dmabuf_taken_back),
+	KUNIT_CASE(dmabuf_taken_back_in_use),
+	KUNIT_CASE(dmabuf_race),
+	{}
+};
+
+static struct kunit_suite dmabuf_suite = {
+	.name = "sroce_memory_dmabuf",
+	.init = memory_world_init,
+	.exit = memory_world_exit,
+	.test_cases = dmabuf_cases,
+};
+
+kunit_test_suite(dmabuf_suite);
