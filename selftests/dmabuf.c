@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * dmabuf: regions of dma-bufs (ibv_reg_dmabuf_mr()), whose memory is that of udmabuf: what is refused, every operation
+ * with one at either end, and buffers, regions and processes that go in every order.
+ *
+ *	dmabuf -d DEVICE -i IP [-D DEVICE_OF_PEER -I IP_OF_PEER]
+ *
+ * @a asks, @b owns the memory that is asked for. As root: what counts in a limit is asked for by a child who is nobody.
+ */
+#define _GNU_SOURCE /* memfd_create(), setresuid() */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/udmabuf.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ends.h"
+
+#define ROOM (64 * 1024)
+#define BUF (4 * ROOM)
+/* the region begins in the middle of a page, and its addresses are others than those of the buffer */
+#define SKIP 5000
+#define IOVA (0x100000000000ull + SKIP % 4096)
+#define NOBODY 65534
+
+#define RIGHTS (IBV_ACCESS_LOCAL_WRITE | VT_REMOTE_ACCESS)
+
+/* memory of the requester, which is always good */
+static struct ibv_mr *mine;
+
+/* a buffer, and what is in it as this process sees it */
+struct buf {
+	int fd;
+	char *mem;
+};
+
+static int new_fd(int memfd, size_t bytes)
+{
+	struct udmabuf_create create = { .memfd = memfd, .flags = UDMABUF_FLAGS_CLOEXEC, .size = bytes };
+	int dev = open("/dev/udmabuf", O_RDWR);
+	int fd;
+
+	if (dev < 0)
+		vt_die(VT_SKIP, "no udmabuf");
+	fd = ioctl(dev, UDMABUF_CREATE, &create);
+	close(dev);
+	if (fd < 0)
+		vt_die(VT_SETUP, "udmabuf: %s", strerror(errno));
+	return fd;
+}
+
+static struct buf new_buf(size_t bytes)
+{
+	int memfd = memfd_create("dmabuf", MFD_ALLOW_SEALING);
+	struct buf buf;
+
+	if (memfd < 0 || ftruncate(memfd, bytes) || fcntl(memfd, F_ADD_SEALS, F_SEAL_SHRINK))
+		vt_die(VT_SETUP, "memfd: %s", strerror(errno));
+	buf.mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
+	if (buf.mem == MAP_FAILED)
+		vt_die(VT_SETUP, "mmap: %s", strerror(errno));
+	buf.fd = new_fd(memfd, bytes);
+	close(memfd);
+	return buf;
+}
+
+static void free_buf(struct buf *buf)
+{
+	munmap(buf->mem, BUF);
+	close(buf->fd);
+}
+
+static struct ibv_mr *reg(struct end *e, const struct buf *buf)
+{
+	struct ibv_mr *mr = ibv_reg_dmabuf_mr(e->dev->pd, SKIP, ROOM, IOVA, buf->fd, RIGHTS);
+
+	if (!mr)
+		vt_die(VT_WRONG, "WRONG: reg dmabuf mr: %s", strerror(errno));
+	return mr;
+}
+
+/* --- what is refused ------------------------------------------------------------------------------- */
+
+static void refused(const char *what, int fd, uint64_t offset, size_t length, uint64_t iova, int access, int wanted)
+{
+	struct ibv_mr *mr;
+
+	errno = 0;
+	mr = ibv_reg_dmabuf_mr(b.dev->pd, offset, length, iova, fd, access);
+	vt_check(!mr && errno == wanted, "%s is refused: %s", what, mr ? "done" : strerror(errno));
+	if (mr)
+		ibv_dereg_mr(mr);
+}
+
+static void refusals(void)
+{
+	struct buf buf = new_buf(BUF);
+	struct ibv_mr *mr;
+	int null = open("/dev/null", O_RDWR);
+
+	refused("a file that is no dma-buf", null, 0, 4096, 0, RIGHTS, EINVAL);
+	refused("no file", 12345, 0, 4096, 0, RIGHTS, EBADF);
+	refused("nothing", buf.fd, 0, 0, 0, RIGHTS, EINVAL);
+	refused("a byte more than there is", buf.fd, 0, BUF + 1, 0, RIGHTS, EINVAL);
+	refused("a byte behind the end", buf.fd, BUF, 1, 0, RIGHTS, EINVAL);
+	refused("an offset that wraps", buf.fd, UINT64_MAX - 4095, 8192, 0, RIGHTS, EINVAL);
+	refused("all that there could be", buf.fd, 0, SIZE_MAX, 0, RIGHTS, EINVAL);
+	refused("addresses that wrap", buf.fd, 0, 8192, UINT64_MAX - 4095, RIGHTS, EINVAL);
+	refused("an address that lies otherwise in its page", buf.fd, 0, 4096, 8, RIGHTS, EINVAL);
+	refused("remote write without local write", buf.fd, 0, 4096, 0, IBV_ACCESS_REMOTE_WRITE, EINVAL);
+	refused("a region on demand", buf.fd, 0, 4096, 0, RIGHTS | IBV_ACCESS_ON_DEMAND, EINVAL);
+	refused("a region for windows", buf.fd, 0, 4096, 0, RIGHTS | IBV_ACCESS_MW_BIND, EINVAL);
+	mr = reg(&b, &buf);
+	vt_check(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, RIGHTS), "it is not registered again");
+	vt_check(!ibv_dereg_mr(mr), "it goes");
+	close(null);
+	free_buf(&buf);
+}
+
+/* --- operations ---------------------------------------------------------------------------------------- */
+
+/* bytes from @from on are @data, and all others what they were */
+static void holds(const char *what, const struct buf *buf, const char *data, size_t from, size_t len)
+{
+	size_t i, others = 0;
+
+	for (i = 0; i < BUF; i++)
+		others += (i < from || i >= from + len) && buf->mem[i];
+	vt_check(!others && !memcmp(buf->mem + from, data, len), "%s: the right bytes, and %zu others", what, others);
+}
+
+static void asked_by_peer(void)
+{
+	struct buf buf = new_buf(BUF);
+	struct ibv_mr *mr = reg(&b, &buf);
+	uint64_t sum = 7, *result = mine->addr;
+	static char data[ROOM];
+
+	ends_fresh(IBV_QPT_RC);
+	vt_pattern(data, 2, 0, ROOM);
+	memcpy(mine->addr, data, ROOM);
+	expect_op("a WRITE of all of it", &a, IBV_WR_RDMA_WRITE, local(mine), ROOM, (struct place){ IOVA, mr->rkey },
+		  IBV_WC_SUCCESS);
+	holds("a WRITE", &buf, data, SKIP, ROOM);
+	memset(mine->addr, 0, ROOM);
+	expect_op("a READ of 9999 bytes", &a, IBV_WR_RDMA_READ, local(mine), 9999,
+		  (struct place){ IOVA + 4321, mr->rkey }, IBV_WC_SUCCESS);
+	vt_check(!memcmp(mine->addr, data + 4321, 9999), "a READ: the right bytes");
+	memcpy(buf.mem + SKIP + 800, &sum, sizeof(sum));
+	expect_op("FETCH AND ADD", &a, IBV_WR_ATOMIC_FETCH_AND_ADD, local(mine), 8,
+		  (struct place){ IOVA + 800, mr->rkey }, IBV_WC_SUCCESS);
+	memcpy(&sum, buf.mem + SKIP + 800, sizeof(sum));
+	vt_check(*result == 7 && sum == 8, "FETCH AND ADD: %lu, %lu", (unsigned long)*result, (unsigned long)sum);
+	expect_op("a WRITE of a byte behind it", &a, IBV_WR_RDMA_WRITE, local(mine), 1,
+		  (struct place){ IOVA + ROOM, mr->rkey }, IBV_WC_REM_ACCESS_ERR);
+	ends_stop();
+	ibv_dereg_mr(mr);
+	free_buf(&buf);
+}
+
+/* as source and sink of its owner's requests, and where messages are received */
+static void used_by_owner(void)
+{
+	struct buf from = new_buf(BUF), to = new_buf(BUF);
+	struct ibv_mr *source = reg(&a, &from), *sink = reg(&b, &to);
+	static char data[ROOM];
+
+	vt_pattern(data, 3, 0, ROOM);
+	memcpy(from.mem + SKIP, data, ROOM);
+	ends_fresh(IBV_QPT_RC);
+	post_recv(&b, 1, (struct place){ IOVA, sink->lkey }, ROOM);
+	expect_op("a SEND from one to the other", &a, IBV_WR_SEND, (struct place){ IOVA, source->lkey }, ROOM,
+		  (struct place){}, IBV_WC_SUCCESS);
+	expect_wc("received", b.recv_cq, 1, IBV_WC_SUCCESS);
+	holds("a SEND", &to, data, SKIP, ROOM);
+	memset(from.mem, 0, BUF);
+	expect_op("a READ from one to the other", &a, IBV_WR_RDMA_READ, (struct place){ IOVA, source->lkey }, ROOM,
+		  (struct place){ IOVA, sink->rkey }, IBV_WC_SUCCESS);
+	holds("a READ into it", &from, data, SKIP, ROOM);
+	ends_stop();
+	ibv_dereg_mr(source);
+	ibv_dereg_mr(sink);
+	free_buf(&from);
+	free_buf(&to);
+}
+
+/* a file that is open for reading gives no right to write */
+static void for_reading(void)
+{
+	char name[40], data[100];
+	struct buf buf = new_buf(BUF);
+	struct ibv_mr *mr;
+	int fd;
+
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", buf.fd);
+	fd = open(name, O_RDONLY);
+	if (fd < 0) {
+		printf("# a dma-buf cannot be opened for reading: %s\n", strerror(errno));
+		free_buf(&buf);
+		return;
+	}
+	refused("writing through a file that is for reading", fd, 0, 4096, 0, RIGHTS, EACCES);
+	mr = ibv_reg_dmabuf_mr(b.dev->pd, 0, 4096, 0, fd, IBV_ACCESS_REMOTE_READ);
+	vt_check(mr, "reading through it is not");
+	vt_pattern(buf.mem, 4, 0, 100);
+	memcpy(data, buf.mem, 100);
+	ends_fresh(IBV_QPT_RC);
+	if (mr)
+		expect_op("a READ", &a, IBV_WR_RDMA_READ, local(mine), 100, (struct place){ 0, mr->rkey },
+			  IBV_WC_SUCCESS);
+	vt_check(!memcmp(mine->addr, data, 100), "the right bytes");
+	ends_stop();
+	if (mr)
+		ibv_dereg_mr(mr);
+	close(fd);
+	free_buf(&buf);
+}
+
+/* --- what goes first ----------------------------------------------------------------------------------- */
+
+/* the region is all that is left of the buffer */
+static void buffer_goes_first(void)
+{
+	struct buf buf = new_buf(BUF);
+	struct ibv_mr *mr = reg(&b, &buf);
+	char data[1000];
+
+	free_buf(&buf);
+	ends_fresh(IBV_QPT_RC);
+	vt_pattern(mine->addr, 6, 0, 1000);
+	memcpy(data, mine->addr, 1000);
+	expect_op("the file is closed: a WRITE", &a, IBV_WR_RDMA_WRITE, local(mine), 1000,
+		  (struct place){ IOVA + 3000, mr->rkey }, IBV_WC_SUCCESS);
+	memset(mine->addr, 0, 1000);
+	expect_op("the file is closed: a READ", &a, IBV_WR_RDMA_READ, local(mine), 1000,
+		  (struct place){ IOVA + 3000, mr->rkey }, IBV_WC_SUCCESS);
+	vt_check(!memcmp(mine->addr, data, 1000), "the file is closed: the right bytes");
+	ibv_dereg_mr(mr);
+	expect_op("the region is gone", &a, IBV_WR_RDMA_READ, local(mine), 1, (struct place){ IOVA, mr->rkey },
+		  IBV_WC_REM_ACCESS_ERR);
+	ends_stop();
+}
+
+/* regions come and go under WRITEs; what is written after one has gone goes nowhere */
+static void goes_under_traffic(void)
+{
+	struct buf buf = new_buf(BUF);
+	struct ibv_wc wc;
+	int i, rounds = ends_short ? 20 : 100, bad = 0, n;
+	struct ibv_mr *mr;
+
+	for (i = 0; i < rounds; i++) {
+		mr = reg(&b, &buf);
+		ends_fresh(IBV_QPT_RC);
+		for (n = 0; n < 8; n++)
+			post_op(&a, n, IBV_WR_RDMA_WRITE, local(mine), ROOM, (struct place){ IOVA, mr->rkey });
+		usleep(i * 10);
+		bad += !!ibv_dereg_mr(mr);
+		memset(buf.mem, i, BUF);
+		for (n = 0; n < 8; n++)
+			bad += !poll_one(a.send_cq, &wc, 20) ||
+			       (wc.status != IBV_WC_SUCCESS && wc.status != IBV_WC_REM_ACCESS_ERR &&
+				wc.status != IBV_WC_WR_FLUSH_ERR);
+		for (n = 0; n < BUF; n++)
+			bad += buf.mem[n] != (char)i;
+	}
+	vt_check(!bad, "regions that go under WRITEs: %d wrong in %d rounds", bad, rounds);
+	ends_stop();
+	free_buf(&buf);
+}
+
+/* --- what it counts as --------------------------------------------------------------------------------- */
+
+/* KiB that this process has pinned */
+static long pinned(void)
+{
+	FILE *f = fopen("/proc/self/status", "r");
+	char line[200];
+	long kib = -1;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "VmPin: %ld", &kib) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return kib;
+}
+
+static void as_nobody(const struct buf *buf)
+{
+	struct ibv_context *ctx = ibv_open_device(b.dev->ctx->device);
+	struct rlimit limit = { BUF + 4096, BUF + 4096 };
+	struct ibv_pd *pd;
+	struct ibv_mr *mr;
+
+	if (!ctx || setrlimit(RLIMIT_MEMLOCK, &limit) || setresgid(NOBODY, NOBODY, NOBODY) ||
+	    setresuid(NOBODY, NOBODY, NOBODY))
+		vt_die(VT_SETUP, "cannot be nobody: %s", strerror(errno));
+	pd = ibv_alloc_pd(ctx);
+	mr = pd ? ibv_reg_dmabuf_mr(pd, 0, 4096, 0, buf->fd, RIGHTS) : NULL;
+	vt_check(mr, "a buffer as large as RLIMIT_MEMLOCK");
+	vt_check(pd && !ibv_reg_dmabuf_mr(pd, 0, 4096, 0, buf->fd, RIGHTS) && errno == ENOMEM,
+		 "no other one: %s", strerror(errno));
+	/* It ends with all that it has. */
+}
+
+static void limits(void)
+{
+	struct buf buf = new_buf(BUF);
+	long before = pinned(), after;
+	struct ibv_mr *mr = reg(&b, &buf);
+	int status = -1;
+	pid_t pid;
+
+	after = pinned();
+	vt_check(after - before == BUF / 1024, "the whole buffer is pinned memory: %ld KiB", after - before);
+	ibv_dereg_mr(mr);
+	vt_check(pinned() == before, "and is given back");
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		vt_failures = 0;
+		as_nobody(&buf);
+		fflush(stdout);
+		_exit(vt_failures ? VT_WRONG : VT_OK);
+	}
+	waitpid(pid, &status, 0);
+	vt_check(WIFEXITED(status) && WEXITSTATUS(status) == VT_OK, "RLIMIT_MEMLOCK: %#x", status);
+	free_buf(&buf);
+}
+
+int main(int argc, char **argv)
+{
+	ends_open(argc, argv);
+	mine = vt_mr(a.dev, ROOM, IBV_ACCESS_LOCAL_WRITE | VT_REMOTE_ACCESS);
+	refusals();
+	asked_by_peer();
+	used_by_owner();
+	for_reading();
+	buffer_goes_first();
+	goes_under_traffic();
+	limits();
+	ends_stop();
+	printf("%d wrong\n", vt_failures);
+	return vt_failures ? VT_WRONG : VT_OK;
+}
