@@ -5,14 +5,18 @@
  *
  *	odp -d DEVICE -i IP [-D DEVICE_OF_PEER -I IP_OF_PEER] [-s]
  *
+ * With REGIONS=implicit in the environment the regions are implicit ones, of all memory. As root.
+ *
  * @a asks, @b answers; each has a region on demand and a pinned one.
  */
+#define _GNU_SOURCE /* setresuid() */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -51,10 +55,33 @@ static void *map_at(void *addr, size_t size)
 	return p;
 }
 
+/* regions are implicit ones, of all memory */
+static bool implicit;
+
+static struct ibv_mr *all_memory(struct end *e, int access)
+{
+	return ibv_reg_mr(e->dev->pd, NULL, SIZE_MAX, access);
+}
+
+static struct ibv_mr *demand_with(struct end *e, void *addr, size_t size, int access)
+{
+	struct ibv_mr *mr = implicit ? all_memory(e, access) : ibv_reg_mr(e->dev->pd, addr, size, access);
+
+	/* what is named is relative to that, see at() */
+	if (mr)
+		mr->addr = addr;
+	return mr;
+}
+
+static struct ibv_mr *demand(struct end *e, void *addr, size_t size)
+{
+	return demand_with(e, addr, size, DEMAND);
+}
+
 static void make_side(struct side *s, struct end *e)
 {
 	s->memory = map_at(NULL, ROOM);
-	s->mr = ibv_reg_mr(e->dev->pd, s->memory, ROOM, DEMAND);
+	s->mr = demand(e, s->memory, ROOM);
 	if (!s->mr)
 		vt_die(VT_WRONG, "WRONG: reg mr on demand: %s", strerror(errno));
 	s->pinned = vt_mr(e->dev, ROOM, ALL);
@@ -294,7 +321,7 @@ static void gone(void)
 /* Memory that even the kernel must not, or cannot, read: as if it were not there */
 static void refused(const char *what, void *p)
 {
-	struct ibv_mr *mr = ibv_reg_mr(b.dev->pd, p, PAGE, DEMAND);
+	struct ibv_mr *mr = demand(&b, p, PAGE);
 	struct ibv_sge sge = { (uintptr_t)p, PAGE, mr ? mr->lkey : 0 };
 	char name[100];
 
@@ -498,7 +525,7 @@ static void deregistered(void)
 
 	for (i = 0; i < 20; i++) {
 		drop(&theirs);
-		mr = ibv_reg_mr(b.dev->pd, theirs.memory, ROOM, DEMAND);
+		mr = demand(&b, theirs.memory, ROOM);
 		fresh();
 		for (n = 0; n < 4; n++)
 			post_op(&a, n, n % 2 ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, local(mine.pinned), ROOM, at(mr, 0));
@@ -566,8 +593,6 @@ static void registered(void)
 	drop(&theirs);
 	vt_check(moves(IBV_WR_RDMA_WRITE, mine.pinned, mr, 10, 50000), "on demand again");
 	ibv_dereg_mr(mr);
-	mr = ibv_reg_mr(b.dev->pd, NULL, SIZE_MAX, DEMAND);
-	vt_check(!mr, "all memory at once (implicit) is refused: %s", mr ? "done" : strerror(errno));
 	mr = ibv_reg_mr(b.dev->pd, theirs.memory, 0, DEMAND);
 	vt_check(!mr, "no memory at all is refused: %s", mr ? "done" : strerror(errno));
 #if SIZE_MAX > UINT32_MAX /* otherwise there is not too much */
@@ -662,6 +687,134 @@ static void advice_refused(void)
 	ibv_dealloc_pd(pd);
 }
 
+/* --- all memory at once ----------------------------------------------------------------------------- */
+
+/* as large as what the driver has a table for, with pages of 4 KiB */
+#define PIECE (2048ul * PAGE)
+#define PIECES 100
+#define NOBODY 65534
+
+static void not_registered(const char *what, void *addr, size_t length, uint64_t iova, int access)
+{
+	struct ibv_mr *mr = ibv_reg_mr_iova(b.dev->pd, addr, length, iova, access);
+
+	vt_check(!mr && errno == EINVAL, "%s is refused: %s", what, mr ? "done" : strerror(errno));
+	if (mr)
+		ibv_dereg_mr(mr);
+}
+
+static void implicit_registered(void)
+{
+	struct ibv_device_attr_ex attr;
+	struct ibv_mr *mr;
+
+	if (ibv_query_device_ex(b.dev->ctx, NULL, &attr))
+		vt_die(VT_SETUP, "query device");
+	vt_check(attr.odp_caps.general_caps & IBV_ODP_SUPPORT_IMPLICIT, "implicit: the device says that it can");
+	not_registered("implicit: all memory, with other addresses", NULL, SIZE_MAX, PAGE, DEMAND);
+	not_registered("implicit: all memory from a page on", (void *)PAGE, SIZE_MAX, PAGE, DEMAND);
+	not_registered("implicit: a byte less than all memory", NULL, SIZE_MAX - 1, 0, DEMAND);
+	vt_check(!all_memory(&b, ALL), "implicit: all memory, pinned, is refused: %s", strerror(errno));
+	mr = all_memory(&b, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND);
+	mr->addr = theirs.memory;
+	fresh();
+	expect_op("implicit: WRITE without the right", &a, IBV_WR_RDMA_WRITE, local(mine.pinned), 8, at(mr, 0),
+		  IBV_WC_REM_ACCESS_ERR);
+	vt_check(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, DEMAND), "implicit: re-registered");
+	fresh();
+	vt_check(moves(IBV_WR_RDMA_WRITE, mine.pinned, mr, 10, 50000), "implicit: and then it works");
+	vt_check(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ALL), "implicit: pinned it cannot be");
+	vt_check(moves(IBV_WR_RDMA_READ, mine.pinned, mr, 10, 50000), "implicit: it is as it was");
+	fresh();
+	expect_op("implicit: READ of address 0", &a, IBV_WR_RDMA_READ, local(mine.pinned), 8,
+		  (struct place){ 0, mr->rkey }, IBV_WC_REM_ACCESS_ERR);
+	fresh();
+	expect_op("implicit: READ of what the kernel has", &a, IBV_WR_RDMA_READ, local(mine.pinned), 8,
+		  (struct place){ 1ull << 63, mr->rkey }, IBV_WC_REM_ACCESS_ERR);
+	fresh();
+	expect_op("implicit: WRITE to the last addresses", &a, IBV_WR_RDMA_WRITE, local(mine.pinned), 8,
+		  (struct place){ UINT64_MAX - 8, mr->rkey }, IBV_WC_REM_ACCESS_ERR);
+	ends_stop();
+	ibv_dereg_mr(mr);
+}
+
+/* bytes at @far, as many as a packet has, to and from memory that is in many pieces, one after the other */
+static int far_apart(struct ibv_mr *mr, char *far, int rounds)
+{
+	int i, bad = 0;
+
+	for (i = 0; i < rounds * PIECES && !bad; i++) {
+		/* at the border between two */
+		char *p = far + (i % PIECES + 1) * PIECE - 500;
+		struct ibv_wc wc;
+
+		vt_pattern(mine.pinned->addr, i, 0, 1000);
+		post_op(&a, 1, IBV_WR_RDMA_WRITE, local(mine.pinned), 1000, (struct place){ (uintptr_t)p, mr->rkey });
+		post_op(&a, 2, IBV_WR_RDMA_READ, (struct place){ (uintptr_t)mine.pinned->addr + 2000, mine.pinned->lkey },
+			1000, (struct place){ (uintptr_t)p, mr->rkey });
+		bad += !poll_one(a.send_cq, &wc, 20) || wc.status || !poll_one(a.send_cq, &wc, 20) || wc.status;
+		bad += !same(mine.pinned->addr, p, 1000, i, "there") ||
+		       !same(mine.pinned->addr, (char *)mine.pinned->addr + 2000, 1000, i, "back");
+	}
+	return bad;
+}
+
+/* bytes that this process has pinned */
+static long pinned(void)
+{
+	FILE *f = fopen("/proc/self/status", "r");
+	char line[200];
+	long kib = 0;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "VmPin: %ld", &kib) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return kib << 10;
+}
+
+/* with a little more memory than a region needs at the least, which is 1 MiB */
+static void as_nobody(int argc, char **argv)
+{
+	struct rlimit limit;
+	struct ibv_mr *mr;
+	char *far;
+
+	optind = 1;
+	ends_open(argc, argv);
+	mine.pinned = vt_mr(a.dev, 16384, ALL);
+	fresh();
+	limit.rlim_cur = limit.rlim_max = pinned() + (5 << 18);
+	far = mmap(NULL, (PIECES + 2) * PIECE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (far == MAP_FAILED || setrlimit(RLIMIT_MEMLOCK, &limit) || setresgid(NOBODY, NOBODY, NOBODY) ||
+	    setresuid(NOBODY, NOBODY, NOBODY))
+		vt_die(VT_SETUP, "cannot be nobody: %s", strerror(errno));
+	mr = all_memory(&b, DEMAND);
+	vt_check(mr, "implicit: a little of RLIMIT_MEMLOCK does for it: %s", strerror(errno));
+	if (mr)
+		vt_check(!far_apart(mr, far, ends_short ? 2 : 10), "implicit: more memory than there are tables");
+	vt_check(!all_memory(&b, DEMAND) && errno == ENOMEM, "implicit: and for no other one: %s", strerror(errno));
+	/* It ends with all that it has. */
+}
+
+static void implicit_limited(int argc, char **argv)
+{
+	int status = -1;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		vt_failures = 0;
+		as_nobody(argc, argv);
+		fflush(stdout);
+		_exit(vt_failures ? VT_WRONG : VT_OK);
+	}
+	waitpid(pid, &status, 0);
+	vt_check(WIFEXITED(status) && WEXITSTATUS(status) == VT_OK, "implicit: RLIMIT_MEMLOCK: %#x", status);
+}
+
 /* a process that ends with everything under way leaves nothing behind */
 static void killed(int argc, char **argv)
 {
@@ -694,7 +847,10 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	/* As perftest: pages that are missing in the middle of a READ have to come while the peer tries again */
 	ends_how.timeout = 14;
+	implicit = getenv("REGIONS") && !strcmp(getenv("REGIONS"), "implicit");
 	killed(argc, argv);
+	if (implicit)
+		implicit_limited(argc, argv);
 	optind = 1;
 	find_page_tables();
 	ends_open(argc, argv);
@@ -716,9 +872,14 @@ int main(int argc, char **argv)
 	secret_memory();
 	special_memory();
 	forked();
-	registered();
-	advice_taken();
-	advice_refused();
+	if (implicit) {
+		implicit_registered();
+		advice_taken();
+	} else {
+		registered();
+		advice_taken();
+		advice_refused();
+	}
 	traffic("pages dropped under traffic", MADV_DONTNEED, false);
 	traffic("memory mapped anew under traffic", -1, false);
 	traffic("pages sent to swap under traffic", MADV_PAGEOUT, true);

@@ -15,4 +15,8 @@ devices_up 9000
 options=
 [ "$SET" = full ] || options=-s
 two_ways odp 300 $options
+# The same with regions of all memory
+ktap_prefix="implicit: " REGIONS=implicit
+export REGIONS
+two_ways odp 300 $options
 ktap_end

@@ -1049,6 +1049,14 @@ static void resources(void)
 	if (mr) {
 		vt_check(strstr(rdma("-dd -jp resource show mr dev %s", name_of(server->dev)), "on-demand"),
 			 "resource show mr knows memory on demand");
+		vt_check(strstr(rdma("-jp statistic show mr"), "page_faults"),
+			 "statistic show mr counts its page faults");
+		ibv_dereg_mr(mr);
+	}
+	mr = ibv_reg_mr(server->dev->pd, NULL, SIZE_MAX, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
+	if (mr) {
+		vt_check(strstr(rdma("-dd -jp resource show mr dev %s", name_of(server->dev)), "drv_tables"),
+			 "resource show mr knows the tables of an implicit region");
 		ibv_dereg_mr(mr);
 	}
 	/* kernels before 6.7 do not ask the driver about these */

@@ -27,6 +27,22 @@ enum sroce_odp_fault {
 	SROCE_ODP_WRITE,	/* likewise, for writing */
 };
 
+/**
+ * struct sroce_odp_counts - numbers of a region
+ * @faults: pages brought in for messages
+ * @invalidations: pages that the process has lost
+ * @prefetches: pages brought in, or found there, for advice
+ * @evictions: tables of an implicit region that gave way to others
+ * @tables: that it has now
+ */
+struct sroce_odp_counts {
+	u64 faults;
+	u64 invalidations;
+	u64 prefetches;
+	u64 evictions;
+	u32 tables;
+};
+
 struct sroce_pager_slot;
 
 /**
@@ -72,6 +88,14 @@ struct sroce_want {
 struct sroce_odp *sroce_odp_create(u64 start, u64 length);
 
 /**
+ * sroce_odp_create_implicit() - follow all of the calling process's memory
+ *
+ * Context: process.
+ * Return: as sroce_odp_create(). Its first byte is that of address 0.
+ */
+struct sroce_odp *sroce_odp_create_implicit(void);
+
+/**
  * sroce_odp_close() - let nobody wait for pages of a region any more
  * @odp: region's pages; nobody finds the region any more
  *
@@ -98,6 +122,13 @@ void sroce_odp_put(struct sroce_odp *odp);
 /* Address in the process that it was made for, and whether by the caller */
 u64 sroce_odp_start(const struct sroce_odp *odp);
 bool sroce_odp_is_ours(const struct sroce_odp *odp);
+
+/* Is it that of all memory? */
+bool sroce_odp_is_implicit(const struct sroce_odp *odp);
+
+/* What has been counted for a region, at a glance. Context: any */
+void sroce_odp_count(const struct sroce_odp *odp,
+		     struct sroce_odp_counts *counts);
 
 /* Bytes from the beginning of the first page to that of the region */
 u64 sroce_odp_offset(const struct sroce_odp *odp);
@@ -197,6 +228,11 @@ static inline struct sroce_odp *sroce_odp_create(u64 start, u64 length)
 	return ERR_PTR(-EOPNOTSUPP);
 }
 
+static inline struct sroce_odp *sroce_odp_create_implicit(void)
+{
+	return ERR_PTR(-EOPNOTSUPP);
+}
+
 static inline void sroce_odp_close(struct sroce_odp *odp)
 {
 }
@@ -221,6 +257,17 @@ static inline u64 sroce_odp_start(const struct sroce_odp *odp)
 static inline bool sroce_odp_is_ours(const struct sroce_odp *odp)
 {
 	return false;
+}
+
+static inline bool sroce_odp_is_implicit(const struct sroce_odp *odp)
+{
+	return false;
+}
+
+static inline void sroce_odp_count(const struct sroce_odp *odp,
+				   struct sroce_odp_counts *counts)
+{
+	*counts = (struct sroce_odp_counts){};
 }
 
 static inline u64 sroce_odp_offset(const struct sroce_odp *odp)

@@ -32,6 +32,7 @@
 #include <linux/workqueue.h>
 
 #include "compat.h"
+#include "memory/implicit.h"
 #include "memory/pager.h"
 #include "memory/workers.h"
 
@@ -78,6 +79,7 @@ struct sroce_pager_slot {
  * @workers: of the user who has made it
  * @turn: to have one of them
  * @advices: that nobody waits for
+ * @tables: of implicit regions, beyond those that each has of its own
  * @lock: for all below; with bottom halves off, taken inside the lock of a QP's half
  * @queue: wants that wait for a slot
  * @hints: likewise, those that are advice
@@ -92,6 +94,7 @@ struct sroce_pager {
 	struct sroce_workers *workers;
 	struct sroce_worker_turn turn;
 	atomic_t advices;
+	atomic_t tables;
 	spinlock_t lock; /* see above */
 	struct list_head queue;
 	struct list_head hints;
@@ -112,10 +115,10 @@ static int sroce_pager_slot_bring(const struct sroce_pager_slot *slot)
 	/* First with what will be wanted next, if there is such memory */
 	if (slot->ahead > slot->len)
 		err = sroce_odp_bring(slot->odp, slot->at, slot->ahead,
-				      slot->how);
+				      slot->how, slot->hint);
 	if (err && err != -EINTR)
 		err = sroce_odp_bring(slot->odp, slot->at, slot->len,
-				      slot->how);
+				      slot->how, slot->hint);
 	return err;
 }
 
@@ -399,6 +402,16 @@ bool sroce_hint_begin(struct sroce_odp *odp)
 void sroce_hint_end(struct sroce_odp *odp)
 {
 	atomic_dec(&odp->pager->advices);
+}
+
+bool sroce_pager_table_begin(struct sroce_pager *pager)
+{
+	return atomic_add_unless(&pager->tables, 1, SROCE_IMPLICIT_MOST);
+}
+
+void sroce_pager_tables_end(struct sroce_pager *pager, unsigned int n)
+{
+	atomic_sub(n, &pager->tables);
 }
 
 /* --- processes ----------------------------------------------------------------------- */

@@ -5,14 +5,16 @@
 #ifndef SROCE_MEMORY_PAGER_H
 #define SROCE_MEMORY_PAGER_H
 
+#include <linux/atomic.h>
 #include <linux/list.h>
-#include <linux/mmu_notifier.h>
-#include <linux/mutex.h>
 #include <linux/refcount.h>
 #include <linux/types.h>
 
 #include "memory/odp.h"
 #include "memory/pinned.h"
+
+struct sroce_implicit;
+struct sroce_odp_table;
 
 /* Faults of one process under way */
 #define SROCE_PAGER_SLOTS 8
@@ -26,33 +28,43 @@
 struct sroce_pager;
 
 /**
+ * struct sroce_odp_stats - what a region on demand has counted
+ * @faults: pages brought in for messages
+ * @invalidations: pages that the process has lost
+ * @prefetches: pages brought in, or found there, for advice
+ * @evictions: tables of an implicit region that gave way to others
+ */
+struct sroce_odp_stats {
+	atomic64_t faults;
+	atomic64_t invalidations;
+	atomic64_t prefetches;
+	atomic64_t evictions;
+};
+
+/**
  * struct sroce_odp - pages of a region on demand
  * @refs: one of the region, one of each pager's slot that brings pages in for it
- * @notifier: calls when the process loses pages
  * @mm: whose memory; kept from being freed, but not from being emptied
  * @pager: brings pages in for that process
  * @address: first byte, in the process
- * @nr: pages
- * @mutex: who changes @entries
- * @gone: the region has been freed: no page is taken any more; under @mutex
+ * @table: its pages, and NULL for an implicit region
+ * @implicit: tables of an implicit region, or NULL
+ * @stats: what it has counted
  * @closing: nobody may want pages any more; under the pager's lock
  * @wants: all that are pending; under the pager's lock
- * @pinned: counts the table as memory that the process has pinned
- * @entries: for each page a pointer and flags; 0: not there
+ * @pinned: counts the tables as memory that the process has pinned
  */
 struct sroce_odp {
 	refcount_t refs;
-	struct mmu_interval_notifier notifier;
 	struct mm_struct *mm;
 	struct sroce_pager *pager;
 	u64 address;
-	unsigned long nr;
-	struct mutex mutex; /* see above */
-	bool gone;
+	struct sroce_odp_table *table;
+	struct sroce_implicit *implicit;
+	struct sroce_odp_stats stats;
 	bool closing;
 	struct list_head wants;
 	struct sroce_pinned pinned;
-	unsigned long entries[];
 };
 
 /**
@@ -61,6 +73,7 @@ struct sroce_odp {
  * @at: first byte, from the beginning of the first page
  * @len: bytes; there are as many
  * @how: what to do
+ * @hint: it is advice, which counts as such
  *
  * A page may be gone again when this returns.
  *
@@ -70,7 +83,7 @@ struct sroce_odp {
  * not there, is not for us, or its process has ended.
  */
 int sroce_odp_bring(struct sroce_odp *odp, u64 at, u64 len,
-		    enum sroce_odp_fault how);
+		    enum sroce_odp_fault how, bool hint);
 
 /**
  * sroce_pager_get() - the pager of the calling process
@@ -81,6 +94,13 @@ int sroce_odp_bring(struct sroce_odp *odp, u64 at, u64 len,
  */
 struct sroce_pager *sroce_pager_get(void);
 void sroce_pager_put(struct sroce_pager *pager);
+
+/*
+ * May the process have one more table of an implicit region than each of these has of its
+ * own? Given back by sroce_pager_tables_end(). Context: any.
+ */
+bool sroce_pager_table_begin(struct sroce_pager *pager);
+void sroce_pager_tables_end(struct sroce_pager *pager, unsigned int n);
 
 /**
  * sroce_pager_close() - let nobody wait for pages of a region any more

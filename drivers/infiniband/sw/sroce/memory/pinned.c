@@ -38,6 +38,27 @@ int sroce_pinned_charge(struct sroce_pinned *p, size_t bytes)
 	return 0;
 }
 
+unsigned long sroce_pinned_limit(void)
+{
+	return capable(CAP_IPC_LOCK) ? ULONG_MAX :
+				       rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+}
+
+int sroce_pinned_charge_more(struct sroce_pinned *p, size_t bytes,
+			     unsigned long limit)
+{
+	unsigned long pages = DIV_ROUND_UP(bytes, PAGE_SIZE);
+
+	if (!p->mm)
+		return 0;
+	if (atomic64_add_return(pages, &p->mm->pinned_vm) > limit) {
+		atomic64_sub(pages, &p->mm->pinned_vm);
+		return -ENOMEM;
+	}
+	p->pages += pages;
+	return 0;
+}
+
 void sroce_pinned_uncharge(struct sroce_pinned *p)
 {
 	if (!p->mm)

@@ -40,6 +40,25 @@ struct sroce_pinned {
  */
 int sroce_pinned_charge(struct sroce_pinned *p, size_t bytes);
 
+/**
+ * sroce_pinned_limit() - what the calling process may have pinned
+ *
+ * Return: pages; ULONG_MAX with CAP_IPC_LOCK.
+ */
+unsigned long sroce_pinned_limit(void);
+
+/**
+ * sroce_pinned_charge_more() - count more for a process that has counted before
+ * @p: charged by sroce_pinned_charge(), by the process that it counts for
+ * @bytes: how much
+ * @limit: what the process may have pinned; it need not be the caller
+ *
+ * Context: any.
+ * Return: 0, or -ENOMEM above @limit.
+ */
+int sroce_pinned_charge_more(struct sroce_pinned *p, size_t bytes,
+			     unsigned long limit);
+
 /* The memory was freed, by whomever. One that is zeroed counts nothing. */
 void sroce_pinned_uncharge(struct sroce_pinned *p);
 

@@ -371,7 +371,7 @@ static void dmabuf_taken_back(struct kunit *test)
 	buf_mr_free(late);
 	/* the exporter need not wait for the process to deregister */
 	for (tries = 0; READ_ONCE(x.maps) && tries < 1000; tries++)
-		msleep(10);
+		msleep(20);
 	KUNIT_EXPECT_EQ(test, x.maps, 0);
 	/* its key is nobody else's */
 	KUNIT_EXPECT_PTR_EQ(test, xa_load(&w->table.xa, mr->key >> 8), (void *)mr);

@@ -343,7 +343,7 @@ static void gets_as_far(struct kunit *test, const struct missing *k, bool direct
 	for (i = 0; i < k->len; i++)
 		pinned[i] = i * 7 + i / 251;
 	KUNIT_ASSERT_EQ(test, 0, sroce_odp_bring(mr->odp, DEMAND_SKEW, there,
-						 SROCE_ODP_WRITE));
+						 SROCE_ODP_WRITE, false));
 	if (k->recv)
 		post_recvs(p, k, mr);
 	before = packets_through(p, k);
@@ -569,7 +569,7 @@ static void read_is_under_way(struct kunit *test)
 	mmap_write_unlock(current->mm);
 	KUNIT_ASSERT_EQ(test, 0, sroce_odp_bring(mr->odp, DEMAND_SKEW,
 						 THERE_PAGES * PAGE_SIZE - DEMAND_SKEW,
-						 SROCE_ODP_WRITE));
+						 SROCE_ODP_WRITE, false));
 	mmap_write_lock(current->mm);
 	post(p, &read, mr, 1);
 	pair_deliver(p);

@@ -101,6 +101,13 @@ static u64 sroce_reg_iova(const struct sroce_reg *reg)
 	return reg->access & IB_ZERO_BASED ? 0 : reg->virt;
 }
 
+/* All of the process's memory: what libibverbs makes of NULL and SIZE_MAX */
+static bool sroce_reg_is_implicit(const struct sroce_reg *reg)
+{
+	return reg->access & IB_ACCESS_ON_DEMAND && !reg->start &&
+	       reg->length == U64_MAX && !sroce_reg_iova(reg);
+}
+
 static int sroce_reg_check(const struct sroce_reg *reg, struct ib_dmah *dmah)
 {
 	u64 last;
@@ -110,6 +117,8 @@ static int sroce_reg_check(const struct sroce_reg *reg, struct ib_dmah *dmah)
 			  reg->access);
 		return -EOPNOTSUPP;
 	}
+	if (sroce_reg_is_implicit(reg))
+		return 0;
 	if (!reg->length || reg->length > SROCE_MAX_MR_SIZE ||
 	    check_add_overflow(sroce_reg_iova(reg), reg->length - 1, &last)) {
 		ibdev_dbg(reg->ibpd->device, "reg_mr: %#llx bytes at %#llx\n",
@@ -183,7 +192,10 @@ static struct sroce_mr *sroce_reg_on_demand(const struct sroce_reg *reg)
 	struct sroce_odp *odp;
 	struct sroce_mr *mr;
 
-	odp = sroce_odp_create(reg->start, reg->length);
+	if (sroce_reg_is_implicit(reg))
+		odp = sroce_odp_create_implicit();
+	else
+		odp = sroce_odp_create(reg->start, reg->length);
 	if (IS_ERR(odp))
 		return ERR_CAST(odp);
 	mr = sroce_reg_alloc(reg, SROCE_MR_ON_DEMAND, 0);

@@ -69,6 +69,7 @@ const struct ib_device_ops sroce_device_ops = {
 	.fill_res_mr_entry = sroce_ib_fill_res_mr_entry,
 	.fill_res_qp_entry = sroce_ib_fill_res_qp_entry,
 	SROCE_OPS_FILL_SRQ
+	.fill_stat_mr_entry = sroce_ib_fill_stat_mr_entry,
 	.get_dev_fw_str = sroce_ib_get_dev_fw_str,
 	.get_dma_mr = sroce_ib_get_dma_mr,
 	.get_hw_stats = sroce_ib_get_hw_stats,

@@ -97,7 +97,7 @@ static void sroce_query_on_demand(struct ib_device_attr *attr)
 	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
 		return;
 	attr->kernel_cap_flags |= IBK_ON_DEMAND_PAGING;
-	attr->odp_caps.general_caps = IB_ODP_SUPPORT;
+	attr->odp_caps.general_caps = IB_ODP_SUPPORT | IB_ODP_SUPPORT_IMPLICIT;
 	attr->odp_caps.per_transport_caps.rc_odp_caps = acked |
 							IB_ODP_SUPPORT_RECV;
 	attr->odp_caps.per_transport_caps.xrc_odp_caps = acked;

@@ -11,6 +11,7 @@
 #include <uapi/rdma/rdma_netlink.h>
 
 #include "memory/mr.h"
+#include "memory/odp.h"
 #include "path.h"
 #include "txq.h"
 #include "verbs/verbs.h"
@@ -211,16 +212,37 @@ static const char *const sroce_mr_kinds[] = {
 	[SROCE_MR_FAST_REG] = "fast-reg",
 };
 
+static const char *sroce_restrack_mr_kind(const struct sroce_mr *mr)
+{
+	if (mr->dmabuf)
+		return "dma-buf";
+	if (mr->odp && sroce_odp_is_implicit(mr->odp))
+		return "implicit";
+	return sroce_mr_kinds[mr->kind];
+}
+
+static int sroce_restrack_put_odp(struct sk_buff *msg,
+				  const struct sroce_odp *odp)
+{
+	struct sroce_odp_counts counts;
+
+	if (!odp)
+		return 0;
+	sroce_odp_count(odp, &counts);
+	return rdma_nl_put_driver_u32(msg, "tables", counts.tables) ?:
+	       rdma_nl_put_driver_u64(msg, "evictions", counts.evictions);
+}
+
 static int sroce_restrack_put_mr(struct sk_buff *msg, const struct sroce_mr *mr)
 {
-	const char *kind = mr->dmabuf ? "dma-buf" : sroce_mr_kinds[mr->kind];
-
-	return rdma_nl_put_driver_string(msg, "kind", kind) ?:
+	return rdma_nl_put_driver_string(msg, "kind",
+					 sroce_restrack_mr_kind(mr)) ?:
 	       rdma_nl_put_driver_u32(msg, "valid", mr->valid) ?:
 	       rdma_nl_put_driver_u32_hex(msg, "access", mr->access) ?:
 	       rdma_nl_put_driver_u32(msg, "blocks", mr->nr_blocks) ?:
 	       rdma_nl_put_driver_u64(msg, "block_size",
-				      1ULL << mr->block_shift);
+				      1ULL << mr->block_shift) ?:
+	       sroce_restrack_put_odp(msg, mr->odp);
 }
 
 int sroce_ib_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
@@ -230,5 +252,27 @@ int sroce_ib_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
 
 	if (nest)
 		err = sroce_restrack_put_mr(msg, to_sroce_mr(ibmr));
+	return sroce_restrack_end(msg, nest, err);
+}
+
+/* Of a region on demand; others have none. The names are those that tools know */
+int sroce_ib_fill_stat_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
+{
+	struct sroce_mr *mr = to_sroce_mr(ibmr);
+	struct sroce_odp_counts counts;
+	struct nlattr *nest;
+	int err;
+
+	if (!mr->odp)
+		return 0;
+	nest = nla_nest_start(msg, RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
+	if (!nest)
+		return -EMSGSIZE;
+	sroce_odp_count(mr->odp, &counts);
+	err = rdma_nl_stat_hwcounter_entry(msg, "page_faults", counts.faults) ?:
+	      rdma_nl_stat_hwcounter_entry(msg, "page_invalidations",
+					   counts.invalidations) ?:
+	      rdma_nl_stat_hwcounter_entry(msg, "page_prefetch",
+					   counts.prefetches);
 	return sroce_restrack_end(msg, nest, err);
 }

@@ -431,6 +431,7 @@ int sroce_ib_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp);
 int sroce_ib_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq);
 int sroce_ib_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);
 int sroce_ib_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq);
+int sroce_ib_fill_stat_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);
 
 /* stats.c */
 struct rdma_hw_stats *sroce_ib_alloc_hw_port_stats(struct ib_device *ibdev,

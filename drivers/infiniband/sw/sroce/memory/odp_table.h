@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * A table of the pages of one range of a process that are known to be mapped. A region on
+ * demand has one (odp.c), an implicit one several (implicit.c).
+ */
+#ifndef SROCE_MEMORY_ODP_TABLE_H
+#define SROCE_MEMORY_ODP_TABLE_H
+
+#include <linux/atomic.h>
+#include <linux/bvec.h>
+#include <linux/list.h>
+#include <linux/mm.h>
+#include <linux/mmu_notifier.h>
+#include <linux/mutex.h>
+#include <linux/refcount.h>
+#include <linux/types.h>
+
+#include "memory/odp.h"
+
+struct mm_struct;
+struct sroce_odp_stats;
+
+/**
+ * struct sroce_odp_table - pages of a range
+ * @refs: one of the region, one of each who brings pages in
+ * @notifier: calls when the process loses pages
+ * @mm: whose memory; kept from being freed, but not from being emptied
+ * @closing: its region's: nobody may want pages any more
+ * @stats: its region's, which outlives it
+ * @base: address of the first page
+ * @nr: pages
+ * @mutex: who changes @entries
+ * @gone: it is not the region's any more: no page is taken; under @mutex
+ * @node: in the list of an implicit region, and where it is there: under that one's lock
+ * @number: likewise, in units of SROCE_IMPLICIT_BYTES
+ * @used: likewise: somebody has read it since this was cleared
+ * @entries: for each page a pointer and flags; 0: not there
+ */
+struct sroce_odp_table {
+	refcount_t refs;
+	struct mmu_interval_notifier notifier;
+	struct mm_struct *mm;
+	const bool *closing;
+	struct sroce_odp_stats *stats;
+	u64 base;
+	unsigned long nr;
+	struct mutex mutex; /* see above */
+	bool gone;
+	struct list_head node;
+	unsigned long number;
+	bool used;
+	unsigned long *entries;
+};
+
+/* Bytes that a table of so many pages takes */
+size_t sroce_odp_table_bytes(unsigned long nr);
+
+/**
+ * sroce_odp_table_create() - follow a range of a process's memory
+ * @mm: its memory; the caller keeps it from being emptied
+ * @base: address of the first page
+ * @nr: pages, not 0; the range does not wrap
+ * @closing: see above
+ * @stats: see above
+ *
+ * The caller has counted its memory.
+ *
+ * Context: process.
+ * Return: the table, or an ERR_PTR: -ENOMEM.
+ */
+struct sroce_odp_table *sroce_odp_table_create(struct mm_struct *mm, u64 base,
+					       unsigned long nr,
+					       const bool *closing,
+					       struct sroce_odp_stats *stats);
+
+/* Context: process, may sleep */
+void sroce_odp_table_put(struct sroce_odp_table *table);
+
+/**
+ * sroce_odp_table_close() - let go of all pages, for good
+ * @table: nobody finds it any more; readers may have found it before, and have let go of
+ *	it on return
+ *
+ * Context: process, may sleep, but waits for no page.
+ */
+void sroce_odp_table_close(struct sroce_odp_table *table);
+
+/* sroce_odp_present() and sroce_odp_bvecs(); @at counts from @base, and is in bounds */
+u64 sroce_odp_table_present(const struct sroce_odp_table *table, u64 at,
+			    u64 len, bool write);
+unsigned int sroce_odp_table_bvecs(const struct sroce_odp_table *table, u64 at,
+				   u32 len, struct bio_vec *bv,
+				   unsigned int max, u32 *done);
+
+/**
+ * sroce_odp_table_bring() - bring pages in, and take them into the table
+ * @table: held
+ * @at: first byte, from @base
+ * @len: bytes; there are as many
+ * @how: what to do
+ * @count: counts the pages that were not there before
+ *
+ * Context: process, the memory kept from being emptied; otherwise as sroce_odp_bring().
+ * Return: as sroce_odp_bring(), or -ESHUTDOWN when the region is going.
+ */
+int sroce_odp_table_bring(struct sroce_odp_table *table, u64 at, u64 len,
+			  enum sroce_odp_fault how, atomic64_t *count);
+
+/* As sroce_odp_look(), the memory kept from being emptied */
+int sroce_odp_table_look(struct sroce_odp_table *table, u64 at, u64 len,
+			 unsigned long until);
+
+/*
+ * Get at pages of a process. A caller that only looks (FOLL_NOFAULT) waits for no lock:
+ * -EAGAIN. Return: pages got, to be put by the caller; or an errno.
+ */
+long sroce_odp_get_pages(struct mm_struct *mm, u64 addr, unsigned long n,
+			 unsigned int flags, struct page **pages);
+
+#endif

@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Implicit regions: which tables they have, and which of them give way.
+ */
+#include <kunit/test.h>
+#include <linux/completion.h>
+#include <linux/kthread.h>
+#include <linux/mm.h>
+#include <linux/mman.h>
+#include <linux/uaccess.h>
+
+#include "memory/implicit.h"
+#include "memory/mr.h"
+#include "memory/odp.h"
+#include "memory/pager.h"
+#include "memory/pd.h"
+
+/* More pieces than a region has tables of its own */
+#define PIECES (SROCE_IMPLICIT_OWN + 16)
+
+/**
+ * struct all - an implicit region, and memory that is in many pieces
+ * @table: keys
+ * @pd: protection domain
+ * @mr: region
+ * @start: the first piece begins here
+ * @filled: tables that the process may not have, see all_fill()
+ */
+struct all {
+	struct sroce_mr_table table;
+	struct sroce_pd pd;
+	struct sroce_mr *mr;
+	unsigned long start;
+	unsigned int filled;
+};
+
+static int all_init(struct kunit *test)
+{
+	struct all *a = kunit_kzalloc(test, sizeof(*a), GFP_KERNEL);
+	unsigned long at;
+
+	if (!a)
+		return -ENOMEM;
+	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
+		return 0;
+	test->priv = a;
+	sroce_mr_table_init(&a->table);
+	at = kunit_vm_mmap(test, NULL, 0, (PIECES + 1) * SROCE_IMPLICIT_BYTES,
+			   PROT_READ | PROT_WRITE,
+			   MAP_ANONYMOUS | MAP_PRIVATE | MAP_NORESERVE, 0);
+	KUNIT_ASSERT_NE(test, at, 0);
+	a->start = roundup(at, SROCE_IMPLICIT_BYTES);
+	a->mr = sroce_mr_alloc(&a->table, &a->pd.ibpd, SROCE_MR_ON_DEMAND, 0);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, a->mr);
+	a->mr->odp = sroce_odp_create_implicit();
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, a->mr->odp);
+	a->mr->offset = sroce_odp_offset(a->mr->odp);
+	a->mr->length = U64_MAX;
+	a->mr->access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE;
+	sroce_mr_publish(a->mr);
+	return 0;
+}
+
+static void all_exit(struct kunit *test)
+{
+	struct all *a = test->priv;
+	struct sroce_odp *odp;
+
+	if (!a)
+		return;
+	odp = a->mr->odp;
+	sroce_pager_tables_end(odp->pager, a->filled);
+	sroce_mr_free(a->mr);
+	sroce_odp_destroy(odp);
+	sroce_mr_table_destroy(&a->table);
+}
+
+static struct all *all_of(struct kunit *test)
+{
+	if (!test->priv)
+		kunit_skip(test, "no memory on demand in this kernel");
+	return test->priv;
+}
+
+/* From here on there are no more tables than the region's own */
+static void all_fill(struct all *a)
+{
+	while (sroce_pager_table_begin(a->mr->odp->pager))
+		a->filled++;
+}
+
+static u64 piece(const struct all *a, unsigned int i)
+{
+	return a->start + i * SROCE_IMPLICIT_BYTES;
+}
+
+static struct sroce_odp_counts counts(const struct all *a)
+{
+	struct sroce_odp_counts c;
+
+	sroce_odp_count(a->mr->odp, &c);
+	return c;
+}
+
+static bool there(const struct all *a, u64 va, u64 len, bool write)
+{
+	bool present;
+
+	local_bh_disable();
+	sroce_odp_enter();
+	present = sroce_odp_present(a->mr, va, len, write) == len;
+	sroce_odp_leave();
+	local_bh_enable();
+	return present;
+}
+
+struct waiter {
+	struct sroce_want want;
+	struct completion done;
+	int err;
+};
+
+static void waiter_done(struct sroce_want *want, int err)
+{
+	struct waiter *w = container_of(want, struct waiter, want);
+
+	w->err = err;
+	complete(&w->done);
+}
+
+/* As a message that misses pages has them brought in */
+static int bring(const struct all *a, u64 va, u64 len, u64 ahead,
+		 enum sroce_odp_fault how)
+{
+	struct waiter w = { .want.done = waiter_done };
+	int err;
+
+	init_completion(&w.done);
+	err = sroce_want_pages(&w.want, a->mr, va, len, ahead, how);
+	if (err)
+		return err;
+	wait_for_completion(&w.done);
+	return w.err;
+}
+
+/* --- what is there -------------------------------------------------------------------- */
+
+static void implicit_faults(struct kunit *test)
+{
+	struct all *a = all_of(test);
+	u64 va = piece(a, 1) - 5000;
+
+	KUNIT_EXPECT_FALSE(test, there(a, va, 1, false));
+	KUNIT_EXPECT_EQ(test, 0, bring(a, va, 10000, 10000, SROCE_ODP_READ));
+	KUNIT_EXPECT_TRUE(test, there(a, va, 10000, false));
+	KUNIT_EXPECT_FALSE(test, there(a, va, 10000, true));
+	KUNIT_EXPECT_EQ(test, (va + 9999) / PAGE_SIZE - va / PAGE_SIZE + 1, counts(a).faults);
+	KUNIT_EXPECT_EQ(test, 0, bring(a, va, 10000, 10000, SROCE_ODP_WRITE));
+	KUNIT_EXPECT_TRUE(test, there(a, va, 10000, true));
+	/* the first one, which every region has, and two */
+	KUNIT_EXPECT_EQ(test, 3, counts(a).tables);
+	KUNIT_EXPECT_EQ(test, 0, counts(a).evictions);
+	KUNIT_EXPECT_EQ(test, 0, counts(a).prefetches);
+}
+
+/* How much is there, at either side of the border between two tables */
+static void implicit_border(struct kunit *test)
+{
+	struct all *a = all_of(test);
+	u64 border = piece(a, 1);
+	u64 present;
+
+	KUNIT_EXPECT_EQ(test, 0, bring(a, border - PAGE_SIZE, PAGE_SIZE, 0, SROCE_ODP_WRITE));
+	local_bh_disable();
+	sroce_odp_enter();
+	present = sroce_odp_present(a->mr, border - 100, 300, true);
+	sroce_odp_leave();
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, 100, present);
+	KUNIT_EXPECT_EQ(test, 0, bring(a, border, 1, 0, SROCE_ODP_WRITE));
+	local_bh_disable();
+	sroce_odp_enter();
+	present = sroce_odp_present(a->mr, border - 100, 2 * PAGE_SIZE, true);
+	sroce_odp_leave();
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, 100 + PAGE_SIZE, present);
+}
+
+/* What is copied there is what the process sees, across a border */
+static void implicit_copies(struct kunit *test)
+{
+	struct all *a = all_of(test);
+	u64 va = piece(a, 2) - 2500;
+	struct bio_vec bv[4];
+	unsigned int n, i;
+	u8 *seen;
+	u32 done;
+
+	seen = kunit_kzalloc(test, 5000, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, seen);
+	KUNIT_EXPECT_EQ(test, 0, bring(a, va, 5000, 0, SROCE_ODP_WRITE));
+	local_bh_disable();
+	sroce_odp_enter();
+	KUNIT_EXPECT_EQ(test, 5000, sroce_odp_present(a->mr, va, 5000, true));
+	n = sroce_mr_bvecs(a->mr, va, 5000, bv, ARRAY_SIZE(bv), &done);
+	KUNIT_EXPECT_EQ(test, 5000, done);
+	for (i = 0; i < n; i++)
+		memset(bvec_virt(&bv[i]), 0x5a, bv[i].bv_len);
+	sroce_mr_bvecs(a->mr, va, 5000, bv, 1, &done);
+	KUNIT_EXPECT_LE(test, done, 2500);
+	sroce_odp_leave();
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, 0, copy_from_user(seen, (void __user *)va, 5000));
+	KUNIT_EXPECT_PTR_EQ(test, NULL, memchr_inv(seen, 0x5a, 5000));
+}
+
+static void implicit_loses(struct kunit *test)
+{
+	struct all *a = all_of(test);
+	u64 va = piece(a, 1) - 4 * PAGE_SIZE;
+
+	KUNIT_EXPECT_EQ(test, 0, bring(a, va, 8 * PAGE_SIZE, 0, SROCE_ODP_WRITE));
+	KUNIT_EXPECT_EQ(test, 0, vm_munmap(va + 2 * PAGE_SIZE, 4 * PAGE_SIZE));
+	KUNIT_EXPECT_TRUE(test, there(a, va, 2 * PAGE_SIZE, true));
+	KUNIT_EXPECT_FALSE(test, there(a, va + 2 * PAGE_SIZE, 1, false));
+	KUNIT_EXPECT_FALSE(test, there(a, va + 5 * PAGE_SIZE, 1, false));
+	KUNIT_EXPECT_TRUE(test, there(a, va + 6 * PAGE_SIZE, 2 * PAGE_SIZE, true));
+	KUNIT_EXPECT_EQ(test, 4, counts(a).invalidations);
+	KUNIT_EXPECT_EQ(test, -EFAULT, bring(a, va, 8 * PAGE_SIZE, 0, SROCE_ODP_WRITE));
+	/* what goes elsewhere is of no interest */
+	KUNIT_EXPECT_EQ(test, 0, vm_munmap(piece(a, 3), SROCE_IMPLICIT_BYTES));
+	KUNIT_EXPECT_TRUE(test, there(a, va, 2 * PAGE_SIZE, true));
+}
+
+/* A peer names addresses where there is nothing, or nothing can be */
+static void implicit_nowhere(struct kunit *test)
+{
+	struct all *a = all_of(test);
+	const u64 where[] = { 0, PAGE_SIZE, TASK_SIZE, TASK_SIZE - 1, 1ULL << 63,
+			      U64_MAX - 100, U64_MAX - SROCE_IMPLICIT_BYTES };
+	unsigned int i, before = counts(a).tables;
+
+	KUNIT_EXPECT_EQ(test, 0, vm_munmap(piece(a, 0), SROCE_IMPLICIT_BYTES));
+	KUNIT_EXPECT_EQ(test, -EFAULT, bring(a, piece(a, 0), 1, 1000, SROCE_ODP_READ));
+	for (i = 0; i < ARRAY_SIZE(where); i++) {
+		KUNIT_EXPECT_EQ_MSG(test, -EFAULT, bring(a, where[i], 8, 64, SROCE_ODP_WRITE),
+				    "%#llx", where[i]);
+		KUNIT_EXPECT_FALSE(test, there(a, where[i], 8, false));
+	}
+	KUNIT_EXPECT_EQ(test, before, counts(a).tables);
+	KUNIT_EXPECT_EQ(test, -EFAULT, sroce_odp_look(a->mr->odp, U64_MAX - 100, 50,
+						      jiffies + HZ));
+}
+
+/* Advice counts as such, and finds what is there */
+static void implicit_advice(struct kunit *test)
+{
+	struct all *a = all_of(test);
+	u64 va = piece(a, 1) - 2 * PAGE_SIZE;
+	char byte = 1;
+
+	KUNIT_EXPECT_EQ(test, 0, copy_to_user((void __user *)va, &byte, 1));
+	KUNIT_EXPECT_EQ(test, 0, copy_to_user((void __user *)va + 3 * PAGE_SIZE, &byte, 1));
+	KUNIT_EXPECT_EQ(test, 0, sroce_odp_look(a->mr->odp, va, 4 * PAGE_SIZE,
+						jiffies + 60 * HZ));
+	KUNIT_EXPECT_TRUE(test, there(a, va, PAGE_SIZE, true));
+	KUNIT_EXPECT_FALSE(test, there(a, va + PAGE_SIZE, PAGE_SIZE, false));
+	KUNIT_EXPECT_TRUE(test, there(a, va + 3 * PAGE_SIZE, PAGE_SIZE, true));
+	KUNIT_EXPECT_EQ(test, 2, counts(a).prefetches);
+	KUNIT_EXPECT_EQ(test, 0, counts(a).faults);
+}
+
+/* --- which give way ------------------------------------------------------------------- */
+
+static void implicit_evicts(struct kunit *test)
+{
+	struct all *a = all_of(test);
+	unsigned int i;
+
+	all_fill(a);
+	for (i = 0; i < PIECES; i++) {
+		KUNIT_EXPECT_EQ(test, 0, bring(a, piece(a, i), 1, 0, SROCE_ODP_WRITE));
+		/* one that is used stays */
+		KUNIT_EXPECT_TRUE(test, there(a, piece(a, 0), 1, true));
+	}
+	KUNIT_EXPECT_EQ(test, SROCE_IMPLICIT_OWN, counts(a).tables);
+	KUNIT_EXPECT_EQ(test, PIECES + 1 - SROCE_IMPLICIT_OWN, counts(a).evictions);
+	KUNIT_EXPECT_FALSE(test, there(a, piece(a, 1), 1, true));
+	KUNIT_EXPECT_TRUE(test, there(a, piece(a, PIECES - 1), 1, true));
+	/* one that gave way comes again */
+	KUNIT_EXPECT_EQ(test, 0, bring(a, piece(a, 1), 1, 0, SROCE_ODP_WRITE));
+	KUNIT_EXPECT_TRUE(test, there(a, piece(a, 1), 1, true));
+	KUNIT_EXPECT_EQ(test, SROCE_IMPLICIT_OWN, counts(a).tables);
+}
+
+/* Those beyond the region's own are given back with it */
+static void implicit_counts(struct kunit *test)
+{
+	struct all *a = all_of(test);
+	struct sroce_pager *pager = a->mr->odp->pager;
+	unsigned int i;
+
+	for (i = 0; i < PIECES; i++)
+		KUNIT_EXPECT_EQ(test, 0, bring(a, piece(a, i), 1, 0, SROCE_ODP_WRITE));
+	KUNIT_EXPECT_EQ(test, PIECES + 1, counts(a).tables);
+	KUNIT_EXPECT_EQ(test, 0, counts(a).evictions);
+	all_fill(a);
+	KUNIT_EXPECT_EQ(test, SROCE_IMPLICIT_MOST - (PIECES + 1 - SROCE_IMPLICIT_OWN),
+			a->filled);
+	KUNIT_EXPECT_FALSE(test, sroce_pager_table_begin(pager));
+}
+
+/* --- many at once --------------------------------------------------------------------- */
+
+/**
+ * struct reader - who copies while tables come and go
+ * @a: region
+ * @stop: the end
+ * @hits: pages were there
+ * @wrong: they were not those of the process
+ */
+struct reader {
+	struct all *a;
+	bool stop;
+	unsigned long hits;
+	unsigned long wrong;
+};
+
+/* Each piece begins with its number */
+static int reader_thread(void *arg)
+{
+	struct reader *r = arg;
+	struct bio_vec bv;
+	unsigned int i;
+	u32 done;
+
+	for (i = 0; !READ_ONCE(r->stop); i = (i + 1) % PIECES) {
+		cond_resched();
+		local_bh_disable();
+		sroce_odp_enter();
+		if (sroce_odp_present(r->a->mr, piece(r->a, i), 4, false) == 4) {
+			sroce_mr_bvecs(r->a->mr, piece(r->a, i), 4, &bv, 1, &done);
+			r->wrong += done != 4 || *(u32 *)bvec_virt(&bv) != i;
+			r->hits++;
+		}
+		sroce_odp_leave();
+		local_bh_enable();
+	}
+	return 0;
+}
+
+static void implicit_race(struct kunit *test)
+{
+	struct all *a = all_of(test);
+	struct reader r = { .a = a };
+	struct task_struct *task;
+	unsigned int i, n;
+
+	all_fill(a);
+	for (i = 0; i < PIECES; i++)
+		KUNIT_EXPECT_EQ(test, 0, copy_to_user((void __user *)piece(a, i), &i, 4));
+	task = kthread_create(reader_thread, &r, "sroce_reader");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	get_task_struct(task);
+	wake_up_process(task);
+	for (n = 0; n < 20; n++)
+		for (i = 0; i < PIECES; i++)
+			if (bring(a, piece(a, i), 4, 0, SROCE_ODP_READ))
+				r.wrong++;
+	WRITE_ONCE(r.stop, true);
+	kthread_stop_put(task);
+	KUNIT_EXPECT_EQ(test, 0, r.wrong);
+	KUNIT_EXPECT_GT(test, r.hits, 0);
+	KUNIT_EXPECT_GE(test, counts(a).evictions, 100);
+}
+
+/* Several bring the same pieces in, with fewer tables than there are pieces */
+static void implicit_makers(struct kunit *test)
+{
+	struct all *a = all_of(test);
+	struct waiter *w;
+	unsigned int i, n;
+
+	all_fill(a);
+	w = kunit_kcalloc(test, 4 * PIECES, sizeof(*w), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, w);
+	for (n = 0; n < 4; n++)
+		for (i = 0; i < PIECES; i++) {
+			struct waiter *one = &w[n * PIECES + i];
+
+			init_completion(&one->done);
+			one->want.done = waiter_done;
+			KUNIT_EXPECT_EQ(test, 0, sroce_want_pages(&one->want, a->mr,
+								  piece(a, i / 2), 1, 0,
+								  SROCE_ODP_WRITE));
+		}
+	for (n = 0; n < 4 * PIECES; n++) {
+		wait_for_completion(&w[n].done);
+		KUNIT_EXPECT_EQ(test, 0, w[n].err);
+	}
+	KUNIT_EXPECT_LE(test, counts(a).tables, SROCE_IMPLICIT_OWN);
+	KUNIT_EXPECT_EQ(test, 0, counts(a).evictions);
+}
+
+static struct kunit_case implicit_cases[] = {
+	KUNIT_CASE(implicit_faults),
+	KUNIT_CASE(implicit_border),
+	KUNIT_CASE(implicit_copies),
+	KUNIT_CASE(implicit_loses),
+	KUNIT_CASE(implicit_nowhere),
+	KUNIT_CASE(implicit_advice),
+	KUNIT_CASE(implicit_evicts),
+	KUNIT_CASE(implicit_counts),
+	KUNIT_CASE(implicit_race),
+	KUNIT_CASE(implicit_makers),
+	{}
+};
+
+static struct kunit_suite implicit_suite = {
+	.name = "sroce_implicit",
+	.init = all_init,
+	.exit = all_exit,
+	.test_cases = implicit_cases,
+};
+
+kunit_test_suite(implicit_suite);
