@@ -687,6 +687,100 @@ static void advice_refused(void)
 	ibv_dealloc_pd(pd);
 }
 
+/* --- windows ---------------------------------------------------------------------------------------- */
+
+static bool bind(struct ibv_mw *mw, struct ibv_mr *mr, char *addr, uint64_t length)
+{
+	struct ibv_mw_bind_info info = {
+		.mr = mr, .addr = (uintptr_t)addr, .length = length, .mw_access_flags = VT_REMOTE_ACCESS,
+	};
+	struct ibv_mw_bind one_bind = { .wr_id = 77, .send_flags = IBV_SEND_SIGNALED, .bind_info = info };
+	struct ibv_send_wr wr = {
+		.wr_id = 77, .opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED,
+		.bind_mw = { .mw = mw, .rkey = ibv_inc_rkey(mw->rkey), .bind_info = info },
+	};
+	struct ibv_wc wc;
+
+	if (mw->type == IBV_MW_TYPE_1 ? ibv_bind_mw(b.qp, mw, &one_bind) : post_wr(&b, &wr))
+		return false;
+	if (mw->type == IBV_MW_TYPE_2)
+		mw->rkey = wr.bind_mw.rkey;
+	return poll_one(b.send_cq, &wc, 5) && wc.wr_id == 77 && wc.status == IBV_WC_SUCCESS;
+}
+
+/* a part of the region, cold, under the window's key; and nothing beside it */
+static void through_window(const char *what, struct ibv_mw *mw)
+{
+	struct place to = { (uintptr_t)theirs.memory + PAGE + 10, mw->rkey };
+	char name[80];
+
+	drop(&theirs);
+	vt_pattern(mine.pinned->addr, 1, 0, 5 * PAGE);
+	snprintf(name, sizeof(name), "%s: WRITE, cold", what);
+	expect_op(name, &a, IBV_WR_RDMA_WRITE, local(mine.pinned), 5 * PAGE, to, IBV_WC_SUCCESS);
+	vt_check(same(mine.pinned->addr, theirs.memory + PAGE + 10, 5 * PAGE, 0, what) && !theirs.memory[PAGE + 9] &&
+		 !theirs.memory[6 * PAGE + 10], "%s: the right bytes", what);
+	drop(&theirs);
+	snprintf(name, sizeof(name), "%s: READ, cold", what);
+	expect_op(name, &a, IBV_WR_RDMA_READ, at(mine.mr, 0), 5 * PAGE, to, IBV_WC_SUCCESS);
+	to.addr = (uintptr_t)theirs.memory + 2 * PAGE;
+	snprintf(name, sizeof(name), "%s: atomic, cold", what);
+	expect_op(name, &a, IBV_WR_ATOMIC_FETCH_AND_ADD, at(mine.mr, 0), 8, to, IBV_WC_SUCCESS);
+	to.addr = (uintptr_t)theirs.memory + PAGE + 9;
+	snprintf(name, sizeof(name), "%s: a byte before it", what);
+	expect_op(name, &a, IBV_WR_RDMA_WRITE, local(mine.pinned), 1, to, IBV_WC_REM_ACCESS_ERR);
+}
+
+/* windows that are taken away while their pages are being asked for */
+static void windows_go(struct ibv_mr *mr)
+{
+	struct ibv_mw *mw;
+	struct ibv_wc wc;
+	int i, n, bad = 0;
+
+	for (i = 0; i < 20; i++) {
+		drop(&theirs);
+		fresh();
+		mw = ibv_alloc_mw(b.dev->pd, IBV_MW_TYPE_2);
+		bad += !bind(mw, mr, theirs.memory, ROOM);
+		for (n = 0; n < 4; n++)
+			post_op(&a, n, n % 2 ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, local(mine.pinned), ROOM,
+				(struct place){ (uintptr_t)theirs.memory, mw->rkey });
+		usleep(i * 50);
+		bad += ibv_dealloc_mw(mw) != 0;
+		for (n = 0; n < 4; n++)
+			bad += !poll_one(a.send_cq, &wc, 10) ||
+			       (wc.status != IBV_WC_SUCCESS && wc.status != IBV_WC_REM_ACCESS_ERR &&
+				wc.status != IBV_WC_WR_FLUSH_ERR);
+	}
+	vt_check(!bad, "windows that go under traffic (%d wrong)", bad);
+}
+
+static void windows(void)
+{
+	struct ibv_mr *mr = demand_with(&b, theirs.memory, ROOM, DEMAND | IBV_ACCESS_MW_BIND);
+	static const enum ibv_mw_type types[] = { IBV_MW_TYPE_1, IBV_MW_TYPE_2 };
+	struct ibv_mw *mw;
+	char what[20];
+	int i;
+
+	vt_check(mr, "a region for windows: %s", mr ? "done" : strerror(errno));
+	for (i = 0; mr && i < 2; i++) {
+		snprintf(what, sizeof(what), "window of type %d", i + 1);
+		mw = ibv_alloc_mw(b.dev->pd, types[i]);
+		fresh();
+		vt_check(bind(mw, mr, theirs.memory + PAGE + 10, 5 * PAGE), "%s: bound", what);
+		through_window(what, mw);
+		vt_check(types[i] == IBV_MW_TYPE_2 || ibv_dereg_mr(mr) == EBUSY, "%s: its region stays", what);
+		vt_check(!ibv_dealloc_mw(mw), "%s: goes", what);
+	}
+	if (!mr)
+		return;
+	windows_go(mr);
+	ends_stop();
+	vt_check(!ibv_dereg_mr(mr), "the region of windows goes");
+}
+
 /* --- all memory at once ----------------------------------------------------------------------------- */
 
 /* as large as what the driver has a table for, with pages of 4 KiB */
@@ -872,6 +966,7 @@ int main(int argc, char **argv)
 	secret_memory();
 	special_memory();
 	forked();
+	windows();
 	if (implicit) {
 		implicit_registered();
 		advice_taken();

@@ -187,7 +187,8 @@ static void sroce_mr_recall(struct sroce_mr *mr)
  */
 static void sroce_mr_wait_for_users(struct sroce_mr *mr)
 {
-	if (mr->odp)
+	/* A window has that of its region, which stays */
+	if (mr->odp && mr->kind != SROCE_MR_WINDOW)
 		sroce_odp_close(mr->odp);
 	sroce_mr_put(mr);
 	if (!wait_for_completion_timeout(&mr->idle, RECALL_JIFFIES))
@@ -396,7 +397,7 @@ unsigned int sroce_mr_bvecs(const struct sroce_mr *mr, u64 va, u32 len,
 {
 	if (mr->kind == SROCE_MR_DMA)
 		return sroce_mr_kernel_bvecs(va, len, bv, max, done);
-	if (unlikely(mr->kind == SROCE_MR_ON_DEMAND))
+	if (unlikely(mr->odp))
 		return sroce_odp_bvecs(mr, va, len, bv, max, done);
 	return sroce_mr_block_bvecs(mr, va - mr->iova + mr->offset, len, bv,
 				    max, done);

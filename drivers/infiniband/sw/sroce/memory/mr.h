@@ -77,12 +77,12 @@ struct sroce_mw_list {
  *	entries; belongs to verbs/mr.c
  * @nr_staged: entries of @staged in use
  * @umem: pinned user memory, or NULL
- * @odp: memory on demand, or NULL
+ * @odp: memory on demand, or NULL; of a window its region's
  * @dmabuf: dma-buf that its pages are of, or NULL
  * @windows: windows bound to it, and those about to be; negative: none may be
  *	any more
  * @bound: the windows bound to it
- * @parent: window: region that it is bound to; its @blocks are that one's
+ * @parent: window: region that it is bound to; its @blocks or @odp are that one's
  * @in_bound: window: its place in @bound of @parent
  * @owner: window of type 2: what the QP has bound that it was bound through
  * @in_owned: window of type 2: its place in @owner

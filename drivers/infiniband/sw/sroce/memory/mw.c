@@ -45,7 +45,9 @@ static int sroce_mw_check(const struct sroce_mr *mw,
 static int sroce_mw_check_parent(const struct sroce_mr *mr,
 				 const struct sroce_mw_bind *bind)
 {
-	if (mr->kind != SROCE_MR_USER || mr->access & IB_ZERO_BASED)
+	if (mr->kind != SROCE_MR_USER && mr->kind != SROCE_MR_ON_DEMAND)
+		return -EINVAL;
+	if (mr->access & IB_ZERO_BASED)
 		return -EINVAL;
 	if (bind->access & SROCE_REMOTE_CHANGE &&
 	    !(mr->access & IB_ACCESS_LOCAL_WRITE))
@@ -132,6 +134,7 @@ static void sroce_mw_unbind_locked(struct sroce_mr *mw)
 	sroce_mw_leave_owner(mw);
 	sroce_mw_leave_parent(mw);
 	mw->blocks = NULL;
+	mw->odp = NULL;
 	mw->nr_blocks = 0;
 	mw->length = 0;
 }
@@ -169,6 +172,7 @@ static void sroce_mw_describe(struct sroce_mr *mw, struct sroce_mr *parent,
 	mw->block_shift = parent->block_shift;
 	mw->nr_blocks = parent->nr_blocks;
 	mw->blocks = parent->blocks;
+	mw->odp = parent->odp;
 }
 
 static int sroce_mw_bind_locked(struct sroce_mr *mw,

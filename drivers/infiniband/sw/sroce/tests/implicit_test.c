@@ -11,6 +11,7 @@
 
 #include "memory/implicit.h"
 #include "memory/mr.h"
+#include "memory/mw.h"
 #include "memory/odp.h"
 #include "memory/pager.h"
 #include "memory/pd.h"
@@ -270,6 +271,66 @@ static void implicit_advice(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, counts(a).faults);
 }
 
+/* --- windows -------------------------------------------------------------------------- */
+
+/* A window on it is for a part of it, and misses pages under its own addresses */
+static void implicit_window(struct kunit *test)
+{
+	struct all *a = all_of(test);
+	struct sroce_mw_list qp;
+	struct sroce_mr *mw = sroce_mw_alloc(&a->table, &a->pd.ibpd, true);
+	struct sroce_mw_bind bind = {
+		.key = mw->key,
+		.new_key = mw->key,
+		.lkey = a->mr->key,
+		.addr = piece(a, 1) - 3000,
+		.length = 6000,
+		.access = IB_ACCESS_REMOTE_WRITE | IB_ZERO_BASED,
+		.pd = &a->pd.ibpd,
+		.owner = &qp,
+	};
+	struct waiter w = { .want.done = waiter_done };
+	struct bio_vec bv[4];
+	struct sroce_mr *mr;
+	u32 done;
+
+	sroce_mw_list_init(&qp);
+	init_completion(&w.done);
+	KUNIT_EXPECT_EQ(test, -EINVAL, sroce_mw_bind(&a->table, &bind));
+	a->mr->access |= IB_ACCESS_MW_BIND;
+	KUNIT_ASSERT_EQ(test, 0, sroce_mw_bind(&a->table, &bind));
+	KUNIT_EXPECT_FALSE(test, sroce_mr_seal(a->mr));
+	mr = sroce_mr_get(&a->table, mw->key, &a->pd.ibpd, IB_ACCESS_REMOTE_WRITE, 0, 6000);
+	KUNIT_ASSERT_PTR_EQ(test, mr, mw);
+	KUNIT_EXPECT_EQ(test, 0, sroce_want_pages(&w.want, mr, 0, 6000, U64_MAX,
+						  SROCE_ODP_WRITE));
+	wait_for_completion(&w.done);
+	KUNIT_EXPECT_EQ(test, 0, w.err);
+	KUNIT_EXPECT_TRUE(test, there(a, bind.addr, 6000, true));
+	/* what is behind its end is not asked for */
+	KUNIT_EXPECT_FALSE(test, there(a, bind.addr + 6000 + PAGE_SIZE, 1, false));
+	local_bh_disable();
+	sroce_odp_enter();
+	KUNIT_EXPECT_EQ(test, 6000, sroce_odp_present(mr, 0, 6000, true));
+	sroce_mr_bvecs(mr, 10, 5000, bv, ARRAY_SIZE(bv), &done);
+	KUNIT_EXPECT_EQ(test, 5000, done);
+	*(u8 *)bvec_virt(&bv[0]) = 0x77;
+	sroce_odp_leave();
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, 0, copy_from_user(&done, (void __user *)bind.addr + 10, 1));
+	KUNIT_EXPECT_EQ(test, 0x77, (u8)done);
+	sroce_mr_put(mr);
+	KUNIT_EXPECT_TRUE(test, IS_ERR(sroce_mr_get(&a->table, mw->key, &a->pd.ibpd,
+						    IB_ACCESS_REMOTE_WRITE, 0, 6001)));
+	KUNIT_EXPECT_EQ(test, 0, sroce_mr_invalidate(&a->table, mw->key, &a->pd.ibpd, &qp,
+						     false));
+	KUNIT_EXPECT_TRUE(test, sroce_mr_seal(a->mr));
+	KUNIT_EXPECT_PTR_EQ(test, NULL, mw->odp);
+	sroce_mr_free(mw);
+	/* the region is as it was */
+	KUNIT_EXPECT_EQ(test, 0, bring(a, bind.addr, 6000, 0, SROCE_ODP_WRITE));
+}
+
 /* --- which give way ------------------------------------------------------------------- */
 
 static void implicit_evicts(struct kunit *test)
@@ -409,6 +470,7 @@ static struct kunit_case implicit_cases[] = {
 	KUNIT_CASE(implicit_loses),
 	KUNIT_CASE(implicit_nowhere),
 	KUNIT_CASE(implicit_advice),
+	KUNIT_CASE(implicit_window),
 	KUNIT_CASE(implicit_evicts),
 	KUNIT_CASE(implicit_counts),
 	KUNIT_CASE(implicit_race),

@@ -103,7 +103,7 @@ static int sroce_gather_mr(struct sroce_gather *g, struct sroce_mr *mr,
 
 	if (IS_ERR(mr))
 		return PTR_ERR(mr);
-	if (unlikely(mr->kind == SROCE_MR_ON_DEMAND)) {
+	if (unlikely(mr->odp)) {
 		err = sroce_gather_demand(g, mr, access, va, &there);
 		if (err)
 			return err;
@@ -285,14 +285,14 @@ struct sroce_mr *sroce_gather_word(struct sroce_half *half, u32 rkey,
 					     sizeof(u64));
 	int err = 0;
 
-	if (!IS_ERR(mr) && unlikely(mr->kind == SROCE_MR_ON_DEMAND))
+	if (!IS_ERR(mr) && unlikely(mr->odp))
 		err = sroce_gather_word_demand(half, mr, va);
 	return err ? ERR_PTR(err) : mr;
 }
 
 void sroce_gather_word_end(struct sroce_mr *mr)
 {
-	if (unlikely(mr->kind == SROCE_MR_ON_DEMAND))
+	if (unlikely(mr->odp))
 		sroce_odp_leave();
 	sroce_mr_put(mr);
 }
