@@ -381,6 +381,51 @@ static unsigned int sroce_mr_block_bvecs(const struct sroce_mr *mr, u64 offset,
 	return n;
 }
 
+/* The block that a byte is in; @nr when it is in none */
+static u32 sroce_mr_gap_block(const struct sroce_mr *mr, u64 offset, u32 nr)
+{
+	u32 first = 0, behind = nr;
+
+	while (first < behind) {
+		u32 middle = first + (behind - first) / 2;
+
+		if (READ_ONCE(mr->ends[middle]) <= offset)
+			first = middle + 1;
+		else
+			behind = middle;
+	}
+	return first;
+}
+
+/* As sroce_mr_block_bvecs(), where blocks have any length; @offset is from the first byte */
+static unsigned int sroce_mr_gap_bvecs(const struct sroce_mr *mr, u64 offset,
+				       u32 len, struct bio_vec *bv,
+				       unsigned int max, u32 *done)
+{
+	u32 nr = min(READ_ONCE(mr->nr_blocks), mr->max_blocks);
+	u32 block = sroce_mr_gap_block(mr, offset, nr);
+	unsigned int n = 0;
+	u32 left = len;
+
+	for (; left && n < max && block < nr; block++) {
+		u32 i = array_index_nospec(block, nr);
+		u64 begin = i ? READ_ONCE(mr->ends[i - 1]) : 0;
+		u64 end = READ_ONCE(mr->ends[i]);
+		u32 chunk = min_t(u64, left, end - offset);
+
+		/* Only where its owner changes it under a peer's hands */
+		if (end <= offset || offset < begin)
+			break;
+		bvec_set_virt(&bv[n++], READ_ONCE(mr->blocks[i]) + (offset - begin),
+			      chunk);
+		offset += chunk;
+		left -= chunk;
+	}
+
+	*done = len - left;
+	return n;
+}
+
 unsigned int sroce_mr_kernel_bvecs(u64 va, u32 len, struct bio_vec *bv,
 				   unsigned int max, u32 *done)
 {
@@ -399,6 +444,9 @@ unsigned int sroce_mr_bvecs(const struct sroce_mr *mr, u64 va, u32 len,
 		return sroce_mr_kernel_bvecs(va, len, bv, max, done);
 	if (unlikely(mr->odp))
 		return sroce_odp_bvecs(mr, va, len, bv, max, done);
+	if (mr->ends)
+		return sroce_mr_gap_bvecs(mr, va - mr->iova, len, bv, max,
+					  done);
 	return sroce_mr_block_bvecs(mr, va - mr->iova + mr->offset, len, bv,
 				    max, done);
 }
@@ -548,8 +596,9 @@ static void *sroce_mr_atomic_ptr(const struct sroce_mr *mr, u64 va)
  */
 static DEFINE_SPINLOCK(sroce_misaligned_lock);
 
+/* Each byte may be in a block of its own, in a region with gaps */
 struct sroce_misaligned {
-	struct bio_vec bv[2];
+	struct bio_vec bv[sizeof(u64)];
 	struct bvec_iter iter;
 };
 

@@ -67,7 +67,7 @@ struct sroce_mw_list {
  * @access: IB_ACCESS_* rights
  * @iova: address of the first byte as work requests name it
  * @length: bytes
- * @offset: bytes before the first one in @blocks[0], or in @odp
+ * @offset: bytes before the first one in @blocks[0], or in @odp; 0 with @ends
  * @block_shift: log2 of the bytes of each block
  * @nr_blocks: entries of @blocks in use
  * @max_blocks: entries of @blocks
@@ -76,6 +76,9 @@ struct sroce_mw_list {
  * @staged: fast-register: blocks that ib_map_mr_sg() has set, @max_blocks
  *	entries; belongs to verbs/mr.c
  * @nr_staged: entries of @staged in use
+ * @ends: fast-register with gaps, otherwise NULL: how many bytes there are up to the end
+ *	of each block, which may be of any length; @max_blocks entries, and behind these
+ *	as many for @staged. Belongs to verbs/mr.c, too
  * @umem: pinned user memory, or NULL
  * @odp: memory on demand, or NULL; of a window its region's
  * @dmabuf: dma-buf that its pages are of, or NULL
@@ -117,6 +120,7 @@ struct sroce_mr {
 	void **blocks;
 	void **staged;
 	u32 nr_staged;
+	u64 *ends;
 	struct ib_umem *umem;
 	struct sroce_odp *odp;
 	struct sroce_dmabuf *dmabuf;
@@ -342,8 +346,14 @@ static inline void sroce_mr_take_staged(struct sroce_mr *mr)
 		return;
 	memcpy(mr->blocks, mr->staged, mr->nr_staged * sizeof(*mr->blocks));
 	mr->nr_blocks = mr->nr_staged;
-	mr->block_shift = ilog2(mr->ibmr.page_size);
 	mr->length = mr->ibmr.length;
+	if (mr->ends) {
+		memcpy(mr->ends, mr->ends + mr->max_blocks,
+		       mr->nr_staged * sizeof(*mr->ends));
+		mr->offset = 0;
+		return;
+	}
+	mr->block_shift = ilog2(mr->ibmr.page_size);
 	mr->offset = mr->iova & (mr->ibmr.page_size - 1);
 }
 

@@ -87,6 +87,156 @@ static void fast_register_in_parts(struct kunit *test)
 	mr->staged = NULL;
 }
 
+/* --- gaps ------------------------------------------------------------------------ */
+
+#define GAP_BLOCKS 6
+
+/* A region of blocks that have any length and begin anywhere */
+static struct sroce_mr *gap_mr(struct kunit *test)
+{
+	struct sroce_mr *mr = new_mr(test, SROCE_MR_FAST_REG, 0, 0, 4096);
+
+	mr->staged = kunit_kcalloc(test, mr->max_blocks, sizeof(*mr->staged), GFP_KERNEL);
+	mr->ends = kunit_kcalloc(test, 2 * mr->max_blocks, sizeof(*mr->ends), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, mr->staged);
+	KUNIT_ASSERT_NOT_NULL(test, mr->ends);
+	mr->ibmr.page_size = SZ_4K;
+	return mr;
+}
+
+static void gap_element(struct scatterlist *sg, void *at, unsigned int len)
+{
+	sg_set_buf(sg, at, len);
+	sg->dma_address = (uintptr_t)at;
+	sg_dma_len(sg) = len;
+}
+
+static void gap_list(struct kunit *test, struct scatterlist *sg)
+{
+	static const struct { unsigned int offset, len; } blocks[GAP_BLOCKS] = {
+		{ 100, 1000 }, { 3, 1 }, { 512, 0 }, { 4095, 1 }, { 0, 4096 }, { 77, 1234 },
+	};
+	struct memory_world *w = test->priv;
+	int i;
+
+	sg_init_table(sg, GAP_BLOCKS);
+	for (i = 0; i < GAP_BLOCKS; i++)
+		gap_element(&sg[i], page_address(w->pages[i]) + blocks[i].offset, blocks[i].len);
+}
+
+/* Where the byte of an offset is, told by the list itself */
+static void *gap_at(const struct scatterlist *sg, u64 offset)
+{
+	for (; offset >= sg->length; sg++)
+		offset -= sg->length;
+	return sg_virt((struct scatterlist *)sg) + offset;
+}
+
+static void gap_expect(struct kunit *test, const struct sroce_mr *mr,
+		       const struct scatterlist *sg, u64 first, u64 offset, u32 len)
+{
+	struct bio_vec bv[GAP_BLOCKS];
+	u32 done, sum = 0, at;
+	unsigned int n, i;
+
+	n = sroce_mr_bvecs(mr, mr->iova + offset, len, bv, GAP_BLOCKS, &done);
+	KUNIT_EXPECT_EQ(test, done, len);
+	for (i = 0; i < n; i++)
+		for (at = 0; at < bv[i].bv_len; at++, sum++)
+			if (bvec_virt(&bv[i]) + at != gap_at(sg, first + offset + sum))
+				break;
+	KUNIT_EXPECT_EQ_MSG(test, sum, len, "%u bytes at %llu", len, offset);
+}
+
+static void fast_gaps(struct kunit *test)
+{
+	const u32 total = 1000 + 1 + 1 + 4096 + 1234;
+	struct memory_world *w = test->priv;
+	struct sroce_mr *mr = gap_mr(test);
+	struct scatterlist sg[GAP_BLOCKS];
+	static const u32 at[] = { 0, 1, 500, 999, 1000, 1001, 1002, 1003, 5097, 5098, 6331 };
+	unsigned int i, skip = 10;
+	struct bio_vec bv[2];
+	u32 done;
+
+	gap_list(test, sg);
+	KUNIT_EXPECT_EQ(test, GAP_BLOCKS, sroce_ib_map_mr_sg(&mr->ibmr, sg, GAP_BLOCKS, NULL));
+	KUNIT_EXPECT_EQ(test, 0, sroce_mr_register(mr, &w->pd.ibpd, mr->key,
+						   IB_ACCESS_REMOTE_READ));
+	KUNIT_EXPECT_EQ(test, total, mr->length);
+	KUNIT_EXPECT_EQ(test, mr->iova, sg_dma_address(&sg[0]));
+	for (i = 0; i < ARRAY_SIZE(at); i++) {
+		gap_expect(test, mr, sg, 0, at[i], 1);
+		gap_expect(test, mr, sg, 0, at[i], total - at[i]);
+		if (at[i] + 1200 < total)
+			gap_expect(test, mr, sg, 0, at[i], 1200);
+	}
+	/* no more than there is room for */
+	KUNIT_EXPECT_EQ(test, 2, sroce_mr_bvecs(mr, mr->iova, total, bv, 2, &done));
+	KUNIT_EXPECT_EQ(test, 1001, done);
+	KUNIT_EXPECT_EQ(test, 0, sroce_mr_bvecs(mr, mr->iova + total, 1, bv, 2, &done));
+	KUNIT_EXPECT_EQ(test, 0, done);
+	KUNIT_EXPECT_EQ(test, -ERANGE, check_key(test, mr->key, &w->pd.ibpd, IB_ACCESS_REMOTE_READ,
+						 mr->iova, total + 1));
+
+	/* the next one is mapped while this one is in use; it begins within an element */
+	KUNIT_EXPECT_EQ(test, 2, sroce_ib_map_mr_sg(&mr->ibmr, sg + 4, 2, &skip));
+	KUNIT_EXPECT_EQ(test, 0, skip);
+	gap_expect(test, mr, sg, 0, 0, total);
+	KUNIT_EXPECT_EQ(test, 0, sroce_mr_invalidate(&w->table, mr->key, &w->pd.ibpd, &w->qp,
+						     true));
+	KUNIT_EXPECT_EQ(test, 0, sroce_mr_register(mr, &w->pd.ibpd, mr->key,
+						   IB_ACCESS_REMOTE_READ));
+	KUNIT_EXPECT_EQ(test, 4096 - 10 + 1234, mr->length);
+	gap_expect(test, mr, sg + 4, 10, 0, 4096 - 10 + 1234);
+	mr->staged = NULL;
+	mr->ends = NULL;
+}
+
+/* What is left out is told; nothing is cut */
+static void fast_gaps_full(struct kunit *test)
+{
+	struct memory_world *w = test->priv;
+	struct sroce_mr *mr = gap_mr(test);
+	struct scatterlist sg[MAX_PAGES + 2];
+	unsigned int too_far = 65;
+	int i;
+
+	sg_init_table(sg, ARRAY_SIZE(sg));
+	for (i = 0; i < ARRAY_SIZE(sg); i++)
+		gap_element(&sg[i], page_address(w->pages[i % MAX_PAGES]) + i, 64);
+	KUNIT_EXPECT_EQ(test, MAX_PAGES, sroce_ib_map_mr_sg(&mr->ibmr, sg, ARRAY_SIZE(sg), NULL));
+	KUNIT_EXPECT_EQ(test, MAX_PAGES * 64, mr->ibmr.length);
+	KUNIT_EXPECT_EQ(test, -EINVAL, sroce_ib_map_mr_sg(&mr->ibmr, sg, 1, &too_far));
+	KUNIT_EXPECT_EQ(test, -EINVAL, sroce_ib_map_mr_sg(&mr->ibmr, sg, 0, NULL));
+	mr->staged = NULL;
+	mr->ends = NULL;
+}
+
+/* An atomic on a word whose bytes are in blocks of their own */
+static void fast_gaps_atomic(struct kunit *test)
+{
+	struct memory_world *w = test->priv;
+	struct sroce_mr *mr = gap_mr(test);
+	struct scatterlist sg[8];
+	u64 value = 0;
+	int i;
+
+	sg_init_table(sg, 8);
+	for (i = 0; i < 8; i++)
+		gap_element(&sg[i], page_address(w->pages[i]) + 3 * i, 1);
+	KUNIT_EXPECT_EQ(test, 8, sroce_ib_map_mr_sg(&mr->ibmr, sg, 8, NULL));
+	mr->ibmr.iova = 0x1000;
+	KUNIT_EXPECT_EQ(test, 0, sroce_mr_register(mr, &w->pd.ibpd, mr->key, 0));
+	sroce_mr_atomic_write(mr, 0x1000, 0x1122334455667788);
+	KUNIT_EXPECT_EQ(test, 0x1122334455667788, sroce_mr_atomic(mr, 0x1000, false, 0, 1));
+	for (i = 0; i < 8; i++)
+		((u8 *)&value)[i] = *(u8 *)sg_virt(&sg[i]);
+	KUNIT_EXPECT_EQ(test, 0x1122334455667789, value);
+	mr->staged = NULL;
+	mr->ends = NULL;
+}
+
 static void fast_invalidate(struct kunit *test)
 {
 	const int access = IB_ACCESS_REMOTE_READ;
@@ -218,6 +368,9 @@ static void fast_other_kinds(struct kunit *test)
 static struct kunit_case fast_cases[] = {
 	KUNIT_CASE(fast_register),
 	KUNIT_CASE(fast_register_in_parts),
+	KUNIT_CASE(fast_gaps),
+	KUNIT_CASE(fast_gaps_full),
+	KUNIT_CASE(fast_gaps_atomic),
 	KUNIT_CASE(fast_invalidate),
 	KUNIT_CASE(fast_register_waits),
 	KUNIT_CASE(fast_other_kinds),

@@ -5,6 +5,7 @@
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/overflow.h>
+#include <linux/scatterlist.h>
 #include <linux/slab.h>
 #include <rdma/ib_umem.h>
 
@@ -317,29 +318,51 @@ struct ib_mr *sroce_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 
 /* --- fast registration ---------------------------------------------------------- */
 
+static int sroce_alloc_mr_check(struct ib_device *ibdev, enum ib_mr_type type,
+				u32 max_num_sg)
+{
+	if (type != IB_MR_TYPE_MEM_REG && type != IB_MR_TYPE_SG_GAPS) {
+		ibdev_dbg(ibdev, "alloc_mr: type %d\n", type);
+		return -EOPNOTSUPP;
+	}
+	if (!max_num_sg || max_num_sg > SROCE_MAX_FRWR_PAGES) {
+		ibdev_dbg(ibdev, "alloc_mr: %u pages\n", max_num_sg);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static void sroce_staged_free(void **staged, u64 *ends)
+{
+	kvfree(staged);
+	kvfree(ends);
+}
+
 struct ib_mr *sroce_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
 				u32 max_num_sg)
 {
 	struct sroce_mr *mr;
+	u64 *ends = NULL;
 	void **staged;
+	int err;
 
-	if (type != IB_MR_TYPE_MEM_REG) {
-		ibdev_dbg(ibpd->device, "alloc_mr: type %d\n", type);
-		return ERR_PTR(-EOPNOTSUPP);
-	}
-	if (!max_num_sg || max_num_sg > SROCE_MAX_FRWR_PAGES) {
-		ibdev_dbg(ibpd->device, "alloc_mr: %u pages\n", max_num_sg);
-		return ERR_PTR(-EINVAL);
-	}
+	err = sroce_alloc_mr_check(ibpd->device, type, max_num_sg);
+	if (err)
+		return ERR_PTR(err);
 	staged = kvzalloc_objs(*staged, max_num_sg, GFP_KERNEL);
-	if (!staged)
+	if (type == IB_MR_TYPE_SG_GAPS)
+		ends = kvzalloc_objs(*ends, 2 * max_num_sg, GFP_KERNEL);
+	if (!staged || (type == IB_MR_TYPE_SG_GAPS && !ends)) {
+		sroce_staged_free(staged, ends);
 		return ERR_PTR(-ENOMEM);
+	}
 	mr = sroce_reg_alloc_mr(ibpd, SROCE_MR_FAST_REG, max_num_sg, false);
 	if (IS_ERR(mr)) {
-		kvfree(staged);
+		sroce_staged_free(staged, ends);
 		return ERR_CAST(mr);
 	}
 	mr->staged = staged;
+	mr->ends = ends;
 	/* for a REG_MR without ib_map_mr_sg(): no pages, whatever their size */
 	mr->ibmr.page_size = PAGE_SIZE;
 	return &mr->ibmr;
@@ -356,6 +379,44 @@ static int sroce_mr_stage_block(struct ib_mr *ibmr, u64 addr)
 	return 0;
 }
 
+/* An element of a list with gaps is a block. Return: false when there is no room */
+static bool sroce_mr_stage_element(struct sroce_mr *mr, u64 addr, u32 len)
+{
+	if (!len)
+		return true;
+	if (sroce_mr_stage_block(&mr->ibmr, addr))
+		return false;
+	mr->ibmr.length += len;
+	mr->ends[mr->max_blocks + mr->nr_staged - 1] = mr->ibmr.length;
+	return true;
+}
+
+/*
+ * As ib_sg_to_pages() does where there are no gaps: how many elements fit is returned, and
+ * none that does is cut.
+ */
+static int sroce_mr_stage_list(struct sroce_mr *mr, struct scatterlist *sgl,
+			       int sg_nents, unsigned int *sg_offset)
+{
+	unsigned int skip = sg_offset ? *sg_offset : 0;
+	struct scatterlist *sg;
+	int i;
+
+	if (sg_nents <= 0 || skip > sg_dma_len(sgl))
+		return -EINVAL;
+	mr->ibmr.iova = sg_dma_address(sgl) + skip;
+	mr->ibmr.length = 0;
+	for_each_sg(sgl, sg, sg_nents, i) {
+		if (!sroce_mr_stage_element(mr, sg_dma_address(sg) + skip,
+					    sg_dma_len(sg) - skip))
+			break;
+		skip = 0;
+	}
+	if (sg_offset)
+		*sg_offset = 0;
+	return i;
+}
+
 int sroce_ib_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 		       unsigned int *sg_offset)
 {
@@ -368,6 +429,8 @@ int sroce_ib_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 		return -EINVAL;
 	}
 	mr->nr_staged = 0;
+	if (mr->ends)
+		return sroce_mr_stage_list(mr, sg, sg_nents, sg_offset);
 	return ib_sg_to_pages(ibmr, sg, sg_nents, sg_offset,
 			      sroce_mr_stage_block);
 }
@@ -377,6 +440,7 @@ int sroce_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	struct sroce_device *dev = to_sroce_device(ibmr->device);
 	struct sroce_mr *mr = to_sroce_mr(ibmr);
 	void **staged = mr->staged;
+	u64 *ends = mr->ends;
 	struct ib_umem *umem = mr->umem;
 	struct sroce_odp *odp = mr->odp;
 	struct sroce_dmabuf *dmabuf = mr->dmabuf;
@@ -392,7 +456,7 @@ int sroce_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	sroce_mr_free(mr);
 	if (!replaced)
 		sroce_quota_give(dev, SROCE_OBJECT_MR);
-	kvfree(staged);
+	sroce_staged_free(staged, ends);
 	ib_umem_release(umem);
 	if (odp)
 		sroce_odp_destroy(odp);

@@ -70,6 +70,7 @@ static void sroce_query_abilities(struct ib_device_attr *attr)
 				 IB_DEVICE_MEM_MGT_EXTENSIONS;
 	attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY |
 				 IBK_ALLOW_USER_UNREG |
+				 IBK_SG_GAPS_REG |
 				 IBK_BLOCK_MULTICAST_LOOPBACK;
 	attr->atomic_cap = IB_ATOMIC_GLOB;
 	attr->masked_atomic_cap = IB_ATOMIC_NONE;
