@@ -1151,6 +1151,32 @@ static void no_alternate_path(void)
 	cqs_end();
 }
 
+/*
+ * A copy by the processor promises no order of its bytes, and there are no vendor's options: both have an answer, and
+ * neither breaks whoever asks (librdmacm does).
+ */
+static void order_and_options(void)
+{
+	static const enum ibv_wr_opcode ops[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ };
+	struct ibv_ece ece = { .vendor_id = 1, .options = 1 };
+	size_t i;
+	int rc;
+
+	cqs_begin(NULL);
+	pair_begin(IBV_QPT_RC);
+	for (i = 0; i < ARRAY_SIZE(ops); i++)
+		vt_check(!ibv_query_qp_data_in_order(client->qp, ops[i], 0) &&
+			 !ibv_query_qp_data_in_order(client->qp, ops[i], IBV_QUERY_QP_DATA_IN_ORDER_RETURN_CAPS),
+			 "no order within a message is promised (operation %d)", ops[i]);
+	rc = ibv_query_ece(client->qp, &ece);
+	vt_check(rc == EOPNOTSUPP, "there are no options for connections (ECE): %s", strerror(rc));
+	rc = ibv_set_ece(client->qp, &ece);
+	vt_check(rc == EOPNOTSUPP, "and none to be set: %s", strerror(rc));
+	vt_check(message_arrives(), "the queue pair goes on");
+	pair_end();
+	cqs_end();
+}
+
 int main(int argc, char **argv)
 {
 	ends_open(argc, argv);
@@ -1173,6 +1199,7 @@ int main(int argc, char **argv)
 	resources();
 	flow_labels();
 	no_alternate_path();
+	order_and_options();
 	printf("%d wrong\n", vt_failures);
 	return vt_failures ? VT_WRONG : VT_OK;
 }
