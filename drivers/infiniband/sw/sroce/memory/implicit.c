@@ -4,6 +4,7 @@
  * them, and which one gives way (memory/implicit.h). odp.c comes here; a message only where
  * its memory is such a region.
  */
+#include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/list.h>
 #include <linux/mm.h>
@@ -63,8 +64,8 @@ static bool sroce_implicit_ask(struct sroce_odp *odp)
 }
 
 /*
- * The first that was not used since it came to the front; of all that were used, the one
- * that was there first. Context: the lock held
+ * The first that was not used since it was at the front last; when all were, the one that
+ * has been there the longest. Context: the lock held
  */
 static struct sroce_odp_table *sroce_implicit_oldest(struct sroce_implicit *im)
 {
@@ -97,19 +98,38 @@ static void sroce_implicit_end_table(struct sroce_odp_table *table)
 	sroce_odp_table_put(table);
 }
 
-/* Return: false when there is none that could give way */
-static bool sroce_implicit_evict(struct sroce_odp *odp)
+/* It is in no list, and none but its readers find it. NULL: there is none */
+static struct sroce_odp_table *sroce_implicit_choose(struct sroce_implicit *im)
 {
-	struct sroce_implicit *im = odp->implicit;
 	struct sroce_odp_table *table;
 
 	mutex_lock(&im->lock);
 	table = sroce_implicit_oldest(im);
-	if (table)
-		sroce_implicit_remove(im, table);
+	if (table) {
+		table->leaving = true;
+		list_del_init(&table->node);
+	}
 	mutex_unlock(&im->lock);
+	return table;
+}
+
+/*
+ * A reader looks a table up twice, for whether pages are there and for which. So it stays
+ * until those have ended who have found pages in it, and then there may be another one.
+ *
+ * Return: false when there is none that could give way.
+ */
+static bool sroce_implicit_evict(struct sroce_odp *odp)
+{
+	struct sroce_implicit *im = odp->implicit;
+	struct sroce_odp_table *table = sroce_implicit_choose(im);
+
 	if (!table)
 		return false;
+	sroce_odp_table_hide(table);
+	mutex_lock(&im->lock);
+	sroce_implicit_remove(im, table);
+	mutex_unlock(&im->lock);
 	atomic64_inc(&odp->stats.evictions);
 	sroce_implicit_end_table(table);
 	return true;
@@ -149,14 +169,19 @@ static int sroce_implicit_make_room(struct sroce_odp *odp)
 
 /* --- making them ------------------------------------------------------------------- */
 
-/* Context: the lock held */
+/* NULL; or ERR_PTR(-EAGAIN) until one has left that gives way. Context: the lock held */
 static struct sroce_odp_table *sroce_implicit_hold(struct sroce_implicit *im,
 						   unsigned long number)
 {
 	struct sroce_odp_table *table = xa_load(&im->tables, number);
 
-	if (table)
-		refcount_inc(&table->refs);
+	if (!table)
+		return NULL;
+	if (table->leaving)
+		return ERR_PTR(-EAGAIN);
+	refcount_inc(&table->refs);
+	/* Whoever has it filled will read it, and it must not give way before */
+	WRITE_ONCE(table->used, true);
 	return table;
 }
 
@@ -170,6 +195,7 @@ static struct sroce_odp_table *sroce_implicit_add(struct sroce_implicit *im,
 	if (err)
 		return ERR_PTR(err);
 	refcount_inc(&fresh->refs);
+	fresh->used = true;
 	list_add_tail(&fresh->node, &im->order);
 	return fresh;
 }
@@ -417,9 +443,22 @@ static struct sroce_odp_table *sroce_implicit_get(struct sroce_odp *odp, u64 at,
 	return err ? ERR_PTR(err) : sroce_implicit_make(odp, number);
 }
 
+/* Not now: no error, and time for others */
+static int sroce_implicit_again(int err)
+{
+	if (err != -EAGAIN)
+		return err;
+	usleep_range(50, 100);
+	return 0;
+}
+
 /*
  * A table that was brought in may have given way to others again, and one may not be had
  * because others are being made: as with pages that are lost, the message asks once more.
+ *
+ * What it will want later may be in more pieces than there are tables, and the first would
+ * give way to the last before it is used: no more than two are brought in at once. What it
+ * wants now is less (SROCE_TRAIN_BYTES).
  */
 int sroce_implicit_bring(struct sroce_odp *odp, u64 at, u64 len,
 			 enum sroce_odp_fault how, atomic64_t *count)
@@ -428,10 +467,11 @@ int sroce_implicit_bring(struct sroce_odp *odp, u64 at, u64 len,
 	u64 part;
 	int err = 0;
 
+	len = min_t(u64, len, SROCE_IMPLICIT_BYTES);
 	for (; len && !err; at += part, len -= part) {
 		table = sroce_implicit_get(odp, at, how);
 		if (IS_ERR(table))
-			return table == ERR_PTR(-EAGAIN) ? 0 : PTR_ERR(table);
+			return sroce_implicit_again(PTR_ERR(table));
 		part = sroce_implicit_part(at, len);
 		err = sroce_odp_table_bring(table, at % SROCE_IMPLICIT_BYTES,
 					    part, how, count);
@@ -452,7 +492,7 @@ static int sroce_implicit_look_part(struct sroce_odp *odp, u64 at, u64 len,
 	if (!table)
 		table = sroce_implicit_make(odp, number);
 	if (IS_ERR(table))
-		return table == ERR_PTR(-EAGAIN) ? 0 : PTR_ERR(table);
+		return sroce_implicit_again(PTR_ERR(table));
 	err = sroce_odp_table_look(table, at % SROCE_IMPLICIT_BYTES, len,
 				   until);
 	sroce_odp_table_put(table);

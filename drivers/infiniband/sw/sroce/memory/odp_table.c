@@ -277,6 +277,15 @@ void sroce_odp_table_put(struct sroce_odp_table *table)
 	sroce_odp_table_free(table);
 }
 
+void sroce_odp_table_hide(struct sroce_odp_table *table)
+{
+	mutex_lock(&table->mutex);
+	table->gone = true;
+	if (sroce_odp_hide_pages(table, 0, table->nr))
+		sroce_odp_await_readers();
+	mutex_unlock(&table->mutex);
+}
+
 /* Also where no page is there: a reader may be looking for one */
 void sroce_odp_table_close(struct sroce_odp_table *table)
 {

@@ -34,6 +34,7 @@ struct sroce_odp_stats;
  * @node: in the list of an implicit region, and where it is there: under that one's lock
  * @number: likewise, in units of SROCE_IMPLICIT_BYTES
  * @used: likewise: somebody has read it since this was cleared
+ * @leaving: likewise: it gives way, and is found by its readers only
  * @entries: for each page a pointer and flags; 0: not there
  */
 struct sroce_odp_table {
@@ -49,6 +50,7 @@ struct sroce_odp_table {
 	struct list_head node;
 	unsigned long number;
 	bool used;
+	bool leaving;
 	unsigned long *entries;
 };
 
@@ -75,6 +77,17 @@ struct sroce_odp_table *sroce_odp_table_create(struct mm_struct *mm, u64 base,
 
 /* Context: process, may sleep */
 void sroce_odp_table_put(struct sroce_odp_table *table);
+
+/**
+ * sroce_odp_table_hide() - let no reader find a page any more
+ * @table: no page is taken from now on, either
+ *
+ * On return nobody uses a page that he has found before. Until then a reader who has may
+ * find it again, so the table is to be found until then.
+ *
+ * Context: process, may sleep, but waits for no page.
+ */
+void sroce_odp_table_hide(struct sroce_odp_table *table);
 
 /**
  * sroce_odp_table_close() - let go of all pages, for good

@@ -4,6 +4,7 @@
  */
 #include <kunit/test.h>
 #include <linux/completion.h>
+#include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
@@ -354,6 +355,36 @@ static void implicit_evicts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, SROCE_IMPLICIT_OWN, counts(a).tables);
 }
 
+/* What is wanted at once is there, however much will be wanted later */
+static void implicit_ahead(struct kunit *test)
+{
+	struct all *a = all_of(test);
+
+	all_fill(a);
+	KUNIT_EXPECT_EQ(test, 0, bring(a, piece(a, 0), PAGE_SIZE, PIECES * SROCE_IMPLICIT_BYTES,
+				       SROCE_ODP_READ));
+	KUNIT_EXPECT_TRUE(test, there(a, piece(a, 0), PAGE_SIZE, false));
+	KUNIT_EXPECT_LE(test, counts(a).tables, 3);
+}
+
+/* One that is new, or filled anew, is not the first to give way */
+static void implicit_fresh(struct kunit *test)
+{
+	struct all *a = all_of(test);
+	unsigned int i, j;
+
+	all_fill(a);
+	for (i = 0; i < PIECES; i++) {
+		KUNIT_EXPECT_EQ(test, 0, bring(a, piece(a, i), 1, 0, SROCE_ODP_WRITE));
+		/* all but the newest are used */
+		for (j = 0; j < i; j++)
+			there(a, piece(a, j), 1, true);
+		if (i)
+			KUNIT_EXPECT_TRUE(test, there(a, piece(a, i - 1), 1, true));
+	}
+	KUNIT_EXPECT_EQ(test, SROCE_IMPLICIT_OWN, counts(a).tables);
+}
+
 /* Those beyond the region's own are given back with it */
 static void implicit_counts(struct kunit *test)
 {
@@ -400,6 +431,8 @@ static int reader_thread(void *arg)
 		local_bh_disable();
 		sroce_odp_enter();
 		if (sroce_odp_present(r->a->mr, piece(r->a, i), 4, false) == 4) {
+			/* time for it to give way, and for another one to be made */
+			udelay(20);
 			sroce_mr_bvecs(r->a->mr, piece(r->a, i), 4, &bv, 1, &done);
 			r->wrong += done != 4 || *(u32 *)bvec_virt(&bv) != i;
 			r->hits++;
@@ -415,7 +448,7 @@ static void implicit_race(struct kunit *test)
 	struct all *a = all_of(test);
 	struct reader r = { .a = a };
 	struct task_struct *task;
-	unsigned int i, n;
+	unsigned int i, n, bad = 0;
 
 	all_fill(a);
 	for (i = 0; i < PIECES; i++)
@@ -426,10 +459,10 @@ static void implicit_race(struct kunit *test)
 	wake_up_process(task);
 	for (n = 0; n < 20; n++)
 		for (i = 0; i < PIECES; i++)
-			if (bring(a, piece(a, i), 4, 0, SROCE_ODP_READ))
-				r.wrong++;
+			bad += !!bring(a, piece(a, i), 4, 0, SROCE_ODP_READ);
 	WRITE_ONCE(r.stop, true);
 	kthread_stop_put(task);
+	KUNIT_EXPECT_EQ(test, 0, bad);
 	KUNIT_EXPECT_EQ(test, 0, r.wrong);
 	KUNIT_EXPECT_GT(test, r.hits, 0);
 	KUNIT_EXPECT_GE(test, counts(a).evictions, 100);
@@ -472,6 +505,8 @@ static struct kunit_case implicit_cases[] = {
 	KUNIT_CASE(implicit_advice),
 	KUNIT_CASE(implicit_window),
 	KUNIT_CASE(implicit_evicts),
+	KUNIT_CASE(implicit_ahead),
+	KUNIT_CASE(implicit_fresh),
 	KUNIT_CASE(implicit_counts),
 	KUNIT_CASE(implicit_race),
 	KUNIT_CASE(implicit_makers),
