@@ -316,15 +316,16 @@ static const struct dma_fence_ops fence_ops = {
 	.get_timeline_name = fence_name,
 };
 
+static DEFINE_SPINLOCK(fence_lock);
+
 static void dmabuf_awaits_writer(struct kunit *test)
 {
 	struct dma_fence *fence = kzalloc(sizeof(*fence), GFP_KERNEL);
 	struct sroce_dmabuf *d;
 	struct exporter x;
-	DEFINE_SPINLOCK(lock);
 
 	KUNIT_ASSERT_NOT_NULL(test, fence);
-	dma_fence_init(fence, &fence_ops, &lock, dma_fence_context_alloc(1), 1);
+	dma_fence_init(fence, &fence_ops, &fence_lock, dma_fence_context_alloc(1), 1);
 	exporter_init(test, &x, &still_ops, O_RDWR);
 	dma_resv_lock(x.buf->resv, NULL);
 	KUNIT_EXPECT_EQ(test, 0, dma_resv_reserve_fences(x.buf->resv, 1));

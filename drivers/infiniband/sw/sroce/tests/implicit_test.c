@@ -432,7 +432,7 @@ static int reader_thread(void *arg)
 		sroce_odp_enter();
 		if (sroce_odp_present(r->a->mr, piece(r->a, i), 4, false) == 4) {
 			/* time for it to give way, and for another one to be made */
-			udelay(20);
+			udelay(9);
 			sroce_mr_bvecs(r->a->mr, piece(r->a, i), 4, &bv, 1, &done);
 			r->wrong += done != 4 || *(u32 *)bvec_virt(&bv) != i;
 			r->hits++;
