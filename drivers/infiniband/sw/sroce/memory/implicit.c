@@ -207,14 +207,15 @@ static struct sroce_odp_table *sroce_implicit_add(struct sroce_implicit *im,
 static struct sroce_odp_table *
 sroce_implicit_enter(struct sroce_implicit *im, struct sroce_odp_table *fresh)
 {
-	struct sroce_odp_table *table;
+	struct sroce_odp_table *table = ERR_PTR(-ESHUTDOWN);
 
 	mutex_lock(&im->lock);
-	table = sroce_implicit_hold(im, fresh->number);
-	if (im->closed)
-		table = ERR_PTR(-ESHUTDOWN);
-	if (!table)
-		table = sroce_implicit_add(im, fresh);
+	/* First: a hold on the one that is there would be nobody's to put */
+	if (!im->closed) {
+		table = sroce_implicit_hold(im, fresh->number);
+		if (!table)
+			table = sroce_implicit_add(im, fresh);
+	}
 	mutex_unlock(&im->lock);
 	return table;
 }
@@ -341,6 +342,7 @@ void sroce_implicit_free(struct sroce_odp *odp)
 	struct sroce_implicit *im = odp->implicit;
 
 	sroce_pager_tables_end(odp->pager, im->more);
+	WARN_ON(!xa_empty(&im->tables));
 	xa_destroy(&im->tables);
 	kfree(im);
 }
