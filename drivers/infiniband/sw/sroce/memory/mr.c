@@ -203,12 +203,21 @@ void sroce_mr_replace(struct sroce_mr *old, struct sroce_mr *heir)
 	sroce_mr_wait_for_users(old);
 }
 
+/* That of a region that was revoked leads to nothing already, but is nobody else's */
+static void sroce_mr_give_key(struct sroce_mr *mr)
+{
+	if (mr->revoked)
+		xa_release(&mr->table->xa, mr->key >> SROCE_KEY_INDEX_SHIFT);
+	else
+		sroce_mr_pass_key(mr, NULL);
+}
+
 void sroce_mr_free(struct sroce_mr *mr)
 {
 	if (mr->kind == SROCE_MR_WINDOW)
 		sroce_mw_close(mr);
 	if (!mr->replaced) {
-		sroce_mr_pass_key(mr, NULL);
+		sroce_mr_give_key(mr);
 		sroce_mr_wait_for_users(mr);
 	}
 	if (mr->kind == SROCE_MR_WINDOW)
@@ -221,12 +230,19 @@ void sroce_mr_free(struct sroce_mr *mr)
 	kfree_rcu(mr, rcu);
 }
 
-/* As sroce_mr_recall(), but the registration goes on being a user */
+/*
+ * As sroce_mr_recall(), but the registration goes on being a user. The key leads to
+ * nothing from here on: who looks it up again and again would be a user again and again,
+ * and who waits here may hold a lock of another driver's.
+ */
 void sroce_mr_revoke(struct sroce_mr *mr)
 {
 	struct sroce_pd *pd = to_sroce_pd(mr->ibmr.pd);
 
 	WRITE_ONCE(mr->valid, false);
+	mr->revoked = true;
+	xa_cmpxchg(&mr->table->xa, mr->key >> SROCE_KEY_INDEX_SHIFT, mr,
+		   XA_ZERO_ENTRY, GFP_NOWAIT);
 	/* Invalid, then the users are counted; pairs with sroce_mr_find() */
 	smp_mb();
 	WRITE_ONCE(mr->recalled, true);

@@ -62,6 +62,7 @@ struct sroce_mw_list {
  * @kind: how it is backed
  * @valid: a fast-register region answers only between REG_MR and invalidate
  * @replaced: its key is that of another region now, and it has no users
+ * @revoked: its memory was taken away: its key is kept, and leads to nothing
  * @recalled: somebody waits for its users to let go of it
  * @key: whole key: random index << 8, and the consumer's byte
  * @access: IB_ACCESS_* rights
@@ -108,6 +109,7 @@ struct sroce_mr {
 	enum sroce_mr_kind kind;
 	bool valid;
 	bool replaced;
+	bool revoked;
 	bool recalled;
 	u32 key;
 	int access;

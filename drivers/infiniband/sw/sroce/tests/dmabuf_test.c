@@ -375,7 +375,7 @@ static void dmabuf_taken_back(struct kunit *test)
 		msleep(20);
 	KUNIT_EXPECT_EQ(test, x.maps, 0);
 	/* its key is nobody else's */
-	KUNIT_EXPECT_PTR_EQ(test, xa_load(&w->table.xa, mr->key >> 8), (void *)mr);
+	KUNIT_EXPECT_EQ(test, -EBUSY, xa_insert(&w->table.xa, mr->key >> 8, mr, GFP_KERNEL));
 	take_back(&x);
 	buf_mr_free(mr);
 	exporter_exit(&x);
@@ -422,6 +422,8 @@ static void dmabuf_taken_back_in_use(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, wait_for_completion_timeout(&t.done, HZ / 10));
 	KUNIT_EXPECT_EQ(test, x.maps, 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&w->pd.recalls), 1);
+	/* nobody becomes a user any more, not even to be told that it is invalid */
+	KUNIT_EXPECT_PTR_EQ(test, NULL, sroce_mr_find(&w->table, mr->key));
 	sroce_mr_put(user);
 	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&t.done, 30 * HZ));
 	KUNIT_EXPECT_EQ(test, atomic_read(&w->pd.recalls), 0);
