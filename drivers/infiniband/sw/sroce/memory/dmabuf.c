@@ -14,6 +14,7 @@
 #include <linux/pfn.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 #include <linux/vmalloc.h>
 #include <linux/workqueue.h>
 
@@ -98,6 +99,18 @@ static const struct dma_buf_attach_ops sroce_dmabuf_attach_ops = {
 /* --- making and ending -------------------------------------------------------------- */
 
 /*
+ * Exporters that were tried: udmabuf, and the heap of ordinary memory. Both have cached
+ * pages of the kernel's. Of others some have a vmap() that always fails, of which dma-buf
+ * warns in the log, so that no process may have one called; some map write-combined.
+ */
+static bool sroce_dmabuf_is_known(const struct dma_buf *buf)
+{
+	static const char *const names[] = { "udmabuf", "system" };
+
+	return match_string(names, ARRAY_SIZE(names), buf->exp_name) >= 0;
+}
+
+/*
  * Where a device may see other data than the processor's caches have, memory is coherent
  * for one or the other at a time, and a region would be for both. Also the kernel's
  * mapping may have other attributes there than the one that we copy through.
@@ -109,13 +122,15 @@ static int sroce_dmabuf_check(struct ib_device *ibdev,
 		ibdev_dbg(ibdev, "dma-buf: devices may not be coherent here\n");
 		return -EOPNOTSUPP;
 	}
-	if (!buf->ops->vmap) {
-		ibdev_dbg(ibdev, "dma-buf of %s: not for processors\n",
+	if (!sroce_dmabuf_is_known(buf) || !buf->ops->vmap) {
+		ibdev_dbg(ibdev, "dma-buf of %s: was not tried\n",
 			  buf->exp_name);
 		return -EOPNOTSUPP;
 	}
-	if (write && !(buf->file->f_mode & FMODE_WRITE)) {
-		ibdev_dbg(ibdev, "dma-buf: not open for writing\n");
+	/* Whatever its rights, a region is read from for its owner's requests */
+	if (!(buf->file->f_mode & FMODE_READ) ||
+	    (write && !(buf->file->f_mode & FMODE_WRITE))) {
+		ibdev_dbg(ibdev, "dma-buf: not open for reading, or writing\n");
 		return -EACCES;
 	}
 	return 0;
@@ -243,13 +258,16 @@ void sroce_dmabuf_leave(struct sroce_dmabuf *d)
 	dma_resv_unlock(d->buf->resv);
 }
 
-/* From the detachment on nobody queues the work any more */
+/*
+ * Since sroce_dmabuf_leave() nobody queues the work any more. The exporter hears of the end
+ * of a use while it knows the user.
+ */
 void sroce_dmabuf_destroy(struct sroce_dmabuf *d)
 {
-	dma_buf_detach(d->buf, d->attach);
 	flush_work(&d->unmap);
 	sroce_dmabuf_vunmap(d);
 	dma_buf_end_cpu_access(d->buf, d->dir);
+	dma_buf_detach(d->buf, d->attach);
 	dma_buf_put(d->buf);
 	sroce_pinned_uncharge(&d->pinned);
 	kfree(d);

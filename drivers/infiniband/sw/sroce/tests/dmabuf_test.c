@@ -181,6 +181,7 @@ static void exporter_init(struct kunit *test, struct exporter *x,
 	init_completion(&x->released);
 	for (i = 0; i < BUF_PAGES; i++)
 		x->pages[i] = w->pages[BUF_PAGES - 1 - i];
+	info.exp_name = "udmabuf";
 	info.ops = ops;
 	info.size = BUF_PAGES * PAGE_SIZE;
 	info.flags = flags;
@@ -291,6 +292,18 @@ static void dmabuf_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
 			PTR_ERR_OR_ZERO(sroce_dmabuf_create(x.ibdev, x.buf, true)));
 	KUNIT_EXPECT_EQ(test, x.most_maps, 1);
+	exporter_exit(&x);
+
+	exporter_init(test, &x, &still_ops, O_RDWR);
+	x.buf->exp_name = "sroce_test";
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
+			PTR_ERR_OR_ZERO(sroce_dmabuf_create(x.ibdev, x.buf, true)));
+	KUNIT_EXPECT_EQ(test, x.most_maps, 0);
+	exporter_exit(&x);
+
+	exporter_init(test, &x, &still_ops, O_WRONLY);
+	KUNIT_EXPECT_EQ(test, -EACCES,
+			PTR_ERR_OR_ZERO(sroce_dmabuf_create(x.ibdev, x.buf, true)));
 	exporter_exit(&x);
 
 	exporter_init(test, &x, &still_ops, O_RDONLY);
