@@ -169,9 +169,16 @@ static inline bool skb_frags_readable(const struct sk_buff *skb)
 	do { __release(lock); __local_unlock_nested_bh(lock); } while (0)
 #endif
 
-#ifndef SROCE_HAVE_dma_buf_vmap_unlocked
-/* Neither is to be called with the buffer's reservation lock held */
-#define dma_buf_vmap_unlocked dma_buf_vmap
+/*
+ * Whoever maps a dma-buf holds its reservation lock. Once that was left to the exporter:
+ * nothing of ours may be held then
+ */
+#ifdef SROCE_HAVE_dma_buf_vmap_unlocked
+#define sroce_vmap_lock(buf) dma_resv_lock((buf)->resv, NULL)
+#define sroce_vmap_unlock(buf) dma_resv_unlock((buf)->resv)
+#else
+#define sroce_vmap_lock(buf) do { } while (0)
+#define sroce_vmap_unlock(buf) do { } while (0)
 #define dma_buf_vunmap_unlocked dma_buf_vunmap
 #endif
 

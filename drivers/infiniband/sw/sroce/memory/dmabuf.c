@@ -173,6 +173,23 @@ static int sroce_dmabuf_check_map(const struct sroce_dmabuf *d)
 	return 0;
 }
 
+/*
+ * The exporter may move the buffer to where processors reach it, until it is mapped, and
+ * tells everybody who is attached. What has been until now is not for us: we have no page
+ * of it yet.
+ */
+static int sroce_dmabuf_vmap(struct sroce_dmabuf *d)
+{
+	int err;
+
+	sroce_vmap_lock(d->buf);
+	err = dma_buf_vmap(d->buf, &d->map);
+	d->taken_back = false;
+	sroce_vmap_unlock(d->buf);
+	return err;
+}
+
+/* A move leaves a fence of its own: the data is there when that is signalled */
 static int sroce_dmabuf_map(struct sroce_dmabuf *d)
 {
 	int err = sroce_dmabuf_await_writers(d);
@@ -181,9 +198,11 @@ static int sroce_dmabuf_map(struct sroce_dmabuf *d)
 		err = dma_buf_begin_cpu_access(d->buf, d->dir);
 	if (err)
 		return err;
-	err = dma_buf_vmap_unlocked(d->buf, &d->map);
+	err = sroce_dmabuf_vmap(d);
 	if (!err)
 		err = sroce_dmabuf_check_map(d);
+	if (!err)
+		err = sroce_dmabuf_await_writers(d);
 	if (err) {
 		sroce_dmabuf_vunmap(d);
 		dma_buf_end_cpu_access(d->buf, d->dir);

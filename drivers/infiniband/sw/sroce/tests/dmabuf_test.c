@@ -28,6 +28,8 @@
  * @pages: memory, in an order in which it is not contiguous
  * @buf: buffer
  * @iomem: the mapping is one of registers
+ * @moves: it moves the buffer to where processors reach it when one is going to
+ * @moved: left by a move; NULL: none
  * @maps: mappings that there are
  * @most_maps: that there have been at a time
  * @users: between begin_cpu_access() and end_cpu_access()
@@ -41,6 +43,8 @@ struct exporter {
 	struct page *pages[BUF_PAGES];
 	struct dma_buf *buf;
 	bool iomem;
+	bool moves;
+	struct dma_fence *moved;
 	int maps;
 	int most_maps;
 	int users;
@@ -86,12 +90,31 @@ static void exporter_release(struct dma_buf *buf)
 	complete(&x->released);
 }
 
+/* Whoever is attached is told, and the copy is under way. Context: reservation lock held */
+static int exporter_move(struct exporter *x)
+{
+	int err;
+
+	dma_buf_invalidate_mappings(x->buf);
+	if (!x->moved)
+		return 0;
+	err = dma_resv_reserve_fences(x->buf->resv, 1);
+	if (!err)
+		dma_resv_add_fence(x->buf->resv, x->moved, DMA_RESV_USAGE_KERNEL);
+	return err;
+}
+
 static int exporter_begin(struct dma_buf *buf, enum dma_data_direction dir)
 {
 	struct exporter *x = buf->priv;
 
 	x->users++;
 	x->dir = dir;
+	if (x->moves) {
+		dma_resv_lock(buf->resv, NULL);
+		dma_buf_invalidate_mappings(buf);
+		dma_resv_unlock(buf->resv);
+	}
 	return 0;
 }
 
@@ -106,8 +129,12 @@ static int exporter_end(struct dma_buf *buf, enum dma_data_direction dir)
 static int exporter_vmap(struct dma_buf *buf, struct iosys_map *map)
 {
 	struct exporter *x = buf->priv;
-	void *at = vmap(x->pages, BUF_PAGES, VM_MAP, PAGE_KERNEL);
+	int err = x->moves ? exporter_move(x) : 0;
+	void *at;
 
+	if (err)
+		return err;
+	at = vmap(x->pages, BUF_PAGES, VM_MAP, PAGE_KERNEL);
 	if (!at)
 		return -ENOMEM;
 	if (x->iomem)
@@ -331,14 +358,21 @@ static const struct dma_fence_ops fence_ops = {
 
 static DEFINE_SPINLOCK(fence_lock);
 
-static void dmabuf_awaits_writer(struct kunit *test)
+static struct dma_fence *new_fence(struct kunit *test)
 {
 	struct dma_fence *fence = kzalloc(sizeof(*fence), GFP_KERNEL);
-	struct sroce_dmabuf *d;
-	struct exporter x;
 
 	KUNIT_ASSERT_NOT_NULL(test, fence);
 	dma_fence_init(fence, &fence_ops, &fence_lock, dma_fence_context_alloc(1), 1);
+	return fence;
+}
+
+static void dmabuf_awaits_writer(struct kunit *test)
+{
+	struct dma_fence *fence = new_fence(test);
+	struct sroce_dmabuf *d;
+	struct exporter x;
+
 	exporter_init(test, &x, &still_ops, O_RDWR);
 	dma_resv_lock(x.buf->resv, NULL);
 	KUNIT_EXPECT_EQ(test, 0, dma_resv_reserve_fences(x.buf->resv, 1));
@@ -354,6 +388,28 @@ static void dmabuf_awaits_writer(struct kunit *test)
 		sroce_dmabuf_destroy(d);
 	exporter_exit(&x);
 	dma_fence_put(fence);
+}
+
+/* It goes to where processors reach it before we have it: no reason to refuse it */
+static void dmabuf_moves_first(struct kunit *test)
+{
+	struct memory_world *w = test->priv;
+	struct sroce_mr *mr;
+	struct exporter x;
+
+	exporter_init(test, &x, &moving_ops, O_RDWR);
+	x.moves = true;
+	mr = buf_mr(&x, 0, PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, 0, sroce_dmabuf_publish(mr));
+	KUNIT_EXPECT_EQ(test, 0, check_key(test, mr->key, &w->pd.ibpd, 0, BUF_IOVA, 1));
+	buf_mr_free(mr);
+	x.moved = new_fence(test);
+	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
+			PTR_ERR_OR_ZERO(sroce_dmabuf_create(x.ibdev, x.buf, true)));
+	KUNIT_EXPECT_EQ(test, x.maps, 0);
+	dma_fence_signal(x.moved);
+	dma_fence_put(x.moved);
+	exporter_exit(&x);
 }
 
 /* --- taken back -------------------------------------------------------------------------- */
@@ -523,6 +579,7 @@ static struct kunit_case dmabuf_cases[] = {
 	KUNIT_CASE(dmabuf_twice),
 	KUNIT_CASE(dmabuf_refused),
 	KUNIT_CASE(dmabuf_awaits_writer),
+	KUNIT_CASE(dmabuf_moves_first),
 	KUNIT_CASE(dmabuf_taken_back),
 	KUNIT_CASE(dmabuf_taken_back_in_use),
 	KUNIT_CASE(dmabuf_race),
