@@ -15,6 +15,7 @@
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 #include <linux/workqueue.h>
 
@@ -294,18 +295,31 @@ void sroce_dmabuf_destroy(struct sroce_dmabuf *d)
 
 /* --- pages ----------------------------------------------------------------------------- */
 
-/* The page at an address of the mapping, as the kernel has it mapped itself; or NULL */
-static void *sroce_dmabuf_page(const void *at)
+static struct page *sroce_dmabuf_page(const void *at)
 {
-	struct page *page;
-
 	if (is_vmalloc_addr(at))
-		page = vmalloc_to_page(at);
-	else
-		page = virt_addr_valid(at) ? virt_to_page(at) : NULL;
-	if (!page || !pfn_valid(page_to_pfn(page)) || is_zone_device_page(page))
+		return vmalloc_to_page(at);
+	return virt_addr_valid(at) ? virt_to_page(at) : NULL;
+}
+
+/*
+ * A page at an address of the exporter's mapping, where the kernel has it mapped itself; or
+ * NULL. Not all that has a struct page is memory (firmware's, holes), and memory that is
+ * secret is mapped nowhere: so look.
+ */
+static void *sroce_dmabuf_direct(const void *at)
+{
+	struct page *page = sroce_dmabuf_page(at);
+	void *direct;
+	u8 byte;
+
+	if (!page || !pfn_valid(page_to_pfn(page)) ||
+	    is_zone_device_page(page) || PageReserved(page))
 		return NULL;
-	return page_address(page);
+	direct = page_address(page);
+	if (!direct || copy_from_kernel_nofault(&byte, direct, sizeof(byte)))
+		return NULL;
+	return direct;
 }
 
 int sroce_dmabuf_set_blocks(struct sroce_mr *mr, u64 offset, u64 length)
@@ -317,9 +331,9 @@ int sroce_dmabuf_set_blocks(struct sroce_mr *mr, u64 offset, u64 length)
 	u32 i;
 
 	for (i = 0; i < n; i++, at += PAGE_SIZE) {
-		mr->blocks[i] = sroce_dmabuf_page(at);
+		mr->blocks[i] = sroce_dmabuf_direct(at);
 		if (!mr->blocks[i]) {
-			ibdev_dbg(d->ibdev, "dma-buf of %s: pages of a device\n",
+			ibdev_dbg(d->ibdev, "dma-buf of %s: not ordinary memory\n",
 				  d->buf->exp_name);
 			return -EOPNOTSUPP;
 		}

@@ -344,6 +344,22 @@ static void dmabuf_refused(struct kunit *test)
 	exporter_exit(&x);
 }
 
+/* The kernel's own pages, and what has none, may be mapped by an exporter, but not by us */
+static void dmabuf_not_memory(struct kunit *test)
+{
+	struct sroce_mr *mr = new_mr(test, SROCE_MR_USER, BUF_IOVA, 0, 8);
+	struct exporter x;
+
+	exporter_init(test, &x, &still_ops, O_RDWR);
+	x.pages[3] = ZERO_PAGE(0);
+	mr->dmabuf = sroce_dmabuf_create(x.ibdev, x.buf, true);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mr->dmabuf));
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, sroce_dmabuf_set_blocks(mr, 0, 4 * PAGE_SIZE));
+	KUNIT_EXPECT_EQ(test, 0, sroce_dmabuf_set_blocks(mr, 0, 3 * PAGE_SIZE));
+	buf_mr_free(mr);
+	exporter_exit(&x);
+}
+
 /* --- somebody writes and does not end ------------------------------------------------ */
 
 static const char *fence_name(struct dma_fence *fence)
@@ -578,6 +594,7 @@ static struct kunit_case dmabuf_cases[] = {
 	KUNIT_CASE(dmabuf_bytes),
 	KUNIT_CASE(dmabuf_twice),
 	KUNIT_CASE(dmabuf_refused),
+	KUNIT_CASE(dmabuf_not_memory),
 	KUNIT_CASE(dmabuf_awaits_writer),
 	KUNIT_CASE(dmabuf_moves_first),
 	KUNIT_CASE(dmabuf_taken_back),
