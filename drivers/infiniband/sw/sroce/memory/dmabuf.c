@@ -42,6 +42,8 @@ MODULE_IMPORT_NS("DMA_BUF");
  * @attach: the exporter knows us by it
  * @dir: what the region may do
  * @map: the kernel's mapping of the buffer; clear when there is none
+ * @first: first page of the region in that
+ * @nr: pages of the region
  * @mr: region to end when it is taken back; under the buffer's reservation lock
  * @taken_back: it was; likewise
  * @unmap: lets go of the mapping then: the exporter holds the lock that this takes
@@ -53,6 +55,8 @@ struct sroce_dmabuf {
 	struct dma_buf_attachment *attach;
 	enum dma_data_direction dir;
 	struct iosys_map map;
+	void *first;
+	u32 nr;
 	struct sroce_mr *mr;
 	bool taken_back;
 	struct work_struct unmap;
@@ -61,10 +65,36 @@ struct sroce_dmabuf {
 
 /* --- taken back ------------------------------------------------------------------ */
 
+/* Behind an address of the exporter's mapping */
+static struct page *sroce_dmabuf_page(const void *at)
+{
+	if (is_vmalloc_addr(at))
+		return vmalloc_to_page(at);
+	return virt_addr_valid(at) ? virt_to_page(at) : NULL;
+}
+
+/*
+ * No page table knows of what we have written, and memory of a file that nobody has marked
+ * is dropped when memory is short. What was taken back its exporter has looked after.
+ */
+static void sroce_dmabuf_set_dirty(struct sroce_dmabuf *d)
+{
+	void *at = d->first;
+	u32 i;
+
+	if (d->dir != DMA_BIDIRECTIONAL || d->taken_back)
+		return;
+	for (i = 0; i < d->nr; i++, at += PAGE_SIZE) {
+		set_page_dirty_lock(sroce_dmabuf_page(at));
+		cond_resched();
+	}
+}
+
 static void sroce_dmabuf_vunmap(struct sroce_dmabuf *d)
 {
 	if (iosys_map_is_null(&d->map))
 		return;
+	sroce_dmabuf_set_dirty(d);
 	dma_buf_vunmap_unlocked(d->buf, &d->map);
 	iosys_map_clear(&d->map);
 }
@@ -295,13 +325,6 @@ void sroce_dmabuf_destroy(struct sroce_dmabuf *d)
 
 /* --- pages ----------------------------------------------------------------------------- */
 
-static struct page *sroce_dmabuf_page(const void *at)
-{
-	if (is_vmalloc_addr(at))
-		return vmalloc_to_page(at);
-	return virt_addr_valid(at) ? virt_to_page(at) : NULL;
-}
-
 /*
  * A page at an address of the exporter's mapping, where the kernel has it mapped itself; or
  * NULL. Not all that has a struct page is memory (firmware's, holes), and memory that is
@@ -324,7 +347,7 @@ static void *sroce_dmabuf_direct(const void *at)
 
 int sroce_dmabuf_set_blocks(struct sroce_mr *mr, u64 offset, u64 length)
 {
-	const struct sroce_dmabuf *d = mr->dmabuf;
+	struct sroce_dmabuf *d = mr->dmabuf;
 	u64 start = offset_in_page(offset);
 	void *at = d->map.vaddr + (offset - start);
 	u32 n = PFN_UP(start + length);
@@ -340,6 +363,8 @@ int sroce_dmabuf_set_blocks(struct sroce_mr *mr, u64 offset, u64 length)
 		if (!(i % DMABUF_BATCH))
 			cond_resched();
 	}
+	d->first = d->map.vaddr + (offset - start);
+	d->nr = n;
 	mr->nr_blocks = n;
 	mr->offset = start;
 	return 0;

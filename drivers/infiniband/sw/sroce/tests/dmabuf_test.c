@@ -282,6 +282,9 @@ static void dmabuf_bytes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -ERANGE, check_key(test, mr->key, &w->pd.ibpd, 0,
 						 BUF_IOVA, 5 * PAGE_SIZE + 1));
 	buf_mr_free(mr);
+	/* whoever has the memory is told that it may have been written to */
+	for (i = 0; i < BUF_PAGES; i++)
+		KUNIT_EXPECT_EQ(test, i >= 1 && i <= 6, PageDirty(x.pages[i]));
 	exporter_exit(&x);
 }
 
