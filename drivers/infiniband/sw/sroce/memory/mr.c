@@ -618,12 +618,20 @@ struct sroce_misaligned {
 	struct bvec_iter iter;
 };
 
-static void sroce_misaligned_init(struct sroce_misaligned *m,
+/*
+ * Return: false when not all of it is there. The owner of a fast-register region may have
+ * changed it under a peer's hands; pages on demand stay for as long as there is a reader.
+ */
+static bool sroce_misaligned_init(struct sroce_misaligned *m,
 				  const struct sroce_mr *mr, u64 va)
 {
 	m->iter = (struct bvec_iter){};
 	sroce_mr_bvecs(mr, va, sizeof(u64), m->bv, ARRAY_SIZE(m->bv),
 		       &m->iter.bi_size);
+	if (likely(m->iter.bi_size == sizeof(u64)))
+		return true;
+	WARN_ON_ONCE(mr->odp);
+	return false;
 }
 
 static void sroce_misaligned_write(const struct sroce_misaligned *m, u64 value)
@@ -633,41 +641,44 @@ static void sroce_misaligned_write(const struct sroce_misaligned *m, u64 value)
 	sroce_bvec_write(m->bv, &iter, &value, iter.bi_size);
 }
 
-static u64 sroce_misaligned_atomic(const struct sroce_mr *mr, u64 va, bool cas,
-				   u64 compare, u64 swap_add)
+static bool sroce_misaligned_atomic(const struct sroce_mr *mr, u64 va, bool cas,
+				    u64 compare, u64 swap_add, u64 *old)
 {
 	struct bvec_iter iter;
 	struct sroce_misaligned m;
 	unsigned long flags;
-	u64 old = 0;
 
-	sroce_misaligned_init(&m, mr, va);
+	if (!sroce_misaligned_init(&m, mr, va))
+		return false;
 	iter = m.iter;
 
 	spin_lock_irqsave(&sroce_misaligned_lock, flags);
-	sroce_bvec_read(&old, m.bv, &iter, iter.bi_size);
+	sroce_bvec_read(old, m.bv, &iter, iter.bi_size);
 	if (!cas)
-		sroce_misaligned_write(&m, old + swap_add);
-	else if (old == compare)
+		sroce_misaligned_write(&m, *old + swap_add);
+	else if (*old == compare)
 		sroce_misaligned_write(&m, swap_add);
 	spin_unlock_irqrestore(&sroce_misaligned_lock, flags);
 
-	return old;
+	return true;
 }
 
-u64 sroce_mr_atomic(const struct sroce_mr *mr, u64 va, bool cas, u64 compare,
-		    u64 swap_add)
+bool sroce_mr_atomic(const struct sroce_mr *mr, u64 va, bool cas, u64 compare,
+		     u64 swap_add, u64 *old)
 {
 	atomic64_t *ptr = sroce_mr_atomic_ptr(mr, va);
 
 	if (unlikely(!ptr))
-		return sroce_misaligned_atomic(mr, va, cas, compare, swap_add);
+		return sroce_misaligned_atomic(mr, va, cas, compare, swap_add,
+					       old);
 	if (cas)
-		return atomic64_cmpxchg(ptr, compare, swap_add);
-	return atomic64_fetch_add(swap_add, ptr);
+		*old = atomic64_cmpxchg(ptr, compare, swap_add);
+	else
+		*old = atomic64_fetch_add(swap_add, ptr);
+	return true;
 }
 
-void sroce_mr_atomic_write(const struct sroce_mr *mr, u64 va, u64 value)
+bool sroce_mr_atomic_write(const struct sroce_mr *mr, u64 va, u64 value)
 {
 	u64 *ptr = sroce_mr_atomic_ptr(mr, va);
 	struct sroce_misaligned m;
@@ -675,8 +686,10 @@ void sroce_mr_atomic_write(const struct sroce_mr *mr, u64 va, u64 value)
 	if (likely(ptr)) {
 		/* Who sees the value sees what was written before it (A19) */
 		smp_store_release(ptr, value);
-		return;
+		return true;
 	}
-	sroce_misaligned_init(&m, mr, va);
+	if (!sroce_misaligned_init(&m, mr, va))
+		return false;
 	sroce_misaligned_write(&m, value);
+	return true;
 }

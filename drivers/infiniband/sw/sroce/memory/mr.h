@@ -394,16 +394,17 @@ int sroce_mr_register(struct sroce_mr *mr, const struct ib_pd *pd, u32 key,
  * @cas: compare and swap; otherwise add
  * @compare: value to compare with
  * @swap_add: value to store or to add
+ * @old: set to the value before
  *
  * Atomic also against the CPUs of this host (IB_ATOMIC_GLOB), unless the memory
  * is not 8-byte aligned although @va is.
  *
- * Return: the value before.
+ * Return: false when the memory is not there (any more): an access error.
  */
-u64 sroce_mr_atomic(const struct sroce_mr *mr, u64 va, bool cas, u64 compare,
-		    u64 swap_add);
+bool sroce_mr_atomic(const struct sroce_mr *mr, u64 va, bool cas, u64 compare,
+		     u64 swap_add, u64 *old);
 
-/* Store 8 bytes at once (ATOMIC WRITE); the bytes are not swapped */
-void sroce_mr_atomic_write(const struct sroce_mr *mr, u64 va, u64 value);
+/* Store 8 bytes at once (ATOMIC WRITE); they are not swapped. Return: likewise */
+bool sroce_mr_atomic_write(const struct sroce_mr *mr, u64 va, u64 value);
 
 #endif

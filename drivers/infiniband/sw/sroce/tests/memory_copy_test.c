@@ -167,24 +167,33 @@ static void store(const struct sroce_mr *mr, u64 va, u64 value)
 		*(u8 *)byte_at(mr, va + i) = ((u8 *)&value)[i];
 }
 
+static u64 atomic_at(struct kunit *test, const struct sroce_mr *mr, u64 va, bool cas,
+		     u64 compare, u64 swap_add)
+{
+	u64 old = 0;
+
+	KUNIT_EXPECT_TRUE(test, sroce_mr_atomic(mr, va, cas, compare, swap_add, &old));
+	return old;
+}
+
 static void expect_atomics(struct kunit *test, const struct sroce_mr *mr,
 			   u64 va)
 {
 	const u64 a = 0x1122334455667788, b = 0xfedcba9876543210;
 
 	store(mr, va, a);
-	KUNIT_EXPECT_EQ(test, sroce_mr_atomic(mr, va, true, b, 5), a);
+	KUNIT_EXPECT_EQ(test, atomic_at(test, mr, va, true, b, 5), a);
 	KUNIT_EXPECT_EQ(test, load(mr, va), a);
-	KUNIT_EXPECT_EQ(test, sroce_mr_atomic(mr, va, true, a, b), a);
+	KUNIT_EXPECT_EQ(test, atomic_at(test, mr, va, true, a, b), a);
 	KUNIT_EXPECT_EQ(test, load(mr, va), b);
 
-	KUNIT_EXPECT_EQ(test, sroce_mr_atomic(mr, va, false, 99, a), b);
+	KUNIT_EXPECT_EQ(test, atomic_at(test, mr, va, false, 99, a), b);
 	KUNIT_EXPECT_EQ(test, load(mr, va), a + b);
 	store(mr, va, U64_MAX);
-	KUNIT_EXPECT_EQ(test, sroce_mr_atomic(mr, va, false, 0, 3), U64_MAX);
+	KUNIT_EXPECT_EQ(test, atomic_at(test, mr, va, false, 0, 3), U64_MAX);
 	KUNIT_EXPECT_EQ(test, load(mr, va), 2);
 
-	sroce_mr_atomic_write(mr, va, a);
+	KUNIT_EXPECT_TRUE(test, sroce_mr_atomic_write(mr, va, a));
 	KUNIT_EXPECT_EQ(test, load(mr, va), a);
 }
 
@@ -211,8 +220,25 @@ static void atomics(struct kunit *test)
 	mr = new_dma_mr(test, IB_ACCESS_LOCAL_WRITE);
 	va = (uintptr_t)page_address(w->pages[3]) + 16;
 	*(u64 *)(uintptr_t)va = 7;
-	KUNIT_EXPECT_EQ(test, sroce_mr_atomic(mr, va, false, 0, 3), 7);
+	KUNIT_EXPECT_EQ(test, atomic_at(test, mr, va, false, 0, 3), 7);
 	KUNIT_EXPECT_EQ(test, *(u64 *)(uintptr_t)va, 10);
+}
+
+/* A word of which a part is not there any more is left alone, and that is told */
+static void atomics_gone(struct kunit *test)
+{
+	struct sroce_mr *mr = new_user_mr(test, 0, 0x1000, 3, 2 * PAGE_SIZE);
+	const u64 va = 0x1000 + PAGE_SIZE - 8;
+	u64 old = 0;
+
+	store(mr, va, 99);
+	mr->nr_blocks = 1;
+	KUNIT_EXPECT_FALSE(test, sroce_mr_atomic(mr, va, false, 0, 1, &old));
+	KUNIT_EXPECT_FALSE(test, sroce_mr_atomic(mr, va, true, 99, 1, &old));
+	KUNIT_EXPECT_FALSE(test, sroce_mr_atomic_write(mr, va, 1));
+	KUNIT_EXPECT_FALSE(test, sroce_mr_atomic(mr, va + 8, false, 0, 1, &old));
+	mr->nr_blocks = 3;
+	KUNIT_EXPECT_EQ(test, load(mr, va), 99);
 }
 
 #define RACERS 4
@@ -228,12 +254,12 @@ static int race_thread(void *arg)
 {
 	struct race *r = arg;
 	unsigned long end;
-	u64 n = 0;
+	u64 n = 0, old;
 
 	wait_for_completion(&r->start);
 	/* Long enough that the racers do meet */
 	for (end = jiffies + HZ / 10; time_before(jiffies, end); n++)
-		sroce_mr_atomic(r->mr, 8, false, 0, 1);
+		sroce_mr_atomic(r->mr, 8, false, 0, 1, &old);
 	atomic64_add(n, &r->count);
 	complete(&r->done);
 	return 0;
@@ -270,6 +296,7 @@ static struct kunit_case copy_cases[] = {
 	KUNIT_CASE(copy_linear),
 	KUNIT_CASE(copy_onto_itself),
 	KUNIT_CASE(atomics),
+	KUNIT_CASE(atomics_gone),
 	KUNIT_CASE(atomic_races),
 	{}
 };

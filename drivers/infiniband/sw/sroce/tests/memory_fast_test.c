@@ -228,8 +228,9 @@ static void fast_gaps_atomic(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 8, sroce_ib_map_mr_sg(&mr->ibmr, sg, 8, NULL));
 	mr->ibmr.iova = 0x1000;
 	KUNIT_EXPECT_EQ(test, 0, sroce_mr_register(mr, &w->pd.ibpd, mr->key, 0));
-	sroce_mr_atomic_write(mr, 0x1000, 0x1122334455667788);
-	KUNIT_EXPECT_EQ(test, 0x1122334455667788, sroce_mr_atomic(mr, 0x1000, false, 0, 1));
+	KUNIT_EXPECT_TRUE(test, sroce_mr_atomic_write(mr, 0x1000, 0x1122334455667788));
+	KUNIT_EXPECT_TRUE(test, sroce_mr_atomic(mr, 0x1000, false, 0, 1, &value));
+	KUNIT_EXPECT_EQ(test, 0x1122334455667788, value);
 	for (i = 0; i < 8; i++)
 		((u8 *)&value)[i] = *(u8 *)sg_virt(&sg[i]);
 	KUNIT_EXPECT_EQ(test, 0x1122334455667789, value);

@@ -328,6 +328,7 @@ static int race_use(void *arg)
 {
 	struct race *r = arg;
 	struct sroce_mr *mr;
+	u64 old;
 	u32 i;
 
 	for (i = 0; i < 4 * RACE_TURNS; i++) {
@@ -338,7 +339,7 @@ static int race_use(void *arg)
 				  REGION_IOVA + 100, 8);
 		if (!IS_ERR(mr)) {
 			if (sroce_mr_serves(mr, READ_ONCE(r->qp)))
-				sroce_mr_atomic(mr, REGION_IOVA + 104, false, 0, 1);
+				sroce_mr_atomic(mr, REGION_IOVA + 104, false, 0, 1, &old);
 			sroce_mr_put(mr);
 		}
 		local_bh_enable();

@@ -77,10 +77,13 @@ sroce_responder_atomic_begin(struct sroce_qp *qp, const struct sroce_train *t,
 	return mr;
 }
 
-/* The atomic was carried out: answer it, and keep the answer for duplicates */
+/*
+ * Let go of the region. Where the atomic was carried out, answer it, and keep the answer for
+ * duplicates.
+ */
 static void sroce_responder_atomic_end(struct sroce_qp *qp,
 				       const struct sroce_train *t,
-				       struct sroce_mr *mr, u64 orig)
+				       struct sroce_mr *mr, bool done, u64 orig)
 {
 	struct sroce_responder *resp = &qp->resp;
 	struct sroce_rd_res res = {
@@ -91,6 +94,10 @@ static void sroce_responder_atomic_end(struct sroce_qp *qp,
 	};
 
 	sroce_gather_word_end(mr);
+	if (unlikely(!done)) {
+		sroce_responder_refuse_access(qp);
+		return;
+	}
 	sroce_answers_add(&resp->answers, &res);
 	sroce_qp_count(qp, SROCE_CNT_RX_ATOMIC_REQUESTS, 1);
 	sroce_responder_accept(qp, t, 1);
@@ -100,7 +107,8 @@ static void sroce_responder_atomic_end(struct sroce_qp *qp,
 void sroce_responder_execute_atomic(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_mr *mr;
-	u64 orig;
+	u64 orig = 0;
+	bool done;
 
 	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_ATOMIC) ||
 	    !qp->attr.max_dest_rd_atomic || t->bi.bi_size || t->va & 7) {
@@ -110,9 +118,9 @@ void sroce_responder_execute_atomic(struct sroce_qp *qp, struct sroce_train *t)
 	mr = sroce_responder_atomic_begin(qp, t, IB_ACCESS_REMOTE_ATOMIC);
 	if (!mr)
 		return;
-	orig = sroce_mr_atomic(mr, t->va, t->op == SROCE_OP_CMP_SWAP,
-			       t->compare, t->swap_add);
-	sroce_responder_atomic_end(qp, t, mr, orig);
+	done = sroce_mr_atomic(mr, t->va, t->op == SROCE_OP_CMP_SWAP,
+			       t->compare, t->swap_add, &orig);
+	sroce_responder_atomic_end(qp, t, mr, done, orig);
 }
 
 void sroce_responder_execute_atomic_write(struct sroce_qp *qp,
@@ -120,6 +128,7 @@ void sroce_responder_execute_atomic_write(struct sroce_qp *qp,
 {
 	struct sroce_mr *mr;
 	u64 value;
+	bool done;
 
 	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_WRITE) ||
 	    !qp->attr.max_dest_rd_atomic || t->dma_len != sizeof(value) ||
@@ -131,8 +140,8 @@ void sroce_responder_execute_atomic_write(struct sroce_qp *qp,
 	if (!mr)
 		return;
 	sroce_bvec_read(&value, t->bv, &t->bi, sizeof(value));
-	sroce_mr_atomic_write(mr, t->va, value);
-	sroce_responder_atomic_end(qp, t, mr, 0);
+	done = sroce_mr_atomic_write(mr, t->va, value);
+	sroce_responder_atomic_end(qp, t, mr, done, 0);
 }
 
 /* Rights that the placement type asks of QP and region; 0: a reserved one */
