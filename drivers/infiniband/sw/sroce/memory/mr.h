@@ -25,6 +25,13 @@ struct sroce_odp;
  */
 #define SROCE_LOCAL_DMA_LKEY 0xff
 
+/*
+ * In a region with gaps so many blocks in a row have the bytes of a packet: whoever gathers
+ * one, from the middle of a block, finds it in one more at most.
+ */
+#define SROCE_MR_GAP_RUN 126
+#define SROCE_MR_GAP_BYTES 4096
+
 /* In this order: sroce_mr_get() asks of few of them more than of the others */
 enum sroce_mr_kind {
 	SROCE_MR_DMA,		/* all kernel memory, kernel users only */

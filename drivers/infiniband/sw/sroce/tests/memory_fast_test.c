@@ -213,6 +213,48 @@ static void fast_gaps_full(struct kunit *test)
 	mr->ends = NULL;
 }
 
+#define THIN 300
+
+/* How many of @n elements are taken, of which all but the first @thick have @len bytes */
+static int gap_thin(struct kunit *test, struct sroce_mr *mr, struct scatterlist *sg, int n,
+		    int thick, unsigned int len)
+{
+	struct memory_world *w = test->priv;
+	int i;
+
+	sg_init_table(sg, n);
+	for (i = 0; i < n; i++)
+		gap_element(&sg[i], page_address(w->pages[i % MAX_PAGES]),
+			    i < thick ? 4096 : len);
+	return sroce_ib_map_mr_sg(&mr->ibmr, sg, n, NULL);
+}
+
+/* Elements of which a packet would be in more than are gathered at once are left out */
+static void fast_gaps_thin(struct kunit *test)
+{
+	struct sroce_mr *mr = gap_mr(test);
+	u32 max_blocks = mr->max_blocks;
+	struct scatterlist *sg;
+
+	sg = kunit_kcalloc(test, THIN, sizeof(*sg), GFP_KERNEL);
+	mr->staged = kunit_kcalloc(test, THIN, sizeof(*mr->staged), GFP_KERNEL);
+	mr->ends = kunit_kcalloc(test, 2 * THIN, sizeof(*mr->ends), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, sg);
+	KUNIT_ASSERT_NOT_NULL(test, mr->staged);
+	KUNIT_ASSERT_NOT_NULL(test, mr->ends);
+	mr->max_blocks = THIN;
+	KUNIT_EXPECT_EQ(test, THIN, gap_thin(test, mr, sg, THIN, 0, 33));
+	KUNIT_EXPECT_EQ(test, SROCE_MR_GAP_RUN - 1,
+			gap_thin(test, mr, sg, SROCE_MR_GAP_RUN - 1, 0, 1));
+	KUNIT_EXPECT_EQ(test, SROCE_MR_GAP_RUN - 1, gap_thin(test, mr, sg, THIN, 0, 32));
+	KUNIT_EXPECT_EQ(test, SROCE_MR_GAP_RUN - 1, mr->nr_staged);
+	KUNIT_EXPECT_EQ(test, 100 + SROCE_MR_GAP_RUN - 1,
+			gap_thin(test, mr, sg, THIN, 100, 1));
+	mr->max_blocks = max_blocks;
+	mr->staged = NULL;
+	mr->ends = NULL;
+}
+
 /* An atomic on a word whose bytes are in blocks of their own */
 static void fast_gaps_atomic(struct kunit *test)
 {
@@ -371,6 +413,7 @@ static struct kunit_case fast_cases[] = {
 	KUNIT_CASE(fast_register_in_parts),
 	KUNIT_CASE(fast_gaps),
 	KUNIT_CASE(fast_gaps_full),
+	KUNIT_CASE(fast_gaps_thin),
 	KUNIT_CASE(fast_gaps_atomic),
 	KUNIT_CASE(fast_invalidate),
 	KUNIT_CASE(fast_register_waits),

@@ -379,12 +379,27 @@ static int sroce_mr_stage_block(struct ib_mr *ibmr, u64 addr)
 	return 0;
 }
 
+/* Would one more block be the last of too many for too few bytes (SROCE_MR_GAP_RUN)? */
+static bool sroce_mr_stage_is_thin(const struct sroce_mr *mr, u32 len)
+{
+	const u64 *ends = mr->ends + mr->max_blocks;
+	u32 n = mr->nr_staged + 1;
+	u64 before = 0;
+
+	if (n < SROCE_MR_GAP_RUN)
+		return false;
+	if (n > SROCE_MR_GAP_RUN)
+		before = ends[n - SROCE_MR_GAP_RUN - 1];
+	return mr->ibmr.length + len - before < SROCE_MR_GAP_BYTES;
+}
+
 /* An element of a list with gaps is a block. Return: false when there is no room */
 static bool sroce_mr_stage_element(struct sroce_mr *mr, u64 addr, u32 len)
 {
 	if (!len)
 		return true;
-	if (sroce_mr_stage_block(&mr->ibmr, addr))
+	if (sroce_mr_stage_is_thin(mr, len) ||
+	    sroce_mr_stage_block(&mr->ibmr, addr))
 		return false;
 	mr->ibmr.length += len;
 	mr->ends[mr->max_blocks + mr->nr_staged - 1] = mr->ibmr.length;
