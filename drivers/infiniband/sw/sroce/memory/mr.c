@@ -112,6 +112,7 @@ static struct sroce_mr *sroce_mr_make(struct sroce_mr_table *table,
 	refcount_set(&mr->users, 1);
 	init_completion(&mr->idle);
 	spin_lock_init(&mr->lock);
+	seqcount_spinlock_init(&mr->seq, &mr->lock);
 	sroce_mw_list_init(&mr->bound);
 	mr->table = table;
 	mr->kind = kind;
@@ -413,10 +414,10 @@ static u32 sroce_mr_gap_block(const struct sroce_mr *mr, u64 offset, u32 nr)
 	return first;
 }
 
-/* As sroce_mr_block_bvecs(), where blocks have any length; @offset is from the first byte */
-static unsigned int sroce_mr_gap_bvecs(const struct sroce_mr *mr, u64 offset,
-				       u32 len, struct bio_vec *bv,
-				       unsigned int max, u32 *done)
+/* Context: to be done again when @mr->seq has changed meanwhile */
+static unsigned int sroce_mr_gap_try(const struct sroce_mr *mr, u64 offset,
+				     u32 len, struct bio_vec *bv,
+				     unsigned int max, u32 *done)
 {
 	u32 nr = min(READ_ONCE(mr->nr_blocks), mr->max_blocks);
 	u32 block = sroce_mr_gap_block(mr, offset, nr);
@@ -439,6 +440,24 @@ static unsigned int sroce_mr_gap_bvecs(const struct sroce_mr *mr, u64 offset,
 	}
 
 	*done = len - left;
+	return n;
+}
+
+/*
+ * As sroce_mr_block_bvecs(), where blocks have any length; @offset is from the first byte.
+ * What the owner changes meanwhile is the peer's loss here, too, but a block of one list
+ * must not get the length of a block of another.
+ */
+static unsigned int sroce_mr_gap_bvecs(const struct sroce_mr *mr, u64 offset,
+				       u32 len, struct bio_vec *bv,
+				       unsigned int max, u32 *done)
+{
+	unsigned int seq, n;
+
+	do {
+		seq = read_seqcount_begin(&mr->seq);
+		n = sroce_mr_gap_try(mr, offset, len, bv, max, done);
+	} while (read_seqcount_retry(&mr->seq, seq));
 	return n;
 }
 

@@ -11,6 +11,7 @@
 #include <linux/list.h>
 #include <linux/log2.h>
 #include <linux/refcount.h>
+#include <linux/seqlock.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
 #include <linux/xarray.h>
@@ -101,6 +102,8 @@ struct sroce_mw_list {
  * @going: window: it is being freed, and is not to be bound any more
  * @lock: window or fast-register: serialises whoever changes it; taken with bottom
  *	halves off
+ * @seq: changes with @blocks and @ends of a region with gaps: the end of one life's block
+ *	is not that of the next one's
  *
  * Consumers call ib_map_mr_sg() for the next use of a region while the one
  * before is still registered and its invalidation only queued. What it sets is
@@ -142,6 +145,7 @@ struct sroce_mr {
 	bool type2;
 	bool going;
 	spinlock_t lock;
+	seqcount_spinlock_t seq;
 };
 
 static inline struct sroce_mr *to_sroce_mr(struct ib_mr *ibmr)
@@ -346,6 +350,8 @@ int sroce_mr_invalidate(struct sroce_mr_table *table, u32 key,
  *
  * A copy, because a consumer may register the same pages once more. The
  * address is read now: consumers change its upper bits after mapping.
+ *
+ * Context: @mr->lock held.
  */
 static inline void sroce_mr_take_staged(struct sroce_mr *mr)
 {
@@ -353,12 +359,15 @@ static inline void sroce_mr_take_staged(struct sroce_mr *mr)
 	/* a region made without verbs/mr.c (unit tests) has its blocks already */
 	if (!mr->staged)
 		return;
+	write_seqcount_begin(&mr->seq);
 	memcpy(mr->blocks, mr->staged, mr->nr_staged * sizeof(*mr->blocks));
 	mr->nr_blocks = mr->nr_staged;
-	mr->length = mr->ibmr.length;
-	if (mr->ends) {
+	if (mr->ends)
 		memcpy(mr->ends, mr->ends + mr->max_blocks,
 		       mr->nr_staged * sizeof(*mr->ends));
+	write_seqcount_end(&mr->seq);
+	mr->length = mr->ibmr.length;
+	if (mr->ends) {
 		mr->offset = 0;
 		return;
 	}

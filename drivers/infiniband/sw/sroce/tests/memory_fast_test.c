@@ -213,6 +213,80 @@ static void fast_gaps_full(struct kunit *test)
 	mr->ends = NULL;
 }
 
+/**
+ * struct gap_reader - who uses a region that its owner registers anew
+ * @mr: region
+ * @stop: the end
+ * @turns: looks at it
+ * @wrong: a block had the length of another one
+ */
+struct gap_reader {
+	struct sroce_mr *mr;
+	bool stop;
+	unsigned long turns;
+	unsigned long wrong;
+};
+
+static int gap_reader_thread(void *arg)
+{
+	struct gap_reader *r = arg;
+	struct bio_vec bv[8];
+	unsigned int n;
+	u32 done;
+
+	for (; !READ_ONCE(r->stop); r->turns++) {
+		cond_resched();
+		local_bh_disable();
+		n = sroce_mr_bvecs(r->mr, 0x1000, 64, bv, ARRAY_SIZE(bv), &done);
+		while (n--)
+			r->wrong += bv[n].bv_offset + bv[n].bv_len > PAGE_SIZE;
+		local_bh_enable();
+	}
+	return 0;
+}
+
+/* Elements of whole pages, or what is at the end of each page */
+static void gap_again(struct kunit *test, struct sroce_mr *mr, bool whole)
+{
+	struct memory_world *w = test->priv;
+	struct scatterlist sg[8];
+	int i;
+
+	sg_init_table(sg, 8);
+	for (i = 0; i < 8; i++)
+		gap_element(&sg[i], page_address(w->pages[i]) + (whole ? 0 : PAGE_SIZE - 16),
+			    whole ? PAGE_SIZE : 16);
+	KUNIT_EXPECT_EQ(test, 8, sroce_ib_map_mr_sg(&mr->ibmr, sg, 8, NULL));
+	mr->ibmr.iova = 0x1000;
+	KUNIT_EXPECT_EQ(test, 0, sroce_mr_register(mr, &w->pd.ibpd, mr->key, 0));
+	udelay(1);
+	KUNIT_EXPECT_EQ(test, 0, sroce_mr_invalidate(&w->table, mr->key, &w->pd.ibpd, &w->qp,
+						     false));
+}
+
+/* Its owner does not wait until nobody uses it any more */
+static void fast_gaps_changed_in_use(struct kunit *test)
+{
+	struct gap_reader r = { .mr = gap_mr(test) };
+	unsigned long end = jiffies + HZ;
+	struct task_struct *task;
+	unsigned int i;
+
+	task = kthread_create(gap_reader_thread, &r, "sroce_reader");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	get_task_struct(task);
+	wake_up_process(task);
+	for (i = 0; time_before(jiffies, end) || !READ_ONCE(r.turns); i++) {
+		gap_again(test, r.mr, i & 1);
+		cond_resched();
+	}
+	WRITE_ONCE(r.stop, true);
+	kthread_stop_put(task);
+	KUNIT_EXPECT_EQ(test, 0, r.wrong);
+	r.mr->staged = NULL;
+	r.mr->ends = NULL;
+}
+
 #define THIN 300
 
 /* How many of @n elements are taken, of which all but the first @thick have @len bytes */
@@ -413,6 +487,7 @@ static struct kunit_case fast_cases[] = {
 	KUNIT_CASE(fast_register_in_parts),
 	KUNIT_CASE(fast_gaps),
 	KUNIT_CASE(fast_gaps_full),
+	KUNIT_CASE(fast_gaps_changed_in_use),
 	KUNIT_CASE(fast_gaps_thin),
 	KUNIT_CASE(fast_gaps_atomic),
 	KUNIT_CASE(fast_invalidate),
