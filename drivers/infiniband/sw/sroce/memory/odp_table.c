@@ -155,8 +155,10 @@ static void sroce_odp_drop_pages(struct sroce_odp_table *table, unsigned long i,
 
 		if (entry & ODP_WRITABLE)
 			set_page_dirty(compound_head(page));
-		if (entry)
+		if (entry) {
 			WRITE_ONCE(table->entries[i], 0);
+			table->filled--;
+		}
 		if (!(i % ODP_BATCH))
 			cond_resched();
 	}
@@ -166,13 +168,36 @@ static void sroce_odp_drop_pages(struct sroce_odp_table *table, unsigned long i,
 static unsigned long sroce_odp_forget_pages(struct sroce_odp_table *table,
 					    unsigned long i, unsigned long end)
 {
-	unsigned long found = sroce_odp_hide_pages(table, i, end);
+	unsigned long found;
 
+	/* A process may have thousands of tables, and unmap what all of them are about */
+	if (!table->filled)
+		return 0;
+	found = sroce_odp_hide_pages(table, i, end);
 	if (found) {
 		sroce_odp_await_readers();
 		sroce_odp_drop_pages(table, i, end);
 	}
 	return found;
+}
+
+/*
+ * The OOM reaper must not wait, neither for the mutex nor for readers. Where there is no
+ * page there is nothing to wait for, and it can have the memory. Return: false when we would.
+ */
+static bool sroce_odp_lock_to_lose(struct sroce_odp_table *table,
+				   const struct mmu_notifier_range *range)
+{
+	if (mmu_notifier_range_blockable(range)) {
+		mutex_lock(&table->mutex);
+		return true;
+	}
+	if (!mutex_trylock(&table->mutex))
+		return false;
+	if (!table->filled)
+		return true;
+	mutex_unlock(&table->mutex);
+	return false;
 }
 
 static bool sroce_odp_invalidate(struct mmu_interval_notifier *mni,
@@ -185,14 +210,14 @@ static bool sroce_odp_invalidate(struct mmu_interval_notifier *mni,
 	u64 end = min_t(u64, table->base + table->nr * PAGE_SIZE, range->end);
 	unsigned long found;
 
-	if (!mmu_notifier_range_blockable(range))
+	if (!sroce_odp_lock_to_lose(table, range))
 		return false;
-	mutex_lock(&table->mutex);
 	mmu_interval_set_seq(mni, seq);
 	found = sroce_odp_forget_pages(table, PFN_DOWN(start - table->base),
 				       PFN_UP(end - table->base));
 	mutex_unlock(&table->mutex);
-	atomic64_add(found, &table->stats->invalidations);
+	if (found)
+		atomic64_add(found, &table->stats->invalidations);
 	return true;
 }
 
@@ -407,6 +432,7 @@ static bool sroce_odp_take_pages(struct sroce_odp_table *table, unsigned long i,
 			WRITE_ONCE(table->entries[i],
 				   (unsigned long)pages[k] | flags);
 	}
+	table->filled += *fresh;
 	mutex_unlock(&table->mutex);
 	return taken;
 }

@@ -31,6 +31,7 @@ struct sroce_odp_stats;
  * @nr: pages
  * @mutex: who changes @entries
  * @gone: it is not the region's any more: no page is taken; under @mutex
+ * @filled: entries that are not empty; under @mutex
  * @node: in the list of an implicit region, and where it is there: under that one's lock
  * @number: likewise, in units of SROCE_IMPLICIT_BYTES
  * @used: likewise: somebody has read it since this was cleared
@@ -47,6 +48,7 @@ struct sroce_odp_table {
 	unsigned long nr;
 	struct mutex mutex; /* see above */
 	bool gone;
+	unsigned long filled;
 	struct list_head node;
 	unsigned long number;
 	bool used;

@@ -14,6 +14,7 @@
 #include "memory/mr.h"
 #include "memory/mw.h"
 #include "memory/odp.h"
+#include "memory/odp_table.h"
 #include "memory/pager.h"
 #include "memory/pd.h"
 
@@ -270,6 +271,35 @@ static void implicit_advice(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, counts(a).faults);
 }
 
+/* --- what the kernel may ask --------------------------------------------------------- */
+
+/* The OOM reaper gets the memory of a table without pages, and waits for nobody */
+static void implicit_reaped(struct kunit *test)
+{
+	u64 start = piece(all_of(test), 0);
+	struct sroce_odp *odp = sroce_odp_create(start, 4 * PAGE_SIZE);
+	struct mmu_notifier_range range = {
+		.mm = current->mm,
+		.start = start,
+		.end = start + 4 * PAGE_SIZE,
+	};
+	struct mmu_interval_notifier *notifier;
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, odp);
+	notifier = &odp->table->notifier;
+	KUNIT_EXPECT_TRUE(test, notifier->ops->invalidate(notifier, &range, 1));
+	KUNIT_EXPECT_EQ(test, 0, sroce_odp_bring(odp, 0, PAGE_SIZE, SROCE_ODP_WRITE, false));
+	KUNIT_EXPECT_FALSE(test, notifier->ops->invalidate(notifier, &range, 1));
+	range.flags = MMU_NOTIFIER_RANGE_BLOCKABLE;
+	KUNIT_EXPECT_TRUE(test, notifier->ops->invalidate(notifier, &range, 1));
+	range.flags = 0;
+	KUNIT_EXPECT_TRUE(test, notifier->ops->invalidate(notifier, &range, 1));
+	mutex_lock(&odp->table->mutex);
+	KUNIT_EXPECT_FALSE(test, notifier->ops->invalidate(notifier, &range, 1));
+	mutex_unlock(&odp->table->mutex);
+	sroce_odp_destroy(odp);
+}
+
 /* --- windows -------------------------------------------------------------------------- */
 
 /* A window on it is for a part of it, and misses pages under its own addresses */
@@ -501,6 +531,7 @@ static struct kunit_case implicit_cases[] = {
 	KUNIT_CASE(implicit_loses),
 	KUNIT_CASE(implicit_nowhere),
 	KUNIT_CASE(implicit_advice),
+	KUNIT_CASE(implicit_reaped),
 	KUNIT_CASE(implicit_window),
 	KUNIT_CASE(implicit_evicts),
 	KUNIT_CASE(implicit_ahead),
