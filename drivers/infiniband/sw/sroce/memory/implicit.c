@@ -185,15 +185,16 @@ static struct sroce_odp_table *sroce_implicit_hold(struct sroce_implicit *im,
 	return table;
 }
 
-/* Context: the lock held, and there is a place for it: mostly nothing is allocated */
+/*
+ * There is a place for it already, unless another one of the same number has been made and
+ * has left meanwhile: then the caller comes again. Context: the lock held
+ */
 static struct sroce_odp_table *sroce_implicit_add(struct sroce_implicit *im,
 						  struct sroce_odp_table *fresh)
 {
-	int err = xa_err(xa_store(&im->tables, fresh->number, fresh,
-				  SROCE_GFP_CHOSEN));
-
-	if (err)
-		return ERR_PTR(err);
+	if (xa_err(xa_store(&im->tables, fresh->number, fresh,
+			    GFP_NOWAIT | __GFP_NOWARN | __GFP_ACCOUNT)))
+		return ERR_PTR(-EAGAIN);
 	refcount_inc(&fresh->refs);
 	fresh->used = true;
 	list_add_tail(&fresh->node, &im->order);
