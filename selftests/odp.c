@@ -868,7 +868,7 @@ static long pinned(void)
 	return kib << 10;
 }
 
-/* with a little more memory than a region needs at the least, which is 1 MiB */
+/* with a little more memory than a region needs at the least, which is 1 MiB and a few pages */
 static void as_nobody(int argc, char **argv)
 {
 	struct rlimit limit;

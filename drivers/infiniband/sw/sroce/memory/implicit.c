@@ -28,7 +28,9 @@
  * @n: how many there are, or are about to be
  * @more: of these beyond SROCE_IMPLICIT_OWN there may be so many
  * @closed: the region goes: there are no more tables
- * @limit: what the process may have pinned, when it has made the region
+ * @limit: as long as the process has no more pages pinned there may be more tables: half of
+ *	what it might have had when it made the region, because a peer makes them, and the
+ *	rest is for what the process registers itself
  */
 struct sroce_implicit {
 	struct xarray tables;
@@ -287,7 +289,7 @@ static struct sroce_implicit *sroce_implicit_alloc(void)
 	xa_init_flags(&im->tables, XA_FLAGS_ACCOUNT);
 	mutex_init(&im->lock);
 	INIT_LIST_HEAD(&im->order);
-	im->limit = sroce_pinned_limit();
+	im->limit = sroce_pinned_limit() / 2;
 	return im;
 }
 

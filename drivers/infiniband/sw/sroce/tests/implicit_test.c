@@ -4,10 +4,13 @@
  */
 #include <kunit/test.h>
 #include <linux/completion.h>
+#include <linux/cred.h>
 #include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
+#include <linux/pfn.h>
+#include <linux/sched/signal.h>
 #include <linux/uaccess.h>
 
 #include "memory/implicit.h"
@@ -430,6 +433,41 @@ static void implicit_counts(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, sroce_pager_table_begin(pager));
 }
 
+/* What a peer asks for leaves half of the limit to the process */
+static void implicit_limit(struct kunit *test)
+{
+	struct all *a = all_of(test);
+	u64 half = rlimit(RLIMIT_MEMLOCK) / 2 >> PAGE_SHIFT;
+	size_t bytes = sroce_odp_table_bytes(SROCE_IMPLICIT_PAGES);
+	struct cred *cred = prepare_creds();
+	struct sroce_odp_counts c;
+	const struct cred *mine;
+	struct sroce_odp *odp;
+	unsigned int i;
+	u64 other;
+
+	KUNIT_ASSERT_NOT_NULL(test, cred);
+	cap_lower(cred->cap_effective, CAP_IPC_LOCK);
+	mine = override_creds(cred);
+	odp = sroce_odp_create_implicit();
+	revert_creds(mine);
+	put_cred(cred);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, odp);
+	/* until three more */
+	other = half - 3 * PFN_UP(bytes) - atomic64_read(&current->mm->pinned_vm);
+	KUNIT_ASSERT_LT(test, other, half);
+	atomic64_add(other, &current->mm->pinned_vm);
+	for (i = 0; i < PIECES; i++)
+		KUNIT_EXPECT_EQ(test, 0, sroce_odp_bring(odp, piece(a, i), 1, SROCE_ODP_WRITE,
+							 false));
+	KUNIT_EXPECT_EQ(test, half, atomic64_read(&current->mm->pinned_vm));
+	sroce_odp_count(odp, &c);
+	KUNIT_EXPECT_EQ(test, SROCE_IMPLICIT_OWN + 3, c.tables);
+	KUNIT_EXPECT_EQ(test, PIECES + 1 - c.tables, c.evictions);
+	sroce_odp_destroy(odp);
+	atomic64_sub(other, &current->mm->pinned_vm);
+}
+
 /* --- many at once --------------------------------------------------------------------- */
 
 /**
@@ -537,6 +575,7 @@ static struct kunit_case implicit_cases[] = {
 	KUNIT_CASE(implicit_ahead),
 	KUNIT_CASE(implicit_fresh),
 	KUNIT_CASE(implicit_counts),
+	KUNIT_CASE(implicit_limit),
 	KUNIT_CASE(implicit_race),
 	KUNIT_CASE(implicit_makers),
 	{}
