@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * dmabuf: regions of dma-bufs (ibv_reg_dmabuf_mr()), whose memory is that of udmabuf: what is refused, every operation
+ * dmabuf: regions of dma-bufs (ibv_reg_dmabuf_mr()), those of udmabuf and of the system heap: what is refused, every operation
  * with one at either end, and buffers, regions and processes that go in every order.
  *
  *	dmabuf -d DEVICE -i IP [-D DEVICE_OF_PEER -I IP_OF_PEER]
@@ -10,6 +10,7 @@
 #define _GNU_SOURCE /* memfd_create(), setresuid() */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/dma-heap.h>
 #include <linux/udmabuf.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -120,6 +121,13 @@ static void refusals(void)
 	free_buf(&buf);
 }
 
+static bool all_zero(const char *p, size_t n)
+{
+	while (n && !*p++)
+		n--;
+	return !n;
+}
+
 /* --- operations ---------------------------------------------------------------------------------------- */
 
 /* bytes from @from on are @data, and all others what they were */
@@ -187,36 +195,80 @@ static void used_by_owner(void)
 	free_buf(&to);
 }
 
-/* a file that is open for reading gives no right to write */
-static void for_reading(void)
+/* a buffer of the system heap, whose file is open as @mode says */
+static int heap_fd(int heap, int mode)
 {
-	char name[40], data[100];
-	struct buf buf = new_buf(BUF);
-	struct ibv_mr *mr;
-	int fd;
+	struct dma_heap_allocation_data alloc = { .len = BUF, .fd_flags = O_CLOEXEC | mode };
 
-	snprintf(name, sizeof(name), "/proc/self/fd/%d", buf.fd);
-	fd = open(name, O_RDONLY);
-	if (fd < 0) {
-		printf("# a dma-buf cannot be opened for reading: %s\n", strerror(errno));
-		free_buf(&buf);
-		return;
-	}
+	if (ioctl(heap, DMA_HEAP_IOCTL_ALLOC, &alloc))
+		vt_die(VT_SETUP, "system heap: %s", strerror(errno));
+	return alloc.fd;
+}
+
+static void for_reading(int heap)
+{
+	int fd = heap_fd(heap, O_RDONLY);
+	struct ibv_mr *mr;
+
 	refused("writing through a file that is for reading", fd, 0, 4096, 0, RIGHTS, EACCES);
 	mr = ibv_reg_dmabuf_mr(b.dev->pd, 0, 4096, 0, fd, IBV_ACCESS_REMOTE_READ);
-	vt_check(mr, "reading through it is not");
-	vt_pattern(buf.mem, 4, 0, 100);
-	memcpy(data, buf.mem, 100);
-	ends_fresh(IBV_QPT_RC);
-	if (mr)
-		expect_op("a READ", &a, IBV_WR_RDMA_READ, local(mine), 100, (struct place){ 0, mr->rkey },
-			  IBV_WC_SUCCESS);
-	vt_check(!memcmp(mine->addr, data, 100), "the right bytes");
-	ends_stop();
-	if (mr)
-		ibv_dereg_mr(mr);
+	vt_check(mr, "reading through it is not: %s", strerror(errno));
 	close(fd);
+	if (!mr)
+		return;
+	ends_fresh(IBV_QPT_RC);
+	memset(mine->addr, 0xff, 101);
+	expect_op("a READ", &a, IBV_WR_RDMA_READ, local(mine), 100, (struct place){ 0, mr->rkey }, IBV_WC_SUCCESS);
+	vt_check(all_zero(mine->addr, 100) && ((char *)mine->addr)[100], "the right bytes: of a new buffer, zeros");
+	expect_op("a WRITE", &a, IBV_WR_RDMA_WRITE, local(mine), 100, (struct place){ 0, mr->rkey },
+		  IBV_WC_REM_ACCESS_ERR);
+	ends_stop();
+	ibv_dereg_mr(mr);
+}
+
+static void for_writing(int heap)
+{
+	int fd = heap_fd(heap, O_WRONLY);
+
+	refused("a region of a file that is for writing", fd, 0, 4096, 0, RIGHTS, EACCES);
+	refused("reading through a file that is for writing", fd, 0, 4096, 0, IBV_ACCESS_REMOTE_READ, EACCES);
+	close(fd);
+}
+
+static void for_both(int heap)
+{
+	struct buf buf = { .fd = heap_fd(heap, O_RDWR) };
+	static char data[ROOM];
+	struct ibv_mr *mr;
+
+	buf.mem = mmap(NULL, BUF, PROT_READ | PROT_WRITE, MAP_SHARED, buf.fd, 0);
+	if (buf.mem == MAP_FAILED)
+		vt_die(VT_SETUP, "mmap: %s", strerror(errno));
+	mr = reg(&b, &buf);
+	ends_fresh(IBV_QPT_RC);
+	vt_pattern(data, 5, 0, ROOM);
+	memcpy(mine->addr, data, ROOM);
+	expect_op("a WRITE to a buffer of the system heap", &a, IBV_WR_RDMA_WRITE, local(mine), ROOM,
+		  (struct place){ IOVA, mr->rkey }, IBV_WC_SUCCESS);
+	holds("a WRITE to a buffer of the system heap", &buf, data, SKIP, ROOM);
+	ends_stop();
+	ibv_dereg_mr(mr);
 	free_buf(&buf);
+}
+
+/* what a file is open for is what its region may do */
+static void heaps(void)
+{
+	int heap = open("/dev/dma_heap/system", O_RDONLY | O_CLOEXEC);
+
+	if (heap < 0) {
+		printf("# no system heap: %s\n", strerror(errno));
+		return;
+	}
+	for_reading(heap);
+	for_writing(heap);
+	for_both(heap);
+	close(heap);
 }
 
 /* --- what goes first ----------------------------------------------------------------------------------- */
@@ -339,7 +391,7 @@ int main(int argc, char **argv)
 	refusals();
 	asked_by_peer();
 	used_by_owner();
-	for_reading();
+	heaps();
 	buffer_goes_first();
 	goes_under_traffic();
 	limits();
