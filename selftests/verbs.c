@@ -1152,8 +1152,9 @@ static void no_alternate_path(void)
 }
 
 /*
- * A copy by the processor promises no order of its bytes, and there are no vendor's options: both have an answer, and
- * neither breaks whoever asks (librdmacm does).
+ * A copy by the processor promises no order of its bytes, and there are no vendor's options. The answers are those that
+ * the library has for a provider that says nothing: what is shown is that they are the right ones, and that whoever asks
+ * (librdmacm does) goes on.
  */
 static void order_and_options(void)
 {
