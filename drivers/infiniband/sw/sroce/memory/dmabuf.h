@@ -6,7 +6,8 @@
  * Such memory is meant for devices. This one has no DMA and copies with the processor, so
  * it asks for what dma-bufs have for processors, a mapping of the kernel's
  * (dma_buf_vmap()). While there is one the exporter does not move the buffer. It may take
- * it back; then the region's key fails from there on.
+ * it back; then the region's key fails from there on. Only exporters that were tried are
+ * asked: what a mapping is for processors, and that it can be had, is each one's matter.
  *
  * What is not used, and why: the scatter list of an attachment, whose pages do not belong
  * to who imports it, and whose addresses are those of a bus.
@@ -33,9 +34,9 @@ struct sroce_mr;
  * Context: process, may sleep; waits for whoever uses the buffer in a way that
  * ours does not go with for five seconds at most.
  * Return: what goes into sroce_mr.dmabuf, or an ERR_PTR: -EOPNOTSUPP when its memory is not
- * for processors, -EACCES when the file is not open for writing, -ETIMEDOUT when somebody
- * goes on using it, -EINTR or -ERESTARTSYS after a signal, -ENOMEM above
- * RLIMIT_MEMLOCK, or what the exporter says.
+ * for processors or its exporter was not tried, -EACCES when the file is not open for
+ * reading, or not for writing, -ETIMEDOUT when somebody goes on using it, -EINTR or
+ * -ERESTARTSYS after a signal, -ENOMEM above RLIMIT_MEMLOCK, or what the exporter says.
  */
 struct sroce_dmabuf *sroce_dmabuf_create(struct ib_device *ibdev,
 					 struct dma_buf *buf, bool write);
@@ -47,7 +48,8 @@ struct sroce_dmabuf *sroce_dmabuf_create(struct ib_device *ibdev,
  * @length: bytes, not 0; the buffer has as many
  *
  * Context: process, may sleep.
- * Return: 0, or -EOPNOTSUPP when there are pages among it that are not the kernel's.
+ * Return: 0, or -EOPNOTSUPP when there are pages among it that the kernel has not mapped
+ * itself, or that are not ordinary memory.
  */
 int sroce_dmabuf_set_blocks(struct sroce_mr *mr, u64 offset, u64 length);
 
