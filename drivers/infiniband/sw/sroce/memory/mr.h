@@ -27,9 +27,11 @@ struct sroce_odp;
 #define SROCE_LOCAL_DMA_LKEY 0xff
 
 /*
- * In a region with gaps so many blocks in a row have the bytes of a packet: whoever gathers
- * one, from the middle of a block, finds it in one more at most.
+ * A region with gaps may have so many blocks, whatever their lengths: whoever gathers a packet
+ * takes that many. Where there are more, so many in a row have the bytes of a packet, which is
+ * in one more at most then, from the middle of a block.
  */
+#define SROCE_MR_GAP_FREE 128
 #define SROCE_MR_GAP_RUN 126
 #define SROCE_MR_GAP_BYTES 4096
 

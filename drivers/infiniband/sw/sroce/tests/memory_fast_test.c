@@ -289,9 +289,9 @@ static void fast_gaps_changed_in_use(struct kunit *test)
 
 #define THIN 300
 
-/* How many of @n elements are taken, of which all but the first @thick have @len bytes */
-static int gap_thin(struct kunit *test, struct sroce_mr *mr, struct scatterlist *sg, int n,
-		    int thick, unsigned int len)
+/* How many of @n elements are taken, of which the first @first have @len bytes, others @rest */
+static int gap_lengths(struct kunit *test, struct sroce_mr *mr, struct scatterlist *sg, int n,
+		       int first, unsigned int len, unsigned int rest)
 {
 	struct memory_world *w = test->priv;
 	int i;
@@ -299,8 +299,20 @@ static int gap_thin(struct kunit *test, struct sroce_mr *mr, struct scatterlist 
 	sg_init_table(sg, n);
 	for (i = 0; i < n; i++)
 		gap_element(&sg[i], page_address(w->pages[i % MAX_PAGES]),
-			    i < thick ? 4096 : len);
+			    i < first ? len : rest);
 	return sroce_ib_map_mr_sg(&mr->ibmr, sg, n, NULL);
+}
+
+static int gap_thin(struct kunit *test, struct sroce_mr *mr, struct scatterlist *sg, int n,
+		    int thick, unsigned int len)
+{
+	return gap_lengths(test, mr, sg, n, thick, 4096, len);
+}
+
+static int gap_thin_then(struct kunit *test, struct sroce_mr *mr, struct scatterlist *sg, int thin,
+			 unsigned int len, unsigned int rest)
+{
+	return gap_lengths(test, mr, sg, THIN, thin, len, rest);
 }
 
 /* Elements of which a packet would be in more than are gathered at once are left out */
@@ -318,10 +330,14 @@ static void fast_gaps_thin(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, mr->ends);
 	mr->max_blocks = THIN;
 	KUNIT_EXPECT_EQ(test, THIN, gap_thin(test, mr, sg, THIN, 0, 33));
-	KUNIT_EXPECT_EQ(test, SROCE_MR_GAP_RUN - 1,
-			gap_thin(test, mr, sg, SROCE_MR_GAP_RUN - 1, 0, 1));
-	KUNIT_EXPECT_EQ(test, SROCE_MR_GAP_RUN - 1, gap_thin(test, mr, sg, THIN, 0, 32));
-	KUNIT_EXPECT_EQ(test, SROCE_MR_GAP_RUN - 1, mr->nr_staged);
+	/* A short list is gathered at once, and initiators do not get over one that is refused */
+	KUNIT_EXPECT_EQ(test, SROCE_MR_GAP_FREE,
+			gap_thin(test, mr, sg, SROCE_MR_GAP_FREE, 0, 1));
+	KUNIT_EXPECT_EQ(test, SROCE_MR_GAP_FREE, gap_thin(test, mr, sg, THIN, 0, 32));
+	KUNIT_EXPECT_EQ(test, SROCE_MR_GAP_FREE, mr->nr_staged);
+	/* Of the first ones a packet would be in too many, if not of the last ones */
+	KUNIT_EXPECT_EQ(test, SROCE_MR_GAP_FREE,
+			gap_thin_then(test, mr, sg, SROCE_MR_GAP_FREE, 1, 4096));
 	KUNIT_EXPECT_EQ(test, 100 + SROCE_MR_GAP_RUN - 1,
 			gap_thin(test, mr, sg, THIN, 100, 1));
 	mr->max_blocks = max_blocks;

@@ -140,6 +140,7 @@ static struct page *sroce_null_source, *sroce_null_sink;
 
 int __init sroce_gathers_start(void)
 {
+	BUILD_BUG_ON(SROCE_TRAIN_BVECS < SROCE_MR_GAP_FREE);
 	BUILD_BUG_ON(SROCE_TRAIN_BVECS < SROCE_MR_GAP_RUN + 1);
 	BUILD_BUG_ON(SROCE_MR_GAP_BYTES < ib_mtu_enum_to_int(IB_MTU_4096));
 	sroce_null_source = alloc_page(GFP_KERNEL | __GFP_ZERO);

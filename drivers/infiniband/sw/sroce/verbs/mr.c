@@ -379,18 +379,29 @@ static int sroce_mr_stage_block(struct ib_mr *ibmr, u64 addr)
 	return 0;
 }
 
-/* Would one more block be the last of too many for too few bytes (SROCE_MR_GAP_RUN)? */
+/* Have the blocks before @n, of which the last one ends at @end, too few bytes for so many? */
+static bool sroce_mr_run_is_thin(const struct sroce_mr *mr, u32 n, u64 end)
+{
+	const u64 *ends = mr->ends + mr->max_blocks;
+	u64 before = n > SROCE_MR_GAP_RUN ? ends[n - SROCE_MR_GAP_RUN - 1] : 0;
+
+	return end - before < SROCE_MR_GAP_BYTES;
+}
+
+/* Is there a packet for which one more block would be one too many (SROCE_MR_GAP_FREE)? */
 static bool sroce_mr_stage_is_thin(const struct sroce_mr *mr, u32 len)
 {
 	const u64 *ends = mr->ends + mr->max_blocks;
-	u32 n = mr->nr_staged + 1;
-	u64 before = 0;
+	u32 n = mr->nr_staged + 1, i;
 
-	if (n < SROCE_MR_GAP_RUN)
+	if (n <= SROCE_MR_GAP_FREE)
 		return false;
-	if (n > SROCE_MR_GAP_RUN)
-		before = ends[n - SROCE_MR_GAP_RUN - 1];
-	return mr->ibmr.length + len - before < SROCE_MR_GAP_BYTES;
+	/* What the first blocks were free to do before they are not any more */
+	if (n == SROCE_MR_GAP_FREE + 1)
+		for (i = SROCE_MR_GAP_RUN; i < n; i++)
+			if (sroce_mr_run_is_thin(mr, i, ends[i - 1]))
+				return true;
+	return sroce_mr_run_is_thin(mr, n, mr->ibmr.length + len);
 }
 
 /* An element of a list with gaps is a block. Return: false when there is no room */
