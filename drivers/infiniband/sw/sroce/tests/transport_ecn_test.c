@@ -21,6 +21,8 @@ static struct pair *ecn_pair(struct kunit *test, enum ib_qp_type type, bool tell
 		p->side[i].port.net.congestion = pair_congestion;
 		p->side[i].port.net.congestion.rp_enable = SROCE_RP_ASK;
 		p->side[i].port.net.congestion.np_enable = tells;
+		/* One answer: on a slow machine the train takes longer than others may */
+		p->side[i].port.net.congestion.np_min_time_between_cnps = USEC_PER_SEC;
 	}
 	return p;
 }
