@@ -336,7 +336,7 @@ static void *sroce_dmabuf_direct(const void *at)
 	void *direct;
 	u8 byte;
 
-	if (!page || !pfn_valid(page_to_pfn(page)) ||
+	if (!page || !pfn_valid(PHYS_PFN(page_to_phys(page))) ||
 	    is_zone_device_page(page) || PageReserved(page))
 		return NULL;
 	direct = page_address(page);
