@@ -199,15 +199,16 @@ struct ibv_flow *sroce_create_flow(struct ibv_qp *qp,
 int sroce_destroy_flow(struct ibv_flow *ibflow)
 {
 	struct sroce_flow *flow = container_of(ibflow, struct sroce_flow, flow);
-	struct sroce_counters *counters = flow->counters;
 	int err;
 
+	/* As soon as the kernel has let go of them another thread may destroy the counters */
+	count_flow(flow->counters, -1);
 	err = ibv_cmd_destroy_flow(ibflow);
 	if (err)
-		return err;
-	count_flow(counters, -1);
-	free(flow);
-	return 0;
+		count_flow(flow->counters, 1);
+	else
+		free(flow);
+	return err;
 }
 
 /* --- counters --- */
