@@ -36,8 +36,11 @@
 #define SROCE_RAW_LATER_FRAMES 4096
 /* Frames that the worker receives without a break */
 #define SROCE_RAW_LATER_BATCH 16
-/* What is coupled to more frames than so many is none that the stack has made */
-#define SROCE_RAW_MOST_SEGMENTS 1024
+/*
+ * Copies that are made of the frames of one buffer without a break: about a millisecond's. 64
+ * KiB are some 1800 frames at the least that TCP makes of it, and 46 for Ethernet's MTU.
+ */
+#define SROCE_RAW_MOST_COPIES 4096
 
 /* Which flows a frame is shown to */
 enum sroce_raw_way {
@@ -294,7 +297,7 @@ static struct sk_buff *sroce_raw_copy_of(struct sk_buff *skb)
 	return NULL;
 }
 
-static bool sroce_raw_may_cut(const struct sk_buff *skb)
+static bool sroce_raw_may_cut(const struct sk_buff *skb, u32 flows)
 {
 	u32 size = skb_shinfo(skb)->gso_size;
 
@@ -302,7 +305,7 @@ static bool sroce_raw_may_cut(const struct sk_buff *skb)
 	if (skb->ip_summed == CHECKSUM_NONE)
 		return false;
 	return size == GSO_BY_FRAGS ||
-	       skb->len / size <= SROCE_RAW_MOST_SEGMENTS;
+	       skb->len / size * flows <= SROCE_RAW_MOST_COPIES;
 }
 
 static void sroce_raw_give_parts(const struct sroce_raw *raw,
@@ -327,7 +330,7 @@ static void sroce_raw_cut(const struct sroce_raw *raw, struct sk_buff *skb,
 {
 	struct sk_buff *parts;
 
-	if (!sroce_raw_may_cut(skb)) {
+	if (!sroce_raw_may_cut(skb, seen->found.n)) {
 		sroce_raw_lost(raw);
 		return;
 	}
