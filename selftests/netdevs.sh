@@ -217,6 +217,9 @@ workers_on_one_cpu
 if both make_vlan; then
 	both top_addresses
 	link_add $A $DEV_A && link_add $B $DEV_B && wait_gids $A $DEV_A t0 && wait_gids $B $DEV_B t0
+	# No marks and notifications of the driver's own, which congestion looks at
+	echo 0 >"/sys/class/infiniband/$DEV_A/ports/1/cc_params/rp_enable"
+	echo 0 >"/sys/class/infiniband/$DEV_B/ports/1/cc_params/rp_enable"
 	marked "no VLAN" "-V 0 -P 0 -C 0" verify "no VLAN, nothing given" $IP_A $IP_B
 	# the ECN bits of a traffic class are not for applications
 	marked "no VLAN, traffic class" "-V 0 -C 0x68" verify "no VLAN, traffic class" $IP_A $IP_B -C 0x6a

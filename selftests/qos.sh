@@ -36,7 +36,11 @@ datagrams() {
 class_file() { echo "/sys/class/infiniband/$1/ports/1/qos/traffic_class"; }
 both_classes() { echo "$1" >"$(class_file $DEV_A)" && echo "$1" >"$(class_file $DEV_B)"; }
 
+# No marks and notifications of the driver's own, which are not about the class that was asked for
+unmarked() { for dev in $DEV_A $DEV_B; do echo 0 >"/sys/class/infiniband/$dev/ports/1/cc_params/rp_enable"; done; }
+
 devices_up 9000
+unmarked
 workers_on_one_cpu
 trap 'workers_anywhere; down' EXIT
 [ "$(cat "$(class_file $DEV_A)")" = 0 ]
@@ -81,7 +85,7 @@ queues_up() {
 	for ns in $A $B; do
 		tc -n "$ns" qdisc add dev veth0 root handle 1: mqprio num_tc 4 map 0 1 2 3 0 0 1 0 queues 1@0 1@1 1@2 1@3 hw 0 || return
 	done
-	link_add $A $DEV_A && link_add $B $DEV_B
+	link_add $A $DEV_A && link_add $B $DEV_B && unmarked
 }
 # sent NAMESPACE : packets that have left through each queue
 sent() {

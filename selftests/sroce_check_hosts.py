@@ -70,7 +70,7 @@ def counters():
     named = Device({**HEALTHY, "rp_cnp_ignored": 1})
     named.port = "/sys/class/infiniband/x;reboot/ports/1"
     yield "a name that a shell would obey", list(device.Checks(named).counters())[0].advice, \
-        "echo 1 >'/sys/class/infiniband/x;reboot/ports/1'/cc_params/rp_enable"
+        "echo 2 >'/sys/class/infiniband/x;reboot/ports/1'/cc_params/rp_enable"
     lost = {"retrans_packets": 5000, "local_ack_timeout_err": 9}
     yield "packets that were lost long ago", counted(lost, lost), {"resent": INFO}
     yield "packets that are lost now", counted(
