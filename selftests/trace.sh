@@ -83,7 +83,9 @@ agree() {
 
 devices_up 9000
 traced pair "verify between two hosts" 60 "$VERIFY -d $DEV_A -i $IP_A" "$VERIFY -d $DEV_B -i $IP_B -T 18 -n 2 $IP_A"
-agree "packets sent" "$(packets 'sroce_train_sent:.* direct=0')" "$(counted_both rdma_tx_packets tx_dropped_packets)" 100
+# Notifications leave no queue pair: they are the device's answer to marks
+agree "packets sent" "$(($(packets 'sroce_train_sent:.* direct=0') + $(counted_both np_cnp_sent)))" \
+	"$(counted_both rdma_tx_packets tx_dropped_packets)" 100
 agree "packets received" "$(packets 'sroce_train_received:.* direct=0')" "$(counted_both rdma_rx_packets)" 100
 [ "$(events 'sroce_ack: ')" -gt 0 ] && [ "$(events 'sroce_window: .* window=[1-9]')" -gt 0 ]
 result $? "ACKs and windows are traced"
