@@ -35,23 +35,6 @@ static int post_wq_recv(struct ibv_wq *ibwq, struct ibv_recv_wr *wr,
 				  ibwq->wq_num, wr, bad);
 }
 
-static int map_wq(struct sroce_wq *wq, struct ibv_context *ctx,
-		  const struct ibv_wq_init_attr *attr,
-		  const struct sroce_ring_info *info)
-{
-	struct sroce_ring ring;
-	int err;
-
-	err = sroce_ring_map(&ring, ctx, info);
-	if (err)
-		return err;
-	err = sroce_rq_init(&wq->rq, &ring, attr->max_sge,
-			    sroce_pd_needs_locks(attr->pd));
-	if (err)
-		sroce_ring_unmap(&ring);
-	return err;
-}
-
 static int create_wq(struct ibv_context *ctx, struct sroce_wq *wq,
 		     struct ibv_wq_init_attr *attr)
 {
@@ -63,7 +46,8 @@ static int create_wq(struct ibv_context *ctx, struct sroce_wq *wq,
 				&resp.ibv_resp, sizeof(resp));
 	if (err)
 		return err;
-	err = map_wq(wq, ctx, attr, &resp.drv_payload.rq);
+	err = sroce_rq_map(&wq->rq, ctx, &resp.drv_payload.rq, attr->max_sge,
+			   sroce_pd_needs_locks(attr->pd));
 	if (err) {
 		ibv_cmd_destroy_wq(&wq->wq);
 		return err;

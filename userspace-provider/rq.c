@@ -23,6 +23,22 @@ int sroce_rq_init(struct sroce_rq *rq, const struct sroce_ring *ring,
 	return 0;
 }
 
+int sroce_rq_map(struct sroce_rq *rq, struct ibv_context *ctx,
+		 const struct sroce_ring_info *info, uint32_t max_sge,
+		 bool needs_lock)
+{
+	struct sroce_ring ring;
+	int err;
+
+	err = sroce_ring_map(&ring, ctx, info);
+	if (err)
+		return err;
+	err = sroce_rq_init(rq, &ring, max_sge, needs_lock);
+	if (err)
+		sroce_ring_unmap(&ring);
+	return err;
+}
+
 void sroce_rq_fini(struct sroce_rq *rq)
 {
 	sroce_ring_unmap(&rq->ring);

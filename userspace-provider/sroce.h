@@ -274,6 +274,10 @@ void sroce_cq_ex_init(struct ibv_cq_ex *cq, uint64_t wc_flags);
 /* The ring passes to the queue on success. */
 int sroce_rq_init(struct sroce_rq *rq, const struct sroce_ring *ring,
 		  uint32_t max_sge, bool needs_lock);
+/* The same with a ring that is mapped for it, by what the kernel has told */
+int sroce_rq_map(struct sroce_rq *rq, struct ibv_context *ctx,
+		 const struct sroce_ring_info *info, uint32_t max_sge,
+		 bool needs_lock);
 void sroce_rq_fini(struct sroce_rq *rq);
 
 /* The kernel has emptied the queue and may have moved the indices */

@@ -12,24 +12,6 @@ static struct ibv_pd *pd_of(const struct ibv_srq_init_attr_ex *attr)
 	return attr->comp_mask & IBV_SRQ_INIT_ATTR_PD ? attr->pd : NULL;
 }
 
-static int init_queue(struct sroce_srq *srq, struct ibv_context *ctx,
-		      const struct ibv_srq_init_attr_ex *attr,
-		      const struct sroce_ring_info *info)
-{
-	struct sroce_ring ring;
-	int err;
-
-	err = sroce_ring_map(&ring, ctx, info);
-	if (err)
-		return err;
-
-	err = sroce_rq_init(&srq->rq, &ring, attr->attr.max_sge,
-			    sroce_pd_needs_locks(pd_of(attr)));
-	if (err)
-		sroce_ring_unmap(&ring);
-	return err;
-}
-
 static int create_srq(struct ibv_context *ctx, struct sroce_srq *srq,
 		      struct ibv_srq_init_attr_ex *attr)
 {
@@ -42,7 +24,8 @@ static int create_srq(struct ibv_context *ctx, struct sroce_srq *srq,
 	if (err)
 		return err;
 
-	err = init_queue(srq, ctx, attr, &resp.ring);
+	err = sroce_rq_map(&srq->rq, ctx, &resp.ring, attr->attr.max_sge,
+			   sroce_pd_needs_locks(pd_of(attr)));
 	if (err) {
 		ibv_cmd_destroy_srq(&srq->vsrq.srq);
 		return err;
