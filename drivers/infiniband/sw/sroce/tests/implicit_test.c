@@ -20,6 +20,7 @@
 #include "memory/odp_table.h"
 #include "memory/pager.h"
 #include "memory/pd.h"
+#include "tests/waiter.h"
 
 #ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
 
@@ -108,43 +109,13 @@ static struct sroce_odp_counts counts(const struct all *a)
 
 static bool there(const struct all *a, u64 va, u64 len, bool write)
 {
-	bool present;
-
-	local_bh_disable();
-	sroce_odp_enter();
-	present = sroce_odp_present(a->mr, va, len, write) == len;
-	sroce_odp_leave();
-	local_bh_enable();
-	return present;
+	return pages_are_there(a->mr, va, len, write);
 }
 
-struct waiter {
-	struct sroce_want want;
-	struct completion done;
-	int err;
-};
-
-static void waiter_done(struct sroce_want *want, int err)
-{
-	struct waiter *w = container_of(want, struct waiter, want);
-
-	w->err = err;
-	complete(&w->done);
-}
-
-/* As a message that misses pages has them brought in */
 static int bring(const struct all *a, u64 va, u64 len, u64 ahead,
 		 enum sroce_odp_fault how)
 {
-	struct waiter w = { .want.done = waiter_done };
-	int err;
-
-	init_completion(&w.done);
-	err = sroce_want_pages(&w.want, a->mr, va, len, ahead, how);
-	if (err)
-		return err;
-	wait_for_completion(&w.done);
-	return w.err;
+	return waiter_bring(a->mr, va, len, ahead, how);
 }
 
 /* --- what is there -------------------------------------------------------------------- */

@@ -24,6 +24,7 @@
 #include "memory/pd.h"
 #include "memory/pager.h"
 #include "memory/workers.h"
+#include "tests/waiter.h"
 
 #define DEMAND_PAGES 16
 #define DEMAND_IOVA 0x5000000123
@@ -131,29 +132,7 @@ static u64 page_bytes(u64 first, u64 n)
 /* Is a range there? By page numbers of the mapping. */
 static bool there(const struct demand *d, u64 first, u64 n, bool write)
 {
-	u64 bytes = page_bytes(first, n);
-	bool present;
-
-	local_bh_disable();
-	sroce_odp_enter();
-	present = sroce_odp_present(d->mr, page_va(first), bytes, write) == bytes;
-	sroce_odp_leave();
-	local_bh_enable();
-	return present;
-}
-
-struct waiter {
-	struct sroce_want want;
-	struct completion done;
-	int err;
-};
-
-static void waiter_done(struct sroce_want *want, int err)
-{
-	struct waiter *w = container_of(want, struct waiter, want);
-
-	w->err = err;
-	complete(&w->done);
+	return pages_are_there(d->mr, page_va(first), page_bytes(first, n), write);
 }
 
 /* It was told; if not, say in what state it is */
@@ -167,25 +146,11 @@ static bool waited(struct kunit *test, struct waiter *w)
 	return told;
 }
 
-static int waiter_begin(struct waiter *w, const struct demand *d, u64 va,
-			u64 len, u64 ahead, enum sroce_odp_fault how)
-{
-	init_completion(&w->done);
-	w->want.done = waiter_done;
-	return sroce_want_pages(&w->want, d->mr, va, len, ahead, how);
-}
-
 /* Bring in what is needed, and wait for it */
 static int bring(const struct demand *d, u64 va, u64 len, u64 ahead,
 		 enum sroce_odp_fault how)
 {
-	struct waiter w;
-	int err = waiter_begin(&w, d, va, len, ahead, how);
-
-	if (err)
-		return err;
-	wait_for_completion(&w.done);
-	return w.err;
+	return waiter_bring(d->mr, va, len, ahead, how);
 }
 
 static int bring_all(const struct demand *d, enum sroce_odp_fault how)
@@ -433,7 +398,7 @@ static void slow_expect_most(struct kunit *test, const struct slow *s, int n)
 /* Page @page of the region is asked for */
 static void ask_page(struct kunit *test, struct waiter *w, struct demand *d, u64 page)
 {
-	KUNIT_ASSERT_EQ(test, waiter_begin(w, d, page_va(page), 1, 0, SROCE_ODP_READ), 0);
+	KUNIT_ASSERT_EQ(test, waiter_begin(w, d->mr, page_va(page), 1, 0, SROCE_ODP_READ), 0);
 }
 
 /* Each page from @first on is asked for, by the waiter of its number */
@@ -479,7 +444,7 @@ static void stuck_region_goes(struct kunit *test, bool stubborn)
 	start = slow_map(test, &s);
 	held = module_refcount(THIS_MODULE);
 	demand_register(test, &d, start);
-	KUNIT_ASSERT_EQ(test, waiter_begin(&w, &d, page_va(3), 1, 0,
+	KUNIT_ASSERT_EQ(test, waiter_begin(&w, d.mr, page_va(3), 1, 0,
 					   SROCE_ODP_WRITE), 0);
 	KUNIT_EXPECT_EQ(test, slow_inside(&s, 1), 1);
 	began = jiffies;
@@ -623,7 +588,7 @@ static void stuck_crowd(struct kunit *test)
 	start = slow_region(test, &s, &d, false);
 	demand_register(test, &other, start);
 	for (i = 0; i < n; i++)
-		KUNIT_ASSERT_EQ(test, waiter_begin(&w[i], i % 2 ? &d : &other,
+		KUNIT_ASSERT_EQ(test, waiter_begin(&w[i], i % 2 ? d.mr : other.mr,
 						   page_va(3), 1, 0,
 						   SROCE_ODP_READ), 0);
 	demand_exit(&d);
@@ -659,7 +624,7 @@ static int mortal_process(void *arg)
 			vm_mmap(m->s->file, 0, DEMAND_PAGES * PAGE_SIZE,
 				PROT_READ | PROT_WRITE, MAP_SHARED, 0));
 	for (i = 0; i < ARRAY_SIZE(m->w); i++)
-		if (waiter_begin(&m->w[i], &m->d, page_va(i), 1, 0,
+		if (waiter_begin(&m->w[i], m->d.mr, page_va(i), 1, 0,
 				 SROCE_ODP_READ))
 			return -EINVAL;
 	return slow_inside(m->s, 2) == 2 ? 0 : -EBUSY;
@@ -717,7 +682,7 @@ static int member_begin(struct member *m)
 			vm_mmap(m->s->file, 0, DEMAND_PAGES * PAGE_SIZE,
 				PROT_READ | PROT_WRITE, MAP_SHARED, 0));
 	for (i = 0; !err && i < ARRAY_SIZE(m->w); i++)
-		err = waiter_begin(&m->w[i], &m->d, page_va(i), 1, 0,
+		err = waiter_begin(&m->w[i], m->d.mr, page_va(i), 1, 0,
 				   SROCE_ODP_READ);
 	return err;
 }
