@@ -7,16 +7,12 @@
  *
  * @a asks, @b owns the memory that is asked for. As root: what counts in a limit is asked for by a child who is nobody.
  */
-#define _GNU_SOURCE /* setresuid() */
 #include <errno.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "ends.h"
 
 #define ROOM (64 * 1024)
-#define NOBODY 65534
 
 #define ZERO_BASED (IBV_ACCESS_LOCAL_WRITE | VT_REMOTE_ACCESS | IBV_ACCESS_ZERO_BASED)
 
@@ -264,9 +260,10 @@ static void loops(struct ibv_context *ctx, struct ibv_pd *pd, struct ibv_mr *mr)
 	ibv_destroy_cq(cq);
 }
 
-static void takes_over(int cmd_fd, const struct handles *h)
+static void takes_over(void *arg)
 {
-	struct ibv_context *ctx = ibv_import_device(cmd_fd);
+	const struct handles *h = arg;
+	struct ibv_context *ctx = ibv_import_device(dup(b.dev->ctx->cmd_fd));
 	struct ibv_pd *pd = ctx ? ibv_import_pd(ctx, h->pd) : NULL;
 	struct ibv_dm *dm = ctx ? ibv_import_dm(ctx, h->dm) : NULL;
 	struct ibv_mr *mr = pd ? ibv_import_mr(pd, h->mr) : NULL, known = { .lkey = h->lkey, .length = 6000 };
@@ -299,19 +296,8 @@ static void shared(void)
 	struct ibv_mr *mr = reg(&b, dm, 0, 6000);
 	struct handles h = { b.dev->pd->handle, dm->handle, mr->handle, mr->lkey };
 	char data[6000], seen[6000];
-	int status = -1;
-	pid_t pid;
 
-	fflush(stdout);
-	pid = fork();
-	if (!pid) {
-		vt_failures = 0;
-		takes_over(dup(b.dev->ctx->cmd_fd), &h);
-		fflush(stdout);
-		_exit(vt_failures ? VT_WRONG : VT_OK);
-	}
-	waitpid(pid, &status, 0);
-	vt_check(WIFEXITED(status) && WEXITSTATUS(status) == VT_OK, "another process: %#x", status);
+	vt_in_child("another process", takes_over, &h);
 	vt_pattern(data, 5, 0, sizeof(data));
 	memcpy(data + 4000, data, 100);
 	vt_check(!ibv_memcpy_from_dm(seen, dm, 0, 6000) && !memcmp(seen, data, 6000), "what it has left is here");
@@ -321,30 +307,14 @@ static void shared(void)
 
 /* --- what it counts as --------------------------------------------------------------------------------- */
 
-/* KiB that this process has pinned */
-static long pinned(void)
+static void as_nobody(void *arg)
 {
-	FILE *f = fopen("/proc/self/status", "r");
-	char line[200];
-	long kib = -1;
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "VmPin: %ld", &kib) == 1)
-			break;
-	if (f)
-		fclose(f);
-	return kib;
-}
-
-static void as_nobody(void)
-{
-	struct rlimit limit = { 1 << 20, 1 << 20 };
 	struct ibv_context *ctx = ibv_open_device(b.dev->ctx->device);
 	struct ibv_dm *dm;
 
-	if (!ctx || setrlimit(RLIMIT_MEMLOCK, &limit) || setresgid(NOBODY, NOBODY, NOBODY) ||
-	    setresuid(NOBODY, NOBODY, NOBODY))
-		vt_die(VT_SETUP, "cannot be nobody: %s", strerror(errno));
+	if (!ctx)
+		vt_die(VT_SETUP, "no device: %s", strerror(errno));
+	vt_be_nobody(1 << 20);
 	dm = try_dm(ctx, (1 << 20) + 1, 0);
 	vt_check(!dm && errno == ENOMEM, "more than RLIMIT_MEMLOCK is refused: %s", dm ? "done" : strerror(errno));
 	vt_check(try_dm(ctx, 1 << 20, 0), "as much as RLIMIT_MEMLOCK is not");
@@ -354,25 +324,14 @@ static void as_nobody(void)
 
 static void limits(void)
 {
-	long before = pinned(), after;
+	long before = vt_pinned(), after;
 	struct ibv_dm *dm = new_dm(&b, 1 << 20);
-	int status = -1;
-	pid_t pid;
 
-	after = pinned();
+	after = vt_pinned();
 	vt_check(after - before == 1024, "1 MiB is pinned memory: %ld KiB", after - before);
 	free_dm(dm);
-	vt_check(pinned() == before, "and is given back");
-	fflush(stdout);
-	pid = fork();
-	if (!pid) {
-		vt_failures = 0;
-		as_nobody();
-		fflush(stdout);
-		_exit(vt_failures ? VT_WRONG : VT_OK);
-	}
-	waitpid(pid, &status, 0);
-	vt_check(WIFEXITED(status) && WEXITSTATUS(status) == VT_OK, "RLIMIT_MEMLOCK: %#x", status);
+	vt_check(vt_pinned() == before, "and is given back");
+	vt_in_child("RLIMIT_MEMLOCK", as_nobody, NULL);
 }
 
 int main(int argc, char **argv)

@@ -7,14 +7,13 @@
  *
  * @a asks, @b owns the memory that is asked for. As root: what counts in a limit is asked for by a child who is nobody.
  */
-#define _GNU_SOURCE /* memfd_create(), setresuid() */
+#define _GNU_SOURCE /* memfd_create() */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/dma-heap.h>
 #include <linux/udmabuf.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,7 +24,6 @@
 /* the region begins in the middle of a page, and its addresses are others than those of the buffer */
 #define SKIP 5000
 #define IOVA (0x100000000000ull + SKIP % 4096)
-#define NOBODY 65534
 
 #define RIGHTS (IBV_ACCESS_LOCAL_WRITE | VT_REMOTE_ACCESS)
 
@@ -326,31 +324,16 @@ static void goes_under_traffic(void)
 
 /* --- what it counts as --------------------------------------------------------------------------------- */
 
-/* KiB that this process has pinned */
-static long pinned(void)
+static void as_nobody(void *arg)
 {
-	FILE *f = fopen("/proc/self/status", "r");
-	char line[200];
-	long kib = -1;
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "VmPin: %ld", &kib) == 1)
-			break;
-	if (f)
-		fclose(f);
-	return kib;
-}
-
-static void as_nobody(const struct buf *buf)
-{
+	const struct buf *buf = arg;
 	struct ibv_context *ctx = ibv_open_device(b.dev->ctx->device);
-	struct rlimit limit = { BUF + 4096, BUF + 4096 };
 	struct ibv_pd *pd;
 	struct ibv_mr *mr;
 
-	if (!ctx || setrlimit(RLIMIT_MEMLOCK, &limit) || setresgid(NOBODY, NOBODY, NOBODY) ||
-	    setresuid(NOBODY, NOBODY, NOBODY))
-		vt_die(VT_SETUP, "cannot be nobody: %s", strerror(errno));
+	if (!ctx)
+		vt_die(VT_SETUP, "no device: %s", strerror(errno));
+	vt_be_nobody(BUF + 4096);
 	pd = ibv_alloc_pd(ctx);
 	mr = pd ? ibv_reg_dmabuf_mr(pd, 0, 4096, 0, buf->fd, RIGHTS) : NULL;
 	vt_check(mr, "a buffer as large as RLIMIT_MEMLOCK");
@@ -362,25 +345,14 @@ static void as_nobody(const struct buf *buf)
 static void limits(void)
 {
 	struct buf buf = new_buf(BUF);
-	long before = pinned(), after;
+	long before = vt_pinned(), after;
 	struct ibv_mr *mr = reg(&b, &buf);
-	int status = -1;
-	pid_t pid;
 
-	after = pinned();
+	after = vt_pinned();
 	vt_check(after - before == BUF / 1024, "the whole buffer is pinned memory: %ld KiB", after - before);
 	ibv_dereg_mr(mr);
-	vt_check(pinned() == before, "and is given back");
-	fflush(stdout);
-	pid = fork();
-	if (!pid) {
-		vt_failures = 0;
-		as_nobody(&buf);
-		fflush(stdout);
-		_exit(vt_failures ? VT_WRONG : VT_OK);
-	}
-	waitpid(pid, &status, 0);
-	vt_check(WIFEXITED(status) && WEXITSTATUS(status) == VT_OK, "RLIMIT_MEMLOCK: %#x", status);
+	vt_check(vt_pinned() == before, "and is given back");
+	vt_in_child("RLIMIT_MEMLOCK", as_nobody, &buf);
 	free_buf(&buf);
 }
 

@@ -20,7 +20,6 @@
 #include "uverbs.h"
 #include "vt.h"
 
-#define NOBODY 65534
 #define PAGE 4096ul
 /* what nobody may pin here */
 #define MEMLOCK (1 << 20)
@@ -43,23 +42,13 @@ static void open_device(void)
 /* pages that count as pinned by this process */
 static long pinned(void)
 {
-	char line[256];
-	long kib = -1;
-	FILE *f = fopen("/proc/self/status", "re");
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "VmPin: %ld", &kib) == 1)
-			break;
-	if (f)
-		fclose(f);
-	return kib * 1024 / (long)PAGE;
+	return vt_pinned() * 1024 / (long)PAGE;
 }
 
 /* --- children ------------------------------------------------------------------ */
 
 static pid_t start(void (*fn)(void), bool nobody)
 {
-	struct rlimit limit = { MEMLOCK, MEMLOCK };
 	pid_t pid;
 
 	fflush(stdout);
@@ -67,9 +56,8 @@ static pid_t start(void (*fn)(void), bool nobody)
 	if (pid)
 		return pid;
 	vt_failures = 0;
-	if (nobody && (setrlimit(RLIMIT_MEMLOCK, &limit) || setresgid(NOBODY, NOBODY, NOBODY) ||
-		       setresuid(NOBODY, NOBODY, NOBODY)))
-		vt_die(VT_SETUP, "cannot be nobody: %s", strerror(errno));
+	if (nobody)
+		vt_be_nobody(MEMLOCK);
 	fn();
 	fflush(stdout);
 	_exit(vt_failures ? VT_WRONG : VT_OK);

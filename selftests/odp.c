@@ -16,7 +16,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -786,7 +785,6 @@ static void windows(void)
 /* as large as what the driver has a table for, with pages of 4 KiB */
 #define PIECE (2048ul * PAGE)
 #define PIECES 100
-#define NOBODY 65534
 
 static void not_registered(const char *what, void *addr, size_t length, uint64_t iova, int access)
 {
@@ -853,37 +851,26 @@ static int far_apart(struct ibv_mr *mr, char *far, int rounds)
 	return bad;
 }
 
-/* bytes that this process has pinned */
-static long pinned(void)
-{
-	FILE *f = fopen("/proc/self/status", "r");
-	char line[200];
-	long kib = 0;
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "VmPin: %ld", &kib) == 1)
-			break;
-	if (f)
-		fclose(f);
-	return kib << 10;
-}
+struct arguments {
+	int c;
+	char **v;
+};
 
 /* with a little more memory than a region needs at the least, which is 1 MiB and a few pages */
-static void as_nobody(int argc, char **argv)
+static void as_nobody(void *arg)
 {
-	struct rlimit limit;
+	struct arguments *args = arg;
 	struct ibv_mr *mr;
 	char *far;
 
 	optind = 1;
-	ends_open(argc, argv);
+	ends_open(args->c, args->v);
 	mine.pinned = vt_mr(a.dev, 16384, ALL);
 	fresh();
-	limit.rlim_cur = limit.rlim_max = pinned() + (5 << 18);
 	far = mmap(NULL, (PIECES + 2) * PIECE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (far == MAP_FAILED || setrlimit(RLIMIT_MEMLOCK, &limit) || setresgid(NOBODY, NOBODY, NOBODY) ||
-	    setresuid(NOBODY, NOBODY, NOBODY))
-		vt_die(VT_SETUP, "cannot be nobody: %s", strerror(errno));
+	if (far == MAP_FAILED)
+		vt_die(VT_SETUP, "no address space: %s", strerror(errno));
+	vt_be_nobody(((unsigned long)vt_pinned() << 10) + (5 << 18));
 	mr = all_memory(&b, DEMAND);
 	vt_check(mr, "implicit: a little of RLIMIT_MEMLOCK does for it: %s", strerror(errno));
 	if (mr)
@@ -894,19 +881,9 @@ static void as_nobody(int argc, char **argv)
 
 static void implicit_limited(int argc, char **argv)
 {
-	int status = -1;
-	pid_t pid;
+	struct arguments args = { argc, argv };
 
-	fflush(stdout);
-	pid = fork();
-	if (!pid) {
-		vt_failures = 0;
-		as_nobody(argc, argv);
-		fflush(stdout);
-		_exit(vt_failures ? VT_WRONG : VT_OK);
-	}
-	waitpid(pid, &status, 0);
-	vt_check(WIFEXITED(status) && WEXITSTATUS(status) == VT_OK, "implicit: RLIMIT_MEMLOCK: %#x", status);
+	vt_in_child("implicit: RLIMIT_MEMLOCK", as_nobody, &args);
 }
 
 /* a process that ends with everything under way leaves nothing behind */

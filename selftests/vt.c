@@ -14,7 +14,9 @@
 #include <poll.h>
 #include <sched.h>
 #include <stdarg.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -60,6 +62,46 @@ void vt_check(bool ok, const char *fmt, ...)
 		vt_failures += !ok;
 	}
 	fflush(stdout);
+}
+
+long vt_pinned(void)
+{
+	FILE *f = fopen("/proc/self/status", "re");
+	char line[256];
+	long kib = -1;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "VmPin: %ld", &kib) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return kib;
+}
+
+void vt_be_nobody(unsigned long memlock)
+{
+	struct rlimit limit = { memlock, memlock };
+	const int nobody = 65534;
+
+	if (setrlimit(RLIMIT_MEMLOCK, &limit) || setresgid(nobody, nobody, nobody) || setresuid(nobody, nobody, nobody))
+		vt_die(VT_SETUP, "cannot be nobody: %s", strerror(errno));
+}
+
+void vt_in_child(const char *what, void (*fn)(void *arg), void *arg)
+{
+	int status = -1;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		vt_failures = 0;
+		fn(arg);
+		fflush(stdout);
+		_exit(vt_failures ? VT_WRONG : VT_OK);
+	}
+	waitpid(pid, &status, 0);
+	vt_check(WIFEXITED(status) && WEXITSTATUS(status) == VT_OK, "%s: %#x", what, status);
 }
 
 bool vt_is_rxe(void)

@@ -28,6 +28,13 @@ enum {
 void vt_die(int status, const char *fmt, ...)
 	__attribute__((noreturn, format(printf, 2, 3)));
 
+/* KiB that this process has pinned; -1: the kernel does not say */
+long vt_pinned(void);
+/* This process goes on as nobody, whose RLIMIT_MEMLOCK is @memlock bytes, or ends */
+void vt_be_nobody(unsigned long memlock);
+/* @fn in a process of its own, which says itself what is wrong; that anything was is one result here, called @what */
+void vt_in_child(const char *what, void (*fn)(void *arg), void *arg);
+
 /* This process goes on in a network namespace that "ip netns" has named, or ends */
 void vt_enter_netns(const char *name);
 
