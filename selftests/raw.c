@@ -865,6 +865,8 @@ static void rss(void)
 	struct ibv_flow *f;
 	uint32_t hash, used = 0;
 	struct frame e;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr = {};
 	struct got g = {};
 	int i, right = 0;
 
@@ -879,6 +881,8 @@ static void rss(void)
 	front.qp = rss_qp(to, table, key, 40);
 	if (!front.qp)
 		vt_die(VT_WRONG, "queue pair with a table: %s", strerror(errno));
+	vt_check(!ibv_query_qp(front.qp, &attr, IBV_QP_CAP, &init) && !attr.cap.max_send_wr && !attr.cap.max_recv_wr,
+		 "a queue pair with a table has no queues: %u and %u", attr.cap.max_send_wr, attr.cap.max_recv_wr);
 	vt_check(ibv_destroy_wq(wqs[0].wq) == EBUSY, "a work queue in a table is not destroyed");
 	spec_eth(&r, mac_b, -1, 0x0800);
 	f = flow(&front, &r);

@@ -541,7 +541,8 @@ int sroce_ib_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 
 static void sroce_qp_query_cap(const struct sroce_qp *qp, struct ib_qp_cap *cap)
 {
-	cap->max_send_wr = sroce_ring_entries(&qp->req.ring);
+	/* There is a ring, of one entry, where nobody posts, too */
+	cap->max_send_wr = qp->kind->posts ? sroce_ring_entries(&qp->req.ring) : 0;
 	cap->max_send_sge = qp->max_send_sge;
 	cap->max_inline_data = qp->max_inline;
 	if (qp->srq || !qp->kind->receives) {
