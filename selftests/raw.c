@@ -702,14 +702,35 @@ static void out_again(void)
 		;
 }
 
+enum { BYTES = 30000, MSS = 1000 };
+
+/* What is to be cut, and the flow for it */
+static struct rule tso_begin(struct ibv_send_wr *wr, struct ibv_sge *sge, struct frame *head, uint16_t mss)
+{
+	struct rule r = rule(IBV_FLOW_ATTR_NORMAL, 0, 0);
+
+	spec_eth(&r, mac_b, -1, 0x0800);
+	spec_ipv4(&r, 0x0a620002);
+	spec_port(&r, IBV_FLOW_SPEC_TCP, 12);
+	eth(head, mac_b, -1, 0x0800);
+	ipv4(head, 6, 0x0a620001, 0x0a620002, 20);
+	tcp(head, 1, 12, 1000);
+	vt_pattern(source->addr, 3, 0, BYTES);
+	*sge = (struct ibv_sge){ (uintptr_t)source->addr, BYTES, source->lkey };
+	*wr = (struct ibv_send_wr){ .opcode = IBV_WR_TSO, .sg_list = sge, .num_sge = 1 };
+	wr->tso.hdr = head->data;
+	wr->tso.hdr_sz = head->len;
+	wr->tso.mss = mss;
+	return r;
+}
+
 static void tso(void)
 {
-	enum { BYTES = 30000, MSS = 1000 };
-	struct rule r = rule(IBV_FLOW_ATTR_NORMAL, 0, 0);
 	uint8_t expected[BYTES];
-	struct ibv_sge sge = { (uintptr_t)source->addr, BYTES, source->lkey };
-	struct ibv_send_wr wr = { .opcode = IBV_WR_TSO, .sg_list = &sge, .num_sge = 1 };
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
 	struct frame head;
+	struct rule r = tso_begin(&wr, &sge, &head, MSS);
 	struct ibv_flow *f;
 	struct queue q;
 	struct got g;
@@ -717,18 +738,8 @@ static void tso(void)
 	bool right = true;
 
 	queue_open(&q, to, 0);
-	spec_eth(&r, mac_b, -1, 0x0800);
-	spec_ipv4(&r, 0x0a620002);
-	spec_port(&r, IBV_FLOW_SPEC_TCP, 12);
 	f = flow(&q, &r);
-	eth(&head, mac_b, -1, 0x0800);
-	ipv4(&head, 6, 0x0a620001, 0x0a620002, 20);
-	tcp(&head, 1, 12, 1000);
-	vt_pattern(source->addr, 3, 0, BYTES);
 	vt_pattern(expected, 3, 0, BYTES);
-	wr.tso.hdr = head.data;
-	wr.tso.hdr_sz = head.len;
-	wr.tso.mss = MSS;
 	vt_check(send_wr(&wr) == IBV_WC_SUCCESS, "TSO: sent");
 	while (n < BYTES && next(&q, &g, 5)) {
 		right &= g.len == head.len + MSS && sums_right(g.data, g.len) &&
@@ -745,6 +756,34 @@ static void tso(void)
 	vt_check(send_wr(&wr) == IBV_WC_LOC_LEN_ERR, "TSO into packets that are longer than the MTU is refused");
 	out_again();
 	end_flow(f);
+	queue_close(&q);
+}
+
+/* Parts are copied for each flow, and nobody has the time for all copies of all */
+static void tso_for_many(void)
+{
+	enum { FLOWS = 12 };
+	struct ibv_flow *f[FLOWS];
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct frame head;
+	struct rule r = tso_begin(&wr, &sge, &head, 64);
+	struct queue q;
+	struct got g;
+	long before;
+	int i;
+
+	queue_open(&q, to, 0);
+	for (i = 0; i < FLOWS; i++)
+		f[i] = flow(&q, &r);
+	before = vt_counter(to, "rx_discarded_packets");
+	vt_check(send_wr(&wr) == IBV_WC_SUCCESS && nothing(&q), "TSO: %d parts for %d flows are not copied", BYTES / 64, FLOWS);
+	before = vt_counter(to, "rx_discarded_packets") - before;
+	vt_check(before == 1, "and counted (%ld)", before);
+	wr.tso.mss = MSS;
+	vt_check(send_wr(&wr) == IBV_WC_SUCCESS && next(&q, &g, 5), "TSO: %d parts are", BYTES / MSS);
+	for (i = 0; i < FLOWS; i++)
+		end_flow(f[i]);
 	queue_close(&q);
 }
 
@@ -1117,6 +1156,7 @@ static void all(void)
 	checksums();
 	out_again();
 	tso();
+	tso_for_many();
 	tags();
 	rss();
 	lengths();
