@@ -10,7 +10,7 @@ devices_up 1500
 file=$(program raw) || bail "raw was not built"
 program_verdicts "two hosts" 240 "$file" -d $DEV_A -i $IP_A -D $DEV_B -I $IP_B
 odd=$(program raw_odd) || bail "raw_odd was not built"
-program_verdicts "odd requests" 60 "$odd" -d $DEV_A -i $IP_A
+program_verdicts "odd requests" 60 in_ns $A "$odd" -d $DEV_A -i $IP_A
 
 mac_of() { in_ns "$1" cat /sys/class/net/veth0/address; }
 

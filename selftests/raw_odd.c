@@ -5,7 +5,8 @@
  *
  *	raw_odd -d DEVICE -i IP [-s]
  *
- * With -s it says "# ready" when all of them are there, and lets go of them when it has read a line.
+ * With -s it says "# ready" when all of them are there, and lets go of them when it has read a line. Otherwise it
+ * wants to be run in the network namespace of the device.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -224,9 +225,38 @@ static void make_all(struct all *a)
 		vt_die(VT_WRONG, "flow: %s", strerror(errno));
 }
 
+/* Does the device hear of the frames of the network namespace that this process is in? */
+static bool tapped(void)
+{
+	FILE *f = fopen("/proc/self/net/ptype", "re");
+	bool found = false;
+	char line[256];
+
+	while (f && !found && fgets(line, sizeof(line), f))
+		found = strstr(line, "sroce_raw_tap");
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* To take the tap away takes a grace period under RTNL, whose number no process is to choose */
+static void tap_of_last_flow(struct all *a)
+{
+	int tenths;
+
+	vt_check(tapped(), "as long as there is a flow, the device hears of frames");
+	if (ibv_destroy_flow(a->flow))
+		vt_die(VT_WRONG, "destroy a flow: %s", strerror(errno));
+	vt_check(tapped(), "the end of the last one waits for nobody");
+	for (tenths = 0; tenths < 100 && tapped(); tenths++)
+		usleep(100000);
+	vt_check(tenths < 100, "a while later it hears of none any more");
+	a->flow = NULL;
+}
+
 static void end_all(struct all *a)
 {
-	if (ibv_destroy_flow(a->flow) || ibv_destroy_counters(a->counters) || ibv_destroy_qp(a->qp) ||
+	if ((a->flow && ibv_destroy_flow(a->flow)) || ibv_destroy_counters(a->counters) || ibv_destroy_qp(a->qp) ||
 	    ibv_destroy_rwq_ind_table(a->table) || ibv_destroy_wq(a->wq))
 		vt_die(VT_WRONG, "destroy: %s", strerror(errno));
 }
@@ -306,6 +336,8 @@ int main(int argc, char **argv)
 		puts("# ready");
 		fflush(stdout);
 		getchar();
+	} else {
+		tap_of_last_flow(&a);
 	}
 	end_all(&a);
 	printf("%d wrong\n", vt_failures);

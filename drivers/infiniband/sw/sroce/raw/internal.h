@@ -11,6 +11,7 @@
 
 #include "compat.h"
 #include "raw/flow.h"
+#include "raw/later.h"
 #include "raw/raw.h"
 
 /**
@@ -20,12 +21,11 @@
  * @open: frames may pass; changes under RTNL, is read under RCU
  * @net_cookie: network namespace, while @open
  * @table: flows; changes under RTNL
- * @hook: what the stack calls; registered as long as there is a flow
+ * @hook: what the stack calls; registered from the first flow until a while after the last
  * @hooked: it is
+ * @idle: takes it away
  * @flows: all of them, struct sroce_flow.device; under RTNL
- * @later: frames that wait for @work, because they were met where none can be received
- * @later_bytes: their memory; the lock of @later protects it
- * @waiting: those of them that were received, and that @work is at
+ * @later: frames that wait for @work
  * @work: receives them
  */
 struct sroce_raw {
@@ -36,10 +36,9 @@ struct sroce_raw {
 	struct sroce_flow_table table;
 	struct packet_type hook;
 	bool hooked;
+	struct delayed_work idle;
 	struct list_head flows;
-	struct sk_buff_head later;
-	u32 later_bytes;
-	atomic_t waiting;
+	struct sroce_raw_later later;
 	struct work_struct work;
 };
 

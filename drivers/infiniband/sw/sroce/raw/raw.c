@@ -9,6 +9,7 @@
  *	frame.c, flow.c			which flows a frame is for
  *	rss.c				which work queue of several
  *	rx.c				in: a packet tap, as long as there are flows
+ *	later.c				frames that wait for a worker
  *	tx.c				out: checks, checksums, dev_queue_xmit()
  *	transport/raw.c			work requests and completions
  *
@@ -28,6 +29,12 @@
 #include "compat.h"
 #include "netport.h"
 #include "raw/internal.h"
+
+/*
+ * The tap outlives the last flow by so much. To take it away means to wait for a grace period
+ * under RTNL, and whoever makes and ends one flow again and again does not choose how often.
+ */
+#define SROCE_RAW_IDLE HZ
 
 /* What the netdev's filter is told for a flow */
 enum sroce_raw_filter {
@@ -112,6 +119,9 @@ static int sroce_raw_check_allowed(const struct sroce_raw *raw)
 {
 	if (!raw->open)
 		return sroce_raw_possible(raw) ? -ENODEV : -EOPNOTSUPP;
+	/* On its way to another one: whoever may there may not here */
+	if (dev_net(raw->ndev)->net_cookie != raw->net_cookie)
+		return -ENODEV;
 	return ns_capable(dev_net(raw->ndev)->user_ns, CAP_NET_RAW) ? 0 : -EPERM;
 }
 
@@ -166,7 +176,18 @@ static void sroce_raw_stop_flow(struct sroce_raw *raw, struct sroce_flow *flow)
 	list_del_init(&flow->device);
 	sroce_raw_set_outgoing(raw);
 	if (list_empty(&raw->flows))
+		schedule_delayed_work(&raw->idle, SROCE_RAW_IDLE);
+}
+
+static void sroce_raw_idle(struct work_struct *work)
+{
+	struct sroce_raw *raw =
+		container_of(work, struct sroce_raw, idle.work);
+
+	rtnl_lock();
+	if (list_empty(&raw->flows))
 		sroce_raw_unhook(raw);
+	rtnl_unlock();
 }
 
 struct sroce_flow *sroce_raw_add_flow(struct sroce_raw *raw,
@@ -216,6 +237,7 @@ void sroce_raw_detach(struct sroce_raw *raw)
 	/* Those who free them find that they are in no list any more */
 	list_for_each_entry_safe(flow, next, &raw->flows, device)
 		sroce_raw_stop_flow(raw, flow);
+	sroce_raw_unhook(raw);
 	/* Whoever is sending has ended */
 	synchronize_net();
 }
@@ -230,6 +252,7 @@ struct sroce_raw *sroce_raw_create(struct net_device *ndev,
 	raw->ndev = ndev;
 	raw->port = port;
 	INIT_LIST_HEAD(&raw->flows);
+	INIT_DELAYED_WORK(&raw->idle, sroce_raw_idle);
 	sroce_flow_table_init(&raw->table);
 	sroce_raw_rx_init(raw);
 	return raw;
@@ -242,6 +265,7 @@ void sroce_raw_destroy(struct sroce_raw *raw)
 	rtnl_lock();
 	sroce_raw_detach(raw);
 	rtnl_unlock();
+	cancel_delayed_work_sync(&raw->idle);
 	sroce_flow_table_end(&raw->table);
 	/* Whoever sends or receives holds a queue, of which there is none any more */
 	kfree(raw);

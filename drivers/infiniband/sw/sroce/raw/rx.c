@@ -16,7 +16,8 @@
  *
  * No frame is received from within the transport, whose locks may be held there: it waits
  * for a worker, together with those behind it. So do frames that come when the turn of
- * their CPU is overdue (turn.h).
+ * their CPU is overdue (turn.h). Those from the wire come first: what the host sends is for
+ * those who look on.
  */
 #include <linux/if_vlan.h>
 #include <linux/ip.h>
@@ -31,9 +32,6 @@
 #include "raw/internal.h"
 #include "turn.h"
 
-/* Memory of the frames that wait, and how many of them may */
-#define SROCE_RAW_LATER_BYTES SZ_16M
-#define SROCE_RAW_LATER_FRAMES 4096
 /* Frames that the worker receives without a break */
 #define SROCE_RAW_LATER_BATCH 16
 /*
@@ -41,13 +39,6 @@
  * KiB are some 1800 frames at the least that TCP makes of it, and 46 for Ethernet's MTU.
  */
 #define SROCE_RAW_MOST_COPIES 4096
-
-/* Which flows a frame is shown to */
-enum sroce_raw_way {
-	SROCE_RAW_IN,		/* received: all */
-	SROCE_RAW_OUT,		/* the host has sent it: sniffers */
-	SROCE_RAW_LOOP,		/* a queue pair has: all but those and its own */
-};
 
 /**
  * struct sroce_raw_seen - what a buffer is
@@ -60,18 +51,6 @@ struct sroce_raw_seen {
 	struct sroce_flows_found found;
 	bool sums_ok;
 };
-
-/* In a buffer that waits */
-struct sroce_raw_cb {
-	const void *owner;
-	u8 way;
-};
-
-static struct sroce_raw_cb *sroce_raw_cb(struct sk_buff *skb)
-{
-	BUILD_BUG_ON(sizeof(struct sroce_raw_cb) > sizeof(skb->cb));
-	return (struct sroce_raw_cb *)skb->cb;
-}
 
 static void sroce_raw_lost(const struct sroce_raw *raw)
 {
@@ -408,34 +387,11 @@ static void sroce_raw_take(const struct sroce_raw *raw, struct sk_buff *skb,
 
 /* --- later ------------------------------------------------------------------ */
 
-static bool sroce_raw_later_full(const struct sroce_raw *raw,
-				 const struct sk_buff *skb)
+/* The buffer is ours alone */
+static void sroce_raw_wait(struct sroce_raw *raw, struct sk_buff *skb,
+			   enum sroce_raw_way way, const void *owner)
 {
-	return skb_queue_len(&raw->later) >= SROCE_RAW_LATER_FRAMES ||
-	       raw->later_bytes + skb->truesize > SROCE_RAW_LATER_BYTES;
-}
-
-/* The buffer is ours alone. It holds nothing meanwhile but its bytes. */
-static void sroce_raw_later(struct sroce_raw *raw, struct sk_buff *skb,
-			    enum sroce_raw_way way, const void *owner)
-{
-	bool full;
-
-	skb_orphan(skb);
-	skb_dst_drop(skb);
-	nf_reset_ct(skb);
-	skb_ext_reset(skb);
-	*sroce_raw_cb(skb) = (struct sroce_raw_cb){ .owner = owner, .way = way };
-	spin_lock_bh(&raw->later.lock);
-	full = sroce_raw_later_full(raw, skb);
-	if (!full) {
-		__skb_queue_tail(&raw->later, skb);
-		raw->later_bytes += skb->truesize;
-		if (way == SROCE_RAW_IN)
-			atomic_inc(&raw->waiting);
-	}
-	spin_unlock_bh(&raw->later.lock);
-	if (!full) {
+	if (sroce_raw_later_put(&raw->later, skb, way, owner)) {
 		queue_work(sroce_turn_wq, &raw->work);
 		return;
 	}
@@ -443,52 +399,38 @@ static void sroce_raw_later(struct sroce_raw *raw, struct sk_buff *skb,
 	kfree_skb(skb);
 }
 
-static struct sk_buff *sroce_raw_later_next(struct sroce_raw *raw)
+static bool sroce_raw_work_one(struct sroce_raw *raw)
 {
+	struct sroce_raw_seen seen;
+	struct sroce_raw_cb cb;
 	struct sk_buff *skb;
 
-	spin_lock_bh(&raw->later.lock);
-	skb = __skb_dequeue(&raw->later);
-	if (skb)
-		raw->later_bytes -= skb->truesize;
-	spin_unlock_bh(&raw->later.lock);
-	return skb;
-}
-
-static void sroce_raw_work_one(struct sroce_raw *raw, struct sk_buff *skb)
-{
-	struct sroce_raw_cb cb = *sroce_raw_cb(skb);
-	struct sroce_raw_seen seen;
-
-	memset(skb->cb, 0, sizeof(skb->cb));
+	skb = sroce_raw_later_next(&raw->later, &cb);
+	if (!skb)
+		return false;
 	if (sroce_raw_see(raw, skb, cb.way, cb.owner, &seen))
 		sroce_raw_take(raw, skb, &seen);
 	consume_skb(skb);
-	if (cb.way != SROCE_RAW_IN)
-		return;
-	/* Pairs with sroce_raw_must_wait(): whoever need not wait comes behind this one */
-	smp_mb__before_atomic();
-	atomic_dec(&raw->waiting);
+	sroce_raw_later_done(&raw->later, &cb);
+	return true;
 }
 
 /* A turn of its own. Return: there may be more */
 static bool sroce_raw_work_some(struct sroce_raw *raw)
 {
 	int budget = SROCE_RAW_LATER_BATCH;
-	struct sk_buff *skb = NULL;
+	bool more;
 
 	local_bh_disable();
 	rcu_read_lock();
 	sroce_turn_begin(true);
 	do {
-		skb = sroce_raw_later_next(raw);
-		if (skb)
-			sroce_raw_work_one(raw, skb);
-	} while (skb && --budget && !sroce_turn_over());
+		more = sroce_raw_work_one(raw);
+	} while (more && --budget && !sroce_turn_over());
 	sroce_turn_end();
 	rcu_read_unlock();
 	local_bh_enable();
-	return skb;
+	return more;
 }
 
 static void sroce_raw_work(struct work_struct *work)
@@ -502,7 +444,7 @@ static void sroce_raw_work(struct work_struct *work)
 void sroce_raw_loop(struct sroce_raw *raw, struct sk_buff *skb,
 		    const void *owner)
 {
-	sroce_raw_later(raw, skb, SROCE_RAW_LOOP, owner);
+	sroce_raw_wait(raw, skb, SROCE_RAW_LOOP, owner);
 }
 
 /* --- the tap ---------------------------------------------------------------- */
@@ -510,7 +452,7 @@ void sroce_raw_loop(struct sroce_raw *raw, struct sk_buff *skb,
 /* What was received and waits is not overtaken */
 static bool sroce_raw_must_wait(const struct sroce_raw *raw)
 {
-	return sroce_turn_nested() || atomic_read_acquire(&raw->waiting) ||
+	return sroce_turn_nested() || sroce_raw_later_waits(&raw->later) ||
 	       sroce_turn_overdue();
 }
 
@@ -543,13 +485,13 @@ static int sroce_raw_tap(struct sk_buff *skb, struct net_device *dev,
 	}
 	skb = skb_share_check(skb, GFP_ATOMIC);
 	if (skb)
-		sroce_raw_later(raw, skb, way, NULL);
+		sroce_raw_wait(raw, skb, way, NULL);
 	return NET_RX_SUCCESS;
 }
 
 void sroce_raw_rx_init(struct sroce_raw *raw)
 {
-	skb_queue_head_init(&raw->later);
+	sroce_raw_later_init(&raw->later);
 	INIT_WORK(&raw->work, sroce_raw_work);
 	raw->hook = (struct packet_type){
 		.type = htons(ETH_P_ALL),
@@ -575,12 +517,10 @@ void sroce_raw_unhook(struct sroce_raw *raw)
 	WRITE_ONCE(raw->hooked, false);
 	/*
 	 * Waits for those who are in the tap, and for those who have found @hooked in their
-	 * RCU read section and are about to put something into @later
+	 * RCU read section and are about to have a frame wait
 	 */
 	dev_remove_pack(&raw->hook);
 	/* The worker need not receive what is for nobody any more */
-	skb_queue_purge(&raw->later);
+	sroce_raw_later_purge(&raw->later);
 	cancel_work_sync(&raw->work);
-	raw->later_bytes = 0;
-	atomic_set(&raw->waiting, 0);
 }

@@ -10,6 +10,7 @@
 #include "compat.h"
 #include "raw/flow.h"
 #include "raw/frame.h"
+#include "raw/later.h"
 #include "raw/rss.h"
 #include "tests/transport_pair.h"
 
@@ -583,6 +584,77 @@ static void sends_to_work_queue(struct kunit *test)
 	raw_lacking_end(l);
 }
 
+/* --- frames that wait ---------------------------------------------------------------- */
+
+static bool raw_put(struct kunit *test, struct sroce_raw_later *later,
+		    enum sroce_raw_way way, u8 mark)
+{
+	struct sk_buff *skb = alloc_skb(64, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	skb_put_u8(skb, mark);
+	if (sroce_raw_later_put(later, skb, way, NULL))
+		return true;
+	kfree_skb(skb);
+	return false;
+}
+
+/* Return: the mark of the next one, or -1 */
+static int raw_taken(struct sroce_raw_later *later, struct sroce_raw_cb *cb)
+{
+	struct sk_buff *skb = sroce_raw_later_next(later, cb);
+	int mark;
+
+	if (!skb)
+		return -1;
+	mark = skb->data[0];
+	consume_skb(skb);
+	return mark;
+}
+
+static void later_from_the_wire_first(struct kunit *test)
+{
+	static const u8 order[] = { 2, 4, 1, 3, 5 };
+	struct sroce_raw_later later;
+	struct sroce_raw_cb cb;
+	int i;
+
+	sroce_raw_later_init(&later);
+	raw_put(test, &later, SROCE_RAW_OUT, 1);
+	KUNIT_EXPECT_FALSE(test, sroce_raw_later_waits(&later));
+	raw_put(test, &later, SROCE_RAW_IN, 2);
+	raw_put(test, &later, SROCE_RAW_LOOP, 3);
+	raw_put(test, &later, SROCE_RAW_IN, 4);
+	raw_put(test, &later, SROCE_RAW_OUT, 5);
+	for (i = 0; i < ARRAY_SIZE(order); i++) {
+		KUNIT_EXPECT_EQ(test, sroce_raw_later_waits(&later), i < 2);
+		KUNIT_EXPECT_EQ(test, raw_taken(&later, &cb), order[i]);
+		/* Until it is done with, another one would overtake it */
+		KUNIT_EXPECT_EQ(test, sroce_raw_later_waits(&later), i < 2);
+		sroce_raw_later_done(&later, &cb);
+	}
+	KUNIT_EXPECT_EQ(test, raw_taken(&later, &cb), -1);
+}
+
+/* What the host sends takes no place from what it receives, nor the other way round */
+static void later_without_end(struct kunit *test)
+{
+	struct sroce_raw_later later;
+	u32 sent = 0, received = 0;
+
+	sroce_raw_later_init(&later);
+	while (sent <= SROCE_RAW_LATER_FRAMES &&
+	       raw_put(test, &later, SROCE_RAW_OUT, 1))
+		sent++;
+	while (received <= SROCE_RAW_LATER_FRAMES &&
+	       raw_put(test, &later, SROCE_RAW_IN, 2))
+		received++;
+	KUNIT_EXPECT_EQ(test, sent, SROCE_RAW_LATER_FRAMES);
+	KUNIT_EXPECT_EQ(test, received, SROCE_RAW_LATER_FRAMES);
+	sroce_raw_later_purge(&later);
+	KUNIT_EXPECT_EQ(test, later.sent.bytes + later.received.bytes, 0);
+}
+
 static struct kunit_case raw_cases[] = {
 	KUNIT_CASE(toeplitz_ipv4),
 	KUNIT_CASE(toeplitz_ipv6),
@@ -600,6 +672,8 @@ static struct kunit_case raw_cases[] = {
 	KUNIT_CASE(flows_of_many_shapes),
 	KUNIT_CASE(flows_behind_many),
 	KUNIT_CASE(flows_in_reserve),
+	KUNIT_CASE(later_from_the_wire_first),
+	KUNIT_CASE(later_without_end),
 	{}
 };
 

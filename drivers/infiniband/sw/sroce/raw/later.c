@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Frames that wait for a worker: two queues, each with an end of its own, so that whoever
+ * looks on at what a host sends costs nobody a frame from the wire.
+ */
+#include <linux/sizes.h>
+#include <net/dst.h>
+
+#include "raw/later.h"
+
+static struct sroce_raw_cb *sroce_raw_cb(struct sk_buff *skb)
+{
+	BUILD_BUG_ON(sizeof(struct sroce_raw_cb) > sizeof(skb->cb));
+	return (struct sroce_raw_cb *)skb->cb;
+}
+
+/* --- one queue --------------------------------------------------------------- */
+
+static void sroce_raw_queue_init(struct sroce_raw_queue *q)
+{
+	skb_queue_head_init(&q->list);
+	q->bytes = 0;
+}
+
+static bool sroce_raw_queue_put(struct sroce_raw_queue *q, struct sk_buff *skb,
+				atomic_t *waiting)
+{
+	bool full;
+
+	spin_lock_bh(&q->list.lock);
+	full = skb_queue_len(&q->list) >= SROCE_RAW_LATER_FRAMES ||
+	       q->bytes + skb->truesize > SROCE_RAW_LATER_BYTES;
+	if (!full) {
+		__skb_queue_tail(&q->list, skb);
+		q->bytes += skb->truesize;
+		if (waiting)
+			atomic_inc(waiting);
+	}
+	spin_unlock_bh(&q->list.lock);
+	return !full;
+}
+
+static struct sk_buff *sroce_raw_queue_next(struct sroce_raw_queue *q)
+{
+	struct sk_buff *skb;
+
+	spin_lock_bh(&q->list.lock);
+	skb = __skb_dequeue(&q->list);
+	if (skb)
+		q->bytes -= skb->truesize;
+	spin_unlock_bh(&q->list.lock);
+	return skb;
+}
+
+/* --- both -------------------------------------------------------------------- */
+
+void sroce_raw_later_init(struct sroce_raw_later *later)
+{
+	sroce_raw_queue_init(&later->received);
+	sroce_raw_queue_init(&later->sent);
+	atomic_set(&later->waiting, 0);
+}
+
+bool sroce_raw_later_put(struct sroce_raw_later *later, struct sk_buff *skb,
+			 enum sroce_raw_way way, const void *owner)
+{
+	skb_orphan(skb);
+	skb_dst_drop(skb);
+	nf_reset_ct(skb);
+	skb_ext_reset(skb);
+	*sroce_raw_cb(skb) = (struct sroce_raw_cb){ .owner = owner, .way = way };
+	return way == SROCE_RAW_IN ?
+		       sroce_raw_queue_put(&later->received, skb,
+					   &later->waiting) :
+		       sroce_raw_queue_put(&later->sent, skb, NULL);
+}
+
+struct sk_buff *sroce_raw_later_next(struct sroce_raw_later *later,
+				     struct sroce_raw_cb *cb)
+{
+	struct sk_buff *skb = sroce_raw_queue_next(&later->received);
+
+	if (!skb)
+		skb = sroce_raw_queue_next(&later->sent);
+	if (!skb)
+		return NULL;
+	*cb = *sroce_raw_cb(skb);
+	memset(skb->cb, 0, sizeof(skb->cb));
+	return skb;
+}
+
+void sroce_raw_later_done(struct sroce_raw_later *later,
+			  const struct sroce_raw_cb *cb)
+{
+	if (cb->way != SROCE_RAW_IN)
+		return;
+	/* Pairs with sroce_raw_later_waits(): who need not wait comes behind this frame */
+	smp_mb__before_atomic();
+	atomic_dec(&later->waiting);
+}
+
+bool sroce_raw_later_waits(const struct sroce_raw_later *later)
+{
+	return atomic_read_acquire(&later->waiting);
+}
+
+void sroce_raw_later_purge(struct sroce_raw_later *later)
+{
+	struct sroce_raw_cb cb;
+	struct sk_buff *skb;
+
+	while ((skb = sroce_raw_later_next(later, &cb))) {
+		sroce_raw_later_done(later, &cb);
+		kfree_skb(skb);
+	}
+}
