@@ -12,6 +12,14 @@ program_verdicts "two hosts" 240 "$file" -d $DEV_A -i $IP_A -D $DEV_B -I $IP_B
 odd=$(program raw_odd) || bail "raw_odd was not built"
 program_verdicts "odd requests" 60 in_ns $A "$odd" -d $DEV_A -i $IP_A
 
+# A rule that has the host receive what it sends, at once (before Linux 6.8)
+mirror=$(program raw_mirror) || bail "raw_mirror was not built"
+on_a tc qdisc add dev veth0 clsact &&
+	on_a tc filter add dev veth0 egress matchall action mirred ingress mirror dev veth0
+result $? "all that the host sends is mirrored"
+program_verdicts "mirrored to itself" 120 on_a "$mirror" -d $DEV_A -i $IP_A -D $DEV_B -I $IP_B
+on_a tc qdisc del dev veth0 clsact
+
 mac_of() { in_ns "$1" cat /sys/class/net/veth0/address; }
 
 # perftest PROGRAM [OPTION...] : between the hosts; the server has its flow after a moment, and nobody says when. It is the

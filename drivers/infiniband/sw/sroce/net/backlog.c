@@ -27,9 +27,9 @@
 #include "counters.h"
 #include "net/backlog.h"
 #include "net/net.h"
-#include "net/pack.h"
 #include "net/receive.h"
 #include "net/socket.h"
+#include "sending.h"
 #include "turn.h"
 
 #define SROCE_BACKLOG_BITS 6
@@ -320,7 +320,7 @@ void sroce_net_input(struct net *net, struct sroce_netport *port,
 {
 	if (unlikely(atomic_read(&sroce_backlog_all.bytes) ||
 		     sroce_turn_overdue()) &&
-	    !sroce_pack_sending() && sroce_backlog_keep(net, port, skb))
+	    !sroce_sending() && sroce_backlog_keep(net, port, skb))
 		return;
 	sroce_turn_begin(false);
 	sroce_net_receive(net, port, skb);

@@ -30,6 +30,7 @@
 #include "net/pack.h"
 #include "net/paths.h"
 #include "net/v1.h"
+#include "sending.h"
 #include "txq.h"
 #include "wire/icrc.h"
 
@@ -86,21 +87,6 @@ struct sroce_chunks {
 };
 
 static DEFINE_PER_CPU(struct sroce_chunks, sroce_chunks) = {
-	.lock = INIT_LOCAL_LOCK(lock),
-};
-
-/**
- * struct sroce_sending - what a CPU hands to the stack
- * @lock: one buffer at a time; a lock only where those who have bottom halves off
- *	can be preempted. Taken with a half's lock held, outside all of the stack's
- * @task: who does; NULL: nobody
- */
-struct sroce_sending {
-	local_lock_t lock; /* see above */
-	struct task_struct *task;
-};
-
-static DEFINE_PER_CPU(struct sroce_sending, sroce_sending) = {
 	.lock = INIT_LOCAL_LOCK(lock),
 };
 
@@ -539,8 +525,7 @@ static int sroce_pack_output(struct sk_buff *skb, const struct sroce_pack *p)
 {
 	int err;
 
-	local_lock_nested_bh(&sroce_sending.lock);
-	__this_cpu_write(sroce_sending.task, current);
+	sroce_sending_begin();
 	rcu_read_lock();
 	if (sroce_pack_is_v1(p))
 		err = sroce_v1_output(p->net, p->path, skb);
@@ -549,8 +534,7 @@ static int sroce_pack_output(struct sk_buff *skb, const struct sroce_pack *p)
 	else
 		err = ip6_local_out(p->net, NULL, skb);
 	rcu_read_unlock();
-	__this_cpu_write(sroce_sending.task, NULL);
-	local_unlock_nested_bh(&sroce_sending.lock);
+	sroce_sending_end();
 	return net_xmit_eval(err);
 }
 
@@ -589,12 +573,6 @@ void sroce_pack_send(struct sk_buff *skb)
 	else
 		sroce_pack_count(&p, bytes);
 	sroce_path_put(p.path);
-}
-
-bool sroce_pack_sending(void)
-{
-	/* On PREEMPT_RT it may be a task that was preempted */
-	return __this_cpu_read(sroce_sending.task) == current;
 }
 
 void sroce_pack_exit(void)

@@ -48,9 +48,6 @@ bool sroce_pack_add(struct sk_buff *skb, const struct sroce_train *t, u32 k,
 /* Send the buffer if there is anything in it; gone in any case */
 void sroce_pack_send(struct sk_buff *skb);
 
-/* Was this called by sroce_pack_send()? Context: bottom halves off. */
-bool sroce_pack_sending(void);
-
 void sroce_pack_exit(void);
 
 #endif

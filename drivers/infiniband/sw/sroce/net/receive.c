@@ -21,9 +21,9 @@
 #include "memory/copy.h"
 #include "net/attach.h"
 #include "net/net.h"
-#include "net/pack.h"
 #include "net/receive.h"
 #include "net/walk.h"
+#include "sending.h"
 #include "turn.h"
 #include "wire/icrc.h"
 
@@ -626,12 +626,12 @@ void sroce_net_receive(struct net *net, struct sroce_netport *port,
 	struct sroce_skb_rx r = { .skb = skb, .port = port };
 
 	/*
-	 * Whatever short-circuits transmission to reception on one CPU (tc
-	 * mirred) comes here with a QP's lock held, and is dropped.
+	 * Whatever short-circuits transmission to reception on one CPU comes
+	 * here with a QP's lock held, and is dropped.
 	 */
 	r.group = sroce_rx_is_group(skb);
 	sroce_turn_spend(SROCE_TURN_TRAIN);
-	if (sroce_rx_wrong_cast(skb) || sroce_pack_sending())
+	if (sroce_rx_wrong_cast(skb) || sroce_sending())
 		sroce_rx_count(&r, SROCE_CNT_RX_DISCARDS);
 	else if (sroce_rx_start(&r, net))
 		sroce_rx_all(&r);

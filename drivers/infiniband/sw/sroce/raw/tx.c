@@ -27,6 +27,7 @@
 #include "memory/copy.h"
 #include "netport.h"
 #include "raw/internal.h"
+#include "sending.h"
 #include "txq.h"
 
 /* Frames up to this size are in one piece; of longer ones the headers are */
@@ -293,8 +294,10 @@ static int sroce_raw_transmit(struct sroce_raw *raw, struct sk_buff *skb,
 
 	if (unlikely(sroce_raw_loops(raw, skb, tx->owner)))
 		copy = skb_clone(skb, GFP_ATOMIC);
+	sroce_sending_begin();
 	/* The macro looks at its argument twice */
 	err = dev_queue_xmit(skb);
+	sroce_sending_end();
 	err = net_xmit_eval(err);
 	if (copy && !err)
 		sroce_raw_loop(raw, copy, tx->owner);
