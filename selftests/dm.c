@@ -307,6 +307,26 @@ static void shared(void)
 
 /* --- what it counts as --------------------------------------------------------------------------------- */
 
+/* All regions are of the same memory, and each has a table of its pages */
+static void many_regions(struct ibv_context *ctx)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	struct ibv_dm *dm = try_dm(ctx, 65536, 0);
+	struct ibv_mr *mr[256];
+	size_t n = 0;
+
+	if (!pd || !dm)
+		vt_die(VT_WRONG, "64 KiB: %s", strerror(errno));
+	while (n < ARRAY_SIZE(mr) &&
+	       (mr[n] = ibv_reg_dm_mr(pd, dm, 0, 65536, IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE)))
+		n++;
+	vt_check(n && n <= 240 && errno == ENOMEM, "of 1 MiB and 64 KiB of memory, %zu regions are left: %s", n,
+		 strerror(errno));
+	while (n)
+		ibv_dereg_mr(mr[--n]);
+	vt_check(!ibv_free_dm(dm), "they are given back");
+}
+
 static void as_nobody(void *arg)
 {
 	struct ibv_context *ctx = ibv_open_device(b.dev->ctx->device);
@@ -315,6 +335,7 @@ static void as_nobody(void *arg)
 	if (!ctx)
 		vt_die(VT_SETUP, "no device: %s", strerror(errno));
 	vt_be_nobody(1 << 20);
+	many_regions(ctx);
 	dm = try_dm(ctx, (1 << 20) + 1, 0);
 	vt_check(!dm && errno == ENOMEM, "more than RLIMIT_MEMLOCK is refused: %s", dm ? "done" : strerror(errno));
 	vt_check(try_dm(ctx, 1 << 20, 0), "as much as RLIMIT_MEMLOCK is not");

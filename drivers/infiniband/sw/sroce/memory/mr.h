@@ -17,6 +17,8 @@
 #include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
 
+#include "memory/pinned.h"
+
 struct sroce_dmabuf;
 struct sroce_odp;
 
@@ -93,6 +95,8 @@ struct sroce_mw_list {
  * @umem: pinned user memory, or NULL
  * @odp: memory on demand, or NULL; of a window its region's
  * @dmabuf: dma-buf that its pages are of, or NULL
+ * @pinned: of a region on device memory: counts @blocks, as the memory counts once for all
+ *	of its regions; belongs to the caller, too
  * @windows: windows bound to it, and those about to be; negative: none may be
  *	any more
  * @bound: the windows bound to it
@@ -138,6 +142,7 @@ struct sroce_mr {
 	struct ib_umem *umem;
 	struct sroce_odp *odp;
 	struct sroce_dmabuf *dmabuf;
+	struct sroce_pinned pinned;
 	atomic_t windows;
 	struct sroce_mw_list bound;
 	struct sroce_mr *parent;
@@ -208,8 +213,8 @@ void sroce_mr_publish(struct sroce_mr *mr);
 
 /**
  * sroce_mr_free() - unregister a region, wait for its users, free it
- * @mr: region; pages are not unpinned (@mr->umem, @mr->odp and @mr->dmabuf belong to the
- *	caller)
+ * @mr: region; pages are not unpinned (@mr->umem, @mr->odp, @mr->dmabuf and @mr->pinned
+ *	belong to the caller)
  *
  * Users hold a region only for the time of a copy, or while a train waits to
  * be taken by a QP of this host, which is told to give it back (memory/pd.h); no wait

@@ -145,10 +145,17 @@ struct sroce_qp *sroce_rss_select(const struct sroce_rss *rss,
 	return rss->wqs[sroce_rss_hash(rss, key) & (rss->n - 1)];
 }
 
+size_t sroce_rss_bytes(u32 n)
+{
+	const struct sroce_rss *rss = NULL;
+
+	return struct_size(rss, wqs, n);
+}
+
 struct sroce_rss *sroce_rss_create(u64 fields, const u8 *key, u32 n)
 {
-	struct sroce_rss *rss = kzalloc(struct_size(rss, wqs, n),
-					GFP_KERNEL_ACCOUNT);
+	struct sroce_rss *rss = kvzalloc(sroce_rss_bytes(n),
+					 GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 
 	if (!rss)
 		return NULL;
@@ -172,7 +179,7 @@ static void sroce_rss_free_rcu(struct rcu_head *rcu)
 	for (i = 0; i < rss->n; i++)
 		if (rss->wqs[i])
 			sroce_qp_put(rss->wqs[i]);
-	kfree(rss);
+	kvfree(rss);
 }
 
 void sroce_rss_free(struct sroce_rss *rss)

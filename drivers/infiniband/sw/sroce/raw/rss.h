@@ -31,6 +31,9 @@ void sroce_toeplitz_init(struct sroce_toeplitz *t, const u8 *key);
 u32 sroce_toeplitz_hash(const struct sroce_toeplitz *t, const u8 *data,
 			u32 len);
 
+/* Memory of a table of so many entries */
+size_t sroce_rss_bytes(u32 n);
+
 /**
  * sroce_rss_create() - make a table of work queues
  * @fields: SROCE_RX_HASH_*, of what a frame has

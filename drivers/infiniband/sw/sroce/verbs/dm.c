@@ -120,6 +120,26 @@ int sroce_ib_dealloc_dm(struct ib_dm *ibdm, struct uverbs_attr_bundle *attrs)
 }
 
 /*
+ * Any number of regions may be of the same memory, which counts once: so their tables count
+ * as well, and each as a page at least.
+ */
+static struct sroce_mr *sroce_dm_alloc_mr(struct ib_pd *ibpd, u32 pages)
+{
+	size_t table = pages * sizeof(void *);
+	struct sroce_pinned pinned;
+	struct sroce_mr *mr;
+
+	if (sroce_pinned_charge(&pinned, max(table, PAGE_SIZE)))
+		return ERR_PTR(-ENOMEM);
+	mr = sroce_reg_alloc_mr(ibpd, SROCE_MR_USER, pages, true);
+	if (IS_ERR(mr))
+		sroce_pinned_uncharge(&pinned);
+	else
+		mr->pinned = pinned;
+	return mr;
+}
+
+/*
  * ib_core has compared offset and length with the length that was asked for. Nothing at
  * all is registered, too: suites of tests do.
  */
@@ -138,7 +158,7 @@ struct ib_mr *sroce_ib_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 		return ERR_PTR(-EOPNOTSUPP);
 	}
 	n = PAGE_ALIGN(start + attr->length) >> PAGE_SHIFT;
-	mr = sroce_reg_alloc_mr(ibpd, SROCE_MR_USER, n, true);
+	mr = sroce_dm_alloc_mr(ibpd, n);
 	if (IS_ERR(mr))
 		return ERR_CAST(mr);
 	for (i = 0; i < n; i++)

@@ -179,12 +179,20 @@ static int sroce_qp_make_rss(struct sroce_qp_obj *obj,
 	u32 n = 1U << table->log_ind_tbl_size;
 	u32 i;
 
+	if (sroce_pinned_charge(&obj->rss_pinned, sroce_rss_bytes(n)))
+		return -ENOMEM;
 	obj->rss = sroce_rss_create(req->rx_hash_fields, req->rx_hash_key, n);
 	if (!obj->rss)
 		return -ENOMEM;
 	for (i = 0; i < n; i++)
 		sroce_rss_set(obj->rss, i, to_sroce_wq(table->ind_tbl[i])->qp);
 	return 0;
+}
+
+static void sroce_qp_end_rss(struct sroce_qp_obj *obj)
+{
+	sroce_rss_free(obj->rss);
+	sroce_pinned_uncharge(&obj->rss_pinned);
 }
 
 /* --- the object ----------------------------------------------------------------- */
@@ -241,7 +249,7 @@ static int sroce_qp_complete(struct sroce_qp_obj *obj,
 		err = sroce_qp_user_map(obj, udata);
 	if (!err)
 		return 0;
-	sroce_rss_free(obj->rss);
+	sroce_qp_end_rss(obj);
 	sroce_qp_destroy(obj->qp);
 	return err;
 }
@@ -313,7 +321,7 @@ int sroce_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 			sroce_doorbell_shut(qp->owner);
 	}
 	sroce_qp_destroy(qp);
-	sroce_rss_free(obj->rss);
+	sroce_qp_end_rss(obj);
 	sroce_quota_give(to_sroce_device(ibqp->device), SROCE_OBJECT_QP);
 	return 0;
 }

@@ -12,6 +12,7 @@
 
 #include "device.h"
 #include "memory/pd.h"
+#include "memory/pinned.h"
 #include "transport/cq.h"
 #include "transport/qp.h"
 #include "transport/srq.h"
@@ -111,6 +112,7 @@ struct sroce_srq_obj {
  *	them from several threads at once
  * @map: mapping of both queues, for user queues
  * @rss: raw packets: work queues that it has in place of its own
+ * @rss_pinned: counts the memory of @rss
  * @mcasts: multicast groups it is attached to, under @lock
  * @nmcasts: their number
  */
@@ -120,6 +122,7 @@ struct sroce_qp_obj {
 	struct mutex lock; /* see above */
 	struct sroce_mmap *map;
 	struct sroce_rss *rss;
+	struct sroce_pinned rss_pinned;
 	struct list_head mcasts;
 	u32 nmcasts;
 };
