@@ -42,6 +42,14 @@ void sroce_flow_counts_put(struct sroce_flow_counts *c)
 
 /* --- flows ------------------------------------------------------------------ */
 
+int sroce_flow_prepare(struct sroce_flow *flow)
+{
+	if (flow->rule.type != SROCE_FLOW_NORMAL)
+		return 0;
+	flow->spare = kzalloc_obj(*flow->spare, GFP_KERNEL_ACCOUNT);
+	return flow->spare ? 0 : -ENOMEM;
+}
+
 struct sroce_flow *sroce_flow_alloc(const struct sroce_flow_rule *rule)
 {
 	struct sroce_flow *flow = kzalloc_obj(*flow, GFP_KERNEL_ACCOUNT);
@@ -49,6 +57,10 @@ struct sroce_flow *sroce_flow_alloc(const struct sroce_flow_rule *rule)
 	if (!flow)
 		return NULL;
 	flow->rule = *rule;
+	if (sroce_flow_prepare(flow)) {
+		kfree(flow);
+		return NULL;
+	}
 	sroce_qp_hold(rule->qp);
 	if (rule->counts)
 		kref_get(&rule->counts->refs);
@@ -66,8 +78,10 @@ static void sroce_flow_free_rcu(struct rcu_head *rcu)
 
 void sroce_flow_free(struct sroce_flow *flow)
 {
-	if (flow)
-		call_rcu(&flow->rcu, sroce_flow_free_rcu);
+	if (!flow)
+		return;
+	kfree(flow->spare);
+	call_rcu(&flow->rcu, sroce_flow_free_rcu);
 }
 
 /* --- keys ------------------------------------------------------------------- */
@@ -115,17 +129,17 @@ sroce_flow_shape_find(const struct sroce_flow_table *t,
 	return NULL;
 }
 
+/* Return: a shape for the flow and others, from sroce_flow_prepare(), or NULL: too many */
 static struct sroce_flow_shape *
-sroce_flow_shape_make(struct sroce_flow_table *t,
-		      const struct sroce_flow_rule *rule, bool last)
+sroce_flow_shape_make(struct sroce_flow_table *t, struct sroce_flow *flow,
+		      bool last)
 {
-	struct sroce_flow_shape *shape, *next;
+	const struct sroce_flow_rule *rule = &flow->rule;
+	struct sroce_flow_shape *shape = flow->spare, *next;
 
-	if (t->nshapes >= sroce_flow_most(SROCE_FLOW_SHAPES, last))
-		return ERR_PTR(-ENOSPC);
-	shape = kzalloc_obj(*shape, GFP_KERNEL_ACCOUNT);
-	if (!shape)
-		return ERR_PTR(-ENOMEM);
+	if (!shape || t->nshapes >= sroce_flow_most(SROCE_FLOW_SHAPES, last))
+		return NULL;
+	flow->spare = NULL;
 	shape->priority = rule->priority;
 	shape->mask = rule->mask;
 	shape->salt = get_random_u32();
@@ -219,9 +233,9 @@ static int sroce_flow_table_add_normal(struct sroce_flow_table *t,
 
 	sroce_flow_key_mask(&flow->rule.key, &flow->rule.key, &flow->rule.mask);
 	shape = sroce_flow_shape_find(t, &flow->rule) ?:
-		sroce_flow_shape_make(t, &flow->rule, last);
-	if (IS_ERR(shape))
-		return PTR_ERR(shape);
+		sroce_flow_shape_make(t, flow, last);
+	if (!shape)
+		return -ENOSPC;
 	flow->shape = shape;
 	err = sroce_flow_hash(t, flow, last);
 	if (err)
@@ -259,6 +273,8 @@ int sroce_flow_table_add(struct sroce_flow_table *t, struct sroce_flow *flow,
 		return err;
 	flow->listed = true;
 	t->flows++;
+	kfree(flow->spare);
+	flow->spare = NULL;
 	return 0;
 }
 

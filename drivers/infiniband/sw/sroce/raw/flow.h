@@ -113,6 +113,7 @@ struct sroce_flow_shape {
 /**
  * struct sroce_flow - a flow
  * @rule: what was asked for
+ * @spare: SROCE_FLOW_NORMAL: for @shape, if there is none yet that it could have
  * @shape: SROCE_FLOW_NORMAL: what it has in common with others
  * @hash: SROCE_FLOW_NORMAL: in the table's buckets; RCU
  * @other: else in one of the table's lists; RCU
@@ -123,6 +124,7 @@ struct sroce_flow_shape {
  */
 struct sroce_flow {
 	struct sroce_flow_rule rule;
+	struct sroce_flow_shape *spare;
 	struct sroce_flow_shape *shape;
 	struct hlist_node hash;
 	struct list_head other;
@@ -167,6 +169,18 @@ void sroce_flow_table_end(struct sroce_flow_table *t);
  */
 struct sroce_flow *sroce_flow_alloc(const struct sroce_flow_rule *rule);
 
+/**
+ * sroce_flow_prepare() - allocate what it may take to put a flow into a table
+ * @flow: with its rule. sroce_flow_alloc() has done it for those that it has made
+ *
+ * Flows come into the table under a lock that the whole host may wait for (RTNL), and memory
+ * that a process is charged for can take as long as its memory cgroup likes.
+ *
+ * Context: process.
+ * Return: 0 or -ENOMEM.
+ */
+int sroce_flow_prepare(struct sroce_flow *flow);
+
 /* The flow is in no table any more; who has found it under RCU goes on. NULL is fine. */
 void sroce_flow_free(struct sroce_flow *flow);
 
@@ -177,7 +191,8 @@ void sroce_flow_free(struct sroce_flow *flow);
  * @last: also of what is kept for the administrator
  *
  * Context: process, serialised by the caller.
- * Return: 0, -ENOSPC for too many flows, shapes or flows that say just the same, or -ENOMEM.
+ * Return: 0, -ENOSPC for too many flows, shapes or flows that say just the same, or -ENOMEM
+ * for the first flow of all.
  */
 int sroce_flow_table_add(struct sroce_flow_table *t, struct sroce_flow *flow,
 			 bool last);

@@ -241,6 +241,7 @@ static struct sroce_flow *raw_flow(struct kunit *test, struct raw_world *w,
 		flow->rule.key.dport = htons(dport);
 		flow->rule.mask.dport = htons(0xffff);
 	}
+	KUNIT_ASSERT_EQ(test, sroce_flow_prepare(flow), 0);
 	KUNIT_ASSERT_EQ(test, sroce_flow_table_add(&w->table, flow, true),
 			0);
 	return flow;
@@ -440,6 +441,7 @@ static void flows_in_reserve(struct kunit *test)
 						GFP_KERNEL);
 			KUNIT_ASSERT_NOT_NULL(test, flow[i]);
 			flow[i]->rule.type = types[t];
+			KUNIT_ASSERT_EQ(test, sroce_flow_prepare(flow[i]), 0);
 			KUNIT_EXPECT_EQ(test,
 					sroce_flow_table_add(&w->table, flow[i],
 							     false),
@@ -450,8 +452,10 @@ static void flows_in_reserve(struct kunit *test)
 		i = SROCE_FLOW_COPIES - 1;
 		KUNIT_EXPECT_EQ(test, sroce_flow_table_add(&w->table, flow[i],
 							   true), 0);
-		for (i = 0; i < SROCE_FLOW_COPIES; i++)
+		for (i = 0; i < SROCE_FLOW_COPIES; i++) {
 			sroce_flow_table_del(&w->table, flow[i]);
+			kfree(flow[i]->spare);
+		}
 	}
 	sroce_flow_table_end(&w->table);
 }
