@@ -8,6 +8,7 @@
  * usual the machine is. HOW is
  *	verbs	requests end, and what is destroyed does not wait
  *	flood	datagrams of 64 MiB
+ *	crowd	datagrams of a 16th of the machine's memory, of queue pairs that go, one after the other
  *	hold	requests, responses and datagrams hang; says "plugged", and stays until it is killed
  */
 #include <errno.h>
@@ -93,6 +94,26 @@ static void flood(void)
 	vt_check(done == rounds * DATAGRAMS, "datagrams are sent or lost: %d of %d", done, rounds * DATAGRAMS);
 }
 
+/* Each leaves behind what it has sent */
+static void crowd(void)
+{
+	uint64_t bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 16;
+	uint64_t rounds = bytes / (DATAGRAMS * DATAGRAM), i;
+	struct ibv_wc wc;
+	int n = DATAGRAMS;
+
+	plug();
+	for (i = 0; i < rounds && n == DATAGRAMS; i++) {
+		post_datagrams();
+		for (n = 0; n < DATAGRAMS && poll_one(cq, &wc, 10 * slow) && !wc.status; n++)
+			;
+		if (ibv_destroy_qp(qp) || ibv_destroy_cq(cq) || ibv_destroy_ah(ah))
+			vt_die(VT_WRONG, "WRONG: destroy: %s", strerror(errno));
+		make_sender();
+	}
+	vt_check(i == rounds, "%llu queue pairs have come and gone, of %llu", (unsigned long long)i, (unsigned long long)rounds);
+}
+
 /* --- what must not wait ------------------------------------------------------------------------ */
 
 static void soon(const char *what, double start, int err)
@@ -139,7 +160,7 @@ static void hold(void)
 int main(int argc, char **argv)
 {
 	static const struct { const char *name; void (*run)(void); } hows[] = {
-		{ "verbs", verbs }, { "flood", flood }, { "hold", hold },
+		{ "verbs", verbs }, { "flood", flood }, { "crowd", crowd }, { "hold", hold },
 	};
 	const char *how = argc > 1 ? argv[argc - 1] : "";
 	unsigned int i;
@@ -150,7 +171,7 @@ int main(int argc, char **argv)
 	for (i = 0; i < ARRAY_SIZE(hows) && strcmp(how, hows[i].name); i++)
 		;
 	if (i == ARRAY_SIZE(hows))
-		vt_die(VT_SETUP, "usage: plugged -d DEVICE -i IP -D DEVICE_OF_PEER -I IP_OF_PEER verbs|flood|hold");
+		vt_die(VT_SETUP, "usage: plugged -d DEVICE -i IP -D DEVICE_OF_PEER -I IP_OF_PEER verbs|flood|crowd|hold");
 	argv[argc - 1] = NULL;
 	ends_open(argc - 1, argv);
 	from = vt_mr(a.dev, ROOM, IBV_ACCESS_LOCAL_WRITE | VT_REMOTE_ACCESS);

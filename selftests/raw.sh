@@ -30,7 +30,7 @@ perftest() {
 	shift
 	in_ns $B "$tool" -d $DEV_B --server -B "$(mac_of $B)" -E "$(mac_of $A)" -J $IP_B -K 7000 -j $IP_A -k 6000 \
 		"$@" >"$TMP/server" 2>&1 &
-	sleep 2
+	sleep $((2 * SLOW))
 	limit 60 in_ns $A "$tool" -d $DEV_A --client -B "$(mac_of $A)" -E "$(mac_of $B)" -J $IP_B -K 7000 -j $IP_A -k 6000 \
 		"$@" >"$TMP/client" 2>&1
 	result $? "$tool $*" || notes <"$TMP/client"
@@ -59,7 +59,7 @@ while_it_stays() {
 	shift 3
 	limit "$seconds" "$@" <"$TMP/go" >"$TMP/verdicts" 2>&1 &
 	pid=$!
-	wait_for 20 grep -q '^# ready' "$TMP/verdicts"
+	wait_for 60 grep -q '^# ready' "$TMP/verdicts"
 	result $? "$name: all is there"
 	"$change"
 	echo >&9

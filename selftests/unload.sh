@@ -115,6 +115,18 @@ floods() {
 	qdisc del dev veth0 root
 }
 
+# crowds : what all queue pairs together can, also those that are gone: a device gets half of a 16th of the machine's memory
+crowds() {
+	local bytes most
+	most=$(awk '/^MemTotal/ { most = $2 * 1024 / 32; if (most < 32 * 1048576) most = 32 * 1048576; print int(most) }' /proc/meminfo)
+	export PLUG="tc -n $A qdisc replace dev veth0 root plug limit 2000000000"
+	program_verdicts "many queue pairs" 300 "$PLUGGED" "${ENDS[@]}" crowd
+	bytes=$(backlog)
+	[ "$bytes" -gt 0 ] && [ "$bytes" -le "$most" ]
+	result $? "many queue pairs: $bytes bytes hang there, of $most"
+	qdisc del dev veth0 root
+}
+
 driver_load
 devices_up 9000
 for kind in plug netem tbf fq; do
@@ -131,6 +143,7 @@ for kind in plug netem tbf fq; do
 	for way in $ways; do
 		vanishes $kind "$way"
 	done
+	[ $kind != plug ] || crowds
 done
 
 # --- a netdev that couples buffers of several senders' packets ---------------------------------------------------

@@ -48,6 +48,7 @@ void sroce_device_free(struct ib_device *ibdev)
 		sroce_net_detach(dev->net, &dev->port.net);
 	sroce_ah_table_destroy(&dev->port);
 	sroce_mr_table_destroy(&dev->port.mrs);
+	sroce_txq_pool_end(&dev->port.queued);
 	sroce_bound_destroy(dev);
 	sroce_quota_end(dev);
 	free_percpu(dev->port.net.counters);
@@ -99,6 +100,7 @@ static void sroce_port_setup(struct sroce_device *dev)
 	sroce_congestion_setup(dev);
 	sroce_recovery_setup(dev);
 	sroce_mr_table_init(&port->mrs);
+	sroce_txq_pool_init(&port->queued);
 	sroce_ah_table_init(port);
 }
 

@@ -7,7 +7,9 @@
 #ifndef SROCE_TXQ_H
 #define SROCE_TXQ_H
 
+#include <linux/list.h>
 #include <linux/net.h>
+#include <linux/spinlock.h>
 #include <linux/types.h>
 #include <linux/wait.h>
 
@@ -16,9 +18,26 @@ struct sock;
 struct sroce_counters;
 
 /**
+ * struct sroce_txq_pool - what all QPs of a device have in the stack's queues
+ * @lock: all of it, and @granted and @node of the accounts; taken with interrupts off
+ * @using: accounts to which something is granted, those looked at last behind the others
+ * @left: likewise, of QPs that are gone, and whose packets may be there still
+ * @bytes: granted to them all
+ */
+struct sroce_txq_pool {
+	spinlock_t lock; /* see above */
+	struct list_head using;
+	struct list_head left;
+	unsigned long bytes;
+};
+
+/**
  * struct sroce_txq - what a QP has in the stack's queues
  * @sk: what its packets are charged to; they may outlive everything else here
  * @counters: where they are counted
+ * @pool: of the device
+ * @granted: bytes that it may have there without asking the pool again
+ * @node: in a list of @pool
  * @room: called when the stack has freed enough, if somebody waits for that
  * @owner: its argument
  * @wait: in @wq as long as somebody waits
@@ -28,6 +47,9 @@ struct sroce_counters;
 struct sroce_txq {
 	struct sock *sk;
 	struct sroce_counters __percpu *counters;
+	struct sroce_txq_pool *pool;
+	int granted;
+	struct list_head node;
 	void (*room)(void *owner);
 	void *owner;
 	wait_queue_entry_t wait;
@@ -35,8 +57,15 @@ struct sroce_txq {
 	struct socket_wq wq;
 };
 
+/* The pool of a new device */
+void sroce_txq_pool_init(struct sroce_txq_pool *pool);
+
+/* The device ends: no account is left; packets are not waited for. Context: any. */
+void sroce_txq_pool_end(struct sroce_txq_pool *pool);
+
 /**
  * sroce_txq_alloc() - make an account
+ * @pool: of the QP's device
  * @room: called when less than half of the limit is used again, if somebody
  *	waits for that; in any context, with interrupts off
  * @owner: its argument
@@ -44,7 +73,8 @@ struct sroce_txq {
  * Context: process; charged to its memory cgroup.
  * Return: the account, with the kernel's default limit, or NULL.
  */
-struct sroce_txq *sroce_txq_alloc(void (*room)(void *owner), void *owner);
+struct sroce_txq *sroce_txq_alloc(struct sroce_txq_pool *pool,
+				  void (*room)(void *owner), void *owner);
 
 /*
  * Nothing is sent on it any more. On return @room is not called any more either;
@@ -82,8 +112,8 @@ bool sroce_txq_wait(struct sroce_txq *txq);
  * @txq: who pays
  *
  * Context: any.
- * Return: 0, or -ENOBUFS when the QP has far more there than it may: to be
- * dropped.
+ * Return: 0, or -ENOBUFS when the QP has far more there than it may, or all of its
+ * device have too much: to be dropped.
  */
 int sroce_txq_charge(struct sk_buff *skb, struct sroce_txq *txq);
 
@@ -102,6 +132,18 @@ int sroce_txq_charge(struct sk_buff *skb, struct sroce_txq *txq);
  * call, for instance by a lock.
  */
 extern bool (*sroce_stack_passed)(unsigned int cpu);
+
+/**
+ * struct sroce_txq_all - what all devices have in the stack's queues
+ * @most: bytes that may be granted. Tests change it
+ * @bytes: granted
+ */
+struct sroce_txq_all {
+	unsigned long most;
+	atomic_long_t bytes;
+};
+
+extern struct sroce_txq_all sroce_txq_all;
 
 /* Module start. Return: 0 or a negative errno. */
 int sroce_txq_init(void);

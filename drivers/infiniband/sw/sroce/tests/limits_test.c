@@ -480,6 +480,7 @@ static int limits_init(struct kunit *test)
 		return -ENOMEM;
 	dev->ibdev.num_comp_vectors = 1;
 	sroce_mr_table_init(&dev->port.mrs);
+	sroce_txq_pool_init(&dev->port.queued);
 	test->priv = dev;
 	return 0;
 }
@@ -488,8 +489,10 @@ static void limits_exit(struct kunit *test)
 {
 	struct sroce_device *dev = test->priv;
 
-	if (dev)
-		sroce_mr_table_destroy(&dev->port.mrs);
+	if (!dev)
+		return;
+	sroce_mr_table_destroy(&dev->port.mrs);
+	sroce_txq_pool_end(&dev->port.queued);
 }
 
 static struct kunit_case limits_cases[] = {

@@ -171,6 +171,7 @@ static void side_make_port(struct side *s, int number)
 
 	s->port.xmit = &fake_net_xmit_ops;
 	sroce_mr_table_init(&s->port.mrs);
+	sroce_txq_pool_init(&s->port.queued);
 	sroce_ah_table_init(&s->port);
 	s->port.net.counters = alloc_percpu(struct sroce_counters);
 	KUNIT_ASSERT_TRUE(test, !!s->port.net.counters);
@@ -513,6 +514,7 @@ static void side_destroy(struct side *s)
 	if (s->pair) {
 		sroce_ah_table_destroy(&s->port);
 		sroce_mr_table_destroy(&s->port.mrs);
+		sroce_txq_pool_end(&s->port.queued);
 	}
 	free_percpu(s->port.net.counters);
 	free_pages((unsigned long)s->mem, PAIR_MEM_ORDER);

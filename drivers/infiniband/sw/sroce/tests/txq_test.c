@@ -25,9 +25,25 @@ static void note_room(void *owner)
 	(*(int *)owner)++;
 }
 
+static struct sroce_txq_pool pool, other_pool;
+
+static int txq_init(struct kunit *test)
+{
+	sroce_txq_pool_init(&pool);
+	sroce_txq_pool_init(&other_pool);
+	return 0;
+}
+
+static void txq_exit(struct kunit *test)
+{
+	sroce_txq_pool_end(&pool);
+	sroce_txq_pool_end(&other_pool);
+	KUNIT_EXPECT_EQ(test, pool.bytes + other_pool.bytes, 0);
+}
+
 static struct sroce_txq *make_txq(struct kunit *test, int *called)
 {
-	struct sroce_txq *txq = sroce_txq_alloc(note_room, called);
+	struct sroce_txq *txq = sroce_txq_alloc(&pool, note_room, called);
 
 	KUNIT_ASSERT_TRUE(test, !!txq);
 	return txq;
@@ -91,6 +107,8 @@ static void txq_outlives(struct kunit *test)
 	sroce_txq_free(txq);
 	rcu_barrier();
 	KUNIT_EXPECT_FALSE(test, destructed);
+	/* The device does not wait for it either */
+	sroce_txq_pool_end(&pool);
 	kfree_skb(skb);
 	rcu_barrier();
 	KUNIT_EXPECT_TRUE(test, destructed);
@@ -114,6 +132,102 @@ static void txq_most(struct kunit *test)
 	kfree_skb(skb);
 	WARN_ON(refcount_sub_and_test(most, &txq->sk->sk_wmem_alloc));
 	sroce_txq_free(txq);
+}
+
+/* --- what all have --------------------------------------------------------------- */
+
+#define STEP SZ_64K
+
+/* So much is there for all devices but those that others have just now */
+static unsigned long there_is(int steps)
+{
+	unsigned long before = sroce_txq_all.most;
+
+	WRITE_ONCE(sroce_txq_all.most,
+		   atomic_long_read(&sroce_txq_all.bytes) + steps * STEP);
+	return before;
+}
+
+/* A buffer that makes it @steps, not quite. Return: 0 or -ENOBUFS, and then it is gone. */
+static int fill(struct kunit *test, struct sroce_txq *txq, int steps)
+{
+	struct sk_buff *skb = alloc_skb(LEN, GFP_KERNEL);
+	int bytes = steps * STEP - skb->truesize - sroce_txq_bytes(txq);
+	int err;
+
+	refcount_add(bytes, &txq->sk->sk_wmem_alloc);
+	err = sroce_txq_charge(skb, txq);
+	if (err)
+		WARN_ON(refcount_sub_and_test(bytes, &txq->sk->sk_wmem_alloc));
+	else
+		refcount_add(skb->truesize, &txq->sk->sk_wmem_alloc);
+	kfree_skb(skb);
+	return err;
+}
+
+static void empty(struct sock *sk)
+{
+	WARN_ON(refcount_sub_and_test(sk_wmem_alloc_get(sk),
+				      &sk->sk_wmem_alloc));
+}
+
+static void txq_all_have_an_end(struct kunit *test)
+{
+	int called = 0;
+	struct sroce_txq *txq[2] = { make_txq(test, &called),
+				     make_txq(test, &called) };
+	struct sroce_txq *other = sroce_txq_alloc(&other_pool, note_room,
+						  &called);
+	unsigned long before = there_is(8);
+
+	KUNIT_ASSERT_NOT_NULL(test, other);
+	KUNIT_EXPECT_EQ(test, fill(test, txq[0], 3), 0);
+	KUNIT_EXPECT_EQ(test, fill(test, txq[1], 1), 0);
+	/* No device gets more than half, so that there is some for others */
+	KUNIT_EXPECT_EQ(test, fill(test, txq[1], 2), -ENOBUFS);
+	KUNIT_EXPECT_EQ(test, fill(test, txq[0], 4), -ENOBUFS);
+	KUNIT_EXPECT_EQ(test, fill(test, other, 2), 0);
+	KUNIT_EXPECT_EQ(test, fill(test, other, 3), -ENOBUFS);
+	KUNIT_EXPECT_EQ(test, pool.bytes, 4 * STEP);
+	/* What the stack has freed is found again */
+	empty(txq[0]->sk);
+	KUNIT_EXPECT_EQ(test, fill(test, txq[1], 3), 0);
+	KUNIT_EXPECT_EQ(test, pool.bytes, 3 * STEP);
+	empty(txq[1]->sk);
+	empty(other->sk);
+	sroce_txq_free(txq[0]);
+	sroce_txq_free(txq[1]);
+	sroce_txq_free(other);
+	WRITE_ONCE(sroce_txq_all.most, before);
+}
+
+/* QPs that go and leave their packets behind, one after the other */
+static void txq_left_behind(struct kunit *test)
+{
+	struct sroce_txq *txq;
+	struct sock *sk[3];
+	int called = 0, i;
+	unsigned long before = there_is(8);
+
+	for (i = 0; i < ARRAY_SIZE(sk); i++) {
+		txq = make_txq(test, &called);
+		sk[i] = txq->sk;
+		KUNIT_EXPECT_EQ(test, fill(test, txq, 2), i < 2 ? 0 : -ENOBUFS);
+		if (i < 2)
+			sroce_txq_free(txq);
+	}
+	KUNIT_EXPECT_EQ(test, pool.bytes, 4 * STEP);
+	destructed = false;
+	sk[0]->sk_destruct = note_destruct;
+	empty(sk[0]);
+	KUNIT_EXPECT_EQ(test, fill(test, txq, 2), 0);
+	rcu_barrier();
+	KUNIT_EXPECT_TRUE(test, destructed);
+	empty(sk[1]);
+	empty(sk[2]);
+	sroce_txq_free(txq);
+	KUNIT_EXPECT_EQ(test, pool.bytes, 0);
+	WRITE_ONCE(sroce_txq_all.most, before);
 }
 
 /* --- buffers that GRO merges -------------------------------------------------- */
@@ -307,12 +421,16 @@ static struct kunit_case txq_cases[] = {
 	KUNIT_CASE(txq_room),
 	KUNIT_CASE(txq_outlives),
 	KUNIT_CASE(txq_most),
+	KUNIT_CASE(txq_all_have_an_end),
+	KUNIT_CASE(txq_left_behind),
 	KUNIT_CASE_PARAM(txq_merged, merge_gen_params),
 	{}
 };
 
 static struct kunit_suite txq_suite = {
 	.name = "sroce_txq",
+	.init = txq_init,
+	.exit = txq_exit,
 	.test_cases = txq_cases,
 };
 

@@ -12,6 +12,7 @@
 
 #include "memory/mr.h"
 #include "netport.h"
+#include "txq.h"
 
 #define SROCE_GROUP_BUCKETS 64
 #define SROCE_PKEYS 16
@@ -21,7 +22,6 @@
 
 struct sroce_qp;
 struct sroce_raw_tx;
-struct sroce_txq;
 struct sroce_xmit_ops;
 
 /**
@@ -49,6 +49,7 @@ struct sroce_recovery {
  * @ahs: address handles by number (ah.c)
  * @ibdev: for messages and events; NULL in unit tests
  * @recovery: settings
+ * @queued: what all of its QPs have in the stack's queues
  * @gsi: QP 1
  * @groups: multicast groups that QPs are attached to, by address
  * @ngroups: their number
@@ -64,6 +65,7 @@ struct sroce_port {
 	struct xarray ahs;
 	struct ib_device *ibdev;
 	struct sroce_recovery recovery;
+	struct sroce_txq_pool queued;
 	struct sroce_qp __rcu *gsi;
 	struct hlist_head groups[SROCE_GROUP_BUCKETS];
 	u32 ngroups;

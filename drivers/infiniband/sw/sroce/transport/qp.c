@@ -100,7 +100,7 @@ static void sroce_qp_unpublish(struct sroce_qp *qp)
 
 static int sroce_qp_alloc_txq(struct sroce_qp *qp)
 {
-	qp->txq = sroce_txq_alloc(sroce_send_room, qp);
+	qp->txq = sroce_txq_alloc(&qp->port->queued, sroce_send_room, qp);
 	if (!qp->txq)
 		return -ENOMEM;
 	/* All of a host share one QP 1: it must not wait because of one destination */
