@@ -3,6 +3,7 @@
  * Who hands a packet to the network stack marks that in a variable of the CPU, so that who
  * receives knows whether it is called from there (sending.h).
  */
+#include <linux/preempt.h>
 #include <linux/local_lock.h>
 #include <linux/percpu.h>
 #include <linux/sched.h>
