@@ -130,6 +130,40 @@ static void one_cut_in_a_round_trip(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, world_cut(&w));
 }
 
+/*
+ * A queue is longer than the round trip that was measured before it was there: whoever tells
+ * of packets that were sent before the last cut tells nothing new.
+ */
+static void one_cut_for_what_flies(struct kunit *test)
+{
+	struct world w;
+	u64 rate;
+	int i;
+
+	world_begin(&w);
+	w.at.psn = 0xffffff;
+	w.at.una = 0xffff00;
+	KUNIT_EXPECT_FALSE(test, world_cut(&w));
+	world_send(&w, 500 * US, GBIT);
+	KUNIT_ASSERT_TRUE(test, world_cut(&w));
+	w.at.psn = 0x000100;
+	for (i = 0; i < 7; i++) {
+		w.at.una += 0x20;
+		world_send(&w, 5 * RTT, GBIT);
+		KUNIT_EXPECT_FALSE(test, world_cut(&w));
+	}
+	/* All that was in flight has arrived, and some that was not */
+	w.at.una = 0;
+	rate = w.r.rate;
+	KUNIT_EXPECT_TRUE(test, world_cut(&w));
+	KUNIT_EXPECT_LT(test, w.r.rate, rate);
+	/* Nobody waits for an ACK for ever */
+	world_send(&w, 5 * MS, GBIT);
+	KUNIT_EXPECT_FALSE(test, world_cut(&w));
+	world_send(&w, 6 * MS, GBIT);
+	KUNIT_EXPECT_TRUE(test, world_cut(&w));
+}
+
 /* Seldom notifications cut little, and never more than half at a time */
 static void alpha_is_how_often(struct kunit *test)
 {
@@ -630,6 +664,7 @@ static struct kunit_case congestion_cases[] = {
 	KUNIT_CASE(begins_with_what_was_sent),
 	KUNIT_CASE(needs_a_measurement),
 	KUNIT_CASE(one_cut_in_a_round_trip),
+	KUNIT_CASE(one_cut_for_what_flies),
 	KUNIT_CASE(alpha_is_how_often),
 	KUNIT_CASE(never_below_the_floor),
 	KUNIT_CASE(rises_in_three_ways),

@@ -44,6 +44,8 @@ static struct sroce_reaction_at sroce_congestion_at(const struct sroce_qp *qp)
 		.now = ktime_get_ns(),
 		.rtt = min_t(u64, rtt ?: SROCE_CONGESTION_RTT_NS, NSEC_PER_SEC),
 		.packet = (qp->mtu ?: qp->port->mtu) + SROCE_CONGESTION_HDRS,
+		.psn = READ_ONCE(qp->req.next_psn),
+		.una = READ_ONCE(qp->req.una_psn),
 		.sent = READ_ONCE(qp->req.half.sent_bytes) +
 			READ_ONCE(qp->resp.half.sent_bytes),
 	};

@@ -318,6 +318,8 @@ struct sroce_pacer {
  * @speed: what the QP sends, bytes per second
  * @cut_at: when the rate was cut, in ns, as all times here
  * @cut_sent: bytes that the QP had sent then, of a count that wraps
+ * @cut_psn: and the PSN that was to be sent next
+ * @cut_flies: what was in flight then is not all acknowledged
  * @decay_at: when @alpha became less
  * @stage_at: when the rate has risen
  * @used_at: when the QP was about to send something
@@ -333,6 +335,8 @@ struct sroce_reaction {
 	u64 speed;
 	u64 cut_at;
 	unsigned long cut_sent;
+	u32 cut_psn;
+	bool cut_flies;
 	u64 decay_at;
 	u64 stage_at;
 	u64 used_at;

@@ -12,8 +12,9 @@
  * speed:
  *
  * - A QP has no rate before the first notification. Then it starts from what it has sent.
- * - There is one cut in a round trip: what a cut does is seen by then, and a queue of some
- *   milliseconds tells of itself a hundred times before.
+ * - There is one cut for what is in flight (as TCP reacts to ECN, RFC 3168, 6.1.2): what a cut
+ *   does is seen when the first packet after it has arrived, and a queue of some milliseconds
+ *   tells of itself a hundred times before. Where there are no ACKs it is one in a round trip.
  * - Nothing ticks. Times are kept, and what they have done to the rate is worked out
  *   when the next train is about to leave.
  *
@@ -26,6 +27,7 @@
 #include <linux/time64.h>
 
 #include "transport/reaction.h"
+#include "wire/train.h"
 
 /* More than any network has; 2^40 * 500 us and the like fit into 64 bits */
 #define SROCE_RATE_MOST BIT_ULL(40)
@@ -35,6 +37,8 @@
 #define SROCE_REACTION_IDLE_NS NSEC_PER_SEC
 /* Nor does one that, for so long, was not what limited the QP */
 #define SROCE_REACTION_UNUSED_NS (100ULL * NSEC_PER_MSEC)
+/* What is in flight is hardly there for longer, beyond two round trips */
+#define SROCE_REACTION_FLIGHT_NS (10ULL * NSEC_PER_MSEC)
 /* What a QP sends is measured over a round trip, but over no less */
 #define SROCE_METER_LEAST_NS (500ULL * NSEC_PER_USEC)
 /* ... and over no less than this while there is a rate */
@@ -139,6 +143,8 @@ static void sroce_reaction_take(struct sroce_reaction *r,
 	r->stage = 0;
 	r->cut_at = at->now;
 	r->cut_sent = at->sent;
+	r->cut_psn = at->psn;
+	r->cut_flies = true;
 	/* If there is no other notification by when it could come */
 	r->decay_at = at->now + at->rtt;
 	r->stage_at = at->now;
@@ -240,6 +246,9 @@ static void sroce_reaction_catch_up(struct sroce_reaction *r,
 		     at->rtt);
 	u32 n;
 
+	/* Noted here because later the PSN would be another packet's */
+	if (sroce_psn_diff(at->una, r->cut_psn) >= 0)
+		r->cut_flies = false;
 	r->speed = sroce_meter_read(r, at, SROCE_METER_LONG_NS) ?: r->speed;
 	sroce_reaction_decay(r, at);
 	for (n = sroce_reaction_times(at, &r->stage_at, ns); n; n--)
@@ -255,19 +264,27 @@ void sroce_reaction_advance(struct sroce_reaction *r,
 	r->used_at = max(r->used_at, at->now);
 }
 
+/* Is the marked packet older than the last cut? */
+static bool sroce_reaction_is_of_before(const struct sroce_reaction *r,
+					const struct sroce_reaction_at *at)
+{
+	u32 us = READ_ONCE(at->set->rp_rate_reduce_monitor_period);
+	u64 ns = sroce_reaction_since(at, r->cut_at);
+
+	if (at->sent == r->cut_sent || ns < max(sroce_reaction_us(us), at->rtt))
+		return true;
+	/* An ACK may wait for a receive or a page, while READ responses are sent and marked */
+	return r->cut_flies && ns < SROCE_REACTION_FLIGHT_NS + 2 * at->rtt;
+}
+
 bool sroce_reaction_cut(struct sroce_reaction *r,
 			const struct sroce_reaction_at *at)
 {
-	u32 us = READ_ONCE(at->set->rp_rate_reduce_monitor_period);
-
 	if (r->limited)
 		sroce_reaction_catch_up(r, at);
 	if (!r->limited)
 		return sroce_reaction_begin(r, at);
-	/* Nothing was sent since the last cut: the marked packet is older than that */
-	if (at->sent == r->cut_sent ||
-	    sroce_reaction_since(at, r->cut_at) <
-	    max(sroce_reaction_us(us), at->rtt))
+	if (sroce_reaction_is_of_before(r, at))
 		return false;
 	sroce_reaction_take(r, at);
 	return true;

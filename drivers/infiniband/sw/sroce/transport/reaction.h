@@ -14,6 +14,8 @@
  * @now: in ns
  * @rtt: round trip in ns
  * @packet: bytes of a full packet, from the IP header on
+ * @psn: that is sent next
+ * @una: the oldest that is not acknowledged; @psn where there are no ACKs
  * @sent: bytes that the QP has sent so far, of a count that wraps
  */
 struct sroce_reaction_at {
@@ -21,6 +23,8 @@ struct sroce_reaction_at {
 	u64 now;
 	u64 rtt;
 	u32 packet;
+	u32 psn;
+	u32 una;
 	unsigned long sent;
 };
 
@@ -32,7 +36,8 @@ void sroce_reaction_end(struct sroce_reaction *r);
  * @r: rate
  * @at: circumstances
  *
- * Does nothing when the rate was cut less than a round trip ago. A QP without a rate
+ * Does nothing when the rate was cut less than a round trip ago, or what was in flight then
+ * is not acknowledged yet. A QP without a rate
  * gets one: from what it has sent in the last round trip, which may begin here.
  *
  * Return: whether the rate is another one.
