@@ -20,6 +20,14 @@ result $? "all that the host sends is mirrored"
 program_verdicts "mirrored to itself" 120 on_a "$mirror" -d $DEV_A -i $IP_A -D $DEV_B -I $IP_B
 on_a tc qdisc del dev veth0 clsact
 
+# 7500 and 7680 copies of each packet, of which none may be missing
+torrent=$(program torrent) || bail "torrent was not built"
+for options in "-f 12 -m 64 -l 40000" "-f 16 -m 100 -l 48000"; do
+	# shellcheck disable=SC2086 # words
+	check "all copies: $options" 60 "$torrent" -d $DEV_A -i $IP_A -D $DEV_B -I $IP_B $options -t 1 -a
+	notes 1 <"$TMP/out"
+done
+
 mac_of() { in_ns "$1" cat /sys/class/net/veth0/address; }
 
 # perftest PROGRAM [OPTION...] : between the hosts; the server has its flow after a moment, and nobody says when. It is the

@@ -24,6 +24,7 @@ struct workqueue_struct;
 #define SROCE_TURN_PACKET 512		/* each packet that arrives in one */
 #define SROCE_TURN_CQE 256		/* a completion */
 #define SROCE_TURN_REGION 64		/* a region of a train that waits, looked at */
+#define SROCE_TURN_LOOKUP 64		/* flows of one shape looked for */
 
 /**
  * struct sroce_turn_watch - what module parameters tell of the longest stretches

@@ -15,6 +15,20 @@
 #include "raw/raw.h"
 
 /**
+ * struct sroce_raw_rest - what is left of a frame that was cut up; the worker's own
+ * @parts: frames that have not been received yet; NULL: none
+ * @cb: what was said of all
+ * @f: headers of all, as they were before
+ * @sums_ok: somebody says that their checksums are right
+ */
+struct sroce_raw_rest {
+	struct sk_buff *parts;
+	struct sroce_raw_cb cb;
+	struct sroce_frame f;
+	bool sums_ok;
+};
+
+/**
  * struct sroce_raw - frames of a device
  * @ndev: its netdev, which the device holds
  * @port: what the network layer knows of it
@@ -27,6 +41,7 @@
  * @flows: all of them, struct sroce_flow.device; under RTNL
  * @later: frames that wait for @work
  * @work: receives them
+ * @rest: of the one that it has begun with
  */
 struct sroce_raw {
 	struct net_device *ndev;
@@ -40,6 +55,7 @@ struct sroce_raw {
 	struct list_head flows;
 	struct sroce_raw_later later;
 	struct work_struct work;
+	struct sroce_raw_rest rest;
 };
 
 /* --- rx.c ------------------------------------------------------------------- */

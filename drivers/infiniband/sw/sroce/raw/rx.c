@@ -16,8 +16,9 @@
  *
  * No frame is received from within the transport, whose locks may be held there: it waits
  * for a worker, together with those behind it. So do frames that come when the turn of
- * their CPU is overdue (turn.h). Those from the wire come first: what the host sends is for
- * those who look on.
+ * their CPU is overdue (turn.h), and what is to be cut up for so many that it takes a turn
+ * of its own or more. Those from the wire come first: what the host sends is for those who
+ * look on.
  */
 #include <linux/if_vlan.h>
 #include <linux/ip.h>
@@ -35,10 +36,12 @@
 /* Frames that the worker receives without a break */
 #define SROCE_RAW_LATER_BATCH 16
 /*
- * Copies that are made of the frames of one buffer without a break: about a millisecond's. 64
- * KiB are some 1800 frames at the least that TCP makes of it, and 46 for Ethernet's MTU.
+ * Frames that one buffer may stand for: it is cut up in one go. TCP makes 46 of 64 KiB for
+ * Ethernet's MTU, and a thousand with the shortest segments that anybody may ask for here.
  */
-#define SROCE_RAW_MOST_COPIES 4096
+#define SROCE_RAW_MOST_PARTS 1024
+/* Copies of those that are made at once. Of more, the worker makes some in each turn */
+#define SROCE_RAW_AT_ONCE 128
 
 /**
  * struct sroce_raw_seen - what a buffer is
@@ -276,49 +279,75 @@ static struct sk_buff *sroce_raw_copy_of(struct sk_buff *skb)
 	return NULL;
 }
 
-static bool sroce_raw_may_cut(const struct sk_buff *skb, u32 flows)
+/* How many frames a coupled buffer stands for, more or less */
+static u32 sroce_raw_nparts(const struct sk_buff *skb)
 {
 	u32 size = skb_shinfo(skb)->gso_size;
+	const struct sk_buff *part;
+	u32 n = 1;
 
-	/* Coupled, and nobody has looked at the checksum: nothing that the stack makes */
-	if (skb->ip_summed == CHECKSUM_NONE)
-		return false;
-	return size == GSO_BY_FRAGS ||
-	       skb->len / size * flows <= SROCE_RAW_MOST_COPIES;
+	if (size != GSO_BY_FRAGS)
+		return DIV_ROUND_UP(skb->len, size);
+	skb_walk_frags(skb, part)
+		n++;
+	return n;
 }
 
+/* Are there too many copies to be made of a buffer to make them at once? */
+static bool sroce_raw_is_much(const struct sk_buff *skb, u32 flows)
+{
+	return skb_is_gso(skb) &&
+	       sroce_raw_nparts(skb) > SROCE_RAW_AT_ONCE / flows;
+}
+
+/* Coupled, and nobody has looked at the checksum: nothing that the stack makes */
+static bool sroce_raw_may_cut(const struct sk_buff *skb)
+{
+	return skb->ip_summed != CHECKSUM_NONE &&
+	       sroce_raw_nparts(skb) <= SROCE_RAW_MOST_PARTS;
+}
+
+static void sroce_raw_give_part(const struct sroce_raw *raw,
+				struct sk_buff *skb,
+				const struct sroce_raw_seen *seen)
+{
+	skb_mark_not_on_list(skb);
+	if (skb_has_frag_list(skb) && skb_linearize(skb))
+		sroce_raw_lost(raw);
+	else
+		sroce_raw_give(raw, skb, seen);
+	consume_skb(skb);
+}
+
+/*
+ * Cut up what is coupled. The checksums of the parts are worked out with that. Return: the
+ * parts, or NULL when they are lost.
+ */
+static struct sk_buff *sroce_raw_cut(const struct sroce_raw *raw,
+				     struct sk_buff *skb)
+{
+	struct sk_buff *parts = NULL;
+
+	if (sroce_raw_may_cut(skb)) {
+		sroce_turn_spend(skb->len +
+				 sroce_raw_nparts(skb) * SROCE_TURN_PACKET);
+		parts = __skb_gso_segment(skb, NETIF_F_SG, false);
+	}
+	if (!IS_ERR_OR_NULL(parts))
+		return parts;
+	sroce_raw_lost(raw);
+	return NULL;
+}
+
+/* All in one go; there are few */
 static void sroce_raw_give_parts(const struct sroce_raw *raw,
 				 struct sk_buff *parts,
 				 const struct sroce_raw_seen *seen)
 {
 	struct sk_buff *skb, *next;
 
-	skb_list_walk_safe(parts, skb, next) {
-		skb_mark_not_on_list(skb);
-		if (skb_has_frag_list(skb) && skb_linearize(skb))
-			sroce_raw_lost(raw);
-		else
-			sroce_raw_give(raw, skb, seen);
-		consume_skb(skb);
-	}
-}
-
-/* Cut up what is coupled. The checksums of the parts are worked out with that. */
-static void sroce_raw_cut(const struct sroce_raw *raw, struct sk_buff *skb,
-			  const struct sroce_raw_seen *seen)
-{
-	struct sk_buff *parts;
-
-	if (!sroce_raw_may_cut(skb, seen->found.n)) {
-		sroce_raw_lost(raw);
-		return;
-	}
-	sroce_turn_spend(skb->len);
-	parts = __skb_gso_segment(skb, NETIF_F_SG, false);
-	if (IS_ERR_OR_NULL(parts))
-		sroce_raw_lost(raw);
-	else
-		sroce_raw_give_parts(raw, parts, seen);
+	skb_list_walk_safe(parts, skb, next)
+		sroce_raw_give_part(raw, skb, seen);
 }
 
 /* As a netdev that can do nothing would be given it. SCTP has a sum of another kind. */
@@ -341,7 +370,7 @@ static void sroce_raw_give_copy(const struct sroce_raw *raw,
 		return;
 	}
 	if (skb_is_gso(copy))
-		sroce_raw_cut(raw, copy, seen);
+		sroce_raw_give_parts(raw, sroce_raw_cut(raw, copy), seen);
 	else if (!sroce_raw_complete(copy))
 		sroce_raw_lost(raw);
 	else
@@ -355,6 +384,7 @@ static void sroce_raw_find(const struct sroce_raw *raw,
 			   const struct sroce_frame *f, enum sroce_raw_way way,
 			   const void *owner, struct sroce_flows_found *found)
 {
+	sroce_turn_spend(READ_ONCE(raw->table.nshapes) * SROCE_TURN_LOOKUP);
 	memset(found->of, 0, sizeof(found->of));
 	found->n = 0;
 	if (way != SROCE_RAW_LOOP)
@@ -399,19 +429,75 @@ static void sroce_raw_wait(struct sroce_raw *raw, struct sk_buff *skb,
 	kfree_skb(skb);
 }
 
-static bool sroce_raw_work_one(struct sroce_raw *raw)
+/* Go on with the frame that was cut up last. Return: somebody wants what is left of it */
+static bool sroce_raw_work_some_parts(struct sroce_raw *raw)
 {
-	struct sroce_raw_seen seen;
-	struct sroce_raw_cb cb;
+	struct sroce_raw_rest *rest = &raw->rest;
+	struct sroce_raw_seen seen = { .f = rest->f, .sums_ok = rest->sums_ok };
 	struct sk_buff *skb;
 
-	skb = sroce_raw_later_next(&raw->later, &cb);
+	if (!READ_ONCE(raw->open))
+		return false;
+	/* Flows may have come and gone since the last turn */
+	sroce_raw_find(raw, &seen.f, rest->cb.way, rest->cb.owner,
+		       &seen.found);
+	while (seen.found.n && rest->parts && !sroce_turn_over()) {
+		skb = rest->parts;
+		rest->parts = skb->next;
+		sroce_raw_give_part(raw, skb, &seen);
+	}
+	return seen.found.n && rest->parts;
+}
+
+static void sroce_raw_work_parts(struct sroce_raw *raw)
+{
+	struct sroce_raw_rest *rest = &raw->rest;
+
+	if (sroce_raw_work_some_parts(raw))
+		return;
+	kfree_skb_list(rest->parts);
+	rest->parts = NULL;
+	sroce_raw_later_done(&raw->later, &rest->cb);
+}
+
+/* The parts of a frame are received from the next call of the above on */
+static void sroce_raw_work_cut(struct sroce_raw *raw, struct sk_buff *skb,
+			       const struct sroce_raw_seen *seen)
+{
+	struct sk_buff *copy = sroce_raw_copy_of(skb);
+
+	if (!copy) {
+		sroce_raw_lost(raw);
+		return;
+	}
+	raw->rest.f = seen->f;
+	raw->rest.sums_ok = sroce_raw_sums_ok(skb, &seen->f);
+	raw->rest.parts = sroce_raw_cut(raw, copy);
+	consume_skb(copy);
+}
+
+static bool sroce_raw_work_one(struct sroce_raw *raw)
+{
+	struct sroce_raw_rest *rest = &raw->rest;
+	struct sroce_raw_seen seen;
+	struct sk_buff *skb;
+
+	if (rest->parts) {
+		sroce_raw_work_parts(raw);
+		return true;
+	}
+	skb = sroce_raw_later_next(&raw->later, &rest->cb);
 	if (!skb)
 		return false;
-	if (sroce_raw_see(raw, skb, cb.way, cb.owner, &seen))
-		sroce_raw_take(raw, skb, &seen);
+	if (sroce_raw_see(raw, skb, rest->cb.way, rest->cb.owner, &seen)) {
+		if (sroce_raw_is_much(skb, seen.found.n))
+			sroce_raw_work_cut(raw, skb, &seen);
+		else
+			sroce_raw_take(raw, skb, &seen);
+	}
 	consume_skb(skb);
-	sroce_raw_later_done(&raw->later, &cb);
+	if (!rest->parts)
+		sroce_raw_later_done(&raw->later, &rest->cb);
 	return true;
 }
 
@@ -450,10 +536,12 @@ void sroce_raw_loop(struct sroce_raw *raw, struct sk_buff *skb,
 /* --- the tap ---------------------------------------------------------------- */
 
 /* What was received and waits is not overtaken */
-static bool sroce_raw_must_wait(const struct sroce_raw *raw)
+static bool sroce_raw_must_wait(const struct sroce_raw *raw,
+				const struct sk_buff *skb,
+				const struct sroce_raw_seen *seen)
 {
 	return sroce_turn_nested() || sroce_raw_later_waits(&raw->later) ||
-	       sroce_turn_overdue();
+	       sroce_raw_is_much(skb, seen->found.n) || sroce_turn_overdue();
 }
 
 bool sroce_raw_is_wanted(const struct sroce_raw *raw, const struct sk_buff *skb,
@@ -478,7 +566,7 @@ static int sroce_raw_tap(struct sk_buff *skb, struct net_device *dev,
 		consume_skb(skb);
 		return NET_RX_SUCCESS;
 	}
-	if (!out && !sroce_raw_must_wait(raw)) {
+	if (!out && !sroce_raw_must_wait(raw, skb, &seen)) {
 		sroce_raw_take(raw, skb, &seen);
 		consume_skb(skb);
 		return NET_RX_SUCCESS;
