@@ -320,15 +320,16 @@ static void sroce_raw_give_part(const struct sroce_raw *raw,
 }
 
 /*
- * Cut up what is coupled. The checksums of the parts are worked out with that. Return: the
- * parts, or NULL when they are lost.
+ * Cut up what is coupled. The checksums of the parts are worked out with that, which the
+ * kernel begins in the headers of the whole: they are to be ours alone. Return: the parts,
+ * or NULL when they are lost.
  */
 static struct sk_buff *sroce_raw_cut(const struct sroce_raw *raw,
 				     struct sk_buff *skb)
 {
 	struct sk_buff *parts = NULL;
 
-	if (sroce_raw_may_cut(skb)) {
+	if (sroce_raw_may_cut(skb) && !skb_cow_head(skb, 0)) {
 		sroce_turn_spend(skb->len +
 				 sroce_raw_nparts(skb) * SROCE_TURN_PACKET);
 		parts = __skb_gso_segment(skb, NETIF_F_SG, false);

@@ -12,6 +12,9 @@
 
 #define FUZZ_LOG 16
 
+/* Module parameters: how many packets, 0: a few; seed of the first round, 0: any */
+extern ulong fuzz_packets, fuzz_seed;
+
 /* A packet of the attack, for whoever looks for the cause of a failure */
 struct fuzz_log {
 	const char *pen;

@@ -16,9 +16,6 @@
 #include "tests/fuzz_skb.h"
 #include "wire/icrc.h"
 
-/* Parts of a buffer, so that it has the 17 fragments that there may be at most */
-#define PARTS 12
-
 /**
  * struct cut - some packets of a train, on their way into a buffer
  * @v1: RoCE v1: a GRH, no UDP header, and one packet
@@ -146,7 +143,7 @@ static void seal(struct fuzz_stage *st, const struct fuzz_envelope *env,
 
 /* --- layouts --------------------------------------------------------------- */
 
-static struct sk_buff *linear(const u8 *from, u32 len)
+struct sk_buff *fuzz_linear(const u8 *from, u32 len)
 {
 	struct sk_buff *skb = alloc_skb(len, GFP_ATOMIC);
 
@@ -169,12 +166,12 @@ static bool add_frag(struct sk_buff *skb, const u8 *from, u32 len)
 	return true;
 }
 
-static bool add_frags(struct fuzz_stage *st, struct sk_buff *skb,
-		      const u8 *from, u32 len, u32 parts)
+bool fuzz_add_frags(struct rnd_state *rnd, struct sk_buff *skb, const u8 *from,
+		    u32 len, u32 parts)
 {
 	while (len) {
 		u32 least = DIV_ROUND_UP(len, parts);
-		u32 n = min3(len, least + fuzz_below(st->rnd, 64), (u32)PAGE_SIZE);
+		u32 n = min3(len, least + fuzz_below(rnd, 64), (u32)PAGE_SIZE);
 
 		if (!add_frag(skb, from, n))
 			return false;
@@ -185,18 +182,19 @@ static bool add_frags(struct fuzz_stage *st, struct sk_buff *skb,
 	return true;
 }
 
-static bool add_list(struct fuzz_stage *st, struct sk_buff *skb,
-		     const u8 *from, u32 len)
+bool fuzz_add_list(struct rnd_state *rnd, struct sk_buff *skb, const u8 *from,
+		   u32 len)
 {
 	struct sk_buff **next = &skb_shinfo(skb)->frag_list;
 
 	while (len) {
-		u32 n = min(len, 1 + fuzz_below(st->rnd, 2 * len));
-		u32 head = fuzz_one_in(st->rnd, 2) || n > 32768 ?
-			   n : fuzz_below(st->rnd, n);
+		u32 n = min(len, 1 + fuzz_below(rnd, 2 * len));
+		u32 head = fuzz_one_in(rnd, 2) || n > 32768 ?
+			   n : fuzz_below(rnd, n);
 
-		*next = linear(from, head);
-		if (!*next || !add_frags(st, *next, from + head, n - head, PARTS))
+		*next = fuzz_linear(from, head);
+		if (!*next || !fuzz_add_frags(rnd, *next, from + head, n - head,
+					      FUZZ_PARTS))
 			return false;
 		skb->data_len += n;
 		skb->len += n;
@@ -223,14 +221,15 @@ static struct sk_buff *lay_out_parts(struct fuzz_stage *st, const struct cut *c)
 	else
 		st->in_parts++;
 	if (layout < 6 && head < all)
-		head = max(head, all - min(all, (u32)(PARTS * PAGE_SIZE)));
-	skb = linear(st->bytes, head);
+		head = max(head, all - min(all, (u32)(FUZZ_PARTS * PAGE_SIZE)));
+	skb = fuzz_linear(st->bytes, head);
 	if (!skb)
 		return NULL;
 	if (head < all)
 		ok = layout < 6 ?
-		     add_frags(st, skb, st->bytes + head, all - head, PARTS) :
-		     add_list(st, skb, st->bytes + head, all - head);
+		     fuzz_add_frags(st->rnd, skb, st->bytes + head, all - head,
+				    FUZZ_PARTS) :
+		     fuzz_add_list(st->rnd, skb, st->bytes + head, all - head);
 	if (ok)
 		return skb;
 	kfree_skb(skb);

@@ -15,6 +15,9 @@
 
 #define FUZZ_TRAIN_BYTES 61440
 
+/* Parts of a buffer, so that it has the 17 fragments that there may be at most */
+#define FUZZ_PARTS 12
+
 /**
  * struct fuzz_train - packets that are sent to one port, one after another
  * @n: their number
@@ -77,5 +80,15 @@ bool fuzz_train_add(struct fuzz_train *t, const u8 *packet, u32 len,
  */
 u32 fuzz_send(struct fuzz_stage *st, struct sroce_port *port,
 	      const struct fuzz_envelope *env, struct fuzz_train *t);
+
+/* --- layouts; what is half-made when there is no memory is whole enough to be freed ---------- */
+
+struct sk_buff *fuzz_linear(const u8 *from, u32 len);
+/* @len: FUZZ_PARTS pages at most. Return: false without memory, as below */
+bool fuzz_add_frags(struct rnd_state *rnd, struct sk_buff *skb, const u8 *from,
+		    u32 len, u32 parts);
+/* A list of buffers of any length, with or without fragments */
+bool fuzz_add_list(struct rnd_state *rnd, struct sk_buff *skb, const u8 *from,
+		   u32 len);
 
 #endif

@@ -16,11 +16,11 @@
 #include "tests/fuzz_datagram.h"
 #include "tests/fuzz_pen.h"
 
-static ulong fuzz_packets;
+ulong fuzz_packets;
 module_param(fuzz_packets, ulong, 0444);
 MODULE_PARM_DESC(fuzz_packets, "Unit tests: hostile packets to send; 0: a few");
 
-static ulong fuzz_seed;
+ulong fuzz_seed;
 module_param(fuzz_seed, ulong, 0444);
 MODULE_PARM_DESC(fuzz_seed, "Unit tests: seed of the first round; 0: any");
 
