@@ -103,6 +103,8 @@ struct fz_beat {
 	uint64_t resized[FZ_RESIZE_STEPS], paced;
 	/* objects by kind, those of which are QPs with work queues, and frames that were received */
 	uint64_t made[FZ_KINDS], shares, frames;
+	/* regions of all addresses, those of dma-bufs and of device memory, and mappings of huge pages */
+	uint64_t implicit, lent, devices, huge;
 	/* work requests that can be carried out, as far as is known */
 	uint64_t calm;
 };
@@ -113,9 +115,13 @@ struct fz_board {
 	_Atomic uint32_t lives;
 	/* who may have something large */
 	_Atomic bool large;
+	/* processes of which everything could be written to */
+	_Atomic uint32_t houses;
 	int ndevs;
 	/* files: for domains of XRC; the device that makes those for missing pages; of pages that come late, and never */
 	int xrc_file, missing_dev, late, never;
+	/* a dma-buf, and the file whose memory it is, or -1 */
+	int buffer, buffer_file;
 	/* some memory is never brought: the last zones, which are only registered on demand and never touched */
 	bool some_never;
 	/* files stay as long as they are, and get no holes */
@@ -212,6 +218,19 @@ void fz_rings_reserve(void);
 struct sroce_ring_hdr *fz_ring(struct fz_thread *t, struct fz_ctx *c, enum fz_kind kind, struct fz_obj *o, int which);
 uint8_t *fz_ring_entry(const struct sroce_ring_hdr *hdr, const struct fz_obj *o, int which, uint32_t i);
 
+/*
+ * Addresses of a region. Of one that has all addresses a piece of a zone, another one each time: what else there is in a
+ * process is not for others.
+ */
+void fz_part_of(struct fz_thread *t, const struct fz_obj *mr, uint64_t *iova, uint64_t *length);
+static inline bool fz_is_implicit(uint64_t start, uint64_t length)
+{
+	return !start && length == ~0ull;
+}
+
+/* what such a region may not allow, because work requests come to be at random: writing to all that a process has */
+#define FZ_WRITES (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+
 /* --- fuzz_commands.c ------------------------------------------------------------ */
 
 /* what a value stands for */
@@ -226,6 +245,7 @@ enum fz_what {
 	W_QP_TYPE, W_RAW,
 	W_ACCESS, W_DM_ACCESS,
 	W_FILE, /* a file for a domain of XRC, or none */
+	W_BUFFER, /* a dma-buf */
 	W_GROUP, /* a multicast address */
 	W_ROUTE, /* a global route, with its is_global and port where the structure has them */
 	W_RANDOM,
@@ -245,6 +265,8 @@ void fz_raw_step(struct fz_thread *t);
 /* what a context needs to be of use, and QPs that are connected to each other */
 void fz_furnish(struct fz_thread *t, struct fz_ctx *c);
 void fz_connect_step(struct fz_thread *t);
+/* a region of all addresses that allows everything, for a process that nobody depends on; false: refused */
+bool fz_register_all(struct fz_thread *t);
 /* The answer to a command that has made @o; it becomes part of the context, or is destroyed at once */
 void fz_made(struct fz_thread *t, struct fz_ctx *c, enum fz_kind kind, struct fz_obj *o);
 /* destroy what has this handle; an errno */
@@ -307,12 +329,16 @@ bool fz_calm_recv(struct fz_thread *t, struct fz_ctx *c, const struct fz_obj *o,
 /* of these, those whose pages never come */
 #define FZ_NEVER 2
 #define FZ_ZONE ((size_t)2 << 20)
+/* bytes of the dma-buf */
+#define FZ_BUFFER FZ_ZONE
 
 /* Zones at the same address in every worker, each followed by memory that nobody ever registers */
 void fz_memory_reserve(void);
 /* in each worker, before its threads */
 void fz_memory_start(struct fz_thread *t);
 void fz_memory_step(struct fz_thread *t);
+/* by each thread in the end, if it comes to that */
+void fz_memory_end(struct fz_thread *t);
 /* a piece of a zone, somewhere in it and of any length */
 void fz_some_range(struct fz_thread *t, uint64_t *start, uint64_t *length);
 bool fz_never_comes(uint64_t start);

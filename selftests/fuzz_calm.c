@@ -37,15 +37,29 @@ static uint32_t some_length(struct fz_thread *t, uint64_t most)
 	return min(min(len, most), (uint64_t)MOST);
 }
 
-/* Where @len bytes are in a region: anywhere, or at one of its ends */
-static uint64_t place(struct fz_thread *t, const struct fz_obj *mr, uint32_t len)
+/* addresses of a region, which the other threads may change meanwhile */
+struct part {
+	uint64_t iova, length;
+	uint32_t key;
+};
+
+static struct part part_of(struct fz_thread *t, const struct fz_obj *mr)
 {
-	uint64_t room = mr->length - min((uint64_t)len, mr->length);
+	struct part p = { .key = mr->number };
+
+	fz_part_of(t, mr, &p.iova, &p.length);
+	return p;
+}
+
+/* Where @len bytes are in it: anywhere, or at one of its ends */
+static uint64_t place(struct fz_thread *t, const struct part *p, uint32_t len)
+{
+	uint64_t room = p->length - min((uint64_t)len, p->length);
 
 	switch (fz_below(t, 8)) {
-	case 0: return mr->iova;
-	case 1: return mr->iova + room;
-	default: return mr->iova + (room ? fz_rand(t) % room : 0);
+	case 0: return p->iova;
+	case 1: return p->iova + room;
+	default: return p->iova + (room ? fz_rand(t) % room : 0);
 	}
 }
 
@@ -75,9 +89,9 @@ static void split(struct fz_thread *t, struct sroce_send_wqe *w, struct sroce_sg
 	w->num_sge = n;
 }
 
-static void aim(struct fz_thread *t, struct sroce_send_wqe *w, const struct fz_obj *mr, uint32_t len)
+static void aim(struct fz_thread *t, struct sroce_send_wqe *w, const struct part *p, uint32_t len)
 {
-	uint64_t addr = place(t, mr, len);
+	uint64_t addr = place(t, p, len);
 
 	switch (w->opcode) {
 	case SROCE_WR_SEND:
@@ -88,22 +102,40 @@ static void aim(struct fz_thread *t, struct sroce_send_wqe *w, const struct fz_o
 		w->atomic.remote_addr = (addr + 7) & ~7ull;
 		w->atomic.compare_add = fz_below(t, 2);
 		w->atomic.swap = w->opcode == SROCE_WR_CMP_SWAP ? fz_rand(t) : 0;
-		w->atomic.rkey = mr->number;
+		w->atomic.rkey = p->key;
 		break;
 	case SROCE_WR_ATOMIC_WRITE:
 		w->rdma.remote_addr = (addr + 7) & ~7ull;
-		w->rdma.rkey = mr->number;
+		w->rdma.rkey = p->key;
 		break;
 	default:
 		w->rdma.remote_addr = addr;
-		w->rdma.rkey = mr->number;
+		w->rdma.rkey = p->key;
 	}
+}
+
+/* what a request of a kind wants to be allowed by the region of its own, and by the other one */
+static uint32_t local_access(uint8_t opcode)
+{
+	switch (opcode) {
+	case SROCE_WR_RDMA_READ:
+	case SROCE_WR_CMP_SWAP:
+	case SROCE_WR_FETCH_ADD: return IBV_ACCESS_LOCAL_WRITE;
+	default: return 0;
+	}
+}
+
+static uint32_t remote_access(uint8_t opcode)
+{
+	return opcode == SROCE_WR_RDMA_READ ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_LOCAL_WRITE | VT_REMOTE_ACCESS;
 }
 
 bool fz_calm_send(struct fz_thread *t, struct fz_ctx *c, const struct fz_obj *o, struct sroce_send_wqe *w,
 		  struct sroce_sge *sge)
 {
-	const struct fz_obj *peer = o->peer, *from, *to, *srq;
+	const struct fz_obj *peer = o->peer, *mine, *other, *srq;
+	uint8_t opcode = some_opcode(t, o->type);
+	struct part from, to;
 	bool word;
 	uint32_t len;
 
@@ -112,25 +144,27 @@ bool fz_calm_send(struct fz_thread *t, struct fz_ctx *c, const struct fz_obj *o,
 		return false;
 	/* a target's is that of the queue that is named */
 	srq = o->type == IB_UVERBS_QPT_XRC_INI ? fz_some(t, fz_ctx_of(peer), FZ_SRQ) : NULL;
-	from = region(t, c, o->pd, IBV_ACCESS_LOCAL_WRITE);
-	to = region(t, fz_ctx_of(peer), srq ? srq->pd : peer->pd, IBV_ACCESS_LOCAL_WRITE | VT_REMOTE_ACCESS);
-	if (!from || !to)
+	mine = region(t, c, o->pd, local_access(opcode));
+	other = region(t, fz_ctx_of(peer), srq ? srq->pd : peer->pd, remote_access(opcode));
+	if (!mine || !other)
 		return false;
+	from = part_of(t, mine);
+	to = part_of(t, other);
 	memset(w, 0, sizeof(*w));
 	w->wr_id = fz_rand(t) | 1;
-	w->opcode = some_opcode(t, o->type);
+	w->opcode = opcode;
 	w->flags = fz_below(t, 8) | (fz_once(t, 2) ? SROCE_SEND_SIGNALED : 0);
 	w->remote_srqn = srq ? srq->number : 0;
 	if (w->opcode == SROCE_WR_SEND_IMM || w->opcode == SROCE_WR_RDMA_WRITE_IMM)
 		w->imm_data = fz_rand(t);
 	word = w->opcode == SROCE_WR_CMP_SWAP || w->opcode == SROCE_WR_FETCH_ADD || w->opcode == SROCE_WR_ATOMIC_WRITE;
-	if (word && min(from->length, to->length) < 16)
+	if (word && min(from.length, to.length) < 16)
 		return false;
-	len = word ? 8 : some_length(t, min(from->length, to->length));
-	sge[0] = (struct sroce_sge){ .addr = place(t, from, len), .length = len, .lkey = from->number };
+	len = word ? 8 : some_length(t, min(from.length, to.length));
+	sge[0] = (struct sroce_sge){ .addr = place(t, &from, len), .length = len, .lkey = from.key };
 	split(t, w, sge, word ? 1 : o->sges, len);
 	/* room for the address to be rounded up */
-	aim(t, w, to, word ? 15 : len);
+	aim(t, w, &to, word ? 15 : len);
 	return true;
 }
 
@@ -138,6 +172,7 @@ bool fz_calm_recv(struct fz_thread *t, struct fz_ctx *c, const struct fz_obj *o,
 		  struct sroce_sge *sge)
 {
 	const struct fz_obj *into = NULL;
+	struct part part;
 	int tries = 4;
 
 	/* the longest of some */
@@ -152,8 +187,9 @@ bool fz_calm_recv(struct fz_thread *t, struct fz_ctx *c, const struct fz_obj *o,
 	memset(w, 0, sizeof(*w));
 	w->wr_id = fz_rand(t) | 1;
 	w->num_sge = 1;
-	sge[0].length = min(into->length, (uint64_t)MOST);
-	sge[0].addr = place(t, into, sge[0].length);
-	sge[0].lkey = into->number;
+	part = part_of(t, into);
+	sge[0].length = min(part.length, (uint64_t)MOST);
+	sge[0].addr = place(t, &part, sge[0].length);
+	sge[0].lkey = part.key;
 	return true;
 }

@@ -182,6 +182,12 @@ static void tie_region(struct fz_thread *t, struct fz_ctx *c, void *core, void *
 
 	fz_some_range(t, (uint64_t *)&cmd->start, (uint64_t *)&cmd->length);
 	cmd->hca_va = fz_once(t, 8) ? fz_rand(t) << 12 | (cmd->start & 4095) : cmd->start;
+	if (fz_once(t, 12)) {
+		cmd->start = 0;
+		cmd->length = ~0ull;
+		cmd->hca_va = 0;
+		cmd->access_flags |= IBV_ACCESS_ON_DEMAND;
+	}
 	if (fz_never_comes(cmd->start))
 		cmd->access_flags |= IBV_ACCESS_ON_DEMAND;
 }
@@ -191,6 +197,12 @@ static void tie_region_again(struct fz_thread *t, struct fz_ctx *c, void *core, 
 	struct ib_uverbs_rereg_mr *cmd = core;
 
 	fz_some_range(t, (uint64_t *)&cmd->start, (uint64_t *)&cmd->length);
+	if (fz_once(t, 12)) {
+		cmd->start = 0;
+		cmd->length = ~0ull;
+		cmd->flags |= 5;
+		cmd->access_flags |= IBV_ACCESS_ON_DEMAND;
+	}
 	cmd->hca_va = cmd->start;
 	if (fz_never_comes(cmd->start)) {
 		cmd->flags |= 5;
@@ -435,6 +447,11 @@ static uint32_t some_file(struct fz_thread *t)
 	return fz_once(t, 3) ? (uint32_t)-1 : fz_once(t, 8) ? fz_below(t, 40) : (uint32_t)board->xrc_file;
 }
 
+static uint32_t some_buffer(struct fz_thread *t)
+{
+	return fz_once(t, 16) ? some_file(t) : (uint32_t)board->buffer;
+}
+
 static void write_group(struct fz_thread *t, uint8_t *at)
 {
 	static const uint8_t v4[16] = { [10] = 0xff, 0xff, 239, 1, 2 }, v6[16] = { 0xff, 0x12, 0x60, 0x1b };
@@ -477,6 +494,7 @@ uint64_t fz_value(struct fz_thread *t, struct fz_ctx *c, enum fz_what what, uint
 		return (access_flags(t) & ~(IBV_ACCESS_ON_DEMAND | IBV_ACCESS_MW_BIND)) |
 		       (fz_once(t, 8) ? 0 : IBV_ACCESS_ZERO_BASED);
 	case W_FILE: return some_file(t);
+	case W_BUFFER: return some_buffer(t);
 	default: return fz_rand(t);
 	}
 }
@@ -789,7 +807,7 @@ static void describe_qp(struct fz_obj *o, const struct shot *s)
 	}
 }
 
-static void describe(struct fz_obj *o, const struct shot *s)
+static void describe(struct fz_thread *t, struct fz_obj *o, const struct shot *s)
 {
 	const uint32_t *answer = (const uint32_t *)s->answer;
 	const struct ib_uverbs_reg_mr *reg = (const void *)s->core;
@@ -807,6 +825,7 @@ static void describe(struct fz_obj *o, const struct shot *s)
 		o->length = reg->length;
 		o->iova = reg->access_flags & IBV_ACCESS_ZERO_BASED ? 0 : reg->hca_va;
 		o->access = reg->access_flags;
+		t->beat->implicit += fz_is_implicit(o->start, o->length);
 		break;
 	case FZ_QP:
 		o->number = answer[1];
@@ -893,7 +912,7 @@ static void follow_up(struct fz_thread *t, struct shot *s)
 	if (s->response != (uintptr_t)s->answer)
 		return;
 	if (s->verb->makes) {
-		describe(&o, s);
+		describe(t, &o, s);
 		fz_made(t, s->ctx, s->verb->makes, &o);
 	} else {
 		changed(t, s);
@@ -916,11 +935,39 @@ static const struct fz_verb *some_verb(struct fz_thread *t)
 	return &verbs[i];
 }
 
-/* What may be registered, whatever became of the request, and what is not the driver's business */
-static void keep_in_bounds(struct shot *s)
+/* What may be registered, and for whom, whatever became of the request */
+static void keep_region(uint64_t *start, uint64_t *length, uint32_t *access)
+{
+	if (fz_is_implicit(*start, *length)) {
+		*access &= ~FZ_WRITES;
+		return;
+	}
+	fz_spare_canaries(start, length);
+	if (fz_never_comes(*start + *length))
+		*access |= IBV_ACCESS_ON_DEMAND;
+}
+
+static void keep_region_again(struct fz_thread *t, struct ib_uverbs_rereg_mr *cmd)
+{
+	/* it cannot be known where a region is whose place stays: it may be one of all addresses */
+	if (board->some_never)
+		cmd->flags |= 5;
+	else if ((cmd->flags & 5) == 4 && fz_once(t, 2))
+		cmd->flags |= 1;
+	else if ((cmd->flags & 5) == 4)
+		cmd->access_flags &= ~FZ_WRITES;
+	if (board->some_never)
+		cmd->access_flags |= IBV_ACCESS_ON_DEMAND;
+	keep_region((uint64_t *)&cmd->start, (uint64_t *)&cmd->length, &cmd->access_flags);
+	/* nor may one become that which allows what it has allowed */
+	if (fz_is_implicit(cmd->start, cmd->length) || fz_never_comes(cmd->start + cmd->length))
+		cmd->flags |= 5;
+}
+
+/* and what is not the driver's business */
+static void keep_in_bounds(struct fz_thread *t, struct shot *s)
 {
 	struct ib_uverbs_reg_mr *reg = (void *)s->core;
-	struct ib_uverbs_rereg_mr *rereg = (void *)s->core;
 	struct ib_uverbs_ex_modify_wq *wq = (void *)s->core;
 
 	/* ib_uverbs does not let go of a work queue whose state it does not know (Documentation/upstream) */
@@ -928,18 +975,10 @@ static void keep_in_bounds(struct shot *s)
 		wq->wq_state = min(wq->wq_state, (uint32_t)IBV_WQS_ERR);
 		wq->curr_wq_state = min(wq->curr_wq_state, (uint32_t)IBV_WQS_ERR);
 	}
-	if (s->verb->number == IB_USER_VERBS_CMD_REG_MR) {
-		fz_spare_canaries((uint64_t *)&reg->start, (uint64_t *)&reg->length);
-		if (fz_never_comes(reg->start + reg->length))
-			reg->access_flags |= IBV_ACCESS_ON_DEMAND;
-	} else if (s->verb->number == IB_USER_VERBS_CMD_REREG_MR) {
-		fz_spare_canaries((uint64_t *)&rereg->start, (uint64_t *)&rereg->length);
-		/* nor can it be known where a region is whose place stays */
-		if (board->some_never || fz_never_comes(rereg->start + rereg->length)) {
-			rereg->flags |= 5;
-			rereg->access_flags |= IBV_ACCESS_ON_DEMAND;
-		}
-	}
+	if (s->verb->number == IB_USER_VERBS_CMD_REG_MR)
+		keep_region((uint64_t *)&reg->start, (uint64_t *)&reg->length, &reg->access_flags);
+	else if (s->verb->number == IB_USER_VERBS_CMD_REREG_MR)
+		keep_region_again(t, (void *)s->core);
 }
 
 /* Its device is gone; there may be another one of its name by now */
@@ -989,7 +1028,7 @@ void fz_command_step(struct fz_thread *t)
 		return;
 	if (fz_below(t, 256) < t->wild)
 		spoil(t, s.verb, s.core);
-	keep_in_bounds(&s);
+	keep_in_bounds(t, &s);
 	if (fz_below(t, 256) < t->wild)
 		spoil_shape(t, &s);
 	rc = issue(t, &s);
@@ -1014,10 +1053,31 @@ static int plain(struct fz_thread *t, struct fz_ctx *c, uint32_t number)
 	for (i = 0; verbs[i].number != number; i++)
 		;
 	fill(t, &s, c, &verbs[i]);
+	keep_in_bounds(t, &s);
 	rc = issue(t, &s);
 	if (!rc)
 		follow_up(t, &s);
 	return rc;
+}
+
+bool fz_register_all(struct fz_thread *t)
+{
+	struct ib_uverbs_reg_mr *cmd;
+	struct shot s;
+	uint32_t i;
+
+	for (i = 0; verbs[i].number != IB_USER_VERBS_CMD_REG_MR; i++)
+		;
+	fill(t, &s, fz_some_ctx(t), &verbs[i]);
+	cmd = (void *)s.core;
+	cmd->start = 0;
+	cmd->length = ~0ull;
+	cmd->hca_va = 0;
+	cmd->access_flags = FZ_WRITES | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_MW_BIND | IBV_ACCESS_ON_DEMAND;
+	if (issue(t, &s))
+		return false;
+	follow_up(t, &s);
+	return true;
 }
 
 void fz_furnish(struct fz_thread *t, struct fz_ctx *c)

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/dma-buf.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -34,7 +35,7 @@
 
 static uint8_t *space;
 /* of this worker: files behind zones, and the one for missing pages */
-static int files[4] = { -1, -1, -1, -1 }, missing = -1;
+static int files[6] = { -1, -1, -1, -1, -1, -1 }, missing = -1;
 
 static uint8_t *zone(uint32_t i)
 {
@@ -135,9 +136,9 @@ static uint8_t *some_pages(struct fz_thread *t, size_t *len)
 
 /* --- kinds of memory ------------------------------------------------------------------ */
 
-static void map_again(struct fz_thread *t, uint8_t *at, size_t len, int prot, int flags, int fd)
+static bool map_again(struct fz_thread *t, uint8_t *at, size_t len, int prot, int flags, int fd)
 {
-	FZ_CALL(t, "mmap", flags, mmap(at, len, prot, flags | MAP_FIXED, fd, 0) == MAP_FAILED ? -errno : 0);
+	return !FZ_CALL(t, "mmap", flags, mmap(at, len, prot, flags | MAP_FIXED, fd, 0) == MAP_FAILED ? -errno : 0);
 }
 
 static void register_missing(struct fz_thread *t, uint8_t *at, size_t len)
@@ -173,7 +174,7 @@ static void change_kind(struct fz_thread *t)
 	case 2: map_again(t, at, FZ_ZONE, rw, MAP_PRIVATE, file); break;
 	case 3: map_again(t, at, FZ_ZONE, PROT_READ, MAP_SHARED, file); break;
 	case 4: map_again(t, at, FZ_ZONE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1); break;
-	case 5: map_again(t, at, FZ_ZONE, rw, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1); break;
+	case 5: t->beat->huge += map_again(t, at, FZ_ZONE, rw, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1); break;
 	case 6: map_ring(t, at); break;
 	case 7: register_missing(t, at, FZ_ZONE); break;
 	default: map_again(t, at, FZ_ZONE, rw, MAP_PRIVATE | MAP_ANONYMOUS, -1);
@@ -244,6 +245,14 @@ static void shrink_file(struct fz_thread *t)
 	FZ_CALL(t, "ftruncate", FZ_ZONE, ftruncate(fd, FZ_ZONE) ? -errno : 0);
 }
 
+/* Whoever says that he reads or writes the dma-buf, or has done so */
+static void sync_buffer(struct fz_thread *t)
+{
+	struct dma_buf_sync sync = { .flags = fz_below(t, fz_once(t, 8) ? 256 : 8) };
+
+	FZ_CALL(t, "sync of a dma-buf", sync.flags, ioctl(board->buffer, DMA_BUF_IOCTL_SYNC, &sync) ? -errno : 0);
+}
+
 static void touch(void *arg)
 {
 	struct fz_thread *t = arg;
@@ -289,6 +298,65 @@ static void fork_step(struct fz_thread *t)
 	if (pid > 0)
 		FZ_CALL(t, "wait for a child", pid, waitpid(pid, &status, 0));
 	t->beat->crashed += WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL;
+}
+
+/* --- a process that lives in a glass house ------------------------------------------------ */
+
+/*
+ * All of its memory may be written to by whoever finds the key of its region, and so it depends on nothing there: it
+ * sleeps. What it shares with the others, and is not for anybody, it gives up before. The zones are where the others
+ * have theirs, so requests that make sense go there.
+ */
+static void live_in_glass(struct fz_thread *t)
+{
+	static struct fz_beat unwatched;
+	uint32_t i;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	t->beat = &unwatched;
+	for (i = 0; i < FZ_ZONES; i++)
+		munmap(zone(i) + FZ_ZONE, CANARY);
+	if (!fz_register_all(t))
+		_exit(0);
+	atomic_fetch_add(&board->houses, 1);
+	munmap(board, sizeof(*board));
+	for (;;)
+		pause();
+}
+
+/* of this worker, whose first thread makes it and ends it */
+static pid_t house;
+
+static void end_house(struct fz_thread *t)
+{
+	int status;
+
+	kill(house, SIGKILL);
+	/* whatever it died of */
+	FZ_CALL(t, "wait for a house of glass", house, waitpid(house, &status, 0));
+	house = 0;
+}
+
+static void house_step(struct fz_thread *t)
+{
+	if ((t->beat - board->beat) % FZ_THREADS)
+		return;
+	if (house > 0) {
+		if (fz_once(t, 4))
+			end_house(t);
+		return;
+	}
+	fz_begin(t, "fork", 0);
+	house = fork();
+	if (!house)
+		live_in_glass(t);
+	fz_end(t, house);
+}
+
+void fz_memory_end(struct fz_thread *t)
+{
+	if (house > 0 && !((t->beat - board->beat) % FZ_THREADS))
+		end_house(t);
 }
 
 /* --- who brings missing pages --------------------------------------------------------------- */
@@ -375,6 +443,8 @@ void fz_memory_start(struct fz_thread *t)
 	ftruncate(files[1], FZ_ZONE);
 	ftruncate(files[2], FZ_ZONE);
 	files[3] = board->late;
+	files[4] = board->buffer;
+	files[5] = board->buffer_file;
 	start_pager(t);
 	if (board->some_never)
 		take_away(t);
@@ -390,6 +460,8 @@ void fz_memory_step(struct fz_thread *t)
 	case 19 ... 22: protect(t); break;
 	case 23 ... 24: shrink_file(t); break;
 	case 25: lock(t); break;
+	case 26: sync_buffer(t); break;
+	case 27 ... 29: house_step(t); break;
 	default: fz_try(touch, t);
 	}
 }

@@ -25,6 +25,7 @@ enum fz_form {
 	A_ADVICE, /* pieces of regions */
 	A_REGION, /* an address, its length, and a second address: three attributes with the ids in @arg */
 	A_PART, /* of device memory, from an offset on; the length has the id @arg */
+	A_LENT, /* the same of a dma-buf, and an address for it: two attributes with the ids in @arg */
 	A_HASH, /* the driver's part of a QP with a table: how it shares frames */
 };
 
@@ -157,8 +158,9 @@ static const struct fz_attr a_query_mr[] = {
 };
 static const struct fz_attr a_dmabuf[] = {
 	MAKES(UVERBS_ATTR_REG_DMABUF_MR_HANDLE, FZ_MR), HANDLE(UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE, FZ_PD),
-	IN(UVERBS_ATTR_REG_DMABUF_MR_OFFSET, 8, W_ZERO, 0), IN(UVERBS_ATTR_REG_DMABUF_MR_LENGTH, 8, W_BELOW, 65536),
-	IN(UVERBS_ATTR_REG_DMABUF_MR_IOVA, 8, W_ZERO, 0), IN(UVERBS_ATTR_REG_DMABUF_MR_FD, 4, W_FILE, 0),
+	{ UVERBS_ATTR_REG_DMABUF_MR_OFFSET, A_LENT, true, 8, W_ZERO,
+	  UVERBS_ATTR_REG_DMABUF_MR_LENGTH << 8 | UVERBS_ATTR_REG_DMABUF_MR_IOVA },
+	IN(UVERBS_ATTR_REG_DMABUF_MR_FD, 4, W_BUFFER, 0),
 	IN(UVERBS_ATTR_REG_DMABUF_MR_ACCESS_FLAGS, 4, W_ACCESS, 0), OUT(UVERBS_ATTR_REG_DMABUF_MR_RESP_LKEY, 4),
 	OUT(UVERBS_ATTR_REG_DMABUF_MR_RESP_RKEY, 4), { 0 }
 };
@@ -241,6 +243,7 @@ struct request {
 	/* where the answers are, counted in attributes and bytes of @out */
 	int made, driver, number;
 	uint64_t start, length, iova;
+	uint32_t pd, access;
 	/* for answers that are longer than what is there for them */
 	uint8_t slack[4096];
 };
@@ -275,15 +278,19 @@ static void add_advice(struct fz_thread *t, struct fz_ctx *c, struct request *q,
 {
 	struct ib_uverbs_sge sge[4] = {};
 	uint32_t i, n = 1 + fz_below(t, 4);
+	uint64_t start, length;
 	struct fz_obj *o;
 
 	for (i = 0; i < n; i++) {
 		o = fz_once(t, 16) ? fz_anyone(t, FZ_MR) : fz_some(t, c, FZ_MR);
 		/* whoever asks to wait for a page would */
-		if (!o || fz_never_comes(o->start))
+		if (!o)
 			continue;
-		sge[i].addr = o->iova + fz_below(t, o->length);
-		sge[i].length = fz_below(t, o->length);
+		fz_part_of(t, o, &start, &length);
+		if (fz_never_comes(o->start) || fz_never_comes(start))
+			continue;
+		sge[i].addr = start + fz_below(t, length);
+		sge[i].length = fz_below(t, length);
 		sge[i].lkey = o->number;
 	}
 	memcpy(q->in, sge, sizeof(sge));
@@ -295,6 +302,10 @@ static void add_region(struct fz_thread *t, struct request *q, const struct fz_a
 	do
 		fz_some_range(t, &q->start, &q->length);
 	while (fz_never_comes(q->start));
+	if (fz_once(t, 8)) {
+		q->start = 0;
+		q->length = ~0ull;
+	}
 	q->iova = q->start;
 	add(q, a->id, 8, q->start);
 	add(q, a->arg >> 8, 8, q->length);
@@ -308,11 +319,35 @@ static void add_part(struct fz_thread *t, struct request *q, const struct fz_att
 	add(q, a->arg, 8, q->length);
 }
 
+static void add_lent(struct fz_thread *t, struct request *q, const struct fz_attr *a)
+{
+	uint64_t offset = fz_below(t, fz_once(t, 4) ? FZ_BUFFER : 65536);
+
+	q->length = fz_once(t, 8) ? FZ_BUFFER - offset : 1 + fz_below(t, 1 << 16);
+	q->iova = (uint64_t)fz_below(t, 1 << 20) << 20 | (offset & 4095);
+	add(q, a->id, 8, offset);
+	add(q, a->arg >> 8, 8, q->length);
+	add(q, a->arg & 0xff, 8, q->iova);
+}
+
+static void add_value(struct fz_thread *t, struct fz_ctx *c, struct request *q, const struct fz_attr *a)
+{
+	uint64_t v = fz_value(t, c, a->what, a->arg) & (a->len < 8 ? (1ull << 8 * a->len) - 1 : ~0ull);
+
+	if (a->what == W_ACCESS || a->what == W_DM_ACCESS) {
+		/* all addresses only on demand */
+		if (fz_is_implicit(q->start, q->length))
+			v = (v & ~FZ_WRITES) | IBV_ACCESS_ON_DEMAND;
+		q->access = v;
+	}
+	add(q, a->id, a->len, v);
+}
+
 static void add_attr(struct fz_thread *t, struct fz_ctx *c, struct request *q, const struct fz_attr *a)
 {
 	switch (a->form) {
 	case A_IN:
-		add(q, a->id, a->len, fz_value(t, c, a->what, a->arg) & (a->len < 8 ? (1ull << 8 * a->len) - 1 : ~0ull));
+		add_value(t, c, q, a);
 		break;
 	case A_OUT:
 		/* the last number of an answer is the one that counts */
@@ -321,6 +356,8 @@ static void add_attr(struct fz_thread *t, struct fz_ctx *c, struct request *q, c
 		break;
 	case A_OLD:
 		add(q, a->id, 0, fz_handle(t, c, a->arg));
+		if (a->arg == FZ_PD)
+			q->pd = q->r.attr[q->n - 1].data;
 		break;
 	case A_NEW:
 		q->made = q->n;
@@ -334,6 +371,9 @@ static void add_attr(struct fz_thread *t, struct fz_ctx *c, struct request *q, c
 		break;
 	case A_PART:
 		add_part(t, q, a);
+		break;
+	case A_LENT:
+		add_lent(t, q, a);
 		break;
 	case A_HASH:
 		fz_hash(t, &q->hash);
@@ -370,8 +410,8 @@ static void spoil(struct fz_thread *t, struct request *q)
 	}
 }
 
-/* Whichever attribute is the address and whichever the length, now */
-static void spare_canaries(struct request *q)
+/* Whichever attribute is the address and whichever the length, now, and the rights */
+static void spare_others(struct request *q)
 {
 	struct ib_uverbs_attr *addr = NULL, *len = NULL;
 	uint32_t i;
@@ -380,8 +420,15 @@ static void spare_canaries(struct request *q)
 		addr = q->r.attr[i].attr_id == 4 ? &q->r.attr[i] : addr;
 		len = q->r.attr[i].attr_id == 5 ? &q->r.attr[i] : len;
 	}
-	if (addr && len)
+	if (!addr || !len)
+		return;
+	if (!fz_is_implicit(addr->data, len->data)) {
 		fz_spare_canaries((uint64_t *)&addr->data, (uint64_t *)&len->data);
+		return;
+	}
+	for (i = 0; i < q->n; i++)
+		if (q->r.attr[i].attr_id == 6)
+			q->r.attr[i].data &= ~(uint64_t)FZ_WRITES;
 }
 
 static void build(struct fz_thread *t, struct fz_ctx *c, const struct fz_method *m, struct request *q)
@@ -406,10 +453,14 @@ static void build(struct fz_thread *t, struct fz_ctx *c, const struct fz_method 
 static void remember(struct fz_thread *t, struct fz_ctx *c, const struct fz_method *m, const struct request *q)
 {
 	struct fz_obj o = { .handle = q->r.attr[q->made].data, .start = q->start, .length = q->length,
-			    .iova = q->iova, .shares = q->shares };
+			    .iova = q->access & IBV_ACCESS_ZERO_BASED ? 0 : q->iova, .shares = q->shares, .pd = q->pd,
+			    .access = q->access };
 
 	if (q->shares)
 		o.type = IB_UVERBS_QPT_RAW_PACKET;
+	t->beat->implicit += m->attrs == a_reg_mr && fz_is_implicit(q->start, q->length);
+	t->beat->lent += m->attrs == a_dmabuf;
+	t->beat->devices += m->attrs == a_reg_dm;
 	memcpy(&o.number, (const uint8_t *)q->out + q->number, 4);
 	if (m->driver_out)
 		fz_describe_rings(&o, m->makes, (const uint8_t *)q->out + q->driver);
@@ -430,7 +481,7 @@ void fz_method_step(struct fz_thread *t)
 	q.r.hdr.num_attrs = q.n;
 	q.r.hdr.length = sizeof(q.r.hdr) + q.n * sizeof(q.r.attr[0]);
 	if (m->attrs == a_reg_mr && spoilt)
-		spare_canaries(&q);
+		spare_others(&q);
 	if (spoilt && fz_once(t, 8))
 		q.r.hdr.length += 8;
 	rc = FZ_CALL(t, m->name, q.n ? q.r.attr[0].data : 0, ioctl(c->fd, RDMA_VERBS_IOCTL, &q.r) ? -errno : 0);

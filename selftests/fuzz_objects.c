@@ -52,6 +52,14 @@ struct fz_ctx *fz_ctx_of(const struct fz_obj *o)
 	return &board->ctx[((const char *)o - (const char *)board->ctx) / sizeof(struct fz_ctx)];
 }
 
+void fz_part_of(struct fz_thread *t, const struct fz_obj *mr, uint64_t *iova, uint64_t *length)
+{
+	*iova = mr->iova;
+	*length = mr->length;
+	if (fz_is_implicit(mr->start, mr->length))
+		fz_some_range(t, iova, length);
+}
+
 bool fz_is_mine(const struct fz_thread *t, const struct fz_obj *o)
 {
 	long i = fz_ctx_of(o) - board->ctx;

@@ -116,11 +116,13 @@ static void some_place(struct fz_thread *t, struct fz_ctx *c, uint32_t pd, uint6
 	bool bad = fz_below(t, 256) < t->wild / 2;
 	const struct fz_dev *dev = &board->dev[fz_below(t, board->ndevs)];
 	struct fz_obj *o = bad && fz_once(t, 3) ? fz_anyone(t, FZ_MR) : fz_some_of(t, c, FZ_MR, pd);
-	uint64_t length = o ? o->length : 0, at;
+	uint64_t iova = 0, length = 0, at;
 
+	if (o)
+		fz_part_of(t, o, &iova, &length);
 	*key = o ? o->number : 0;
 	at = length ? fz_rand(t) % length : 0;
-	*addr = (o ? o->iova : 0) + at;
+	*addr = iova + at;
 	*len = min(length - at, fz_once(t, 8) ? 1ull << fz_below(t, 19) : 1 + (uint64_t)fz_below(t, 6000));
 	if (!bad)
 		return;
@@ -129,7 +131,7 @@ static void some_place(struct fz_thread *t, struct fz_ctx *c, uint32_t pd, uint6
 	case 1: *key = fz_borderline(t, *key); break;
 	case 2: *addr = fz_borderline(t, *addr); break;
 	case 3: *len = fz_borderline(t, *len); break;
-	case 4: *addr = (o ? o->iova : 0) + length - *len / 2; break;
+	case 4: *addr = iova + length - *len / 2; break;
 	case 5: *addr = ~0ull - fz_below(t, 4096); *len = fz_below(t, 8192); break;
 	case 6: *key = dev->victim_key; *addr = dev->victim_addr + fz_below(t, 60000); break;
 	default: *addr = fz_bad_pointer(t);

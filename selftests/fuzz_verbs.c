@@ -18,9 +18,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/udmabuf.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -169,6 +171,7 @@ static void *thread(void *arg)
 		fz_furnish(t, fz_some_ctx(t));
 	while (!atomic_load(&board->stop))
 		shift(t);
+	fz_memory_end(t);
 	return NULL;
 }
 
@@ -587,6 +590,10 @@ static void summary(void)
 			sum.made[j] += b->made[j];
 		sum.shares += b->shares;
 		sum.frames += b->frames;
+		sum.implicit += b->implicit;
+		sum.lent += b->lent;
+		sum.devices += b->devices;
+		sum.huge += b->huge;
 	}
 	for (j = 0; j < 16; j++)
 		completed += sum.completed[j];
@@ -602,8 +609,25 @@ static void summary(void)
 	printf("# %lu work queues, %lu tables, %lu queue pairs of such, %lu flows, %lu frames received\n",
 	       (unsigned long)sum.made[FZ_WQ], (unsigned long)sum.made[FZ_TABLE], (unsigned long)sum.shares,
 	       (unsigned long)sum.made[FZ_FLOW], (unsigned long)sum.frames);
+	printf("# %lu regions of all addresses, %lu of a dma-buf, %lu of device memory; %lu mappings of huge pages; %u processes open to all\n",
+	       (unsigned long)sum.implicit, (unsigned long)sum.lent, (unsigned long)sum.devices, (unsigned long)sum.huge,
+	       atomic_load(&board->houses));
 	vt_check(!sum.crashed, "no child of a worker has crashed");
 	vt_check(sum.good > 20 && sum.posted > 20, "there was something to do for the kernel");
+}
+
+static void open_buffer(void)
+{
+	struct udmabuf_create create = { .flags = UDMABUF_FLAGS_CLOEXEC, .size = FZ_BUFFER };
+	int dev = open("/dev/udmabuf", O_RDWR | O_CLOEXEC);
+
+	/* without it the file is there all the same, for memory */
+	board->buffer_file = memfd_create("buffer", MFD_ALLOW_SEALING);
+	if (ftruncate(board->buffer_file, FZ_BUFFER) || fcntl(board->buffer_file, F_ADD_SEALS, F_SEAL_SHRINK))
+		vt_die(VT_SETUP, "memfd: %s", strerror(errno));
+	create.memfd = board->buffer_file;
+	board->buffer = ioctl(dev, UDMABUF_CREATE, &create);
+	close(dev);
 }
 
 static void start_workers(void)
@@ -612,6 +636,7 @@ static void start_workers(void)
 	int i, first = open("/dev/null", O_RDONLY);
 
 	board->xrc_file = memfd_create("xrc", 0);
+	open_buffer();
 	board->missing_dev = open("/dev/userfaultfd", O_RDWR);
 	board->file_system = fz_fuse_start(&board->late, &board->never);
 	for (i = 0; i < board->ndevs; i++)

@@ -6,8 +6,8 @@
 #
 # ROUNDS=N at most, each with a seed of its own (8; 120 in a full run)  TIME=SECONDS after which none is begun, but for
 # the first (30; without end)  LENGTH=SECONDS of a round (4; 8)  SEED= of the first  WAY= what is taken away in all rounds
-# FUZZ_OPTIONS="-x ROLE ..." leaves kinds of work out; -n, which is the default, memory whose pages never come: a
-# process that has it registered on demand cannot be killed until they do
+# FUZZ_OPTIONS="-x ROLE ..." leaves kinds of work out; -n, memory whose pages never come; without that, which is the default
+# but in user mode Linux, a quarter of the seeds has such memory
 #
 # SEED=S ROUNDS=1 repeats a round: each thread takes the same decisions again as long as the kernel answers the same.
 # When one thread comes before another cannot be repeated, so what needs a race may need many runs. The seeds in
@@ -18,11 +18,15 @@ FUZZ=$(program fuzz_verbs) && VERIFY=$(program verify) || bail "fuzz_verbs or ve
 amount ROUNDS 8 120
 amount TIME 30 86400
 amount LENGTH 4 8
-: "${SEED:=$RANDOM$RANDOM}" "${FUZZ_OPTIONS=-n}" "${SEEDS:=$SELF/fuzz_verbs.seeds}"
+: "${SEED:=$RANDOM$RANDOM}" "${SEEDS:=$SELF/fuzz_verbs.seeds}"
 seeded ROUNDS TIME LENGTH
 # When a file loses pages that a process has mapped, user mode Linux may go through that one's mappings without their lock
 # (flush_tlb_mm()), and lockdep says so.
-! grep -qs 'User Mode Linux' /proc/cpuinfo || FUZZ_OPTIONS+=" -f"
+if grep -qs 'User Mode Linux' /proc/cpuinfo; then
+	FUZZ_OPTIONS="${FUZZ_OPTIONS--n} -f"
+else
+	: "${FUZZ_OPTIONS=}"
+fi
 if [ "$DRIVER" != sroce ]; then
 	ktap_skip "fuzz_verbs" "it speaks sroce's ABI only"
 	ktap_end
@@ -42,6 +46,15 @@ ways=(nothing link nothing netdev nothing links nothing namespace)
 swap_up() {
 	modprobe null_blk nr_devices=1 gb=1 memory_backed=1 2>/dev/null &&
 		mkswap /dev/nullb0 >/dev/null 2>&1 && swapon /dev/nullb0 2>/dev/null
+}
+
+# huge pages for some of the zones of memory, which are as large as one
+HUGE=/proc/sys/vm/nr_hugepages
+huge_up() {
+	[ -e "$HUGE" ] || return
+	huge=$(cat "$HUGE")
+	echo $((huge + 24)) >"$HUGE"
+	[ "$(cat "$HUGE")" -gt "$huge" ]
 }
 
 # --- what happens meanwhile ---------------------------------------------------------------------------
@@ -100,12 +113,11 @@ bystanders_end() {
 	return $bad
 }
 
-# no object of a process is left on a device
-clean() {
-	! rdma resource show qp 2>/dev/null | grep "link srt_[ab]/" | grep -v 'comm \[' &&
-		! rdma resource show mr 2>/dev/null | grep -E "dev srt_[ab] .*comm (fuzz|verify)" &&
-		! rdma resource show ctx 2>/dev/null | grep -E "dev srt_[ab] "
-}
+# how many objects of each kind the devices have
+resources() { rdma resource show | sed -n "s/.*[0-9]*: \($DEV_A\|$DEV_B\): /\1: /p"; }
+
+# no object of a process is left on those devices that are there
+clean() { ! resources | grep -vxF "$unused"; }
 
 # --- a round ------------------------------------------------------------------------------------------
 
@@ -127,11 +139,13 @@ fuzz_round() {
 	grep '^# ' "$TMP/fuzz"
 	sed -n 's/^# .* tables, \([0-9]*\) queue pairs of such, .* flows, \([0-9]*\) frames received$/\1 \2/p' "$TMP/fuzz" >>"$TMP/raw"
 	sed -n 's/^# [0-9]* rings prepared, \([0-9]*\) moved to, .*; \([0-9]*\) rates$/\1 \2/p' "$TMP/fuzz" >>"$TMP/done"
+	sed -n 's/^# \([0-9]*\) regions of all .*, \([0-9]*\) of a dma-buf, \([0-9]*\) of device memory; \([0-9]*\) map.*; \([0-9]*\) proc.*/\1 \2 \3 \4 \5/p' \
+		"$TMP/fuzz" >>"$TMP/kinds"
 	[ $status -eq 0 ] || grep -v '^# \|^ok' "$TMP/fuzz" | notes
 	result $status "$name: seed $seed: nobody hangs, nothing foreign changes"
 	bystanders_end "$way"
 	result $? "$name: others did not notice"
-	wait_for 10 clean || note "left over: $(rdma resource show qp; rdma resource show mr; rdma resource show ctx)"
+	wait_for 10 clean || note "left over: $(resources); $(rdma resource show qp; rdma resource show mr; rdma resource show ctx)"
 	clean
 	result $? "$name: nothing is left"
 	[ "$way" = nothing ] || devices_up 9000
@@ -145,6 +159,7 @@ newcomer() {
 # restore : what of the machine's was changed
 restore() {
 	swapoff /dev/nullb0
+	[ -z "$huge" ] || echo "$huge" >"$HUGE"
 	[ -z "$patience" ] || echo "$patience" >/proc/sys/net/core/netdev_unregister_timeout_secs
 }
 
@@ -152,11 +167,13 @@ restore() {
 exec 2>/dev/null
 
 swap_up || note "no swap"
+huge='' with_huge=''
+if huge_up; then with_huge=1; else note "no huge pages"; fi
 patience=$(cat /proc/sys/net/core/netdev_unregister_timeout_secs 2>/dev/null)
 [ -z "$patience" ] || echo $((20 * SLOW)) >/proc/sys/net/core/netdev_unregister_timeout_secs
 trap 'finish; restore' EXIT
 devices_up 9000
-before=$(splats)
+before=$(splats) unused=$(resources)
 # As in stretch.sh: for how long bottom halves are off, of which the bytes have a limit on any machine
 TURNS=/sys/module/sroce/parameters
 echo 1 >$TURNS/largest_turn
@@ -176,6 +193,20 @@ awk '{ moved += $1; rates += $2 } END { print "# " moved+0 " queues resized, " r
 result $? "queues have been resized, and rates set"
 awk '{ shares += $1; frames += $2 } END { print "# " shares+0 " queue pairs with tables, " frames+0 " frames"; exit !(shares && frames) }' "$TMP/raw"
 result $? "raw packets have been received, and tables of work queues used"
+read -r implicit lent devices mapped houses < <(awk '
+	{ for (i = 1; i <= 5; i++) n[i] += $i } END { print n[1]+0, n[2]+0, n[3]+0, n[4]+0, n[5]+0 }' "$TMP/kinds")
+note "$implicit regions of all addresses, $lent of a dma-buf, $devices of device memory; $mapped mappings of huge pages;" \
+	"$houses processes open to all"
+[ "$implicit" -gt 0 ] && [ "$devices" -gt 0 ] && [ "$houses" -gt 0 ]
+result $? "there were regions of all addresses, to be read or written, and of device memory"
+if [ -e /dev/udmabuf ]; then
+	[ "$lent" -gt 0 ]
+	result $? "there were regions of a dma-buf"
+fi
+if [ -n "$with_huge" ]; then
+	[ "$mapped" -gt 0 ]
+	result $? "there were huge pages"
+fi
 bytes=$(cat $TURNS/largest_turn)
 note "at most $bytes bytes, or what counts as such, at a stretch, in $(cat $TURNS/longest_turn) us"
 echo 0 >$TURNS/largest_turn
