@@ -37,9 +37,10 @@
 #define SROCE_RAW_LATER_BATCH 16
 /*
  * Frames that one buffer may stand for: it is cut up in one go. TCP makes 46 of 64 KiB for
- * Ethernet's MTU, and a thousand with the shortest segments that anybody may ask for here.
+ * Ethernet's MTU, and 1820 with the shortest segments that a peer may ask for
+ * (tcp_min_snd_mss, less what options take): it must not be able to hide them.
  */
-#define SROCE_RAW_MOST_PARTS 1024
+#define SROCE_RAW_MOST_PARTS 2048
 /* Copies of those that are made at once. Of more, the worker makes some in each turn */
 #define SROCE_RAW_AT_ONCE 128
 
