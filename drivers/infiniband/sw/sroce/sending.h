@@ -9,13 +9,44 @@
 #ifndef SROCE_SENDING_H
 #define SROCE_SENDING_H
 
-#include <linux/types.h>
+#include <linux/interrupt.h>
+#include <linux/percpu.h>
+#include <linux/sched.h>
+#include <linux/local_lock.h>
+
+#include "compat.h"
+
+/**
+ * struct sroce_sending - what a CPU hands to the stack
+ * @lock: one buffer at a time; a lock only where those who have bottom halves off
+ *	can be preempted. Taken with a half's lock held, outside all of the stack's
+ * @task: who does; NULL: nobody
+ */
+struct sroce_sending {
+	local_lock_t lock; /* see above */
+	struct task_struct *task;
+};
+
+DECLARE_PER_CPU(struct sroce_sending, sroce_sendings);
 
 /* Around the call of the stack. Context: bottom halves off; a half's lock may be held. */
-void sroce_sending_begin(void);
-void sroce_sending_end(void);
+static inline void sroce_sending_begin(void)
+{
+	local_lock_nested_bh(&sroce_sendings.lock);
+	__this_cpu_write(sroce_sendings.task, current);
+}
+
+static inline void sroce_sending_end(void)
+{
+	__this_cpu_write(sroce_sendings.task, NULL);
+	local_unlock_nested_bh(&sroce_sendings.lock);
+}
 
 /* Was this called by the stack that is called in between? Context: bottom halves off. */
-bool sroce_sending(void);
+static inline bool sroce_sending(void)
+{
+	/* On PREEMPT_RT it may be a task that was preempted */
+	return __this_cpu_read(sroce_sendings.task) == current;
+}
 
 #endif
