@@ -715,6 +715,7 @@ int main(int argc, char **argv)
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	prepare(ip);
 	start_workers();
+	puts("# begun");
 	watch(how);
 	summary();
 	vt_check(fz_memory_intact(), "memory that nobody has registered did not change");
