@@ -20,7 +20,7 @@
  * What all of them have there has a bound, too: whoever has a netdev of its own can have
  * its queue discipline keep packets for ever, and nobody is charged for their memory. As
  * the kernel frees them without a word to us, an account has some of a pool granted before
- * it needs that, and keeps it until the pool runs out and looks at what is really there:
+ * it needs that, and keeps it until the pool runs short and looks at what is really there:
  * also at the accounts of QPs that have gone before their packets.
  *
  * net/pack.c charges each buffer, transport/send.c asks for room and waits for it.
@@ -47,7 +47,11 @@
 #define SROCE_TXQ_OF_RAM 16
 #define SROCE_TXQ_ALL_LEAST SZ_64M
 #define SROCE_TXQ_ALL_MOST SZ_2G
-/* Accounts that are looked at whenever one wants more, and when there is no more */
+/*
+ * Accounts that are looked at whenever one wants more, once a device has so many times less
+ * than is left; and when there is no more
+ */
+#define SROCE_TXQ_MUCH 2
 #define SROCE_TXQ_LOOKS 2
 #define SROCE_TXQ_LOOKS_MOST 64
 
@@ -142,15 +146,19 @@ static void sroce_txq_collect(struct sroce_txq_pool *pool, int looks)
 	sroce_txq_look_at(pool, &pool->using, looks);
 }
 
+static long sroce_txq_left(void)
+{
+	return (long)READ_ONCE(sroce_txq_all.most) -
+	       atomic_long_read(&sroce_txq_all.bytes);
+}
+
 /* No device gets more than the others have left: so none can use up all */
 static bool sroce_txq_take(struct sroce_txq *txq, int granted)
 {
 	struct sroce_txq_pool *pool = txq->pool;
-	long left = READ_ONCE(sroce_txq_all.most) -
-		    atomic_long_read(&sroce_txq_all.bytes);
 	int more = granted - txq->granted;
 
-	if ((long)pool->bytes + more > left)
+	if ((long)pool->bytes + more > sroce_txq_left())
 		return false;
 	if (!txq->granted)
 		list_add_tail(&txq->node, &pool->using);
@@ -171,7 +179,9 @@ static bool sroce_txq_grow(struct sroce_txq *txq, int bytes)
 	if (bytes > SROCE_TXQ_MOST)
 		return false;
 	spin_lock_irqsave(&pool->lock, flags);
-	sroce_txq_collect(pool, SROCE_TXQ_LOOKS);
+	/* Before there is need, whoever sends in bursts would ask for the same again and again */
+	if ((long)pool->bytes > sroce_txq_left() / SROCE_TXQ_MUCH)
+		sroce_txq_collect(pool, SROCE_TXQ_LOOKS);
 	ok = granted <= txq->granted || sroce_txq_take(txq, granted);
 	if (!ok) {
 		sroce_txq_collect(pool, SROCE_TXQ_LOOKS_MOST);
