@@ -378,9 +378,33 @@ returns() {
 	wait $pid
 }
 
+# settings DEVICE : each file of sysfs in which the driver has settings is read, and what it says is written there; there are
+# 21 of them or more
+settings() {
+	local port=/sys/class/infiniband/$1/ports/1 file value n=0
+	for file in "$port"/{cc_params,roce_accl,qos}/* "$port/pkey_table"; do
+		value=$(cat "$file") || return
+		[ -z "$(find "$file" -perm -200)" ] || echo "$value" >"$file" || return
+		n=$((n + 1))
+	done
+	cat "$port"/pkeys/* "$port"/hw_counters/* >/dev/null || return
+	[ $n -ge 21 ]
+}
+
+# refused SECONDS COMMAND... : it ends within that time, whatever it says
+refused() {
+	returns "$@"
+	[ $? -ne 124 ]
+}
+
 # administered NAME : whoever waits for what, what an administrator asks of $DEV_A and its netdev ends, and well
 administered() {
 	local name=$1 command
+	check "$name: settings in sysfs" 20 returns 20 settings $DEV_A
+	# the mode is shared, and cannot be another one while there are other namespaces; so the device cannot move
+	check "$name: rdma system set netns exclusive ends" 20 refused 20 rdma system set netns exclusive
+	check "$name: rdma system set netns shared" 20 returns 20 rdma system set netns shared
+	check "$name: rdma dev set netns ends" 20 refused 20 rdma dev set $DEV_A netns $A
 	while read -r command; do
 		# shellcheck disable=SC2086 # words
 		check "$name: $command" 20 returns 20 ip netns exec $A $command
@@ -410,6 +434,13 @@ administered() {
 		ethtool -K veth0 tx-udp-segmentation on
 		ip address add 10.97.0.1/24 dev veth0
 		ip address del 10.97.0.1/24 dev veth0
+		ip link add srt_more type veth peer name srt_more2
+		ip link set srt_more up
+		rdma link add ${DEV_A}_more type $DRIVER netdev srt_more
+		rdma link show ${DEV_A}_more/1
+		rdma link del ${DEV_A}_more
+		rdma link add ${DEV_A}_more type $DRIVER netdev srt_more
+		ip link del srt_more
 	END
 }
 
