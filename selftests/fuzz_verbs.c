@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/dma-buf.h>
 #include <linux/udmabuf.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -619,6 +620,7 @@ static void summary(void)
 static void open_buffer(void)
 {
 	struct udmabuf_create create = { .flags = UDMABUF_FLAGS_CLOEXEC, .size = FZ_BUFFER };
+	struct dma_buf_sync access = { .flags = DMA_BUF_SYNC_START | DMA_BUF_SYNC_RW };
 	int dev = open("/dev/udmabuf", O_RDWR | O_CLOEXEC);
 
 	/* without it the file is there all the same, for memory */
@@ -628,6 +630,10 @@ static void open_buffer(void)
 	create.memfd = board->buffer_file;
 	board->buffer = ioctl(dev, UDMABUF_CREATE, &create);
 	close(dev);
+	/* Of the first who begin to access it, two at once make a list each, and udmabuf forgets one: Documentation/security.md */
+	ioctl(board->buffer, DMA_BUF_IOCTL_SYNC, &access);
+	access.flags = DMA_BUF_SYNC_END | DMA_BUF_SYNC_RW;
+	ioctl(board->buffer, DMA_BUF_IOCTL_SYNC, &access);
 }
 
 static void start_workers(void)
