@@ -17,11 +17,7 @@
  * else the stack asks for a packet's socket it does not take it for its own, so
  * that a packet there is one without a socket.
  *
- * What all of them have there has a bound, too: whoever has a netdev of its own can have
- * its queue discipline keep packets for ever, and nobody is charged for their memory. As
- * the kernel frees them without a word to us, an account has some of a pool granted before
- * it needs that, and keeps it until the pool runs short and looks at what is really there:
- * also at the accounts of QPs that have gone before their packets.
+ * What all of them have there has a bound, too: txq_pool.c.
  *
  * net/pack.c charges each buffer, transport/send.c asks for room and waits for it.
  */
@@ -37,25 +33,10 @@
 
 #include "compat.h"
 #include "txq.h"
+#include "txq_pool.h"
 
 /* Bytes that any QP may have there; for QP 1, which waits for no room, the only limit */
 #define SROCE_TXQ_MOST (128 * 1024 * 1024)
-
-/* Granted at a time */
-#define SROCE_TXQ_STEP SZ_64K
-/* Of all devices together: this part of the machine's memory, at least and at most so much */
-#define SROCE_TXQ_OF_RAM 16
-#define SROCE_TXQ_ALL_LEAST SZ_64M
-#define SROCE_TXQ_ALL_MOST SZ_2G
-/*
- * Accounts that are looked at whenever one wants more, once a device has so many times less
- * than is left; and when there is no more
- */
-#define SROCE_TXQ_MUCH 2
-#define SROCE_TXQ_LOOKS 2
-#define SROCE_TXQ_LOOKS_MOST 64
-
-struct sroce_txq_all sroce_txq_all;
 
 /* A socket made as the kernel makes its own; those of the QPs are made like it */
 static struct socket *sroce_txq_model;
@@ -91,136 +72,6 @@ static struct sock *sroce_txq_sock_alloc(void)
 	return sk;
 }
 
-/* --- what all have --------------------------------------------------------------- */
-
-/* Context: @pool->lock held, as for all of these */
-static void sroce_txq_give_back(struct sroce_txq *txq, int keep)
-{
-	int bytes = txq->granted - keep;
-
-	if (bytes > 0) {
-		WRITE_ONCE(txq->granted, keep);
-		txq->pool->bytes -= bytes;
-		atomic_long_sub(bytes, &sroce_txq_all.bytes);
-	}
-	if (!txq->granted)
-		list_del_init(&txq->node);
-}
-
-static void sroce_txq_let_go(struct sroce_txq *txq)
-{
-	sock_put(txq->sk);
-	/* Somebody who is freeing a packet may still look at the wait queue */
-	kfree_rcu(txq, rcu);
-}
-
-static int sroce_txq_used(const struct sroce_txq *txq)
-{
-	return round_up(sroce_txq_bytes(txq), SROCE_TXQ_STEP);
-}
-
-/* How much is really there? Of an account whose QP is gone nothing may be left. */
-static void sroce_txq_look(struct sroce_txq *txq, struct list_head *list)
-{
-	list_move_tail(&txq->node, list);
-	sroce_txq_give_back(txq, sroce_txq_used(txq));
-	if (!txq->granted && list == &txq->pool->left)
-		sroce_txq_let_go(txq);
-}
-
-static void sroce_txq_look_at(struct sroce_txq_pool *pool,
-			      struct list_head *list, int most)
-{
-	struct sroce_txq *txq;
-
-	while (most-- && !list_empty(list)) {
-		txq = list_first_entry(list, struct sroce_txq, node);
-		sroce_txq_look(txq, list);
-	}
-}
-
-/* Each of them may give back as much as is wanted, or nothing */
-static void sroce_txq_collect(struct sroce_txq_pool *pool, int looks)
-{
-	sroce_txq_look_at(pool, &pool->left, looks);
-	sroce_txq_look_at(pool, &pool->using, looks);
-}
-
-static long sroce_txq_left(void)
-{
-	return (long)READ_ONCE(sroce_txq_all.most) -
-	       atomic_long_read(&sroce_txq_all.bytes);
-}
-
-/* No device gets more than the others have left: so none can use up all */
-static bool sroce_txq_take(struct sroce_txq *txq, int granted)
-{
-	struct sroce_txq_pool *pool = txq->pool;
-	int more = granted - txq->granted;
-
-	if ((long)pool->bytes + more > sroce_txq_left())
-		return false;
-	if (!txq->granted)
-		list_add_tail(&txq->node, &pool->using);
-	pool->bytes += more;
-	atomic_long_add(more, &sroce_txq_all.bytes);
-	WRITE_ONCE(txq->granted, granted);
-	return true;
-}
-
-/* May a QP have so many bytes there? */
-static bool sroce_txq_grow(struct sroce_txq *txq, int bytes)
-{
-	struct sroce_txq_pool *pool = txq->pool;
-	int granted = round_up(bytes, SROCE_TXQ_STEP);
-	unsigned long flags;
-	bool ok;
-
-	if (bytes > SROCE_TXQ_MOST)
-		return false;
-	spin_lock_irqsave(&pool->lock, flags);
-	/* Before there is need, whoever sends in bursts would ask for the same again and again */
-	if ((long)pool->bytes > sroce_txq_left() / SROCE_TXQ_MUCH)
-		sroce_txq_collect(pool, SROCE_TXQ_LOOKS);
-	ok = granted <= txq->granted || sroce_txq_take(txq, granted);
-	if (!ok) {
-		sroce_txq_collect(pool, SROCE_TXQ_LOOKS_MOST);
-		ok = sroce_txq_take(txq, granted);
-	}
-	spin_unlock_irqrestore(&pool->lock, flags);
-	return ok;
-}
-
-/* A QP goes. What it has there counts until it has left. */
-static void sroce_txq_leave(struct sroce_txq *txq)
-{
-	struct sroce_txq_pool *pool = txq->pool;
-	unsigned long flags;
-
-	spin_lock_irqsave(&pool->lock, flags);
-	sroce_txq_look(txq, &pool->left);
-	sroce_txq_look_at(pool, &pool->left, SROCE_TXQ_LOOKS);
-	spin_unlock_irqrestore(&pool->lock, flags);
-}
-
-void sroce_txq_pool_init(struct sroce_txq_pool *pool)
-{
-	spin_lock_init(&pool->lock);
-	INIT_LIST_HEAD(&pool->using);
-	INIT_LIST_HEAD(&pool->left);
-	pool->bytes = 0;
-}
-
-void sroce_txq_pool_end(struct sroce_txq_pool *pool)
-{
-	struct sroce_txq *txq, *next;
-
-	list_for_each_entry_safe(txq, next, &pool->left, node) {
-		sroce_txq_give_back(txq, 0);
-		sroce_txq_let_go(txq);
-	}
-}
-
 /* --- an account ------------------------------------------------------------------ */
 
 struct sroce_txq *sroce_txq_alloc(struct sroce_txq_pool *pool,
@@ -235,8 +86,8 @@ struct sroce_txq *sroce_txq_alloc(struct sroce_txq_pool *pool,
 		kfree(txq);
 		return NULL;
 	}
-	txq->pool = pool;
-	INIT_LIST_HEAD(&txq->node);
+	txq->limit = READ_ONCE(txq->sk->sk_sndbuf);
+	sroce_txq_pool_join(pool, txq);
 	txq->room = room;
 	txq->owner = owner;
 	init_waitqueue_head(&txq->wq.wait);
@@ -256,11 +107,12 @@ void sroce_txq_free(struct sroce_txq *txq)
 	list_del_init(&txq->wait.entry);
 	spin_unlock_irqrestore(&txq->wq.wait.lock, flags);
 	RCU_INIT_POINTER(txq->sk->sk_wq, NULL);
-	sroce_txq_leave(txq);
+	sroce_txq_pool_leave(txq);
 }
 
 void sroce_txq_set_limit(struct sroce_txq *txq, int bytes)
 {
+	WRITE_ONCE(txq->limit, bytes);
 	WRITE_ONCE(txq->sk->sk_sndbuf, bytes);
 }
 
@@ -275,9 +127,29 @@ int sroce_txq_bytes(const struct sroce_txq *txq)
 	return sk_wmem_alloc_get(txq->sk);
 }
 
+/*
+ * The pool's share is a limit, too, for all who wait. The kernel calls when less than half
+ * of that is used which stands in the socket.
+ */
+static int sroce_txq_limit(const struct sroce_txq *txq)
+{
+	int limit = READ_ONCE(txq->limit);
+
+	return limit == INT_MAX ? limit : min(limit, READ_ONCE(txq->pool->share));
+}
+
 bool sroce_txq_full(const struct sroce_txq *txq)
 {
-	return sroce_txq_bytes(txq) > READ_ONCE(txq->sk->sk_sndbuf);
+	int limit = sroce_txq_limit(txq);
+
+	if (unlikely(READ_ONCE(txq->sk->sk_sndbuf) != limit))
+		WRITE_ONCE(txq->sk->sk_sndbuf, limit);
+	return sroce_txq_bytes(txq) > limit;
+}
+
+bool sroce_txq_is_crowded(const struct sroce_txq *txq)
+{
+	return READ_ONCE(txq->pool->crowded);
 }
 
 bool sroce_txq_wait(struct sroce_txq *txq)
@@ -300,7 +172,7 @@ int sroce_txq_charge(struct sk_buff *skb, struct sroce_txq *txq)
 	int bytes = sroce_txq_bytes(txq) + skb->truesize;
 
 	if (unlikely(bytes > READ_ONCE(txq->granted)) &&
-	    !sroce_txq_grow(txq, bytes))
+	    (bytes > SROCE_TXQ_MOST || !sroce_txq_pool_grow(txq, bytes)))
 		return -ENOBUFS;
 	skb_set_owner_w(skb, txq->sk);
 	return 0;
@@ -324,10 +196,7 @@ bool (*sroce_stack_passed)(unsigned int cpu) __read_mostly = sroce_stack_queue_p
 
 int sroce_txq_init(void)
 {
-	u64 ram = (u64)totalram_pages() << PAGE_SHIFT;
-
-	sroce_txq_all.most = clamp_t(u64, ram / SROCE_TXQ_OF_RAM,
-				     SROCE_TXQ_ALL_LEAST, SROCE_TXQ_ALL_MOST);
+	sroce_txq_pools_init();
 	return sock_create_kern(&init_net, AF_INET, SOCK_DGRAM, IPPROTO_UDP,
 				&sroce_txq_model);
 }

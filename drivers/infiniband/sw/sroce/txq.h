@@ -7,11 +7,13 @@
 #ifndef SROCE_TXQ_H
 #define SROCE_TXQ_H
 
+#include <linux/cache.h>
 #include <linux/list.h>
 #include <linux/net.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 #include <linux/wait.h>
+#include <linux/workqueue.h>
 
 struct sk_buff;
 struct sock;
@@ -19,16 +21,24 @@ struct sroce_counters;
 
 /**
  * struct sroce_txq_pool - what all QPs of a device have in the stack's queues
- * @lock: all of it, and @granted and @node of the accounts; taken with interrupts off
+ * @share: bytes with which an account is full; read for each train
+ * @crowded: much is there, so that what a buffer keeps from others is to count
+ * @lock: all of it, and @granted, @free and @node of the accounts; bottom halves off
  * @using: accounts to which something is granted, those looked at last behind the others
  * @left: likewise, of QPs that are gone, and whose packets may be there still
  * @bytes: granted to them all
+ * @looked: when it was last looked for some in vain, in jiffies
+ * @tidy: looks at accounts, while it is crowded
  */
 struct sroce_txq_pool {
-	spinlock_t lock; /* see above */
+	int share;
+	bool crowded;
+	spinlock_t lock ____cacheline_aligned_in_smp; /* see above */
 	struct list_head using;
 	struct list_head left;
 	unsigned long bytes;
+	unsigned long looked;
+	struct delayed_work tidy;
 };
 
 /**
@@ -36,7 +46,9 @@ struct sroce_txq_pool {
  * @sk: what its packets are charged to; they may outlive everything else here
  * @counters: where they are counted
  * @pool: of the device
+ * @limit: bytes with which it is full, if the pool's share is not less
  * @granted: bytes that it may have there without asking the pool again
+ * @free: of these, what is not the pool's
  * @node: in a list of @pool
  * @room: called when the stack has freed enough, if somebody waits for that
  * @owner: its argument
@@ -48,7 +60,9 @@ struct sroce_txq {
 	struct sock *sk;
 	struct sroce_counters __percpu *counters;
 	struct sroce_txq_pool *pool;
+	int limit;
 	int granted;
+	int free;
 	struct list_head node;
 	void (*room)(void *owner);
 	void *owner;
@@ -60,7 +74,7 @@ struct sroce_txq {
 /* The pool of a new device */
 void sroce_txq_pool_init(struct sroce_txq_pool *pool);
 
-/* The device ends: no account is left; packets are not waited for. Context: any. */
+/* The device ends: no account is left; packets are not waited for. Context: process. */
 void sroce_txq_pool_end(struct sroce_txq_pool *pool);
 
 /**
@@ -92,8 +106,17 @@ void sroce_txq_count_in(struct sroce_txq *txq,
 /* Bytes of packet buffers that the stack has not freed */
 int sroce_txq_bytes(const struct sroce_txq *txq);
 
-/* Is it time to stop sending? */
+/*
+ * Is it time to stop sending? With its limit, or its share of what the device has left; the
+ * latter is not for who waits for no room (INT_MAX). Context: any.
+ */
 bool sroce_txq_full(const struct sroce_txq *txq);
+
+/*
+ * Has its device so much in the stack's queues that what a buffer keeps others from using, as
+ * a piece of a page does, is to be charged as well? Context: any.
+ */
+bool sroce_txq_is_crowded(const struct sroce_txq *txq);
 
 /**
  * sroce_txq_wait() - be called when there is room

@@ -377,6 +377,9 @@ static void *sroce_pack_chunk(struct sk_buff *skb, u32 size)
 			return NULL;
 		get_page(pf->page);
 		skb_fill_page_desc(skb, n, pf->page, pf->offset, size);
+		/* All of it stays as long as this does, whoever has used the rest */
+		if (unlikely(sroce_txq_is_crowded(sroce_pack(skb)->txq)))
+			skb->truesize += pf->size - size;
 	}
 	p = page_address(pf->page) + pf->offset;
 	pf->offset += size;

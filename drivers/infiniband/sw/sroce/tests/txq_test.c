@@ -148,11 +148,11 @@ static unsigned long there_is(int steps)
 	return before;
 }
 
-/* A buffer that makes it @steps, not quite. Return: 0 or -ENOBUFS, and then it is gone. */
-static int fill(struct kunit *test, struct sroce_txq *txq, int steps)
+/* A buffer that makes it @want bytes. Return: 0 or -ENOBUFS, and then it is gone. */
+static int fill_bytes(struct kunit *test, struct sroce_txq *txq, int want)
 {
 	struct sk_buff *skb = alloc_skb(LEN, GFP_KERNEL);
-	int bytes = steps * STEP - skb->truesize - sroce_txq_bytes(txq);
+	int bytes = want - skb->truesize - sroce_txq_bytes(txq);
 	int err;
 
 	refcount_add(bytes, &txq->sk->sk_wmem_alloc);
@@ -165,11 +165,26 @@ static int fill(struct kunit *test, struct sroce_txq *txq, int steps)
 	return err;
 }
 
+static int fill(struct kunit *test, struct sroce_txq *txq, int steps)
+{
+	return fill_bytes(test, txq, steps * STEP);
+}
+
 static void empty(struct sock *sk)
 {
 	WARN_ON(refcount_sub_and_test(sk_wmem_alloc_get(sk),
 				      &sk->sk_wmem_alloc));
 }
+
+/* Time passes, so that it is worth while to look again */
+static void later(void)
+{
+	pool.looked = jiffies - 1;
+	other_pool.looked = jiffies - 1;
+}
+
+/* What the first packets of an account are is not the pool's */
+#define FREE SZ_4K
 
 static void txq_all_have_an_end(struct kunit *test)
 {
@@ -185,14 +200,16 @@ static void txq_all_have_an_end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fill(test, txq[1], 1), 0);
 	/* No device gets more than half, so that there is some for others */
 	KUNIT_EXPECT_EQ(test, fill(test, txq[1], 2), -ENOBUFS);
+	later();
 	KUNIT_EXPECT_EQ(test, fill(test, txq[0], 4), -ENOBUFS);
 	KUNIT_EXPECT_EQ(test, fill(test, other, 2), 0);
 	KUNIT_EXPECT_EQ(test, fill(test, other, 3), -ENOBUFS);
-	KUNIT_EXPECT_EQ(test, pool.bytes, 4 * STEP);
+	KUNIT_EXPECT_EQ(test, pool.bytes, 4 * STEP - 2 * FREE);
 	/* What the stack has freed is found again */
 	empty(txq[0]->sk);
+	later();
 	KUNIT_EXPECT_EQ(test, fill(test, txq[1], 3), 0);
-	KUNIT_EXPECT_EQ(test, pool.bytes, 3 * STEP);
+	KUNIT_EXPECT_EQ(test, pool.bytes, 3 * STEP - FREE);
 	empty(txq[1]->sk);
 	empty(other->sk);
 	sroce_txq_free(txq[0]);
@@ -212,6 +229,7 @@ static void txq_left_behind(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(sk); i++) {
 		txq = make_txq(test, &called);
 		sk[i] = txq->sk;
+		later();
 		KUNIT_EXPECT_EQ(test, fill(test, txq, 2), i < 2 ? 0 : -ENOBUFS);
 		if (i < 2)
 			sroce_txq_free(txq);
@@ -220,6 +238,7 @@ static void txq_left_behind(struct kunit *test)
 	destructed = false;
 	sk[0]->sk_destruct = note_destruct;
 	empty(sk[0]);
+	later();
 	KUNIT_EXPECT_EQ(test, fill(test, txq, 2), 0);
 	rcu_barrier();
 	KUNIT_EXPECT_TRUE(test, destructed);
@@ -227,6 +246,142 @@ static void txq_left_behind(struct kunit *test)
 	empty(sk[2]);
 	sroce_txq_free(txq);
 	KUNIT_EXPECT_EQ(test, pool.bytes, 0);
+	WRITE_ONCE(sroce_txq_all.most, before);
+}
+
+/*
+ * What was charged while somebody looked, or by both halves at once, may be more than was
+ * granted. It counts when the QP goes, at the latest.
+ */
+static void txq_counted_late(struct kunit *test)
+{
+	int called = 0;
+	struct sroce_txq *txq = make_txq(test, &called);
+	struct sock *sk = txq->sk;
+
+	refcount_add(2 * STEP, &sk->sk_wmem_alloc);
+	KUNIT_EXPECT_EQ(test, pool.bytes, 0);
+	sroce_txq_free(txq);
+	KUNIT_EXPECT_EQ(test, pool.bytes, 2 * STEP);
+	empty(sk);
+	/* The next one finds that it has gone */
+	sroce_txq_free(make_txq(test, &called));
+	KUNIT_EXPECT_EQ(test, pool.bytes, 0);
+}
+
+/*
+ * The first packets, which may be an ACK, ask nobody: also when others have taken all. But
+ * who comes and goes then, and leaves them behind each time, gets none.
+ */
+static void txq_first_are_free(struct kunit *test)
+{
+	int called = 0, i, made = 0;
+	struct sroce_txq *all = make_txq(test, &called);
+	struct sroce_txq *txq = make_txq(test, &called);
+	unsigned long before = there_is(4);
+	struct sock *sk[64];
+
+	KUNIT_EXPECT_EQ(test, fill_bytes(test, all, 2 * STEP + FREE), 0);
+	KUNIT_EXPECT_EQ(test, fill_bytes(test, txq, FREE), 0);
+	KUNIT_EXPECT_EQ(test, fill_bytes(test, txq, FREE + 1500), -ENOBUFS);
+	empty(txq->sk);
+	sroce_txq_free(txq);
+	for (i = 0; i < ARRAY_SIZE(sk); i++) {
+		txq = make_txq(test, &called);
+		later();
+		if (!fill_bytes(test, txq, FREE))
+			sk[made++] = txq->sk;
+		sroce_txq_free(txq);
+	}
+	KUNIT_EXPECT_LE(test, made, 1);
+	while (made)
+		empty(sk[--made]);
+	empty(all->sk);
+	sroce_txq_free(all);
+	WRITE_ONCE(sroce_txq_all.most, before);
+}
+
+/* Where little is left small ones count as what they are, and not as a large one each */
+static void txq_small_ones(struct kunit *test)
+{
+	struct sroce_txq *txq[48];
+	int called = 0, i, good = 0;
+	unsigned long before = there_is(16);
+
+	for (i = 0; i < ARRAY_SIZE(txq); i++) {
+		txq[i] = make_txq(test, &called);
+		later();
+		good += !fill_bytes(test, txq[i], FREE + SZ_4K);
+	}
+	KUNIT_EXPECT_EQ(test, good, ARRAY_SIZE(txq));
+	KUNIT_EXPECT_LE(test, pool.bytes, 8 * STEP);
+	for (i = 0; i < ARRAY_SIZE(txq); i++) {
+		empty(txq[i]->sk);
+		sroce_txq_free(txq[i]);
+	}
+	WRITE_ONCE(sroce_txq_all.most, before);
+}
+
+/* As much as it may before it waits, in steps of a train. Return: what it has then. */
+static int send_until_full(struct kunit *test, struct sroce_txq *txq)
+{
+	while (!sroce_txq_full(txq)) {
+		if (fill_bytes(test, txq, sroce_txq_bytes(txq) + STEP)) {
+			KUNIT_FAIL(test, "lost with %d bytes there",
+				   sroce_txq_bytes(txq));
+			break;
+		}
+	}
+	return sroce_txq_bytes(txq);
+}
+
+/*
+ * Many that want all they can get: each is full, and so waits, before the pool has nothing
+ * left, and one more gets as much as each of them. Nobody's packet is lost for it.
+ */
+static void txq_shares(struct kunit *test)
+{
+	struct sroce_txq *txq[25];
+	unsigned long before = there_is(1024);	/* 64 MiB */
+	int called = 0, i, round, bytes = 0;
+
+	for (i = 0; i < ARRAY_SIZE(txq); i++) {
+		txq[i] = make_txq(test, &called);
+		sroce_txq_set_limit(txq[i], SZ_16M);
+	}
+	for (round = 0; round < 4; round++) {
+		for (i = 0; i < 24; i++)
+			bytes = send_until_full(test, txq[i]);
+	}
+	KUNIT_EXPECT_LT(test, pool.bytes, 512 * STEP);
+	bytes = send_until_full(test, txq[24]);
+	kunit_info(test, "24 have %lu, the next one %d\n", pool.bytes, bytes);
+	KUNIT_EXPECT_GE(test, bytes, (int)SZ_256K);
+	/* Who waits is called when its own are gone, whatever the others have */
+	KUNIT_EXPECT_TRUE(test, sroce_txq_wait(txq[24]));
+	for (i = 0; i < ARRAY_SIZE(txq); i++) {
+		empty(txq[i]->sk);
+		KUNIT_EXPECT_FALSE(test, sroce_txq_wait(txq[i]));
+		sroce_txq_free(txq[i]);
+	}
+	WRITE_ONCE(sroce_txq_all.most, before);
+}
+
+/* What a device has that sends no more is found without anybody who wants it */
+static void txq_idle_gives_back(struct kunit *test)
+{
+	int called = 0, tries = 150;
+	struct sroce_txq *txq = make_txq(test, &called);
+	unsigned long before = there_is(32);
+
+	KUNIT_EXPECT_EQ(test, fill(test, txq, 8), 0);
+	KUNIT_EXPECT_TRUE(test, sroce_txq_is_crowded(txq));
+	empty(txq->sk);
+	while (READ_ONCE(pool.bytes) && tries--)
+		msleep(20);
+	KUNIT_EXPECT_EQ(test, pool.bytes, 0);
+	KUNIT_EXPECT_FALSE(test, sroce_txq_is_crowded(txq));
+	sroce_txq_free(txq);
 	WRITE_ONCE(sroce_txq_all.most, before);
 }
 
@@ -423,6 +578,11 @@ static struct kunit_case txq_cases[] = {
 	KUNIT_CASE(txq_most),
 	KUNIT_CASE(txq_all_have_an_end),
 	KUNIT_CASE(txq_left_behind),
+	KUNIT_CASE(txq_counted_late),
+	KUNIT_CASE(txq_first_are_free),
+	KUNIT_CASE(txq_small_ones),
+	KUNIT_CASE(txq_shares),
+	KUNIT_CASE(txq_idle_gives_back),
 	KUNIT_CASE_PARAM(txq_merged, merge_gen_params),
 	{}
 };
