@@ -196,24 +196,43 @@ struct net_device *sroce_netdev_of_address(struct net *net,
 	return sroce_netdev_of_ipv6(net, addr, dev);
 }
 
-static bool sroce_netdev_has_ipv4(struct net_device *dev, __be32 addr)
-{
-	struct in_device *in_dev = __in_dev_get_rcu(dev);
-	const struct in_ifaddr *ifa;
+/*
+ * Whoever may configure a netdev can give it a hundred thousand addresses, and a packet of
+ * RoCE v1 asks for one of them: the hash knows, but where several netdevs have it, it tells
+ * of one.
+ */
+#define SROCE_NETDEV_ADDRESSES 1024
 
-	if (!in_dev)
-		return false;
-	in_dev_for_each_ifa_rcu(ifa, in_dev)
+static bool sroce_netdev_lists_ipv4(const struct in_device *in_dev, __be32 addr)
+{
+	const struct in_ifaddr *ifa;
+	u32 n = 0;
+
+	in_dev_for_each_ifa_rcu(ifa, in_dev) {
 		if (ifa->ifa_local == addr)
 			return true;
+		if (++n == SROCE_NETDEV_ADDRESSES)
+			break;
+	}
 	return false;
+}
+
+static bool sroce_netdev_has_ipv4(struct net *net, struct net_device *dev,
+				  __be32 addr)
+{
+	const struct net_device *found = __ip_dev_find(net, addr, false);
+	const struct in_device *in_dev = __in_dev_get_rcu(dev);
+
+	if (!found || !in_dev)
+		return false;
+	return found == dev || sroce_netdev_lists_ipv4(in_dev, addr);
 }
 
 bool sroce_netdev_has_address(struct net *net, struct net_device *dev,
 			      const struct in6_addr *addr)
 {
 	if (ipv6_addr_v4mapped(addr))
-		return sroce_netdev_has_ipv4(dev, addr->s6_addr32[3]);
+		return sroce_netdev_has_ipv4(net, dev, addr->s6_addr32[3]);
 	return ipv6_mod_enabled() && ipv6_chk_addr(net, addr, dev, 1);
 }
 

@@ -72,14 +72,18 @@ bool sroce_events_may_raise_async(struct sroce_events *e, const void *uobject)
 	return !obj || sroce_events_may_wait(e, &obj->event_list);
 }
 
-/* Context: the device's lock of opened QPs held, so that no handle ends */
+/*
+ * The creator's handle, which has a file of events, is the first and so the last in the list:
+ * whoever has opened the QP since, as often as he likes, is not gone through. Context: the
+ * device's lock of opened QPs held, so that no handle ends.
+ */
 static const struct sroce_uevent_object *
 sroce_events_reader(const struct ib_qp *real)
 {
 	const struct sroce_uevent_object *obj;
 	const struct ib_qp *handle;
 
-	list_for_each_entry(handle, &real->open_list, open_list) {
+	list_for_each_entry_reverse(handle, &real->open_list, open_list) {
 		obj = (const void *)READ_ONCE(handle->uobject);
 		if (obj && obj->event_file)
 			return obj;
