@@ -59,12 +59,16 @@ static inline void cq_end_gathering(struct sroce_cq *cq)
 		sroce_ring_doorbell(cq->vcq.cq.context, qp_num);
 }
 
-/* The entry stays ours until cq_free_entries(). NULL when there is none. */
+/*
+ * The entry stays ours until cq_free_entries(). NULL when there is none. Nobody can
+ * keep us here: until we free entries the kernel adds no more than there is room for.
+ */
 static inline struct sroce_cqe *cq_next_entry(struct sroce_cq *cq)
 {
+	uint32_t left = cq->ring.nr_entries;
 	struct sroce_cqe *cqe;
 
-	while (cq_has_entries(cq)) {
+	while (left-- && cq_has_entries(cq)) {
 		cqe = sroce_ring_entry(&cq->ring, cq->cons++);
 		if (cqe->qpn != SROCE_QPN_NOBODY)
 			return cqe;
