@@ -92,6 +92,18 @@ void sroce_cq_forget_qp(struct ibv_cq *ibcq, uint32_t qp_num)
 
 /* --- life --- */
 
+void sroce_cq_get(struct ibv_cq *cq)
+{
+	if (cq)
+		atomic_fetch_add(&to_scq(cq)->users, 1);
+}
+
+void sroce_cq_put(struct ibv_cq *cq)
+{
+	if (cq)
+		atomic_fetch_sub(&to_scq(cq)->users, 1);
+}
+
 static const uint64_t timestamp_flags =
 	IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
 	IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
@@ -257,6 +269,8 @@ int sroce_destroy_cq(struct ibv_cq *ibcq)
 	struct sroce_cq *cq = to_scq(ibcq);
 	int err;
 
+	if (atomic_load(&cq->users))
+		return EBUSY;
 	err = ibv_cmd_destroy_cq(ibcq);
 	if (err)
 		return err;

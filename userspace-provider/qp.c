@@ -191,6 +191,8 @@ static int create_qp(struct ibv_context *ctx, struct sroce_qp *qp,
 
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		sroce_wr_init(qp);
+	sroce_cq_get(qp->vqp.qp.send_cq);
+	sroce_cq_get(qp->vqp.qp.recv_cq);
 	return 0;
 }
 
@@ -348,6 +350,8 @@ int sroce_destroy_qp(struct ibv_qp *ibqp)
 
 	/* From here on the kernel adds none. */
 	forget_completions(ibqp);
+	sroce_cq_put(ibqp->send_cq);
+	sroce_cq_put(ibqp->recv_cq);
 	sroce_rq_fini(&qp->rq);
 	sroce_sq_fini(&qp->sq);
 	sroce_pd_free(qp, &qp->origin);

@@ -53,6 +53,7 @@ static int create_wq(struct ibv_context *ctx, struct sroce_wq *wq,
 		return err;
 	}
 	wq->wq.post_recv = post_wq_recv;
+	sroce_cq_get(wq->wq.cq);
 	return 0;
 }
 
@@ -98,6 +99,7 @@ int sroce_destroy_wq(struct ibv_wq *ibwq)
 	if (err)
 		return err;
 	sroce_cq_forget_qp(ibwq->cq, ibwq->wq_num);
+	sroce_cq_put(ibwq->cq);
 	sroce_rq_fini(&wq->rq);
 	free(wq);
 	return 0;

@@ -76,6 +76,7 @@ struct sroce_cq {
 	_Atomic(uint32_t) gathering;
 };
 
+	atomic_uint users;	/* queues that have completions here */
 struct sroce_rq {
 	struct sroce_ring ring;
 	struct sroce_lock lock;
@@ -276,6 +277,13 @@ int sroce_rq_init(struct sroce_rq *rq, const struct sroce_ring *ring,
 		  uint32_t max_sge, bool needs_lock);
 /* The same with a ring that is mapped for it, by what the kernel has told */
 int sroce_rq_map(struct sroce_rq *rq, struct ibv_context *ctx,
+/*
+ * From here to sroce_cq_put() the queue cannot be destroyed. The kernel lets go of it
+ * before a QP's owner does, who has to go through its completions then. NULL is fine.
+ */
+void sroce_cq_get(struct ibv_cq *cq);
+void sroce_cq_put(struct ibv_cq *cq);
+
 		 const struct sroce_ring_info *info, uint32_t max_sge,
 		 bool needs_lock);
 void sroce_rq_fini(struct sroce_rq *rq);
