@@ -140,12 +140,27 @@ static int resize(struct sroce_rq *rq, struct ibv_srq *srq,
 	return 0;
 }
 
+/*
+ * What the kernel would say to the second of two commands: when a call fails nothing
+ * is modified. Sizes are rounded up, so a limit above the one asked for might do.
+ */
+static bool fits_together(const struct ibv_srq_attr *attr, int mask)
+{
+	const int both = IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT;
+
+	if (mask & ~both)
+		return false;
+	return mask != both || attr->srq_limit <= attr->max_wr;
+}
+
 int sroce_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 {
 	struct sroce_rq *rq = &to_ssrq(ibsrq)->rq;
 	struct sroce_ring_info info;
 	int err = 0;
 
+	if (!fits_together(attr, mask))
+		return EINVAL;
 	if (mask & IBV_SRQ_MAX_WR) {
 		sroce_lock(&rq->lock);
 		err = resize(rq, ibsrq, attr);
