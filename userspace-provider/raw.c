@@ -113,6 +113,11 @@ sroce_create_rwq_ind_table(struct ibv_context *ctx,
 	struct ibv_rwq_ind_table *table;
 	int err;
 
+	/* rdma-core has a copy of all of it on the stack before the kernel says no */
+	if (attr->log_ind_tbl_size > SROCE_MAX_LOG_IND_TABLE) {
+		errno = EINVAL;
+		return NULL;
+	}
 	table = calloc(1, sizeof(*table));
 	if (!table)
 		return NULL;
