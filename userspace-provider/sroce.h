@@ -31,7 +31,11 @@ struct sroce_td {
 /* A protection domain, or a parent domain standing for one */
 struct sroce_pd {
 	struct ibv_pd pd;
-	atomic_uint users;
+	/*
+	 * One for the application, and one for each user here. An imported domain may
+	 * go before those, and then its memory is freed with the last one
+	 */
+	atomic_uint refs;
 	struct sroce_pd *contained;	/* of a parent domain */
 	struct sroce_td *td;		/* of a parent domain, may be NULL */
 

@@ -20,6 +20,26 @@ static void *fail(void *object, int err)
 
 /* --- protection, thread and parent domains --- */
 
+static struct sroce_pd *new_pd(void)
+{
+	struct sroce_pd *pd = calloc(1, sizeof(*pd));
+
+	if (pd)
+		atomic_init(&pd->refs, 1);
+	return pd;
+}
+
+static void get_pd(struct sroce_pd *pd)
+{
+	atomic_fetch_add(&pd->refs, 1);
+}
+
+static void put_pd(struct sroce_pd *pd)
+{
+	if (atomic_fetch_sub(&pd->refs, 1) == 1)
+		free(pd);
+}
+
 struct ibv_pd *sroce_alloc_pd(struct ibv_context *ctx)
 {
 	struct ib_uverbs_alloc_pd_resp resp;
@@ -27,7 +47,7 @@ struct ibv_pd *sroce_alloc_pd(struct ibv_context *ctx)
 	struct sroce_pd *pd;
 	int err;
 
-	pd = calloc(1, sizeof(*pd));
+	pd = new_pd();
 	if (!pd)
 		return NULL;
 
@@ -40,7 +60,7 @@ struct ibv_pd *sroce_alloc_pd(struct ibv_context *ctx)
 
 struct ibv_pd *sroce_import_pd(struct ibv_context *ctx, uint32_t handle)
 {
-	struct sroce_pd *pd = calloc(1, sizeof(*pd));
+	struct sroce_pd *pd = new_pd();
 
 	if (!pd)
 		return NULL;
@@ -51,15 +71,15 @@ struct ibv_pd *sroce_import_pd(struct ibv_context *ctx, uint32_t handle)
 
 void sroce_unimport_pd(struct ibv_pd *ibpd)
 {
-	free(to_spd(ibpd));
+	put_pd(to_spd(ibpd));
 }
 
 static int dealloc_parent_domain(struct sroce_pd *pd)
 {
 	if (pd->td)
 		atomic_fetch_sub(&pd->td->users, 1);
-	atomic_fetch_sub(&pd->contained->users, 1);
-	free(pd);
+	put_pd(pd->contained);
+	put_pd(pd);
 	return 0;
 }
 
@@ -68,7 +88,7 @@ int sroce_dealloc_pd(struct ibv_pd *ibpd)
 	struct sroce_pd *pd = to_spd(ibpd);
 	int err;
 
-	if (atomic_load(&pd->users))
+	if (atomic_load(&pd->refs) > 1)
 		return EBUSY;
 	if (pd->contained)
 		return dealloc_parent_domain(pd);
@@ -77,7 +97,7 @@ int sroce_dealloc_pd(struct ibv_pd *ibpd)
 	if (err)
 		return err;
 
-	free(pd);
+	put_pd(pd);
 	return 0;
 }
 
@@ -141,7 +161,7 @@ sroce_alloc_parent_domain(struct ibv_context *ctx,
 		return NULL;
 	}
 
-	pd = calloc(1, sizeof(*pd));
+	pd = new_pd();
 	if (!pd)
 		return NULL;
 
@@ -151,7 +171,7 @@ sroce_alloc_parent_domain(struct ibv_context *ctx,
 
 	ibv_initialize_parent_domain(&pd->pd, attr->pd);
 	pd->contained = to_spd(attr->pd);
-	atomic_fetch_add(&pd->contained->users, 1);
+	get_pd(pd->contained);
 	if (attr->td) {
 		pd->td = to_std(attr->td);
 		atomic_fetch_add(&pd->td->users, 1);
@@ -200,7 +220,7 @@ void *sroce_pd_alloc(struct ibv_pd *ibpd, size_t size,
 	}
 
 	/* The domain must not go before what was made in it. */
-	atomic_fetch_add(&pd->users, 1);
+	get_pd(pd);
 	origin->pd = pd;
 	origin->resource = resource;
 	return memset(ptr, 0, size);
@@ -217,7 +237,7 @@ void sroce_pd_free(void *ptr, const struct sroce_origin *origin)
 	}
 	pd->free(&pd->pd, pd->alloc_context, ptr,
 		 resource_type(origin->resource));
-	atomic_fetch_sub(&pd->users, 1);
+	put_pd(pd);
 }
 
 /* --- memory regions --- */
@@ -287,7 +307,7 @@ struct ibv_mr *sroce_alloc_null_mr(struct ibv_pd *ibpd)
 	vmr->ibv_mr.pd = ibpd;
 	vmr->ibv_mr.lkey = SROCE_NULL_LKEY;
 	vmr->ibv_mr.length = SIZE_MAX;
-	atomic_fetch_add(&to_spd(ibpd)->users, 1);
+	get_pd(to_spd(ibpd));
 	return &vmr->ibv_mr;
 }
 
@@ -314,7 +334,7 @@ int sroce_dereg_mr(struct verbs_mr *vmr)
 	int err = 0;
 
 	if (vmr->mr_type == IBV_MR_TYPE_NULL_MR)
-		atomic_fetch_sub(&to_spd(vmr->ibv_mr.pd)->users, 1);
+		put_pd(to_spd(vmr->ibv_mr.pd));
 	else
 		err = ibv_cmd_dereg_mr(vmr);
 	if (err)
