@@ -180,6 +180,9 @@ static bool map_ring(struct fz_thread *t, struct fz_ctx *c, const struct fz_obj 
 	rc = FZ_CALL(t, "mmap of a ring", o->ring[0].mmap_offset,
 		     mmap(at, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, c->fd, o->ring[0].mmap_offset) ==
 		     MAP_FAILED ? -errno : 0);
+	/* Another process of this user has made it. What was here may be gone, and nothing else is to come here */
+	if (rc)
+		mmap(at, WINDOW, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	return !rc;
 }
 

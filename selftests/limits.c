@@ -395,6 +395,101 @@ static void not_inherited(void)
 	uv_close(&c);
 }
 
+/* --- another process with the same file of the device ------------------------------------------------ */
+
+static int try_map(int fd, const struct sroce_ring_info *info)
+{
+	void *p = mmap(NULL, info->mmap_len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, info->mmap_offset);
+
+	if (p == MAP_FAILED)
+		return errno;
+	munmap(p, info->mmap_len);
+	return 0;
+}
+
+/* in the rings */
+#define MARK 0xa5
+
+/* what a process has made, and what another one tries to get */
+struct other {
+	struct uv_context c;
+	uint32_t cq;
+	struct sroce_ring_info cq_info, qp_info;
+};
+
+/* Small queue pairs share pages */
+static void own_page(struct ibv_pd *pd, struct ibv_cq *cq)
+{
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC, .send_cq = cq, .recv_cq = cq,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+	struct uv_mapping before[UV_MAPPINGS], ring;
+	size_t n = uv_mappings(before);
+	struct ibv_qp *qp = ibv_create_qp(pd, &init);
+
+	vt_check(qp, "another process makes a queue pair: %s", qp ? "done" : strerror(errno));
+	if (!qp)
+		return;
+	ring = uv_new_mapping(before, n);
+	vt_check(!memchr(ring.start, MARK, ring.end - ring.start), "there is nothing of somebody else's in its page");
+}
+
+/* as if it were one of this process */
+static int resize_other(struct ibv_cq *cq, uint32_t handle)
+{
+	uint32_t own = cq->handle;
+	int rc;
+
+	cq->handle = handle;
+	rc = ibv_resize_cq(cq, 128);
+	cq->handle = own;
+	return rc;
+}
+
+static void other_process(void *arg)
+{
+	const struct other *o = arg;
+	/* with the library, because commands that are written to the file are its owner's only */
+	struct ibv_context *ctx = ibv_import_device(dup(o->c.fd));
+	struct ibv_pd *pd = ctx ? ibv_import_pd(ctx, o->c.pd) : NULL;
+	struct ibv_cq *cq = ctx ? ibv_create_cq(ctx, 64, NULL, NULL, 0) : NULL;
+	int rc;
+
+	vt_check(pd && cq, "another process imports a domain, and makes a completion queue: %s", strerror(errno));
+	if (!pd || !cq)
+		return;
+
+	rc = try_map(o->c.fd, &o->cq_info);
+	vt_check(rc == EACCES, "another process does not get a completion queue's ring: %s", strerror(rc));
+	rc = try_map(o->c.fd, &o->qp_info);
+	vt_check(rc == EACCES, "another process does not get a queue pair's rings: %s", strerror(rc));
+	rc = resize_other(cq, o->cq);
+	vt_check(rc == EACCES, "nor does a queue move to a ring that is another process's: %s", strerror(rc));
+	vt_check(!ibv_resize_cq(cq, 128), "it resizes its own");
+	own_page(pd, cq);
+}
+
+/* Of two processes that come one after the other, the second may have its memory at the address where the first had */
+static void not_shared(void)
+{
+	struct sroce_create_qp_resp out;
+	struct uv_ring ring;
+	struct other o;
+
+	open_device();
+	o.c = raw_context();
+	o.cq = a_cq(o.c.fd, 64, &o.cq_info);
+	a_qp(&o.c, o.cq, 1, 1, &out);
+	o.qp_info = out.sq;
+	ring = uv_map_ring(o.c.fd, &out.sq);
+	memset(uv_entry(&ring, 0), MARK, 16);
+	vt_in_child("another process", other_process, &o);
+	vt_in_child("the next one", other_process, &o);
+	vt_check(!try_map(o.c.fd, &o.cq_info) && !try_map(o.c.fd, &o.qp_info), "who has made them gets them again");
+	uv_close(&o.c);
+}
+
 /* --- events that nobody reads -------------------------------------------------------------------- */
 
 /* how many of them may wait, of one object */
@@ -693,6 +788,7 @@ int main(int argc, char **argv)
 	run("queue pairs", queue_pairs_count, false);
 	run("RLIMIT_MEMLOCK", memlock, true);
 	run("fork", not_inherited, false);
+	run("another process", not_shared, false);
 	run("events", unread, false);
 	run("no room", no_room, false);
 	domains();

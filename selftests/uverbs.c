@@ -252,3 +252,33 @@ struct uv_ring uv_map_ring(int fd, const struct sroce_ring_info *info)
 	r.hdr = r.base + info->start;
 	return r;
 }
+
+size_t uv_mappings(struct uv_mapping m[UV_MAPPINGS])
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	unsigned long start, end;
+	char line[512];
+	size_t n = 0;
+
+	/* they are of the doorbell's file */
+	while (f && n < UV_MAPPINGS && fgets(line, sizeof(line), f))
+		if (strstr(line, "[sroce-doorbell]") && sscanf(line, "%lx-%lx", &start, &end) == 2)
+			m[n++] = (struct uv_mapping){ (uint8_t *)start, (uint8_t *)end };
+	if (f)
+		fclose(f);
+	return n;
+}
+
+struct uv_mapping uv_new_mapping(const struct uv_mapping *before, size_t n)
+{
+	struct uv_mapping now[UV_MAPPINGS];
+	size_t i, j, count = uv_mappings(now);
+
+	for (i = 0; i < count; i++) {
+		for (j = 0; j < n && before[j].start != now[i].start; j++)
+			;
+		if (j == n)
+			return now[i];
+	}
+	vt_die(VT_SETUP, "no new mapping among %zu", count);
+}

@@ -90,6 +90,17 @@ struct uv_ring {
 
 struct uv_ring uv_map_ring(int fd, const struct sroce_ring_info *info);
 
+/* the mappings that this process has of rings, and device memory; the library does not say where they are */
+struct uv_mapping {
+	uint8_t *start, *end;
+};
+
+#define UV_MAPPINGS 64
+
+size_t uv_mappings(struct uv_mapping m[UV_MAPPINGS]);
+/* the one that has come since there were those @n */
+struct uv_mapping uv_new_mapping(const struct uv_mapping *before, size_t n);
+
 static inline uint8_t *uv_entry(const struct uv_ring *r, uint32_t i)
 {
 	return (uint8_t *)r->hdr + SROCE_RING_ENTRIES_OFFSET + (size_t)(i & (r->info.entries - 1)) * r->info.stride;

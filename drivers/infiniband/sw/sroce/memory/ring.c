@@ -6,6 +6,7 @@
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/overflow.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
@@ -128,13 +129,21 @@ static int sroce_ring_pool_refill(struct sroce_ring_pool *pool)
 	return 0;
 }
 
+/* Not where the page is another process's, which could map what is added */
+static bool sroce_ring_pool_has_room(const struct sroce_ring_pool *pool,
+				     size_t len)
+{
+	return pool->mem && sroce_ring_mem_is_of(pool->mem, current->mm) &&
+	       len <= PAGE_SIZE - pool->used;
+}
+
 static int sroce_ring_pool_alloc(struct sroce_ring_pool *pool,
 				 struct sroce_ring *r, size_t len)
 {
 	int err = 0;
 
 	mutex_lock(&pool->lock);
-	if (!pool->mem || len > PAGE_SIZE - pool->used)
+	if (!sroce_ring_pool_has_room(pool, len))
 		err = sroce_ring_pool_refill(pool);
 	if (!err) {
 		r->mem = pool->mem;

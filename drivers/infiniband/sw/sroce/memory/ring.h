@@ -59,8 +59,9 @@ struct sroce_ring {
  * @mem: the page, held here and by each ring that is in it
  * @used: bytes given away; what a ring leaves is not given to another one
  *
- * A pool belongs to one open of the device: who may map one of its rings may map
- * all of them.
+ * A pool belongs to one open of the device, and a page to one process: who may map one
+ * of its rings may map all that are in the page. Where several processes make queues
+ * through the same open, each that comes begins a page of its own.
  */
 struct sroce_ring_pool {
 	struct mutex lock; /* see above */
@@ -134,6 +135,20 @@ void sroce_ring_free_pair(struct sroce_ring *a, struct sroce_ring *b);
  * Return: the memory, held once, or NULL.
  */
 struct sroce_ring_mem *sroce_ring_mem_alloc(size_t len, bool user);
+
+/**
+ * sroce_ring_mem_is_of() - is it memory that this process has made?
+ * @mem: memory
+ * @mm: of the process; of a thread of the kernel NULL
+ *
+ * The memory holds what it is compared with, so no other process gets that address.
+ * After fork() or exec() a process is another one.
+ */
+static inline bool sroce_ring_mem_is_of(const struct sroce_ring_mem *mem,
+					const struct mm_struct *mm)
+{
+	return mem->pinned.mm == mm;
+}
 
 /* The page that is @off bytes from the beginning */
 struct page *sroce_ring_page(const struct sroce_ring_mem *mem, size_t off);

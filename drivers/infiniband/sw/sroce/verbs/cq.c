@@ -145,6 +145,8 @@ static int sroce_cq_resize_move(struct sroce_successor *next)
 	struct sroce_cq_obj *obj = container_of(next, struct sroce_cq_obj, next);
 	int err;
 
+	if (!sroce_successor_follows(next, &obj->cq.ring))
+		return -EACCES;
 	err = sroce_cq_resize(&obj->cq, &next->ring);
 	if (err)
 		return err;

@@ -7,6 +7,10 @@
  * what is behind it, so each entry has a lock under which pages are inserted
  * and under which the ring is taken away.
  *
+ * A ring is for the process that has made it, and for no other that has the file of the
+ * device, too: what its owner reads there he believes, identifiers of completions, which
+ * often are addresses, among it. Device memory is for all of them.
+ *
  * A mapping holds the memory, which counts as the process's until it is gone. What
  * is called when a mapping ends is in this module, so the module must not end
  * before: mappings are therefore of the doorbell's file, which holds it. (The file
@@ -29,16 +33,18 @@
  * @lock: protects @mem; taken with the mmap lock held
  * @mem: what the ring is in, NULL when there is nothing to map
  * @len: its bytes
+ * @shared: it is for everybody who has the file of the device
  */
 struct sroce_mmap {
 	struct rdma_user_mmap_entry entry;
 	struct mutex lock; /* see above */
 	struct sroce_ring_mem *mem;
 	size_t len;
+	bool shared;
 };
 
 static struct sroce_mmap *sroce_mmap_new(struct sroce_ucontext *uctx,
-					 size_t len)
+					 size_t len, bool shared)
 {
 	struct sroce_mmap *map;
 	int err;
@@ -48,6 +54,7 @@ static struct sroce_mmap *sroce_mmap_new(struct sroce_ucontext *uctx,
 		return ERR_PTR(-ENOMEM);
 	mutex_init(&map->lock);
 	map->len = len;
+	map->shared = shared;
 	err = rdma_user_mmap_entry_insert(&uctx->ibuc, &map->entry, map->len);
 	if (err) {
 		kfree(map);
@@ -85,7 +92,7 @@ struct sroce_mmap *sroce_mmap_add_pair(struct sroce_ucontext *uctx,
 	u32 start = sroce_ring_start(a);
 	struct sroce_mmap *map;
 
-	map = sroce_mmap_new(uctx, a->mem->len);
+	map = sroce_mmap_new(uctx, a->mem->len, false);
 	if (IS_ERR(map))
 		return map;
 	sroce_mmap_info(map, a, start, a_info);
@@ -107,7 +114,7 @@ struct sroce_mmap *sroce_mmap_add(struct sroce_ucontext *uctx,
 struct sroce_mmap *sroce_mmap_add_mem(struct sroce_ucontext *uctx,
 				      struct sroce_ring_mem *mem, u64 *offset)
 {
-	struct sroce_mmap *map = sroce_mmap_new(uctx, mem->len);
+	struct sroce_mmap *map = sroce_mmap_new(uctx, mem->len, true);
 
 	if (IS_ERR(map))
 		return map;
@@ -171,6 +178,8 @@ static int sroce_mmap_ring(struct sroce_mmap *map, struct vm_area_struct *vma,
 
 	if (!map->mem)
 		return -EINVAL;
+	if (!map->shared && !sroce_ring_mem_is_of(map->mem, vma->vm_mm))
+		return -EACCES;
 	err = sroce_mmap_pages(map->mem, vma);
 	if (err)
 		return err;
@@ -181,7 +190,7 @@ static int sroce_mmap_ring(struct sroce_mmap *map, struct vm_area_struct *vma,
 	return 0;
 }
 
-/* A child of fork() gets none: two processes' indices would mix */
+/* A child of fork() inherits none, and cannot map one again */
 int sroce_ib_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 {
 	struct rdma_user_mmap_entry *entry;

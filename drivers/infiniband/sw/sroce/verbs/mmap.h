@@ -18,8 +18,8 @@ struct sroce_ucontext;
 struct vm_area_struct;
 
 /**
- * sroce_mmap_add() - let a process map a ring
- * @uctx: context that may map it
+ * sroce_mmap_add() - let the process that has made a ring map it
+ * @uctx: context that it is mapped through
  * @ring: ring
  * @info: filled in, for the answer to user space
  *
@@ -32,7 +32,7 @@ struct sroce_mmap *sroce_mmap_add(struct sroce_ucontext *uctx,
 
 /**
  * sroce_mmap_add_pair() - one mapping for two rings
- * @uctx: context that may map it
+ * @uctx: context that they are mapped through
  * @a: first of a pair, see sroce_ring_alloc_pair()
  * @b: second of the pair, or zeroed
  * @a_info: filled in, for the answer to user space
@@ -47,8 +47,8 @@ struct sroce_mmap *sroce_mmap_add_pair(struct sroce_ucontext *uctx,
 				       struct sroce_ring_info *b_info);
 
 /**
- * sroce_mmap_add_mem() - let a process map memory that is no ring
- * @uctx: context that may map it
+ * sroce_mmap_add_mem() - let processes map memory that is no ring
+ * @uctx: context that it is mapped through, by everybody who has its file
  * @mem: memory, held by the caller until sroce_mmap_remove()
  * @offset: set to where, for mmap()
  *

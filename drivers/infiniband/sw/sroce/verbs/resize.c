@@ -4,6 +4,8 @@
  * between the call that makes it and the one that moves to it. Used by verbs/cq.c
  * and verbs/srq.c; not on the way of a message.
  */
+#include <linux/sched.h>
+
 #include "verbs/mmap.h"
 #include "verbs/resize.h"
 #include "verbs/verbs.h"
@@ -25,6 +27,13 @@ int sroce_successor_make(struct sroce_successor *s, struct sroce_ucontext *uctx,
 	s->map = NULL;
 	sroce_ring_free(&s->ring);
 	return err;
+}
+
+bool sroce_successor_follows(const struct sroce_successor *s,
+			     const struct sroce_ring *ring)
+{
+	return sroce_ring_mem_is_of(s->ring.mem, current->mm) &&
+	       sroce_ring_mem_is_of(ring->mem, current->mm);
 }
 
 void sroce_successor_replace(struct sroce_successor *s, struct mutex *lock,

@@ -41,6 +41,17 @@ int sroce_successor_make(struct sroce_successor *s, struct sroce_ucontext *uctx,
 			 struct sroce_ring_info *info);
 
 /**
+ * sroce_successor_follows() - may a queue move to its new ring?
+ * @s: of the queue, with a ring
+ * @ring: the queue's own
+ *
+ * Another process that has the file of the device may not take a queue along to a ring that
+ * is its own. Context: of the process that asks for it, with the lock held.
+ */
+bool sroce_successor_follows(const struct sroce_successor *s,
+			     const struct sroce_ring *ring);
+
+/**
  * sroce_successor_replace() - another ring is the one that a queue may move to
  * @s: of the queue; what it held is dropped
  * @lock: protects @s

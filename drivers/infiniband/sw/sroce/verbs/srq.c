@@ -220,8 +220,11 @@ static int sroce_srq_resize_move(struct sroce_srq_obj *obj,
 /* For sroce_successor_finish() */
 static int sroce_srq_resize_move_next(struct sroce_successor *next)
 {
-	return sroce_srq_resize_move(container_of(next, struct sroce_srq_obj,
-						  next), next);
+	struct sroce_srq_obj *obj = container_of(next, struct sroce_srq_obj, next);
+
+	if (!sroce_successor_follows(next, &obj->srq.ring))
+		return -EACCES;
+	return sroce_srq_resize_move(obj, next);
 }
 
 /* Resize a kernel user's queue, in one step. Context: @obj->lock held. */
