@@ -87,8 +87,7 @@ bool sroce_sq_publish(struct sroce_qp *qp, uint32_t next)
 	return !(flags & SROCE_SQ_ACTIVE) || sroce_qp_flushes(&qp->vqp.qp);
 }
 
-static int write_inline(const struct sroce_sq *sq, struct sroce_send_wqe *wqe,
-			const struct ibv_send_wr *wr)
+static int write_inline(struct sroce_sq *sq, const struct ibv_send_wr *wr)
 {
 	int err = 0;
 	int i;
@@ -97,31 +96,30 @@ static int write_inline(const struct sroce_sq *sq, struct sroce_send_wqe *wqe,
 		return EINVAL;
 
 	for (i = 0; i < wr->num_sge && !err; i++)
-		err = wqe_append_inline(sq, wqe,
+		err = wqe_append_inline(sq,
 					(void *)(uintptr_t)wr->sg_list[i].addr,
 					wr->sg_list[i].length);
 	return err;
 }
 
-static int write_data(const struct sroce_sq *sq, struct sroce_send_wqe *wqe,
-		      const struct ibv_send_wr *wr)
+static int write_data(struct sroce_sq *sq, const struct ibv_send_wr *wr)
 {
 	if (sroce_op_in(wr->opcode, SROCE_OPS_NO_DATA)) {
-		wqe->flags &= ~SROCE_SEND_INLINE;
+		sq->wqe.flags &= ~SROCE_SEND_INLINE;
 		return 0;
 	}
 	if (wr->num_sge < 0)
 		return EINVAL;
 	if (wr->send_flags & IBV_SEND_INLINE)
-		return write_inline(sq, wqe, wr);
-	return wqe_sges(sq, wqe, wr->sg_list, wr->num_sge);
+		return write_inline(sq, wr);
+	return wqe_sges(sq, wr->sg_list, wr->num_sge);
 }
 
 /* What the operation itself wants to know, other than its data */
-static int write_operation(const struct sroce_sq *sq,
-			   struct sroce_send_wqe *wqe,
-			   const struct ibv_send_wr *wr)
+static int write_operation(struct sroce_sq *sq, const struct ibv_send_wr *wr)
 {
+	struct sroce_send_wqe *wqe = &sq->wqe;
+
 	switch (wr->opcode) {
 	case IBV_WR_SEND_WITH_IMM:
 		wqe->imm_data = wr->imm_data;
@@ -150,8 +148,7 @@ static int write_operation(const struct sroce_sq *sq,
 			 &wr->bind_mw.bind_info);
 		return 0;
 	case IBV_WR_TSO:
-		return wqe_tso(sq, wqe, wr->tso.hdr, wr->tso.hdr_sz,
-			       wr->tso.mss);
+		return wqe_tso(sq, wr->tso.hdr, wr->tso.hdr_sz, wr->tso.mss);
 	case IBV_WR_SEND:
 		return 0;
 	default:
@@ -175,7 +172,7 @@ static int write_destination(struct sroce_send_wqe *wqe, struct ibv_qp *qp,
 	return 0;
 }
 
-static int write_request(struct sroce_qp *qp, struct sroce_send_wqe *wqe,
+static int write_request(struct sroce_qp *qp, uint32_t index,
 			 const struct ibv_send_wr *wr)
 {
 	struct sroce_sq *sq = &qp->sq;
@@ -187,12 +184,14 @@ static int write_request(struct sroce_qp *qp, struct sroce_send_wqe *wqe,
 	if (sq->sig_all)
 		flags |= IBV_SEND_SIGNALED;
 
-	wqe_begin(wqe, wr->wr_id, wr->opcode, flags);
-	err = write_operation(sq, wqe, wr);
+	wqe_begin(sq, index, wr->wr_id, wr->opcode, flags);
+	err = write_operation(sq, wr);
 	if (!err)
-		err = write_destination(wqe, &qp->vqp.qp, wr);
+		err = write_destination(&sq->wqe, &qp->vqp.qp, wr);
 	if (!err)
-		err = write_data(sq, wqe, wr);
+		err = write_data(sq, wr);
+	if (!err)
+		wqe_end(sq);
 	return err;
 }
 
@@ -220,8 +219,7 @@ int sroce_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 		if (!sroce_ring_has_room(&sq->ring, &sq->cons, next))
 			err = ENOMEM;
 		else
-			err = write_request(qp, sroce_ring_entry(&sq->ring,
-								 next), wr);
+			err = write_request(qp, next, wr);
 		if (err) {
 			*bad = wr;
 			break;

@@ -76,11 +76,11 @@ struct sroce_cq {
 	uint32_t prod;		/* the kernel's index as last seen */
 	uint32_t freed;		/* the value of cons the kernel knows */
 	struct sroce_cqe *cqe;	/* of an extended CQ: the current completion */
+	atomic_uint users;	/* queues that have completions here */
 	/* a QP whose requests the kernel lets gather, 0: none that we know */
 	_Atomic(uint32_t) gathering;
 };
 
-	atomic_uint users;	/* queues that have completions here */
 struct sroce_rq {
 	struct sroce_ring ring;
 	struct sroce_lock lock;
@@ -107,10 +107,16 @@ struct sroce_sq {
 	uint32_t flags;		/* IBV_SEND_x that its requests may have */
 	bool sig_all;
 
+	/*
+	 * The request that is being written. Its data goes to its entry of the
+	 * ring, which others may have mapped, the rest only once it is complete
+	 */
+	struct sroce_send_wqe wqe;
+	uint8_t *entry;		/* NULL: there is none, or it is an error */
+
 	/* ibv_wr_*: what was built since wr_start */
 	uint32_t next;		/* prod once the batch is posted */
 	int err;		/* the first thing that went wrong */
-	struct sroce_send_wqe *wqe;	/* last one built, NULL after an error */
 };
 
 /* A receive queue of raw packets, for a table of such */
@@ -271,6 +277,13 @@ int sroce_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 /* Completions of this QP that were not polled yet shall never be. */
 void sroce_cq_forget_qp(struct ibv_cq *cq, uint32_t qp_num);
 
+/*
+ * From here to sroce_cq_put() the queue cannot be destroyed. The kernel lets go of it
+ * before a QP's owner does, who has to go through its completions then. NULL is fine.
+ */
+void sroce_cq_get(struct ibv_cq *cq);
+void sroce_cq_put(struct ibv_cq *cq);
+
 /* cq_ex.c: what ibv_start_poll() and its kin call, as far as asked for */
 void sroce_cq_ex_init(struct ibv_cq_ex *cq, uint64_t wc_flags);
 
@@ -281,13 +294,6 @@ int sroce_rq_init(struct sroce_rq *rq, const struct sroce_ring *ring,
 		  uint32_t max_sge, bool needs_lock);
 /* The same with a ring that is mapped for it, by what the kernel has told */
 int sroce_rq_map(struct sroce_rq *rq, struct ibv_context *ctx,
-/*
- * From here to sroce_cq_put() the queue cannot be destroyed. The kernel lets go of it
- * before a QP's owner does, who has to go through its completions then. NULL is fine.
- */
-void sroce_cq_get(struct ibv_cq *cq);
-void sroce_cq_put(struct ibv_cq *cq);
-
 		 const struct sroce_ring_info *info, uint32_t max_sge,
 		 bool needs_lock);
 void sroce_rq_fini(struct sroce_rq *rq);

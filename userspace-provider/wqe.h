@@ -5,6 +5,9 @@
  *
  * The kernel refuses reserved fields that are not zero, so wqe_begin() clears
  * the whole header; the others fill in what they know about.
+ *
+ * Until wqe_end() the header is in our own memory. Whoever else writes to the
+ * ring changes what the kernel is asked for, and no length that we rely on.
  */
 #ifndef SROCE_WQE_H
 #define SROCE_WQE_H
@@ -91,13 +94,29 @@ static inline bool sroce_op_in(uint32_t opcode, uint32_t ops)
 	return opcode < 32 && (ops >> opcode & 1);
 }
 
-static inline void wqe_begin(struct sroce_send_wqe *wqe, uint64_t wr_id,
-			     uint8_t opcode, uint16_t flags)
+/* The request that will be entry number @index of the ring */
+static inline void wqe_begin(struct sroce_sq *sq, uint32_t index,
+			     uint64_t wr_id, uint8_t opcode, uint16_t flags)
 {
-	memset(wqe, 0, sizeof(*wqe));
-	wqe->wr_id = wr_id;
-	wqe->opcode = opcode;
-	wqe->flags = flags;
+	sq->entry = sroce_ring_entry(&sq->ring, index);
+	memset(&sq->wqe, 0, sizeof(sq->wqe));
+	sq->wqe.wr_id = wr_id;
+	sq->wqe.opcode = opcode;
+	sq->wqe.flags = flags;
+}
+
+/* Into the ring with it, if there is one */
+static inline void wqe_end(struct sroce_sq *sq)
+{
+	if (sq->entry)
+		memcpy(sq->entry, &sq->wqe, sizeof(sq->wqe));
+	sq->entry = NULL;
+}
+
+/* Where its elements or inline data are */
+static inline uint8_t *wqe_data(const struct sroce_sq *sq)
+{
+	return sq->entry + sizeof(sq->wqe);
 }
 
 static inline void wqe_rdma(struct sroce_send_wqe *wqe, uint32_t rkey,
@@ -153,58 +172,56 @@ static inline void wqe_ud(struct sroce_send_wqe *wqe, struct ibv_ah *ah,
  * The headers of a packet that is to be cut. Their place is behind the elements, which
  * wqe_sges() makes room for. Returns an errno.
  */
-static inline int wqe_tso(const struct sroce_sq *sq,
-			  struct sroce_send_wqe *wqe, const void *header,
+static inline int wqe_tso(struct sroce_sq *sq, const void *header,
 			  uint16_t length, uint16_t mss)
 {
 	if (!length || length > SROCE_MAX_TSO_HEADER || length > sq->max_inline)
 		return EINVAL;
 
-	wqe->raw.mss = mss;
-	wqe->raw.header_len = length;
-	memcpy(wqe + 1, header, length);
+	sq->wqe.raw.mss = mss;
+	sq->wqe.raw.header_len = length;
+	memcpy(wqe_data(sq), header, length);
 	return 0;
 }
 
-static inline int wqe_shift_header(const struct sroce_sq *sq,
-				   struct sroce_send_wqe *wqe, size_t room)
+static inline int wqe_shift_header(struct sroce_sq *sq, size_t room)
 {
-	if (room + wqe->raw.header_len > sq->max_inline)
+	size_t length = sq->wqe.raw.header_len;
+
+	if (room + length > sq->max_inline)
 		return EINVAL;
-	memmove((uint8_t *)(wqe + 1) + room, wqe + 1, wqe->raw.header_len);
+	memmove(wqe_data(sq) + room, wqe_data(sq), length);
 	return 0;
 }
 
 /* Both ways to attach data return an errno. */
-static inline int wqe_sges(const struct sroce_sq *sq,
-			   struct sroce_send_wqe *wqe,
-			   const struct ibv_sge *sge, size_t num_sge)
+static inline int wqe_sges(struct sroce_sq *sq, const struct ibv_sge *sge,
+			   size_t num_sge)
 {
 	if (num_sge > sq->max_sge)
 		return EINVAL;
-	if (wqe->opcode == SROCE_WR_TSO &&
-	    wqe_shift_header(sq, wqe, num_sge * sizeof(*sge)))
+	if (sq->wqe.opcode == SROCE_WR_TSO &&
+	    wqe_shift_header(sq, num_sge * sizeof(*sge)))
 		return EINVAL;
 
-	wqe->num_sge = num_sge;
+	sq->wqe.num_sge = num_sge;
 	if (num_sge)
-		memcpy(wqe + 1, sge, num_sge * sizeof(*sge));
+		memcpy(wqe_data(sq), sge, num_sge * sizeof(*sge));
 	return 0;
 }
 
 /* One call for each piece; the caller has set SROCE_SEND_INLINE. */
-static inline int wqe_append_inline(const struct sroce_sq *sq,
-				    struct sroce_send_wqe *wqe,
-				    const void *data, size_t length)
+static inline int wqe_append_inline(struct sroce_sq *sq, const void *data,
+				    size_t length)
 {
-	uint8_t *room = (uint8_t *)(wqe + 1) + wqe->inline_len;
+	uint32_t position = sq->wqe.inline_len;
 
-	if (length > sq->max_inline - wqe->inline_len)
+	if (length > sq->max_inline - position)
 		return EINVAL;
 
-	wqe->inline_len += length;
+	sq->wqe.inline_len = position + length;
 	if (length)
-		memcpy(room, data, length);
+		memcpy(wqe_data(sq) + position, data, length);
 	return 0;
 }
 

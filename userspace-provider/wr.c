@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * ibv_wr_*: send requests built in place.
+ * ibv_wr_*: send requests, built call by call.
  *
  * Between wr_start and wr_complete the lock is held and requests are written
  * after the ones already posted, where the kernel does not look yet. So
@@ -15,10 +15,13 @@ static void fail(struct sroce_sq *sq, int err)
 {
 	if (!sq->err)
 		sq->err = err;
-	sq->wqe = NULL;
+	sq->entry = NULL;
 }
 
-/* Start a request. NULL after an error: the batch is lost anyway. */
+/*
+ * Start a request; the one before is complete. NULL after an error: the batch is
+ * lost anyway.
+ */
 static struct sroce_send_wqe *begin(struct ibv_qp_ex *qp_ex, uint8_t opcode)
 {
 	struct sroce_sq *sq = &to_sqp_ex(qp_ex)->sq;
@@ -38,9 +41,9 @@ static struct sroce_send_wqe *begin(struct ibv_qp_ex *qp_ex, uint8_t opcode)
 	if (sq->sig_all)
 		flags |= SROCE_SEND_SIGNALED;
 
-	sq->wqe = sroce_ring_entry(&sq->ring, sq->next++);
-	wqe_begin(sq->wqe, qp_ex->wr_id, opcode, flags);
-	return sq->wqe;
+	wqe_end(sq);
+	wqe_begin(sq, sq->next++, qp_ex->wr_id, opcode, flags);
+	return &sq->wqe;
 }
 
 /* the same, for an operation that names memory of the peer */
@@ -78,7 +81,7 @@ static void sroce_wr_start(struct ibv_qp_ex *qp_ex)
 
 	sroce_lock(&sq->lock);
 	sq->next = sq->prod;
-	sq->wqe = NULL;
+	sq->entry = NULL;
 	sq->err = sroce_qp_may_send(&qp_ex->qp_base) ? 0 : EINVAL;
 }
 
@@ -90,8 +93,10 @@ static int sroce_wr_complete(struct ibv_qp_ex *qp_ex)
 	bool ring_doorbell = false;
 	int err = qp->sq.err;
 
-	if (!err)
+	if (!err) {
+		wqe_end(&qp->sq);
 		ring_doorbell = sroce_sq_publish(qp, next);
+	}
 	sroce_unlock(&qp->sq.lock);
 	if (!ring_doorbell)
 		return err;
@@ -118,10 +123,9 @@ static void sroce_wr_send(struct ibv_qp_ex *qp_ex)
 static void sroce_wr_send_tso(struct ibv_qp_ex *qp_ex, void *header,
 			      uint16_t length, uint16_t mss)
 {
-	struct sroce_send_wqe *wqe = begin(qp_ex, SROCE_WR_TSO);
 	struct sroce_sq *sq = &to_sqp_ex(qp_ex)->sq;
 
-	if (wqe && wqe_tso(sq, wqe, header, length, mss))
+	if (begin(qp_ex, SROCE_WR_TSO) && wqe_tso(sq, header, length, mss))
 		fail(sq, EINVAL);
 }
 
@@ -184,7 +188,7 @@ static void sroce_wr_atomic_write(struct ibv_qp_ex *qp_ex, uint32_t rkey,
 	if (!wqe)
 		return;
 	wqe->flags |= SROCE_SEND_INLINE;
-	err = wqe_append_inline(sq, wqe, value, sizeof(uint64_t));
+	err = wqe_append_inline(sq, value, sizeof(uint64_t));
 	if (err)
 		fail(sq, err);
 }
@@ -220,16 +224,16 @@ static void sroce_wr_set_ud_addr(struct ibv_qp_ex *qp_ex, struct ibv_ah *ah,
 {
 	struct sroce_sq *sq = &to_sqp_ex(qp_ex)->sq;
 
-	if (sq->wqe)
-		wqe_ud(sq->wqe, ah, remote_qpn, remote_qkey);
+	if (sq->entry)
+		wqe_ud(&sq->wqe, ah, remote_qpn, remote_qkey);
 }
 
 static void sroce_wr_set_xrc_srqn(struct ibv_qp_ex *qp_ex, uint32_t srqn)
 {
 	struct sroce_sq *sq = &to_sqp_ex(qp_ex)->sq;
 
-	if (sq->wqe)
-		sq->wqe->remote_srqn = srqn;
+	if (sq->entry)
+		sq->wqe.remote_srqn = srqn;
 }
 
 static void sroce_wr_set_sge_list(struct ibv_qp_ex *qp_ex, size_t num_sge,
@@ -238,9 +242,9 @@ static void sroce_wr_set_sge_list(struct ibv_qp_ex *qp_ex, size_t num_sge,
 	struct sroce_sq *sq = &to_sqp_ex(qp_ex)->sq;
 	int err;
 
-	if (!sq->wqe)
+	if (!sq->entry)
 		return;
-	err = wqe_sges(sq, sq->wqe, sge, num_sge);
+	err = wqe_sges(sq, sge, num_sge);
 	if (err)
 		fail(sq, err);
 }
@@ -253,10 +257,10 @@ static void sroce_wr_set_sge(struct ibv_qp_ex *qp_ex, uint32_t lkey,
 	sroce_wr_set_sge_list(qp_ex, 1, &sge);
 }
 
-static int set_inline(const struct sroce_sq *sq, size_t num_buf,
+static int set_inline(struct sroce_sq *sq, size_t num_buf,
 		      const struct ibv_data_buf *buf)
 {
-	struct sroce_send_wqe *wqe = sq->wqe;
+	struct sroce_send_wqe *wqe = &sq->wqe;
 	int err = 0;
 	size_t i;
 
@@ -267,7 +271,7 @@ static int set_inline(const struct sroce_sq *sq, size_t num_buf,
 	wqe->num_sge = 0;
 	wqe->inline_len = 0;
 	for (i = 0; i < num_buf && !err; i++)
-		err = wqe_append_inline(sq, wqe, buf[i].addr, buf[i].length);
+		err = wqe_append_inline(sq, buf[i].addr, buf[i].length);
 	return err;
 }
 
@@ -278,7 +282,7 @@ static void sroce_wr_set_inline_data_list(struct ibv_qp_ex *qp_ex,
 	struct sroce_sq *sq = &to_sqp_ex(qp_ex)->sq;
 	int err;
 
-	if (!sq->wqe)
+	if (!sq->entry)
 		return;
 	err = set_inline(sq, num_buf, buf);
 	if (err)
