@@ -19,8 +19,11 @@
 #define SROCE_TURN_BYTES SZ_4M
 #define SROCE_TURN_NS NSEC_PER_MSEC
 
-/* Bytes between two looks at the clock: few messages pay for one */
+/* Bytes between two looks at the clock */
 #define SROCE_TURN_LOOK SZ_64K
+
+/* Bytes of a doorbell at whose end nobody looks: a message or two */
+#define SROCE_TURN_SHORT SZ_16K
 
 struct sroce_turn_limits sroce_turn_limits = {
 	.bytes = SROCE_TURN_BYTES,
@@ -172,30 +175,16 @@ bool sroce_turn_is_long(void)
 	return sroce_turn_spent() > READ_ONCE(sroce_turn_limits.bytes) / 4;
 }
 
-/*
- * Nobody looks at the clock during the first quarter of a turn's bytes: taking some short
- * turns for one does no harm.
- */
-static bool sroce_turn_has_clock(const struct sroce_turn *turn)
-{
-	return turn->began || sroce_turn_is_long();
-}
-
 /* A CPU that is handed packets without a pause gets a new turn after so long */
 static u64 sroce_turn_most_ns(void)
 {
 	return 4 * READ_ONCE(sroce_turn_limits.ns);
 }
 
-static bool sroce_turn_was_left(const struct sroce_turn *turn)
+static bool sroce_turn_was_left(const struct sroce_turn *turn, u64 now)
 {
-	u64 now;
-
-	if (!sroce_turn_has_clock(turn))
-		return false;
-	now = ktime_get_mono_fast_ns();
-	return now - turn->left > READ_ONCE(sroce_turn_limits.gap) ||
-	       (turn->began && now - turn->began >= sroce_turn_most_ns());
+	return now - turn->seen > READ_ONCE(sroce_turn_limits.gap) ||
+	       now - turn->began >= sroce_turn_most_ns();
 }
 
 /*
@@ -226,50 +215,61 @@ static bool sroce_turn_was_nested(struct sroce_turn *turn)
 }
 
 /*
- * Has the turn lasted too long? Then it is made to look as if its bytes were used up, and
- * the clock is not asked again.
+ * The clock was looked at. Has the turn lasted too long? Then it is made to look as if its
+ * bytes were used up, and the clock is not asked again.
  */
-static bool sroce_turn_late(struct sroce_turn *turn)
+static bool sroce_turn_is_late(struct sroce_turn *turn, u64 now)
 {
-	u64 now = ktime_get_mono_fast_ns();
-
 	turn->looked = turn->spent;
-	turn->began = turn->began ?: now;
+	turn->seen = now;
 	if (now - turn->began < READ_ONCE(sroce_turn_limits.ns))
 		return false;
 	turn->spent = max(turn->spent, READ_ONCE(sroce_turn_limits.bytes));
 	return true;
 }
 
+static bool sroce_turn_look(struct sroce_turn *turn)
+{
+	return sroce_turn_is_late(turn, ktime_get_mono_fast_ns());
+}
+
 void sroce_turn_begin(bool fresh)
 {
 	struct sroce_turn *turn = this_cpu_ptr(&sroce_turns);
+	u64 now;
 
 	if (sroce_turn_is_nested(turn))
 		return;
+	now = ktime_get_mono_fast_ns();
 	if (static_branch_unlikely(&sroce_turn_watched))
-		sroce_turn_watch_here(&turn->watch, fresh,
-				      ktime_get_mono_fast_ns());
+		sroce_turn_watch_here(&turn->watch, fresh, now);
+	turn->fresh = fresh;
 	turn->limit = READ_ONCE(sroce_turn_limits.bytes) / (fresh ? 2 : 1);
-	if (!IS_ENABLED(CONFIG_PREEMPT_RT) &&
-	    likely(!fresh && !sroce_turn_was_left(turn)))
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT) && !fresh &&
+	    !sroce_turn_was_left(turn, now)) {
+		sroce_turn_is_late(turn, now);
 		return;
+	}
 	turn->spent = 0;
 	turn->looked = 0;
-	turn->began = 0;
+	turn->handlers = 0;
+	turn->began = now;
+	turn->seen = now;
 }
 
+/*
+ * Softirqs must not take what has cost time for a pause, whatever it was. What follows a
+ * short doorbell may be a new turn: that does no harm.
+ */
 void sroce_turn_end(void)
 {
 	struct sroce_turn *turn = this_cpu_ptr(&sroce_turns);
 
 	if (sroce_turn_was_nested(turn))
 		return;
-	/* Packets for no QP have cost time, and nobody has asked sroce_turn_over() */
-	if (turn->spent - turn->looked >= SROCE_TURN_LOOK)
-		sroce_turn_late(turn);
-	if (sroce_turn_has_clock(turn))
-		turn->left = ktime_get_mono_fast_ns();
+	if (!turn->fresh || turn->handlers ||
+	    turn->spent - turn->looked >= SROCE_TURN_SHORT)
+		sroce_turn_look(turn);
 	if (static_branch_unlikely(&sroce_turn_watched))
 		sroce_turn_watch_end(turn);
 }
@@ -281,18 +281,25 @@ bool sroce_turn_over(void)
 	if (turn->spent >= turn->limit)
 		return true;
 	return turn->spent - turn->looked >= SROCE_TURN_LOOK &&
-	       sroce_turn_late(turn);
+	       sroce_turn_look(turn);
+}
+
+bool sroce_turn_may_notify(void)
+{
+	struct sroce_turn *turn = this_cpu_ptr(&sroce_turns);
+
+	return !turn->handlers++ || !sroce_turn_look(turn);
 }
 
 /*
- * Packets were put aside. That is no pause, so the turn counts as left just now, and its
- * stretch goes on as well.
+ * Packets were put aside. That is no pause, so the turn goes on, and its stretch as
+ * well.
  */
 static void sroce_turn_goes_on(struct sroce_turn *turn, u64 now)
 {
 	struct sroce_turn_watch *w = &turn->watch;
 
-	turn->left = now;
+	turn->seen = now;
 	if (!static_branch_unlikely(&sroce_turn_watched))
 		return;
 	sroce_turn_watch_here(w, false, now);
@@ -305,17 +312,15 @@ bool sroce_turn_overdue(void)
 	const struct sroce_turn_limits *limits = &sroce_turn_limits;
 	struct sroce_turn *turn = this_cpu_ptr(&sroce_turns);
 	bool inside = turn->depth && sroce_turn_is_mine(turn);
-	u64 now, since;
+	u64 now;
 
 	if (likely(turn->spent < READ_ONCE(limits->bytes)))
 		return false;
 	now = ktime_get_mono_fast_ns();
-	since = turn->began ? now - turn->began : 0;
-	if (!inside && (now - turn->left > READ_ONCE(limits->gap) ||
-			since >= sroce_turn_most_ns()))
+	if (!inside && sroce_turn_was_left(turn, now))
 		return false;
 	if (turn->spent < 2 * READ_ONCE(limits->bytes) &&
-	    since < READ_ONCE(limits->ns) * 3 / 2)
+	    now - turn->began < READ_ONCE(limits->ns) / 2 * 3)
 		return false;
 	sroce_turn_goes_on(turn, now);
 	return true;

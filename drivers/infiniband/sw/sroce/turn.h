@@ -20,7 +20,7 @@ struct workqueue_struct;
 
 /* Work that moves no bytes counts as so many, which take about as long to be moved */
 #define SROCE_TURN_RUN SZ_4K		/* a half that is run */
-#define SROCE_TURN_TRAIN SZ_1K		/* a train sent, or a buffer taken */
+#define SROCE_TURN_TRAIN SZ_1K		/* a train sent, or a buffer, either way */
 #define SROCE_TURN_PACKET 512		/* each packet that arrives in one */
 #define SROCE_TURN_CQE 256		/* a completion */
 #define SROCE_TURN_REGION 64		/* a region of a train that waits, looked at */
@@ -51,9 +51,11 @@ struct sroce_turn_watch {
  * @spent: bytes so far
  * @limit: bytes that it may have
  * @looked: @spent at the last look at the clock
- * @began: first look at the clock; 0: none yet
- * @left: when the transport was left last, if it had looked at the clock or spent
- *	much by then, or something was made to wait for it
+ * @began: when it began
+ * @seen: the last look at the clock: when the transport was left, or something was made
+ *	to wait for it; after a short doorbell when it was entered
+ * @handlers: completion handlers that were called, or would have been
+ * @fresh: it was entered last from where bottom halves were on
  * @depth: entries into the transport that have not been left: a completion handler
  *	posts, and a packet finds its way back
  * @task: on PREEMPT_RT: whose @depth it is, who has entered it last
@@ -64,7 +66,9 @@ struct sroce_turn {
 	unsigned long limit;
 	unsigned long looked;
 	u64 began;
-	u64 left;
+	u64 seen;
+	u32 handlers;
+	bool fresh;
 	u32 depth;
 	struct task_struct *task;
 	struct sroce_turn_watch watch;
@@ -83,7 +87,7 @@ void sroce_turn_exit(void);
 /**
  * struct sroce_turn_limits - how long a turn may be
  * @bytes: of a turn; half of them for what a process begins, because softirqs follow
- * @ns: from the first look at the clock on
+ * @ns: of a turn
  * @gap: ns within which softirqs follow each other, or something else has run in
  *	between. If it is too large, turns that are apart count as one, and a worker goes
  *	on with them; if too small, each buffer begins a turn.
@@ -110,12 +114,6 @@ static inline unsigned long sroce_turn_spent(void)
 	return __this_cpu_read(sroce_turns.spent);
 }
 
-/* Has a half done enough that had found sroce_turn_spent() at @begin? */
-static inline bool sroce_turn_half_over(unsigned long begin)
-{
-	return sroce_turn_spent() - begin >= SROCE_HALF_BYTES;
-}
-
 /**
  * sroce_turn_begin() - the transport is entered
  * @fresh: from where bottom halves were on: nothing went before
@@ -132,6 +130,28 @@ void sroce_turn_begin(bool fresh);
  * Context: bottom halves off.
  */
 bool sroce_turn_over(void);
+
+/*
+ * Has a half done enough that had found sroce_turn_spent() at @begin? Not before it has
+ * done something.
+ */
+static inline bool sroce_turn_half_over(unsigned long begin)
+{
+	unsigned long done = sroce_turn_spent() - begin;
+
+	return done && (done >= SROCE_HALF_BYTES || sroce_turn_over());
+}
+
+/**
+ * sroce_turn_may_notify() - may a completion handler be called?
+ *
+ * Whose it is waits for that: so while there is time, also when the turn's bytes are used
+ * up. How long a handler takes is up to a process, so the clock is asked for each but
+ * the first one of a turn.
+ *
+ * Context: bottom halves off.
+ */
+bool sroce_turn_may_notify(void);
 
 /**
  * sroce_turn_overdue() - must even what has arrived wait?

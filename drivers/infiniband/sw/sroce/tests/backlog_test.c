@@ -201,7 +201,7 @@ static void backlog_turn_goes_on(struct kunit *test)
 	sroce_turn_end();
 	for (i = 0; i < 4; i++) {
 		/* As if so much time had passed */
-		this_cpu_ptr(&sroce_turns)->left -= NSEC_PER_SEC / 2;
+		this_cpu_ptr(&sroce_turns)->seen -= NSEC_PER_SEC / 2;
 		late &= sroce_turn_overdue();
 	}
 	local_bh_enable();

@@ -6,6 +6,8 @@
 #include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/smp.h>
+#include <linux/timekeeping.h>
+#include <linux/workqueue.h>
 
 #include "lock.h"
 #include "tests/transport_pair.h"
@@ -264,6 +266,56 @@ static void turn_was_left(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, over);
 }
 
+/* By the clock that a turn has; what udelay() takes for so long may be less */
+static void spin(u32 us)
+{
+	u64 end = ktime_get_mono_fast_ns() + us * NSEC_PER_USEC;
+
+	while (ktime_get_mono_fast_ns() < end)
+		cpu_relax();
+}
+
+/* A turn begins when it begins, and not when somebody looks at the clock for the first time */
+static void turn_has_begun(struct kunit *test)
+{
+	bool early, late;
+
+	pair_create(test, &(struct pair_config){});
+	sroce_turn_limits.ns = 200 * NSEC_PER_USEC;
+	local_bh_disable();
+	sroce_turn_begin(true);
+	early = sroce_turn_over();
+	spin(250);
+	sroce_turn_spend(SZ_64K);
+	late = sroce_turn_over();
+	sroce_turn_end();
+	local_bh_enable();
+	KUNIT_EXPECT_FALSE(test, early);
+	KUNIT_EXPECT_TRUE(test, late);
+}
+
+/* In a softirq, which looks at the clock when it begins, and must not take work for a pause */
+static void turn_of_slow_steps(struct kunit *test)
+{
+	bool over = false;
+	int i;
+
+	pair_create(test, &(struct pair_config){});
+	sroce_turn_limits.ns = 200 * NSEC_PER_USEC;
+	sroce_turn_limits.gap = 20 * NSEC_PER_USEC;
+	local_bh_disable();
+	sroce_turn_begin(true);
+	sroce_turn_end();
+	for (i = 0; i < 7; i++) {
+		sroce_turn_begin(false);
+		over = sroce_turn_over();
+		spin(50);
+		sroce_turn_end();
+	}
+	local_bh_enable();
+	KUNIT_EXPECT_TRUE(test, over);
+}
+
 /* A half returns by itself before it has done too much: with packets, sending */
 static void half_ends(struct kunit *test, u8 opcode, struct sroce_half *half,
 		      struct pair *p)
@@ -298,6 +350,125 @@ static void requester_ends(struct kunit *test)
 	struct pair *p = bulk_pair(test, false);
 
 	half_ends(test, SROCE_WR_RDMA_WRITE, &p->side[0].qp->req.half, p);
+}
+
+/* ... and when time is over, after one look at the clock */
+static void requester_ends_in_time(struct kunit *test)
+{
+	struct pair_config c = { .window = 256 };
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0];
+	struct sroce_half *half = &a->qp->req.half;
+	u32 first = a->qp->req.next_psn;
+	bool more;
+
+	post_bulk(a, SROCE_WR_RDMA_WRITE);
+	sroce_turn_limits.ns = 0;
+	local_bh_disable();
+	sroce_turn_begin(true);
+	spin_lock(&half->lock);
+	more = half->run(half);
+	spin_unlock(&half->lock);
+	sroce_turn_end();
+	local_bh_enable();
+	KUNIT_EXPECT_TRUE(test, more);
+	KUNIT_EXPECT_GT(test, sroce_psn_diff(a->qp->req.next_psn, first), 0);
+	KUNIT_EXPECT_LE(test, sroce_psn_diff(a->qp->req.next_psn, first),
+			SZ_128K / 1024);
+	sroce_turn_limits.ns = U64_MAX;
+	sroce_half_run(half);
+	KUNIT_EXPECT_TRUE(test, pair_wait(p, &a->scq, BULK));
+	expect_done(a);
+}
+
+/* --- completion handlers ------------------------------------------------- */
+
+#define WATCHED 4
+
+/**
+ * struct watch - what handlers have done
+ * @me: the test
+ * @here: called by it, within its turn
+ * @all: called by anybody
+ */
+struct watch {
+	struct task_struct *me;
+	atomic_t here;
+	atomic_t all;
+};
+
+static void watch_handler(struct ib_cq *ibcq, void *context)
+{
+	struct watch *w = context;
+
+	if (current == w->me)
+		atomic_inc(&w->here);
+	atomic_inc(&w->all);
+}
+
+static void watch_cq(struct watch *w, struct sroce_cq *cq)
+{
+	cq->ibcq.comp_handler = watch_handler;
+	cq->ibcq.cq_context = w;
+	sroce_cq_arm(cq, IB_CQ_NEXT_COMP);
+}
+
+/* In a turn whose time is up after one of them, as when that wakes thousands of waiters */
+static void handlers_end_in_time(struct kunit *test)
+{
+	struct pair *p = pair_create(test, &(struct pair_config){});
+	struct watch w = { .me = current };
+	struct sroce_cq *cqs[WATCHED] = {
+		&p->side[0].scq, &p->side[0].rcq,
+		&p->side[1].scq, &p->side[1].rcq,
+	};
+	int patience = 60000;
+	int i;
+
+	for (i = 0; i < WATCHED; i++)
+		watch_cq(&w, cqs[i]);
+	local_bh_disable();
+	sroce_turn_begin(true);
+	sroce_turn_limits.ns = 0;
+	for (i = 0; i < WATCHED; i++) {
+		sroce_cq_add(cqs[i], p->side[0].qp->ibqp,
+			     &(struct sroce_cqe){}, false);
+		sroce_run_pending();
+	}
+	sroce_turn_end();
+	KUNIT_EXPECT_EQ(test, 1, atomic_read(&w.here));
+	local_bh_enable();
+	/* Workers call the others, each of them at least one in a turn of its own */
+	while (atomic_read(&w.all) < WATCHED && --patience)
+		usleep_range(50, 100);
+	KUNIT_EXPECT_EQ(test, WATCHED, atomic_read(&w.all));
+	flush_workqueue(sroce_turn_wq);
+	for (i = 0; i < WATCHED; i++)
+		cqs[i]->ibcq.comp_handler = NULL;
+}
+
+/* While there is time it does not matter that the turn's bytes are used up: somebody waits */
+static void handlers_after_bytes(struct kunit *test)
+{
+	struct pair *p = pair_create(test, &(struct pair_config){});
+	struct watch w = { .me = current };
+	struct sroce_cq *cqs[] = { &p->side[0].scq, &p->side[0].rcq };
+	int i;
+
+	for (i = 0; i < 2; i++)
+		watch_cq(&w, cqs[i]);
+	local_bh_disable();
+	sroce_turn_begin(true);
+	sroce_turn_spend(SZ_256M);
+	for (i = 0; i < 2; i++)
+		sroce_cq_add(cqs[i], p->side[0].qp->ibqp,
+			     &(struct sroce_cqe){}, false);
+	sroce_run_pending();
+	sroce_turn_end();
+	KUNIT_EXPECT_EQ(test, 2, atomic_read(&w.here));
+	local_bh_enable();
+	for (i = 0; i < 2; i++)
+		cqs[i]->ibcq.comp_handler = NULL;
 }
 
 /* --- CPUs that go -------------------------------------------------------- */
@@ -451,7 +622,12 @@ static struct kunit_case run_cases[] = {
 	KUNIT_CASE(turn_ends_reading),
 	KUNIT_CASE(turn_ends_in_time),
 	KUNIT_CASE(turn_was_over),
+	KUNIT_CASE(turn_has_begun),
+	KUNIT_CASE(turn_of_slow_steps),
 	KUNIT_CASE(requester_ends),
+	KUNIT_CASE(requester_ends_in_time),
+	KUNIT_CASE(handlers_end_in_time),
+	KUNIT_CASE(handlers_after_bytes),
 	KUNIT_CASE(list_of_other_cpu),
 	KUNIT_CASE(doorbell_beside_resize),
 	KUNIT_CASE(resize_in_parts),

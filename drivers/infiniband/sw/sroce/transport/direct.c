@@ -397,8 +397,10 @@ void sroce_half_purge(struct sroce_half *half)
 
 	do {
 		local_bh_disable();
+		sroce_turn_begin(true);
 		more = sroce_half_purge_some(half);
 		sroce_run_soon();
+		sroce_turn_end();
 		local_bh_enable();
 		cond_resched();
 	} while (more);

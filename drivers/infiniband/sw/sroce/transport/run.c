@@ -65,9 +65,6 @@
  */
 #define SROCE_HERE_NS (4 * NSEC_PER_MSEC)
 
-/* Completion handlers called in a row, also when the turn is over: somebody waits */
-#define SROCE_RUN_CQS 64
-
 /**
  * struct sroce_runq - work of one CPU
  * @cpu: that one
@@ -425,8 +422,11 @@ static bool sroce_runq_run_half(struct sroce_runq *rq)
 
 static bool sroce_runq_run_cq(struct sroce_runq *rq)
 {
-	struct list_head *node = sroce_runq_pop(rq, &rq->cqs);
+	struct list_head *node;
 
+	if (list_empty(&rq->cqs) || !sroce_turn_may_notify())
+		return false;
+	node = sroce_runq_pop(rq, &rq->cqs);
 	if (!node)
 		return false;
 	sroce_turn_spend(SROCE_TURN_TRAIN);
@@ -436,7 +436,6 @@ static bool sroce_runq_run_cq(struct sroce_runq *rq)
 
 static void sroce_runq_run(struct sroce_runq *rq)
 {
-	int cqs = SROCE_RUN_CQS;
 	bool more;
 
 	if (!sroce_runq_enter(rq))
@@ -446,10 +445,7 @@ static void sroce_runq_run(struct sroce_runq *rq)
 		sroce_runq_insure(rq, sroce_send_patience + 1);
 	do {
 		more = sroce_runq_run_half(rq);
-		if (cqs && sroce_runq_run_cq(rq)) {
-			cqs -= sroce_turn_over();
-			more = true;
-		}
+		more |= sroce_runq_run_cq(rq);
 	} while (more);
 	sroce_runq_exit(rq);
 	if (!sroce_runq_empty(rq))
