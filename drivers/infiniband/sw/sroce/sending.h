@@ -16,6 +16,9 @@
 
 #include "compat.h"
 
+struct net_device;
+struct sk_buff;
+
 /**
  * struct sroce_sending - what a CPU hands to the stack
  * @lock: one buffer at a time; a lock only where those who have bottom halves off
@@ -48,5 +51,18 @@ static inline bool sroce_sending(void)
 	/* On PREEMPT_RT it may be a task that was preempted */
 	return __this_cpu_read(sroce_sendings.task) == current;
 }
+
+/**
+ * sroce_sending_spend() - count what the stack does for a buffer (turn.h)
+ * @skb: about to be sent, its GSO type and size set
+ * @dev: through which
+ * @packets: that it holds
+ *
+ * Each packet that is cut off before it comes to the netdev goes through the stack by itself.
+ *
+ * Context: bottom halves off.
+ */
+void sroce_sending_spend(const struct sk_buff *skb,
+			 const struct net_device *dev, u32 packets);
 
 #endif

@@ -561,6 +561,8 @@ static int sroce_pack_transmit(struct sk_buff *skb, const struct sroce_pack *p)
 		kfree_skb(skb);
 		return err;
 	}
+	sroce_sending_spend(skb, sroce_pack_is_v1(p) ? skb->dev :
+			    skb_dst(skb)->dev, p->segs);
 	return sroce_pack_output(skb, p);
 }
 

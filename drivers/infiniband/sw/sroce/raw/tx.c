@@ -286,12 +286,19 @@ static bool sroce_raw_loops(const struct sroce_raw *raw,
 	       sroce_raw_is_wanted(raw, skb, owner);
 }
 
+/* Frames that it may be cut up into */
+static u32 sroce_raw_nparts(const struct sroce_raw_tx *tx)
+{
+	return tx->header_len ? DIV_ROUND_UP(tx->len, tx->mss) : 1;
+}
+
 static int sroce_raw_transmit(struct sroce_raw *raw, struct sk_buff *skb,
 			      const struct sroce_raw_tx *tx)
 {
 	struct sk_buff *copy = NULL;
 	int err;
 
+	sroce_sending_spend(skb, raw->ndev, sroce_raw_nparts(tx));
 	if (unlikely(sroce_raw_loops(raw, skb, tx->owner)))
 		copy = skb_clone(skb, GFP_ATOMIC);
 	sroce_sending_begin();

@@ -5,11 +5,14 @@
  */
 #include <linux/cpumask.h>
 #include <linux/delay.h>
+#include <linux/etherdevice.h>
+#include <linux/skbuff.h>
 #include <linux/smp.h>
 #include <linux/timekeeping.h>
 #include <linux/workqueue.h>
 
 #include "lock.h"
+#include "sending.h"
 #include "tests/transport_pair.h"
 #include "transport/internal.h"
 #include "transport/run.h"
@@ -381,6 +384,32 @@ static void requester_ends_in_time(struct kunit *test)
 	expect_done(a);
 }
 
+/* What the stack cuts up costs as much as its packets, and what the netdev does, nothing */
+static void stack_cuts(struct kunit *test)
+{
+	struct net_device *dev = alloc_etherdev(0);
+	struct sk_buff *skb = alloc_skb(128, GFP_KERNEL);
+	unsigned long begin, whole, cut;
+
+	KUNIT_ASSERT_TRUE(test, dev && skb);
+	skb_shinfo(skb)->gso_type = SKB_GSO_UDP_L4 | SKB_GSO_DODGY;
+	skb_shinfo(skb)->gso_size = 256;
+	local_bh_disable();
+	dev->features |= NETIF_F_GSO_UDP_L4;
+	begin = sroce_turn_spent();
+	sroce_sending_spend(skb, dev, 64);
+	whole = sroce_turn_spent() - begin;
+	dev->features &= ~NETIF_F_GSO_UDP_L4;
+	begin = sroce_turn_spent();
+	sroce_sending_spend(skb, dev, 64);
+	cut = sroce_turn_spent() - begin;
+	local_bh_enable();
+	kfree_skb(skb);
+	free_netdev(dev);
+	KUNIT_EXPECT_EQ(test, SROCE_TURN_TRAIN, whole);
+	KUNIT_EXPECT_EQ(test, 64 * SROCE_TURN_TRAIN, cut);
+}
+
 /* --- completion handlers ------------------------------------------------- */
 
 #define WATCHED 4
@@ -626,6 +655,7 @@ static struct kunit_case run_cases[] = {
 	KUNIT_CASE(turn_of_slow_steps),
 	KUNIT_CASE(requester_ends),
 	KUNIT_CASE(requester_ends_in_time),
+	KUNIT_CASE(stack_cuts),
 	KUNIT_CASE(handlers_end_in_time),
 	KUNIT_CASE(handlers_after_bytes),
 	KUNIT_CASE(list_of_other_cpu),
