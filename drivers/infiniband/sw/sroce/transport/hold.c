@@ -286,6 +286,7 @@ static void sroce_hold_remove(struct sroce_hold *hold, struct sroce_held *h)
 /* What is dropped comes again: the peer is asked for it, or its timer sees to that */
 static void sroce_hold_drop(struct sroce_qp *qp, struct sroce_held *h)
 {
+	sroce_turn_spend(SROCE_TURN_CQE);
 	sroce_hold_remove(&qp->resp.hold, h);
 	sroce_qp_count(qp, SROCE_CNT_RX_HELD_DROPS, h->t.npkts);
 	kfree(h);
@@ -597,18 +598,40 @@ static bool sroce_hold_timer_look(struct sroce_qp *qp, u64 now)
 	return true;
 }
 
+void sroce_hold_fired(struct sroce_qp *qp)
+{
+	WRITE_ONCE(qp->resp.hold.fired, false);
+	sroce_hold_timer_look(qp, ktime_get_ns());
+}
+
+/* A peer may have made the timers of many QPs fire in a row, each with much to drop */
+static void sroce_hold_look_in_turn(struct sroce_qp *qp)
+{
+	struct sroce_half *half = &qp->resp.half;
+	bool run;
+
+	if (unlikely(sroce_turn_over())) {
+		WRITE_ONCE(qp->resp.hold.fired, true);
+		sroce_half_kick(half);
+		return;
+	}
+	spin_lock(&half->lock);
+	run = !qp->dead && sroce_hold_timer_look(qp, ktime_get_ns());
+	spin_unlock(&half->lock);
+	if (run)
+		sroce_half_run(half);
+}
+
 static enum hrtimer_restart sroce_hold_timer_fired(struct hrtimer *timer)
 {
 	struct sroce_responder *resp =
 		container_of(timer, struct sroce_responder, hold.timer);
-	struct sroce_qp *qp = container_of(resp, struct sroce_qp, resp);
-	bool run;
 
-	spin_lock_bh(&resp->half.lock);
-	run = !qp->dead && sroce_hold_timer_look(qp, ktime_get_ns());
-	spin_unlock_bh(&resp->half.lock);
-	if (run)
-		sroce_half_run(&resp->half);
+	local_bh_disable();
+	sroce_turn_begin(false);
+	sroce_hold_look_in_turn(container_of(resp, struct sroce_qp, resp));
+	sroce_turn_end();
+	local_bh_enable();
 	return HRTIMER_NORESTART;
 }
 

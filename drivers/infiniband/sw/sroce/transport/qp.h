@@ -617,6 +617,7 @@ struct sroce_patience {
  * @answer: the answer does not wait for the rest of it any longer
  * @lost: not all that has come since could be held
  * @data: the newest request that was carried out was a SEND or RDMA WRITE
+ * @fired: @timer has fired and there was no time; not protected by the half's lock
  * @vain: gaps in a row that were waited for in vain
  */
 struct sroce_hold {
@@ -639,6 +640,7 @@ struct sroce_hold {
 	bool answer;
 	bool lost;
 	bool data;
+	bool fired;
 	u8 vain;
 };
 
