@@ -8,7 +8,8 @@
  * They wait by flow and not by CPU, because a sender may move while they do. What
  * comes later goes behind them, wherever it comes, and only one at a time takes from a
  * list: its worker, or the next softirq that brings something for it and has time.
- * So nothing is overtaken. What waits has a bound, in each list and in all of them;
+ * So nothing is overtaken. The rest of a buffer, whose first packets have taken all the
+ * time, goes in front of the list. What waits has a bound, in each list and in all of them;
  * beyond that packets are lost, as in the queues of the stack.
  *
  * What waits is orphaned and holds its netdev only. The device is looked for again
@@ -67,9 +68,11 @@ struct sroce_backlog {
 /**
  * struct sroce_backlog_cb - in the buffer meanwhile
  * @net_cookie: of the namespace that it came to; the netdev may go to another one
+ * @place: how far it was received
  */
 struct sroce_backlog_cb {
 	u64 net_cookie;
+	struct sroce_rx_place place;
 };
 
 static struct sroce_backlog sroce_backlogs[SROCE_BACKLOGS];
@@ -131,6 +134,89 @@ static struct sroce_backlog *sroce_backlog_of(const struct sk_buff *skb)
 	return &sroce_backlogs[key >> (32 - SROCE_BACKLOG_BITS)];
 }
 
+/* --- buffers that have to wait ----------------------------------------------- */
+
+/* A buffer that waits keeps no socket, route or tracked connection */
+static void sroce_backlog_detach(struct net *net, struct sk_buff *skb,
+				 const struct sroce_rx_place *place)
+{
+	skb_orphan(skb);
+	skb_dst_drop(skb);
+	nf_reset_ct(skb);
+	skb_ext_reset(skb);
+	*sroce_backlog_cb(skb) = (struct sroce_backlog_cb){
+		.net_cookie = net->net_cookie,
+		.place = *place,
+	};
+}
+
+/*
+ * Is there room: has the list, with the buffer, no more than all lists leave free? (A
+ * "dynamic threshold" of switches that share memory: Choudhury and Hahne, 1998.)
+ * Memory from the reserve for freeing memory must not wait in a list.
+ */
+static bool sroce_backlog_admit(struct sroce_backlog *b,
+				const struct sk_buff *skb)
+{
+	u32 all;
+
+	if (skb_pfmemalloc(skb) ||
+	    skb_queue_len(&b->list) >= SROCE_BACKLOG_BUFFERS)
+		return false;
+	all = atomic_add_return(skb->truesize, &sroce_backlog_all.bytes);
+	if (all + b->bytes + skb->truesize <= sroce_backlog_most)
+		return true;
+	atomic_sub(skb->truesize, &sroce_backlog_all.bytes);
+	return false;
+}
+
+static bool sroce_backlog_push(struct sroce_backlog *b, struct sk_buff *skb,
+			       bool first)
+{
+	bool ok;
+
+	spin_lock(&b->list.lock);
+	ok = sroce_backlog_admit(b, skb);
+	if (ok) {
+		dev_hold(skb->dev);
+		b->bytes += skb->truesize;
+		if (first)
+			__skb_queue_head(&b->list, skb);
+		else
+			__skb_queue_tail(&b->list, skb);
+	}
+	spin_unlock(&b->list.lock);
+	return ok;
+}
+
+/* Return: whether it waits; otherwise it is lost */
+static bool sroce_backlog_put(struct sroce_backlog *b, struct net *net,
+			      struct sroce_netport *port, struct sk_buff *skb,
+			      const struct sroce_rx_place *place)
+{
+	bool rest = place->packets || place->spread.members;
+
+	sroce_backlog_detach(net, skb, place);
+	if (sroce_backlog_push(b, skb, rest))
+		return true;
+	sroce_count(port->counters, SROCE_CNT_RX_DISCARDS, 1);
+	kfree_skb(skb);
+	return false;
+}
+
+/* Receive a buffer from @place on, as far as there is time */
+static void sroce_backlog_begin(struct net *net, struct sroce_netport *port,
+				struct sk_buff *skb, struct sroce_rx_place place)
+{
+	struct sroce_backlog *b;
+
+	if (likely(sroce_net_receive(net, port, skb, &place)))
+		return;
+	b = sroce_backlog_of(skb);
+	if (sroce_backlog_put(b, net, port, skb, &place))
+		queue_work(sroce_turn_wq, &b->work);
+}
+
 /* --- buffers that leave their list ------------------------------------------- */
 
 static bool sroce_backlog_claim(struct sroce_backlog *b)
@@ -161,7 +247,8 @@ static struct sk_buff *sroce_backlog_next(struct sroce_backlog *b, bool over)
 	return skb;
 }
 
-static void sroce_backlog_receive(struct sk_buff *skb)
+static void sroce_backlog_receive(struct sk_buff *skb,
+				  struct sroce_rx_place place)
 {
 	struct net *net = dev_net(skb->dev);
 	struct sroce_netport *port = NULL;
@@ -169,7 +256,7 @@ static void sroce_backlog_receive(struct sk_buff *skb)
 	if (sroce_backlog_cb(skb)->net_cookie == net->net_cookie)
 		port = sroce_port_of_packet(net, skb);
 	if (port)
-		sroce_net_receive(net, port, skb);
+		sroce_backlog_begin(net, port, skb, place);
 	else
 		kfree_skb(skb);
 }
@@ -177,7 +264,8 @@ static void sroce_backlog_receive(struct sk_buff *skb)
 /*
  * Receives a buffer that has waited. Tests see here which ones come out, in which order
  */
-void (*sroce_backlog_sink)(struct sk_buff *skb) = sroce_backlog_receive;
+void (*sroce_backlog_sink)(struct sk_buff *skb,
+			   struct sroce_rx_place place) = sroce_backlog_receive;
 
 u32 sroce_backlog_bytes(void)
 {
@@ -192,7 +280,7 @@ static u32 sroce_backlog_take(struct sk_buff *skb)
 
 	sroce_turn_spend(SROCE_TURN_TRAIN);
 	rcu_read_lock();
-	sroce_backlog_sink(skb);
+	sroce_backlog_sink(skb, sroce_backlog_cb(skb)->place);
 	rcu_read_unlock();
 	dev_put(dev);
 	/* From here on the flow's next buffer may be received where it arrives */
@@ -227,52 +315,7 @@ static void sroce_backlog_work(struct work_struct *work)
 	local_bh_enable();
 }
 
-/* --- buffers that have to wait ----------------------------------------------- */
-
-/* A buffer that waits keeps no socket, route or tracked connection */
-static void sroce_backlog_detach(struct net *net, struct sk_buff *skb)
-{
-	skb_orphan(skb);
-	skb_dst_drop(skb);
-	nf_reset_ct(skb);
-	skb_ext_reset(skb);
-	sroce_backlog_cb(skb)->net_cookie = net->net_cookie;
-}
-
-/*
- * Is there room: has the list, with the buffer, no more than all lists leave free? (A
- * "dynamic threshold" of switches that share memory: Choudhury and Hahne, 1998.)
- * Memory from the reserve for freeing memory must not wait in a list.
- */
-static bool sroce_backlog_admit(struct sroce_backlog *b,
-				const struct sk_buff *skb)
-{
-	u32 all;
-
-	if (skb_pfmemalloc(skb) ||
-	    skb_queue_len(&b->list) >= SROCE_BACKLOG_BUFFERS)
-		return false;
-	all = atomic_add_return(skb->truesize, &sroce_backlog_all.bytes);
-	if (all + b->bytes + skb->truesize <= sroce_backlog_most)
-		return true;
-	atomic_sub(skb->truesize, &sroce_backlog_all.bytes);
-	return false;
-}
-
-static bool sroce_backlog_push(struct sroce_backlog *b, struct sk_buff *skb)
-{
-	bool ok;
-
-	spin_lock(&b->list.lock);
-	ok = sroce_backlog_admit(b, skb);
-	if (ok) {
-		dev_hold(skb->dev);
-		b->bytes += skb->truesize;
-		__skb_queue_tail(&b->list, skb);
-	}
-	spin_unlock(&b->list.lock);
-	return ok;
-}
+/* --- buffers that arrive ------------------------------------------------------ */
 
 /* Has an earlier buffer of this list not been received yet? */
 static bool sroce_backlog_is_behind(struct sroce_backlog *b)
@@ -299,12 +342,8 @@ static bool sroce_backlog_keep(struct net *net, struct sroce_netport *port,
 
 	if (!overdue && !sroce_backlog_is_behind(b))
 		return false;
-	sroce_backlog_detach(net, skb);
-	if (!sroce_backlog_push(b, skb)) {
-		sroce_count(port->counters, SROCE_CNT_RX_DISCARDS, 1);
-		kfree_skb(skb);
+	if (!sroce_backlog_put(b, net, port, skb, &(struct sroce_rx_place){}))
 		return true;
-	}
 	if (overdue) {
 		queue_work(sroce_turn_wq, &b->work);
 		return true;
@@ -323,7 +362,7 @@ void sroce_net_input(struct net *net, struct sroce_netport *port,
 	    !sroce_sending() && sroce_backlog_keep(net, port, skb))
 		return;
 	sroce_turn_begin(false);
-	sroce_net_receive(net, port, skb);
+	sroce_backlog_begin(net, port, skb, (struct sroce_rx_place){});
 	sroce_turn_end();
 }
 

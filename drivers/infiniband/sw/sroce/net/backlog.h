@@ -11,6 +11,7 @@ struct net;
 struct net_device;
 struct sk_buff;
 struct sroce_netport;
+struct sroce_rx_place;
 
 /**
  * sroce_net_input() - take a packet buffer from the stack, now or soon
@@ -28,8 +29,12 @@ int sroce_backlog_init(void);
 /* Module end: no socket and no hook is left through which packets come */
 void sroce_backlog_exit(void);
 
-/* Whom a buffer that has waited is given to: RCU, bottom halves off. Tests change it. */
-extern void (*sroce_backlog_sink)(struct sk_buff *skb);
+/*
+ * Whom a buffer that has waited is given to, and from where on it is to be received: RCU,
+ * bottom halves off. Tests change it.
+ */
+extern void (*sroce_backlog_sink)(struct sk_buff *skb,
+				  struct sroce_rx_place place);
 
 /* Memory of all that waits or is being taken: what was taken by 0 has been received */
 u32 sroce_backlog_bytes(void);

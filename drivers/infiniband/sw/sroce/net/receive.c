@@ -67,6 +67,7 @@
  * @train: there is more than one packet
  * @group: they were sent to a multicast group
  * @ce: congestion experienced
+ * @stop: the rest of the buffer is for later
  * @ip4: header of the current packet
  * @ip6: header of the current packet; of RoCE v1 its GRH
  * @udp: header of the current packet; none in RoCE v1
@@ -91,6 +92,7 @@ struct sroce_skb_rx {
 	bool train;
 	bool group;
 	bool ce;
+	bool stop;
 	union {
 		struct iphdr ip4;
 		struct ipv6hdr ip6;
@@ -515,18 +517,44 @@ static void sroce_rx_link(struct sroce_skb_rx *r, struct net *net)
 	ether_addr_copy(info->smac, eth_hdr(skb)->h_source);
 }
 
+/* All packets but the last one have the same length */
+static void sroce_rx_go_to(struct sroce_skb_rx *r,
+			   const struct sroce_rx_place *place)
+{
+	u32 len = place->packets * r->stride;
+
+	r->rx.spread = place->spread;
+	if (!place->packets)
+		return;
+	r->pos += len;
+	r->left -= len;
+	r->k = place->packets;
+	r->id = place->id;
+	r->fixed_id = place->fixed_id;
+}
+
+/* The current train, and what is behind it, is for later */
+static void sroce_rx_leave(struct sroce_skb_rx *r, struct sroce_rx_place *place)
+{
+	r->rx.packets -= r->rx.t.npkts;
+	r->rx.bytes -= r->rx.len;
+	*place = (struct sroce_rx_place){
+		.packets = r->k - r->rx.t.npkts,
+		.fixed_id = r->fixed_id,
+		.id = r->id,
+		.spread = r->rx.spread,
+	};
+}
+
 /*
  * ifindex is that of the device, not of the netdev the packet came through (lo,
  * a VLAN): the transport knows netdevs only as names of devices.
  */
-static bool sroce_rx_start(struct sroce_skb_rx *r, struct net *net)
+static bool sroce_rx_start(struct sroce_skb_rx *r, struct net *net,
+			   const struct sroce_rx_place *place)
 {
 	if (!sroce_rx_headers(r)) {
 		sroce_rx_count(r, SROCE_CNT_RX_MALFORMED);
-		return false;
-	}
-	if (sroce_walk_start(&r->walk, r->skb, r->pos)) {
-		sroce_rx_count(r, SROCE_CNT_RX_DISCARDS);
 		return false;
 	}
 	r->stride = sroce_rx_stride(r);
@@ -535,6 +563,11 @@ static bool sroce_rx_start(struct sroce_skb_rx *r, struct net *net)
 		return false;
 	}
 	r->train = r->stride < r->left;
+	sroce_rx_go_to(r, place);
+	if (sroce_walk_start(&r->walk, r->skb, r->pos)) {
+		sroce_rx_count(r, SROCE_CNT_RX_DISCARDS);
+		return false;
+	}
 	r->info.net_cookie = net->net_cookie;
 	r->info.ifindex = r->port->ifindex;
 	sroce_rx_link(r, net);
@@ -555,11 +588,12 @@ static struct sroce_qp *sroce_rx_qp(const struct sroce_skb_rx *r)
 /* Give the current packet to all members of the group */
 static bool sroce_rx_deliver_group(struct sroce_skb_rx *r)
 {
-	sroce_rx_count(r, SROCE_CNT_RX_MCAST_PACKETS);
+	if (!r->rx.spread.members)
+		sroce_rx_count(r, SROCE_CNT_RX_MCAST_PACKETS);
 	/* Counts the work for the ICRC; copies count when members take them */
 	sroce_turn_spend(r->rx.len);
-	sroce_receive_group(r->port, &r->rx);
-	return sroce_rx_next(&r->rx);
+	r->stop = !sroce_receive_group(r->port, &r->rx);
+	return !r->stop && sroce_rx_next(&r->rx);
 }
 
 /* Give the current packet, and those after it for the same QP, to the QP */
@@ -579,17 +613,26 @@ static bool sroce_rx_deliver(struct sroce_skb_rx *r)
 	return more;
 }
 
-static void sroce_rx_all(struct sroce_skb_rx *r)
+/*
+ * A peer chooses for how many QPs the packets of a buffer are, and how much each of them
+ * is to do: an ACK may be for thousands of work requests.
+ */
+static void sroce_rx_some(struct sroce_skb_rx *r, struct sroce_rx_place *place)
 {
 	struct sroce_counters __percpu *c = r->port->counters;
 	bool more = sroce_rx_next(&r->rx);
 
-	while (more)
+	while (more && !r->stop) {
 		more = r->group ? sroce_rx_deliver_group(r) :
 				  sroce_rx_deliver(r);
+		r->stop |= more && sroce_turn_overdue();
+	}
+	if (unlikely(r->stop))
+		sroce_rx_leave(r, place);
 	if (!r->rx.packets)
 		return;
-	sroce_count(c, SROCE_CNT_RX_TRAINS, 1);
+	if (!r->stop)
+		sroce_count(c, SROCE_CNT_RX_TRAINS, 1);
 	sroce_count(c, SROCE_CNT_RX_PACKETS, r->rx.packets);
 	sroce_count(c, SROCE_CNT_RX_BYTES, r->rx.bytes);
 }
@@ -620,8 +663,8 @@ static bool sroce_rx_wrong_cast(const struct sk_buff *skb)
 	}
 }
 
-void sroce_net_receive(struct net *net, struct sroce_netport *port,
-		       struct sk_buff *skb)
+bool sroce_net_receive(struct net *net, struct sroce_netport *port,
+		       struct sk_buff *skb, struct sroce_rx_place *place)
 {
 	struct sroce_skb_rx r = { .skb = skb, .port = port };
 
@@ -633,7 +676,10 @@ void sroce_net_receive(struct net *net, struct sroce_netport *port,
 	sroce_turn_spend(SROCE_TURN_TRAIN);
 	if (sroce_rx_wrong_cast(skb) || sroce_sending())
 		sroce_rx_count(&r, SROCE_CNT_RX_DISCARDS);
-	else if (sroce_rx_start(&r, net))
-		sroce_rx_all(&r);
+	else if (sroce_rx_start(&r, net, place))
+		sroce_rx_some(&r, place);
+	if (unlikely(r.stop))
+		return false;
 	consume_skb(skb);
+	return true;
 }

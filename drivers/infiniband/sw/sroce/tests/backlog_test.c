@@ -12,6 +12,7 @@
 #include "counters.h"
 #include "net/backlog.h"
 #include "net/net.h"
+#include "net/receive.h"
 #include "turn.h"
 
 #define MANY 4096
@@ -31,14 +32,14 @@ static struct flow {
 	struct sroce_netport port;
 	struct net_device *dev[2];
 	struct sroce_turn_limits limits;
-	void (*sink)(struct sk_buff *skb);
+	void (*sink)(struct sk_buff *skb, struct sroce_rx_place place);
 	spinlock_t lock;
 	u32 n;
 	bool in_order;
 	bool strange;
 } flow;
 
-static void flow_sink(struct sk_buff *skb)
+static void flow_sink(struct sk_buff *skb, struct sroce_rx_place place)
 {
 	spin_lock(&flow.lock);
 	flow.in_order &= skb->mark == flow.n++;

@@ -11,8 +11,10 @@
 
 #include "compat.h"
 #include "counters.h"
+#include "net/backlog.h"
 #include "net/net.h"
 #include "net/receive.h"
+#include "turn.h"
 #include "wire/icrc.h"
 
 #define PACKETS 48
@@ -80,11 +82,22 @@ static void coupled_headers(u8 *to, u16 id, u32 len)
 	};
 }
 
-/* SEND FIRST, MIDDLEs and LAST of a reliable connection, with @headers alone */
+/* Each packet is a message of its own, so that no two of them are one train */
+static bool coupled_apart;
+
+/* FIRST, MIDDLE, LAST or ONLY */
+static u8 coupled_opcode(u32 k)
+{
+	if (coupled_apart)
+		return 4;
+	return k == 0 ? 0 : k == PACKETS - 1 ? 2 : 1;
+}
+
+/* SENDs of a reliable connection, with @headers alone */
 static void coupled_packet(u8 *to, const u8 *headers, u32 k)
 {
 	const u8 bth[SROCE_BTH_LEN] = {
-		k == 0 ? 0 : k == PACKETS - 1 ? 2 : 1, 0x40, 0xff, 0xff,
+		coupled_opcode(k), 0x40, 0xff, 0xff,
 		0, 0, 0, NO_QPN, 0, 0, 0, k,
 	};
 	__le32 icrc;
@@ -131,10 +144,30 @@ static void coupled_to_desc(const struct coupled *c, char *desc)
 
 KUNIT_ARRAY_PARAM(coupled, coupled_cases, coupled_to_desc);
 
+/* Parts that a buffer was received in */
+static u32 coupled_parts;
+
+static void coupled_give(struct sroce_netport *port, struct sk_buff *skb)
+{
+	struct sroce_rx_place place = {};
+
+	coupled_parts = 1;
+	local_bh_disable();
+	rcu_read_lock();
+	sroce_turn_begin(true);
+	while (!sroce_net_receive(&init_net, port, skb, &place))
+		coupled_parts++;
+	sroce_turn_end();
+	rcu_read_unlock();
+	local_bh_enable();
+}
+
 /* Receive a buffer at a device that exists for that only; @seen looks at its counters */
 static void coupled_receive(struct kunit *test,
 			    struct sk_buff *(*make)(struct kunit *test,
 						    struct net_device *dev),
+			    void (*give)(struct sroce_netport *port,
+					 struct sk_buff *skb),
 			    void (*seen)(struct kunit *test,
 					 struct sroce_netport *port))
 {
@@ -149,11 +182,7 @@ static void coupled_receive(struct kunit *test,
 	port->counters = alloc_percpu(struct sroce_counters);
 	if (port->counters) {
 		skb = make(test, dev);
-		local_bh_disable();
-		rcu_read_lock();
-		sroce_net_receive(&init_net, port, skb);
-		rcu_read_unlock();
-		local_bh_enable();
+		give(port, skb);
 		seen(test, port);
 	} else {
 		KUNIT_FAIL(test, "no memory");
@@ -182,7 +211,102 @@ static void coupled_case_seen(struct kunit *test, struct sroce_netport *port)
 
 static void coupled_ids(struct kunit *test)
 {
-	coupled_receive(test, coupled_case_skb, coupled_case_seen);
+	coupled_receive(test, coupled_case_skb, coupled_give,
+			coupled_case_seen);
+	KUNIT_EXPECT_EQ(test, 1, coupled_parts);
+}
+
+static void coupled_parts_seen(struct kunit *test, struct sroce_netport *port)
+{
+	const struct coupled *c = test->param_value;
+
+	coupled_case_seen(test, port);
+	KUNIT_EXPECT_EQ(test, c->good ?: PACKETS, coupled_parts);
+}
+
+/* Nobody has time for more than one packet at once: each part goes on where one has ended */
+static void coupled_in_parts(struct kunit *test)
+{
+	struct sroce_turn_limits limits = sroce_turn_limits;
+
+	sroce_turn_limits.bytes = 0;
+	coupled_apart = true;
+	coupled_receive(test, coupled_case_skb, coupled_give,
+			coupled_parts_seen);
+	coupled_apart = false;
+	sroce_turn_limits = limits;
+}
+
+/* --- the rest of a buffer ----------------------------------------------------- */
+
+/* Who takes the rest, and what he saw */
+static struct {
+	struct sroce_netport *port;
+	struct sroce_rx_place place;
+	u64 before;
+	u32 n;
+} coupled_rest;
+
+static void coupled_sink(struct sk_buff *skb, struct sroce_rx_place place)
+{
+	struct sroce_netport *port = coupled_rest.port;
+
+	coupled_rest.place = place;
+	coupled_rest.before = sroce_counter_read(port->counters,
+						 SROCE_CNT_RX_NO_QP);
+	coupled_rest.n++;
+	sroce_net_receive(&init_net, port, skb, &place);
+}
+
+/* The turn has time for one packet and no more */
+static void coupled_input(struct sroce_netport *port, struct sk_buff *skb)
+{
+	coupled_rest.port = port;
+	local_bh_disable();
+	rcu_read_lock();
+	sroce_turn_begin(true);
+	sroce_turn_spend(2 * sroce_turn_limits.bytes - SZ_2K);
+	sroce_net_input(&init_net, port, skb);
+	sroce_turn_end();
+	rcu_read_unlock();
+	local_bh_enable();
+	flush_workqueue(sroce_turn_wq);
+}
+
+static void coupled_rest_seen(struct kunit *test, struct sroce_netport *port)
+{
+	u32 n = coupled_rest.place.packets;
+
+	KUNIT_EXPECT_EQ(test, 1, coupled_rest.n);
+	KUNIT_EXPECT_GT(test, n, 0);
+	KUNIT_EXPECT_LE(test, n, 2);
+	KUNIT_EXPECT_EQ(test, n, coupled_rest.before);
+	KUNIT_EXPECT_EQ(test, PACKETS,
+			sroce_counter_read(port->counters, SROCE_CNT_RX_NO_QP));
+	KUNIT_EXPECT_EQ(test, PACKETS,
+			sroce_counter_read(port->counters, SROCE_CNT_RX_PACKETS));
+	KUNIT_EXPECT_EQ(test, 0,
+			sroce_counter_read(port->counters, SROCE_CNT_RX_DISCARDS));
+}
+
+/* What there is no time for is received by a worker, and nothing twice */
+static void coupled_rest_waits(struct kunit *test)
+{
+	void (*sink)(struct sk_buff *skb, struct sroce_rx_place place) =
+		sroce_backlog_sink;
+	struct sroce_turn_limits limits = sroce_turn_limits;
+
+	memset(&coupled_rest, 0, sizeof(coupled_rest));
+	test->param_value = &coupled_cases[0];
+	sroce_backlog_sink = coupled_sink;
+	sroce_turn_limits.bytes = SZ_1M;
+	sroce_turn_limits.ns = NSEC_PER_SEC;
+	coupled_apart = true;
+	coupled_receive(test, coupled_case_skb, coupled_input,
+			coupled_rest_seen);
+	coupled_apart = false;
+	sroce_turn_limits = limits;
+	sroce_backlog_sink = sink;
 }
 
 /* As nobody couples them: a frame's sender may say that its packets are this short */
@@ -206,11 +330,13 @@ static void short_seen(struct kunit *test, struct sroce_netport *port)
 
 static void coupled_too_many(struct kunit *test)
 {
-	coupled_receive(test, short_skb, short_seen);
+	coupled_receive(test, short_skb, coupled_give, short_seen);
 }
 
 static struct kunit_case coupled_suite_cases[] = {
 	KUNIT_CASE_PARAM(coupled_ids, coupled_gen_params),
+	KUNIT_CASE_PARAM(coupled_in_parts, coupled_gen_params),
+	KUNIT_CASE(coupled_rest_waits),
 	KUNIT_CASE(coupled_too_many),
 	{}
 };

@@ -344,11 +344,13 @@ static struct sk_buff *lay_out(struct fuzz_stage *st, const struct cut *c,
 	return skb;
 }
 
-static void receive(struct sroce_port *port, struct sk_buff *skb)
+static void receive(struct fuzz_stage *st, struct sroce_port *port,
+		    struct sk_buff *skb)
 {
 	local_bh_disable();
 	rcu_read_lock();
-	sroce_net_receive(&init_net, &port->net, skb);
+	st->parts += fuzz_receive(&port->net, skb,
+				  (struct sroce_rx_place){});
 	rcu_read_unlock();
 	local_bh_enable();
 }
@@ -367,7 +369,7 @@ static u32 deliver(struct fuzz_stage *st, struct sroce_port *port,
 	if (!skb)
 		return 0;
 	if (!may_wait(st)) {
-		receive(port, skb);
+		receive(st, port, skb);
 		return 1;
 	}
 	twice = env->faults && fuzz_one_in(st->rnd, 4) ?

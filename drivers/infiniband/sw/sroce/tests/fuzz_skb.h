@@ -57,6 +57,7 @@ struct fuzz_stage {
 	struct fuzz_wait *wait;	/* NULL: nothing waits */
 	bool stuck;	/* what waits has no end */
 	u64 buffers;
+	u64 parts;	/* in which they were received */
 	u64 trains;	/* buffers of several packets */
 	u64 in_parts;	/* buffers with page fragments, or a list of buffers */
 	u8 bytes[ETH_HLEN + 40 + 8 + FUZZ_TRAIN_BYTES + 64];

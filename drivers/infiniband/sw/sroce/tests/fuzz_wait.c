@@ -22,6 +22,16 @@
 /* A sink has no other way to it; one round at a time */
 static struct fuzz_wait *waiting;
 
+u32 fuzz_receive(struct sroce_netport *port, struct sk_buff *skb,
+		 struct sroce_rx_place place)
+{
+	u32 parts = 1;
+
+	while (!sroce_net_receive(&init_net, port, skb, &place))
+		parts++;
+	return parts;
+}
+
 static u32 find_port(struct fuzz_wait *w, struct sroce_port *port)
 {
 	u32 i;
@@ -47,18 +57,18 @@ static u32 find_flow(struct fuzz_wait *w, struct sroce_port *port,
  * One CPU at a time takes from a flow. What a worker gives a QP to do, it does at once;
  * but often it has no time for another buffer then.
  */
-static void sink(struct sk_buff *skb)
+static void sink(struct sk_buff *skb, struct sroce_rx_place place)
 {
 	u32 flow = skb->mark & ~ANY_ORDER, number = skb->priority;
 	struct fuzz_wait *w = waiting;
 
 	atomic_inc(&w->kept);
-	if (!(skb->mark & ANY_ORDER)) {
+	if (!(skb->mark & ANY_ORDER) && !place.packets) {
 		if ((s32)(number - w->last[flow]) <= 0)
 			atomic_inc(&w->disorder);
 		w->last[flow] = number;
 	}
-	sroce_net_receive(&init_net, &w->ports[flow / 512]->net, skb);
+	fuzz_receive(&w->ports[flow / 512]->net, skb, place);
 	if (number % 4 == 0)
 		sroce_turn_spend(TURN);
 }

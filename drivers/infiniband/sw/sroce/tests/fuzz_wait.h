@@ -11,6 +11,7 @@
 #include <linux/wait.h>
 #include <rdma/ib_verbs.h>
 
+#include "net/receive.h"
 #include "transport/port.h"
 #include "turn.h"
 
@@ -41,12 +42,19 @@ struct fuzz_wait {
 	atomic_t kept;
 	atomic_t disorder;
 	struct sroce_turn_limits limits;
-	void (*sink)(struct sk_buff *skb);
+	void (*sink)(struct sk_buff *skb, struct sroce_rx_place place);
 	struct sk_buff_head echoes;
 	atomic_t echoing;
 	wait_queue_head_t wake;
 	struct task_struct *task;
 };
+
+/*
+ * Receive a buffer from a place on, to its end. Context: RCU, bottom halves off.
+ * Return: in how many parts.
+ */
+u32 fuzz_receive(struct sroce_netport *port, struct sk_buff *skb,
+		 struct sroce_rx_place place);
 
 /**
  * fuzz_wait_begin() - from here on what arrives may be made to wait

@@ -392,6 +392,10 @@ static const union ib_gid group_ipv4 = {
 	.raw = { [10] = 0xff, 0xff, 239, 1, 2, 3 },
 };
 
+static const union ib_gid crowd_address = {
+	.raw = { [10] = 0xff, 0xff, 10, 0, 0, 2 },
+};
+
 #define CROWD 3
 #define CROWD_PACKETS 8
 
@@ -410,14 +414,9 @@ static void crowd_choose(struct rnd_state *rnd)
 		prandom_u32_state(rnd);
 }
 
-/* A buffer of CROWD_PACKETS datagrams of @payload bytes to the group */
-static void crowd_receive(struct club *c, u32 payload)
+/* Datagrams of @payload bytes to the group; or to one member after the other */
+static void crowd_fill(struct club *c, u32 payload, bool alone)
 {
-	struct fuzz_envelope env = {
-		.src = { .raw = { [10] = 0xff, 0xff, 10, 0, 0, 1 } },
-		.dst = group_ipv4,
-		.pkt_type = PACKET_MULTICAST,
-	};
 	struct fuzz_packet packet = {
 		.opcode = 0x64, /* UD SEND only */
 		.pad = FUZZ_PAD_RIGHT,
@@ -428,22 +427,44 @@ static void crowd_receive(struct club *c, u32 payload)
 		.sqpn = 0x4711,
 		.payload = payload,
 	};
-	u32 len = fuzz_packet_encode(&packet, crowd_packet);
+	u32 len;
+	int i;
+
+	memset(&crowd_train, 0, sizeof(crowd_train));
+	for (i = 0; i < CROWD_PACKETS; i++) {
+		if (alone)
+			packet.dqpn = c->qp[i % CROWD]->qpn;
+		len = fuzz_packet_encode(&packet, crowd_packet);
+		fuzz_train_add(&crowd_train, crowd_packet, len, false);
+	}
+}
+
+/* A buffer of CROWD_PACKETS of them. Return: in how many parts it was received */
+static u32 crowd_receive(struct club *c, u32 payload, bool alone)
+{
+	struct fuzz_envelope env = {
+		.src = { .raw = { [10] = 0xff, 0xff, 10, 0, 0, 1 } },
+		.dst = alone ? crowd_address : group_ipv4,
+		.pkt_type = alone ? PACKET_HOST : PACKET_MULTICAST,
+	};
 	struct fuzz_stage *st = &crowd_stage;
 	struct rnd_state rnd;
-	int i;
 
 	crowd_choose(&rnd);
 	st->rnd = &rnd;
 	st->buffers = 0;
 	st->ndev = alloc_etherdev(0);
 	KUNIT_ASSERT_NOT_NULL(c->p->test, st->ndev);
-	memset(&crowd_train, 0, sizeof(crowd_train));
-	for (i = 0; i < CROWD_PACKETS; i++)
-		fuzz_train_add(&crowd_train, crowd_packet, len, false);
+	st->parts = 0;
+	crowd_fill(c, payload, alone);
+	local_bh_disable();
+	sroce_turn_begin(true);
 	fuzz_send(st, &c->p->side[0].port, &env, &crowd_train);
+	sroce_turn_end();
+	local_bh_enable();
 	KUNIT_EXPECT_EQ(c->p->test, 1, st->buffers);
 	free_netdev(st->ndev);
+	return st->parts;
 }
 
 /* How many of them each member has got; the same for all */
@@ -472,21 +493,28 @@ static void crowd_try(struct club *c, u32 limit, u32 payload, u32 wanted)
 	for (i = 0; i < CROWD * wanted; i++)
 		club_recv(c, i % CROWD, GRH + payload);
 	sroce_group_most = limit;
-	crowd_receive(c, payload);
+	KUNIT_EXPECT_EQ(c->p->test, 1, crowd_receive(c, payload, false));
 	sroce_group_most = usual;
 	KUNIT_EXPECT_EQ(c->p->test, wanted, crowd_got(c, payload));
+}
+
+static struct club *crowd_open(struct kunit *test)
+{
+	struct club *c = club_open(test);
+	int i;
+
+	c->p->side[0].port.net.net_cookie = init_net.net_cookie;
+	for (i = 0; i < CROWD; i++)
+		sroce_group_attach(c->qp[i], &group_ipv4);
+	return c;
 }
 
 /* A buffer keeps the CPU busy for so many bytes; each datagram is for all or for none */
 static void group_crowd(struct kunit *test)
 {
-	struct club *c = club_open(test);
+	struct club *c = crowd_open(test);
 	struct side *s = &c->p->side[0];
-	int i;
 
-	s->port.net.net_cookie = init_net.net_cookie;
-	for (i = 0; i < CROWD; i++)
-		sroce_group_attach(c->qp[i], &group_ipv4);
 	/* Small ones count as 2 KiB each */
 	crowd_try(c, 2048 * (3 * CROWD + 2), 24, 3);
 	KUNIT_EXPECT_EQ(test, 5, side_count(s, SROCE_CNT_RX_DISCARDS));
@@ -504,8 +532,55 @@ static void group_crowd(struct kunit *test)
 	club_close(c);
 }
 
+/*
+ * In a turn that is overdue each member gets a datagram in a part of its own. There is
+ * no limit for the rest that is not for the whole, nobody gets one twice, and each is
+ * counted once.
+ */
+static void group_in_parts(struct kunit *test)
+{
+	struct club *c = crowd_open(test);
+	struct side *s = &c->p->side[0];
+	u32 usual = sroce_group_most;
+	int i;
+
+	for (i = 0; i < CROWD * 4; i++)
+		club_recv(c, i % CROWD, GRH + 24);
+	sroce_group_most = 2048 * CROWD * 3;
+	sroce_turn_limits.bytes = 0;
+	KUNIT_EXPECT_EQ(test, CROWD * 3 + CROWD_PACKETS - 3,
+			crowd_receive(c, 24, false));
+	sroce_turn_limits.bytes = SZ_256M;
+	sroce_group_most = usual;
+	KUNIT_EXPECT_EQ(test, 3, crowd_got(c, 24));
+	KUNIT_EXPECT_EQ(test, CROWD_PACKETS, side_count(s, SROCE_CNT_RX_PACKETS));
+	KUNIT_EXPECT_EQ(test, CROWD_PACKETS, side_count(s, SROCE_CNT_RX_MCAST_PACKETS));
+	KUNIT_EXPECT_EQ(test, CROWD_PACKETS - 3, side_count(s, SROCE_CNT_RX_DISCARDS));
+	club_close(c);
+}
+
+/* A buffer has packets for many QPs: the clock is asked before each but the first one */
+static void qps_in_parts(struct kunit *test)
+{
+	struct club *c = crowd_open(test);
+	struct ib_wc wc;
+	int i;
+
+	for (i = 0; i < CROWD_PACKETS; i++)
+		club_recv(c, i % CROWD, GRH + 24);
+	sroce_turn_limits.bytes = 0;
+	KUNIT_EXPECT_EQ(test, CROWD_PACKETS, crowd_receive(c, 24, true));
+	sroce_turn_limits.bytes = SZ_256M;
+	for (i = 0; side_poll(&c->p->side[0].rcq, &wc); i++)
+		KUNIT_EXPECT_EQ(test, i % CROWD, wc.wr_id);
+	KUNIT_EXPECT_EQ(test, CROWD_PACKETS, i);
+	club_close(c);
+}
+
 static struct kunit_case group_cases[] = {
 	KUNIT_CASE(group_crowd),
+	KUNIT_CASE(group_in_parts),
+	KUNIT_CASE(qps_in_parts),
 	KUNIT_CASE(group_limit),
 	KUNIT_CASE(group_reserve),
 	KUNIT_CASE(group_members),

@@ -20,6 +20,7 @@
 #include "counters.h"
 #include "path.h"
 #include "transport/group.h"
+#include "turn.h"
 
 /**
  * struct sroce_group - one group of a device
@@ -272,33 +273,61 @@ static bool sroce_group_admit(const struct sroce_group *group,
 {
 	u32 cost = READ_ONCE(group->nmembers) * max(rx->len, SROCE_DELIVERY);
 
-	if (rx->delivered && rx->delivered + cost > READ_ONCE(sroce_group_most))
+	u32 *delivered = &rx->spread.delivered;
+
+	/* The rest of the members get what the first ones have got */
+	if (rx->spread.members)
+		return true;
+	if (*delivered && *delivered + cost > READ_ONCE(sroce_group_most))
 		return false;
-	rx->delivered += cost;
+	*delivered += cost;
 	return true;
 }
 
-/* Give a packet to all members. False when one has counted it with counters of its own */
-static bool sroce_group_deliver_all(const struct sroce_group *group,
-				    const struct sroce_rx *rx)
+/*
+ * Give a packet to all members, or to some until the turn is overdue: false then. New members
+ * are behind the others. So when some come and go before the rest get it, a member may
+ * miss it, as any may miss a datagram, but none gets it twice.
+ */
+static bool sroce_group_deliver_some(const struct sroce_group *group,
+				     struct sroce_rx *rx)
 {
+	struct sroce_rx_spread *spread = &rx->spread;
 	struct sroce_group_member *a;
-	bool count = true;
+	u32 first = spread->members;
+	u32 i = 0;
 
-	list_for_each_entry_rcu(a, &group->members, node)
-		count &= sroce_group_deliver(a->qp, rx);
-	return count;
+	list_for_each_entry_rcu(a, &group->members, node) {
+		if (i++ < first)
+			continue;
+		if (spread->members != first && sroce_turn_overdue())
+			return false;
+		spread->own |= !sroce_group_deliver(a->qp, rx);
+		spread->members = i;
+	}
+	return true;
 }
 
-void sroce_receive_group(struct sroce_netport *net, struct sroce_rx *rx)
+/* On to the next packet. A port does not count what a member has counted. */
+static void sroce_group_delivered(struct sroce_rx *rx)
+{
+	if (rx->spread.own) {
+		rx->packets--;
+		rx->bytes -= rx->len;
+	}
+	rx->spread.own = false;
+	rx->spread.members = 0;
+}
+
+bool sroce_receive_group(struct sroce_netport *net, struct sroce_rx *rx)
 {
 	struct sroce_port *port = to_sroce_port(net);
 	struct sroce_group *group;
-	bool count = true;
+	bool all = true;
 
 	if (rx->t.dqpn != SROCE_QPN_MULTICAST || rx->t.service != SROCE_UD) {
 		sroce_count(net->counters, SROCE_CNT_RX_DISCARDS, 1);
-		return;
+		return true;
 	}
 	rcu_read_lock();
 	group = sroce_group_find(port, &rx->info->dgid);
@@ -307,10 +336,9 @@ void sroce_receive_group(struct sroce_netport *net, struct sroce_rx *rx)
 	else if (!sroce_group_admit(group, rx))
 		sroce_count(net->counters, SROCE_CNT_RX_DISCARDS, 1);
 	else
-		count = sroce_group_deliver_all(group, rx);
+		all = sroce_group_deliver_some(group, rx);
 	rcu_read_unlock();
-	if (!count) {
-		rx->packets--;
-		rx->bytes -= rx->len;
-	}
+	if (all)
+		sroce_group_delivered(rx);
+	return all;
 }

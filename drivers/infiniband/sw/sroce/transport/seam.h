@@ -83,6 +83,18 @@ struct sroce_xmit_ops {
 /* --- in -------------------------------------------------------------------- */
 
 /**
+ * struct sroce_rx_spread - how far the packets of a buffer have come in a multicast group
+ * @delivered: bytes to members so far, or what counts as such
+ * @members: that have got the current packet
+ * @own: one of these has counted it, because it has counters of its own
+ */
+struct sroce_rx_spread {
+	u32 delivered;
+	u16 members;
+	bool own;
+};
+
+/**
  * struct sroce_rx - packets that arrived together
  * @t: the current packet, or train of such: checked (lengths, ICRC) and decoded
  * @info: where all of them came from
@@ -90,7 +102,7 @@ struct sroce_xmit_ops {
  * @packets: that the port counts: the good ones so far, but for those that a QP
  *	has counted, because it has counters of its own
  * @bytes: their bytes
- * @delivered: bytes to members of multicast groups so far, or what counts as such
+ * @spread: to members of multicast groups
  * @next: move on to the next train; false when there is none (then @t is no
  *	longer valid)
  *
@@ -102,7 +114,7 @@ struct sroce_rx {
 	u32 len;
 	u32 packets;
 	u32 bytes;
-	u32 delivered;
+	struct sroce_rx_spread spread;
 	bool (*next)(struct sroce_rx *rx);
 };
 
@@ -125,11 +137,13 @@ bool sroce_receive(struct sroce_qp *qp, struct sroce_rx *rx);
  * @rx: at the packet, and still there afterwards
  *
  * Every QP of the device that is attached to the group gets it, unless that would be
- * too much for one buffer (@rx->delivered).
+ * too much for one buffer (@rx->spread.delivered).
  *
  * Context: softirq or bottom halves off.
+ * Return: false when the turn is overdue and members are left, which get it when this is
+ *	called again; at least one has got it meanwhile.
  */
-void sroce_receive_group(struct sroce_netport *port, struct sroce_rx *rx);
+bool sroce_receive_group(struct sroce_netport *port, struct sroce_rx *rx);
 
 /* Bytes of a frame in front of its type: addresses, and a VLAN tag */
 #define SROCE_RAW_ADDRESSES 12
