@@ -68,25 +68,27 @@ void sroce_raw_hook(struct sroce_raw *raw);
 void sroce_raw_unhook(struct sroce_raw *raw);
 
 /**
- * sroce_raw_is_wanted() - is what a QP sends for flows of others on its device?
+ * sroce_raw_wanted() - is what a QP sends for flows of others on its device?
  * @raw: frames of a device that has flows
  * @skb: frame
  * @owner: of the QP
  *
  * Context: RCU; a QP's lock may be held.
+ * Return: for how many.
  */
-bool sroce_raw_is_wanted(const struct sroce_raw *raw, const struct sk_buff *skb,
-			 const void *owner);
+u32 sroce_raw_wanted(const struct sroce_raw *raw, const struct sk_buff *skb,
+		     const void *owner);
 
 /**
  * sroce_raw_loop() - offer what a QP has sent to the flows of others on its device
  * @raw: frames of a device that has flows
  * @skb: frame, the caller's alone; consumed
  * @owner: of the QP
+ * @flows: of sroce_raw_wanted()
  *
  * Context: bottom halves off; a QP's lock may be held.
  */
 void sroce_raw_loop(struct sroce_raw *raw, struct sk_buff *skb,
-		    const void *owner);
+		    const void *owner, u32 flows);
 
 #endif

@@ -2,11 +2,18 @@
 /*
  * Frames that wait for a worker: two queues, each with an end of its own, so that whoever
  * looks on at what a host sends costs nobody a frame from the wire.
+ *
+ * A frame is work for as many copies as are to be made of it: some tens of thousands, of a
+ * coupled one for all flows. So it is those that have an end, too.
  */
 #include <linux/sizes.h>
 #include <net/dst.h>
 
 #include "raw/later.h"
+
+/* A frame leaves room for so many more of its kind, but no more than a part of all */
+#define SROCE_RAW_LATER_SPARE 16
+#define SROCE_RAW_LATER_SPARE_PART 4
 
 static struct sroce_raw_cb *sroce_raw_cb(struct sk_buff *skb)
 {
@@ -20,19 +27,32 @@ static void sroce_raw_queue_init(struct sroce_raw_queue *q)
 {
 	skb_queue_head_init(&q->list);
 	q->bytes = 0;
+	q->copies = 0;
+}
+
+static bool sroce_raw_queue_full(const struct sroce_raw_queue *q,
+				 const struct sk_buff *skb, u32 copies)
+{
+	u32 spare = min_t(u32, copies * SROCE_RAW_LATER_SPARE,
+			  SROCE_RAW_LATER_COPIES / SROCE_RAW_LATER_SPARE_PART);
+
+	return skb_queue_len(&q->list) >= SROCE_RAW_LATER_FRAMES ||
+	       q->bytes + skb->truesize > SROCE_RAW_LATER_BYTES ||
+	       q->copies + copies + spare > SROCE_RAW_LATER_COPIES;
 }
 
 static bool sroce_raw_queue_put(struct sroce_raw_queue *q, struct sk_buff *skb,
 				atomic_t *waiting)
 {
+	u32 copies = sroce_raw_cb(skb)->copies;
 	bool full;
 
 	spin_lock_bh(&q->list.lock);
-	full = skb_queue_len(&q->list) >= SROCE_RAW_LATER_FRAMES ||
-	       q->bytes + skb->truesize > SROCE_RAW_LATER_BYTES;
+	full = sroce_raw_queue_full(q, skb, copies);
 	if (!full) {
 		__skb_queue_tail(&q->list, skb);
 		q->bytes += skb->truesize;
+		q->copies += copies;
 		if (waiting)
 			atomic_inc(waiting);
 	}
@@ -46,8 +66,10 @@ static struct sk_buff *sroce_raw_queue_next(struct sroce_raw_queue *q)
 
 	spin_lock_bh(&q->list.lock);
 	skb = __skb_dequeue(&q->list);
-	if (skb)
+	if (skb) {
 		q->bytes -= skb->truesize;
+		q->copies -= sroce_raw_cb(skb)->copies;
+	}
 	spin_unlock_bh(&q->list.lock);
 	return skb;
 }
@@ -62,14 +84,14 @@ void sroce_raw_later_init(struct sroce_raw_later *later)
 }
 
 bool sroce_raw_later_put(struct sroce_raw_later *later, struct sk_buff *skb,
-			 enum sroce_raw_way way, const void *owner)
+			 const struct sroce_raw_cb *cb)
 {
 	skb_orphan(skb);
 	skb_dst_drop(skb);
 	nf_reset_ct(skb);
 	skb_ext_reset(skb);
-	*sroce_raw_cb(skb) = (struct sroce_raw_cb){ .owner = owner, .way = way };
-	return way == SROCE_RAW_IN ?
+	*sroce_raw_cb(skb) = *cb;
+	return cb->way == SROCE_RAW_IN ?
 		       sroce_raw_queue_put(&later->received, skb,
 					   &later->waiting) :
 		       sroce_raw_queue_put(&later->sent, skb, NULL);

@@ -8,9 +8,14 @@
 #include <linux/atomic.h>
 #include <linux/skbuff.h>
 
+#include "raw/flow.h"
+
 /* Memory of the frames of one queue, and how many there may be */
 #define SROCE_RAW_LATER_BYTES SZ_16M
 #define SROCE_RAW_LATER_FRAMES 4096
+/* Copies that are to be made of them: no more than of as many plain ones for all flows */
+#define SROCE_RAW_LATER_COPIES \
+	(SROCE_RAW_LATER_FRAMES * SROCE_FLOW_CLASSES * SROCE_FLOW_COPIES)
 
 /* Which flows a frame is shown to */
 enum sroce_raw_way {
@@ -19,9 +24,15 @@ enum sroce_raw_way {
 	SROCE_RAW_LOOP,		/* a queue pair has: all but those and its own */
 };
 
-/* In a buffer that waits */
+/**
+ * struct sroce_raw_cb - what is said of a buffer that waits, and is in it
+ * @owner: of the queue pair that has sent it, if @way says that one has
+ * @copies: that are to be made of it, as far as is known when it begins to wait
+ * @way: an enum sroce_raw_way
+ */
 struct sroce_raw_cb {
 	const void *owner;
+	u32 copies;
 	u8 way;
 };
 
@@ -29,10 +40,12 @@ struct sroce_raw_cb {
  * struct sroce_raw_queue - frames in their order
  * @list: those
  * @bytes: their memory; the lock of @list protects it
+ * @copies: that are to be made of them; likewise
  */
 struct sroce_raw_queue {
 	struct sk_buff_head list;
 	u32 bytes;
+	u32 copies;
 };
 
 /**
@@ -54,14 +67,16 @@ void sroce_raw_later_init(struct sroce_raw_later *later);
  * sroce_raw_later_put() - have a frame wait
  * @later: with those that wait
  * @skb: buffer of the caller's alone; what it holds but its bytes is let go
- * @way: an enum sroce_raw_way
- * @owner: of the queue pair that has sent it, if @way says that one has
+ * @cb: what is said of it
+ *
+ * The more copies are to be made of a frame, the more it leaves free: whoever has others cut
+ * up his frames into thousands does not keep those out that are few.
  *
  * Context: any but hard interrupts.
  * Return: false if too much waits already. Then @skb is the caller's still.
  */
 bool sroce_raw_later_put(struct sroce_raw_later *later, struct sk_buff *skb,
-			 enum sroce_raw_way way, const void *owner);
+			 const struct sroce_raw_cb *cb);
 
 /**
  * sroce_raw_later_next() - take a frame

@@ -38,7 +38,9 @@
 /*
  * Frames that one buffer may stand for: it is cut up in one go. TCP makes 46 of 64 KiB for
  * Ethernet's MTU, and 1820 with the shortest segments that a peer may ask for
- * (tcp_min_snd_mss, less what options take): it must not be able to hide them.
+ * (tcp_min_snd_mss, less a time stamp): it must not be able to hide them. It makes more only
+ * of what goes together with selective ACKs, to a peer that has asked for such segments and
+ * has got thousands at once.
  */
 #define SROCE_RAW_MOST_PARTS 2048
 /* Copies of those that are made at once. Of more, the worker makes some in each turn */
@@ -294,11 +296,17 @@ static u32 sroce_raw_nparts(const struct sk_buff *skb)
 	return n;
 }
 
-/* Are there too many copies to be made of a buffer to make them at once? */
+/* How many copies are to be made of a buffer, more or less */
+static u32 sroce_raw_copies(const struct sk_buff *skb, u32 flows)
+{
+	return skb_is_gso(skb) ? sroce_raw_nparts(skb) * flows : flows;
+}
+
+/* Are there too many of those to make them at once? */
 static bool sroce_raw_is_much(const struct sk_buff *skb, u32 flows)
 {
 	return skb_is_gso(skb) &&
-	       sroce_raw_nparts(skb) > SROCE_RAW_AT_ONCE / flows;
+	       sroce_raw_copies(skb, flows) > SROCE_RAW_AT_ONCE;
 }
 
 /* Coupled, and nobody has looked at the checksum: nothing that the stack makes */
@@ -419,11 +427,12 @@ static void sroce_raw_take(const struct sroce_raw *raw, struct sk_buff *skb,
 
 /* --- later ------------------------------------------------------------------ */
 
-/* The buffer is ours alone */
+/* The buffer is ours alone. What cannot be cut up takes no place from what can */
 static void sroce_raw_wait(struct sroce_raw *raw, struct sk_buff *skb,
-			   enum sroce_raw_way way, const void *owner)
+			   const struct sroce_raw_cb *cb)
 {
-	if (sroce_raw_later_put(&raw->later, skb, way, owner)) {
+	if ((!skb_is_gso(skb) || sroce_raw_may_cut(skb)) &&
+	    sroce_raw_later_put(&raw->later, skb, cb)) {
 		queue_work(sroce_turn_wq, &raw->work);
 		return;
 	}
@@ -530,9 +539,15 @@ static void sroce_raw_work(struct work_struct *work)
 }
 
 void sroce_raw_loop(struct sroce_raw *raw, struct sk_buff *skb,
-		    const void *owner)
+		    const void *owner, u32 flows)
 {
-	sroce_raw_wait(raw, skb, SROCE_RAW_LOOP, owner);
+	struct sroce_raw_cb cb = {
+		.owner = owner,
+		.copies = sroce_raw_copies(skb, flows),
+		.way = SROCE_RAW_LOOP,
+	};
+
+	sroce_raw_wait(raw, skb, &cb);
 }
 
 /* --- the tap ---------------------------------------------------------------- */
@@ -546,12 +561,13 @@ static bool sroce_raw_must_wait(const struct sroce_raw *raw,
 	       sroce_raw_is_much(skb, seen->found.n) || sroce_turn_overdue();
 }
 
-bool sroce_raw_is_wanted(const struct sroce_raw *raw, const struct sk_buff *skb,
-			 const void *owner)
+u32 sroce_raw_wanted(const struct sroce_raw *raw, const struct sk_buff *skb,
+		     const void *owner)
 {
 	struct sroce_raw_seen seen;
 
-	return sroce_raw_see(raw, skb, SROCE_RAW_LOOP, owner, &seen);
+	return sroce_raw_see(raw, skb, SROCE_RAW_LOOP, owner, &seen) ?
+		       seen.found.n : 0;
 }
 
 static int sroce_raw_tap(struct sk_buff *skb, struct net_device *dev,
@@ -559,12 +575,12 @@ static int sroce_raw_tap(struct sk_buff *skb, struct net_device *dev,
 {
 	struct sroce_raw *raw = container_of(pt, struct sroce_raw, hook);
 	bool out = skb->pkt_type == PACKET_OUTGOING;
-	enum sroce_raw_way way = out ? SROCE_RAW_OUT : SROCE_RAW_IN;
+	struct sroce_raw_cb cb = { .way = out ? SROCE_RAW_OUT : SROCE_RAW_IN };
 	struct sroce_raw_seen seen;
 
 	/* What nobody wants takes no place from what somebody does */
 	if (skb->pkt_type == PACKET_LOOPBACK ||
-	    !sroce_raw_see(raw, skb, way, NULL, &seen)) {
+	    !sroce_raw_see(raw, skb, cb.way, NULL, &seen)) {
 		consume_skb(skb);
 		return NET_RX_SUCCESS;
 	}
@@ -573,9 +589,10 @@ static int sroce_raw_tap(struct sk_buff *skb, struct net_device *dev,
 		consume_skb(skb);
 		return NET_RX_SUCCESS;
 	}
+	cb.copies = sroce_raw_copies(skb, seen.found.n);
 	skb = skb_share_check(skb, GFP_ATOMIC);
 	if (skb)
-		sroce_raw_wait(raw, skb, way, NULL);
+		sroce_raw_wait(raw, skb, &cb);
 	return NET_RX_SUCCESS;
 }
 

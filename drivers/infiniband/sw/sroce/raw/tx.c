@@ -276,14 +276,15 @@ static struct sk_buff *sroce_raw_build(struct net_device *ndev,
 
 /* --- out -------------------------------------------------------------------- */
 
-/* Does somebody here want it? The loopback shows to everybody what it sends */
-static bool sroce_raw_loops(const struct sroce_raw *raw,
-			    const struct sk_buff *skb, const void *owner)
+/* How many flows here want it? The loopback shows to everybody what it sends */
+static u32 sroce_raw_loops(const struct sroce_raw *raw,
+			   const struct sk_buff *skb, const void *owner)
 {
 	/* Pairs with sroce_raw_hook(): the table is there */
-	return smp_load_acquire(&raw->hooked) &&
-	       !(raw->ndev->flags & IFF_LOOPBACK) &&
-	       sroce_raw_is_wanted(raw, skb, owner);
+	if (!smp_load_acquire(&raw->hooked) ||
+	    raw->ndev->flags & IFF_LOOPBACK)
+		return 0;
+	return sroce_raw_wanted(raw, skb, owner);
 }
 
 /* Frames that it may be cut up into */
@@ -295,11 +296,12 @@ static u32 sroce_raw_nparts(const struct sroce_raw_tx *tx)
 static int sroce_raw_transmit(struct sroce_raw *raw, struct sk_buff *skb,
 			      const struct sroce_raw_tx *tx)
 {
+	u32 flows = sroce_raw_loops(raw, skb, tx->owner);
 	struct sk_buff *copy = NULL;
 	int err;
 
 	sroce_sending_spend(skb, raw->ndev, sroce_raw_nparts(tx));
-	if (unlikely(sroce_raw_loops(raw, skb, tx->owner)))
+	if (unlikely(flows))
 		copy = skb_clone(skb, GFP_ATOMIC);
 	sroce_sending_begin();
 	/* The macro looks at its argument twice */
@@ -307,7 +309,7 @@ static int sroce_raw_transmit(struct sroce_raw *raw, struct sk_buff *skb,
 	sroce_sending_end();
 	err = net_xmit_eval(err);
 	if (copy && !err)
-		sroce_raw_loop(raw, copy, tx->owner);
+		sroce_raw_loop(raw, copy, tx->owner, flows);
 	else
 		kfree_skb(copy);
 	return err;

@@ -657,6 +657,10 @@ static void settle(struct fuzz_raw *f)
 	flush_work(&f->raw->work);
 	check(f, !sroce_raw_later_waits(&f->raw->later) && !f->raw->rest.parts,
 	      "frames wait for nobody", f->raw->later.received.bytes, 0);
+	check(f, !f->raw->later.received.bytes && !f->raw->later.sent.bytes &&
+	      !f->raw->later.received.copies && !f->raw->later.sent.copies,
+	      "what has waited counts still", f->raw->later.received.copies,
+	      f->raw->later.sent.copies);
 }
 
 /* Somebody else has the buffer as well: it is as it was */

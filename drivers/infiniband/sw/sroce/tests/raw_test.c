@@ -590,17 +590,37 @@ static void sends_to_work_queue(struct kunit *test)
 
 /* --- frames that wait ---------------------------------------------------------------- */
 
-static bool raw_put(struct kunit *test, struct sroce_raw_later *later,
-		    enum sroce_raw_way way, u8 mark)
+/* A frame that is work for so many copies */
+static bool raw_put_much(struct kunit *test, struct sroce_raw_later *later,
+			 enum sroce_raw_way way, u8 mark, u32 copies)
 {
+	struct sroce_raw_cb cb = { .way = way, .copies = copies };
 	struct sk_buff *skb = alloc_skb(64, GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, skb);
 	skb_put_u8(skb, mark);
-	if (sroce_raw_later_put(later, skb, way, NULL))
+	if (sroce_raw_later_put(later, skb, &cb))
 		return true;
 	kfree_skb(skb);
 	return false;
+}
+
+static bool raw_put(struct kunit *test, struct sroce_raw_later *later,
+		    enum sroce_raw_way way, u8 mark)
+{
+	return raw_put_much(test, later, way, mark, 1);
+}
+
+/* Until there is no room for more. Return: how many */
+static u32 raw_fill(struct kunit *test, struct sroce_raw_later *later,
+		    enum sroce_raw_way way, u32 copies)
+{
+	u32 n = 0;
+
+	while (n <= SROCE_RAW_LATER_FRAMES &&
+	       raw_put_much(test, later, way, 1, copies))
+		n++;
+	return n;
 }
 
 /* Return: the mark of the next one, or -1 */
@@ -643,20 +663,43 @@ static void later_from_the_wire_first(struct kunit *test)
 /* What the host sends takes no place from what it receives, nor the other way round */
 static void later_without_end(struct kunit *test)
 {
+	static const enum sroce_raw_way ways[] = { SROCE_RAW_OUT, SROCE_RAW_IN };
 	struct sroce_raw_later later;
-	u32 sent = 0, received = 0;
+	int i;
 
 	sroce_raw_later_init(&later);
-	while (sent <= SROCE_RAW_LATER_FRAMES &&
-	       raw_put(test, &later, SROCE_RAW_OUT, 1))
-		sent++;
-	while (received <= SROCE_RAW_LATER_FRAMES &&
-	       raw_put(test, &later, SROCE_RAW_IN, 2))
-		received++;
-	KUNIT_EXPECT_EQ(test, sent, SROCE_RAW_LATER_FRAMES);
-	KUNIT_EXPECT_EQ(test, received, SROCE_RAW_LATER_FRAMES);
+	for (i = 0; i < ARRAY_SIZE(ways); i++)
+		KUNIT_EXPECT_EQ(test, raw_fill(test, &later, ways[i], 1),
+				SROCE_RAW_LATER_FRAMES);
 	sroce_raw_later_purge(&later);
 	KUNIT_EXPECT_EQ(test, later.sent.bytes + later.received.bytes, 0);
+	KUNIT_EXPECT_EQ(test, later.sent.copies + later.received.copies, 0);
+	KUNIT_EXPECT_FALSE(test, sroce_raw_later_waits(&later));
+}
+
+/* A few buffers that are to be cut up into thousands, for all flows or for one */
+static void later_with_much_work(struct kunit *test)
+{
+	static const u32 flows[] = { 1, 12, SROCE_FLOW_CLASSES *
+				     SROCE_FLOW_COPIES };
+	struct sroce_raw_later later;
+	int i;
+
+	sroce_raw_later_init(&later);
+	for (i = 0; i < ARRAY_SIZE(flows); i++) {
+		KUNIT_EXPECT_GT(test, raw_fill(test, &later, SROCE_RAW_IN,
+					       2048 * flows[i]), 0);
+		KUNIT_EXPECT_LE(test, later.received.copies,
+				SROCE_RAW_LATER_COPIES / 8 * 7);
+		/* There is room for a common one of 64 KiB, and for hundreds of plain ones */
+		KUNIT_EXPECT_TRUE(test, raw_put_much(test, &later, SROCE_RAW_IN,
+						     1, 46 * flows[i]));
+		KUNIT_EXPECT_GE(test, raw_fill(test, &later, SROCE_RAW_IN,
+					       flows[i]), 256);
+		KUNIT_EXPECT_LE(test, later.received.copies,
+				SROCE_RAW_LATER_COPIES);
+		sroce_raw_later_purge(&later);
+	}
 }
 
 static struct kunit_case raw_cases[] = {
@@ -678,6 +721,7 @@ static struct kunit_case raw_cases[] = {
 	KUNIT_CASE(flows_in_reserve),
 	KUNIT_CASE(later_from_the_wire_first),
 	KUNIT_CASE(later_without_end),
+	KUNIT_CASE(later_with_much_work),
 	{}
 };
 

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Raw packets that arrive: what is received at once and what waits, for how many copies
+ * that counts, and what is lost before it makes anybody work.
+ */
+#include <linux/etherdevice.h>
+#include <linux/ip.h>
+#include <linux/tcp.h>
+
+#include "counters.h"
+#include "raw/internal.h"
+#include "tests/transport_pair.h"
+
+enum { FLOWS = 2, HEADERS = ETH_HLEN + sizeof(struct iphdr) + sizeof(struct tcphdr) };
+
+/**
+ * struct raw_rx - a device with flows that count
+ * @ndev: its netdev
+ * @raw: its frames
+ * @counters: its own
+ * @flow: each takes all frames, and gives them to nobody
+ * @counts: frames that each has seen
+ */
+struct raw_rx {
+	struct net_device *ndev;
+	struct sroce_raw *raw;
+	struct sroce_counters __percpu *counters;
+	struct sroce_flow *flow[FLOWS];
+	struct sroce_flow_counts *counts;
+};
+
+static void raw_rx_nothing(struct work_struct *work)
+{
+}
+
+static void raw_rx_flow(struct kunit *test, struct raw_rx *r,
+			struct sroce_flow **flow, struct sroce_qp *qp)
+{
+	struct sroce_flow_rule rule = {
+		.type = SROCE_FLOW_DEFAULT,
+		.drop = true,
+		.qp = qp,
+		.counts = r->counts,
+	};
+
+	*flow = sroce_flow_alloc(&rule);
+	KUNIT_ASSERT_NOT_NULL(test, *flow);
+	KUNIT_ASSERT_EQ(test, 0, sroce_flow_table_add(&r->raw->table, *flow,
+						      true));
+}
+
+static struct raw_rx *raw_rx(struct kunit *test, bool held)
+{
+	struct pair *p = pair_create(test, &(struct pair_config){});
+	struct raw_rx *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+	struct sroce_netport *net = &p->side[0].port.net;
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, r);
+	r->ndev = alloc_etherdev(0);
+	KUNIT_ASSERT_NOT_NULL(test, r->ndev);
+	r->raw = sroce_raw_create(r->ndev, net);
+	KUNIT_ASSERT_NOT_NULL(test, r->raw);
+	r->counters = net->counters;
+	r->counts = sroce_flow_counts_alloc();
+	KUNIT_ASSERT_NOT_NULL(test, r->counts);
+	sroce_raw_attach(r->raw);
+	for (i = 0; i < FLOWS; i++)
+		raw_rx_flow(test, r, &r->flow[i], p->side[0].qp);
+	if (held)
+		INIT_WORK(&r->raw->work, raw_rx_nothing);
+	return r;
+}
+
+static void raw_rx_end(struct raw_rx *r)
+{
+	u32 i;
+
+	for (i = 0; i < FLOWS; i++) {
+		sroce_flow_table_del(&r->raw->table, r->flow[i]);
+		sroce_flow_free(r->flow[i]);
+	}
+	synchronize_rcu();
+	rcu_barrier();
+	flush_work(&r->raw->work);
+	sroce_raw_later_purge(&r->raw->later);
+	sroce_raw_destroy(r->raw);
+	sroce_flow_counts_put(r->counts);
+	free_netdev(r->ndev);
+}
+
+static u64 raw_rx_lost(const struct raw_rx *r)
+{
+	return sroce_counter_read(r->counters, SROCE_CNT_RX_DISCARDS);
+}
+
+/* --- frames ------------------------------------------------------------------------ */
+
+static void raw_rx_headers(struct sk_buff *skb, u8 proto, u32 len)
+{
+	struct ethhdr *eth = skb_put_zero(skb, sizeof(*eth));
+	struct iphdr *ip;
+	struct tcphdr *th;
+
+	eth->h_proto = htons(ETH_P_IP);
+	skb->protocol = eth->h_proto;
+	skb_reset_mac_header(skb);
+	skb_set_network_header(skb, ETH_HLEN);
+	ip = skb_put_zero(skb, sizeof(*ip));
+	*ip = (struct iphdr){
+		.version = 4, .ihl = 5, .ttl = 64, .protocol = proto,
+		.tot_len = htons(HEADERS - ETH_HLEN + len),
+	};
+	ip->check = ip_fast_csum(ip, ip->ihl);
+	skb_set_transport_header(skb, ETH_HLEN + sizeof(*ip));
+	th = skb_put_zero(skb, sizeof(*th));
+	th->doff = 5;
+}
+
+/* A frame whose checksum is to be filled in; not coupled, unless @size */
+static struct sk_buff *raw_rx_frame(struct kunit *test, u8 proto, u32 len,
+				    u32 size, u32 gso_type)
+{
+	struct sk_buff *skb = alloc_skb(HEADERS + len, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	raw_rx_headers(skb, proto, len);
+	skb_put_zero(skb, len);
+	skb->ip_summed = CHECKSUM_PARTIAL;
+	skb->csum_start = skb_headroom(skb) + skb_transport_offset(skb);
+	skb->csum_offset = offsetof(struct tcphdr, check);
+	skb_shinfo(skb)->gso_size = size;
+	skb_shinfo(skb)->gso_type = size ? gso_type : 0;
+	__skb_pull(skb, ETH_HLEN);
+	return skb;
+}
+
+static void raw_rx_receive(struct raw_rx *r, struct sk_buff *skb)
+{
+	skb->dev = r->ndev;
+	local_bh_disable();
+	rcu_read_lock();
+	r->raw->hook.func(skb, r->ndev, &r->raw->hook, r->ndev);
+	rcu_read_unlock();
+	local_bh_enable();
+}
+
+/* --- tests ------------------------------------------------------------------------- */
+
+/* A stranger who makes one frame stand for two thousand, again and again */
+static void parts_without_end(struct kunit *test)
+{
+	struct raw_rx *r = raw_rx(test, true);
+	struct sroce_raw_queue *q = &r->raw->later.received;
+	u32 i, n;
+
+	for (i = 0; i < 512; i++)
+		raw_rx_receive(r, raw_rx_frame(test, IPPROTO_TCP, 16000, 8,
+					       SKB_GSO_TCPV4 | SKB_GSO_DODGY));
+	n = skb_queue_len(&q->list);
+	KUNIT_EXPECT_GT(test, n, 0);
+	KUNIT_EXPECT_GE(test, q->copies, n * FLOWS * 2000);
+	KUNIT_EXPECT_LE(test, q->copies, SROCE_RAW_LATER_COPIES);
+	KUNIT_EXPECT_EQ(test, raw_rx_lost(r), 512 - n);
+	/* ... keeps nobody else's out */
+	for (i = 0; i < 512; i++)
+		raw_rx_receive(r, raw_rx_frame(test, IPPROTO_TCP, 100, 0, 0));
+	KUNIT_EXPECT_EQ(test, skb_queue_len(&q->list), n + 512);
+	KUNIT_EXPECT_EQ(test, raw_rx_lost(r), 512 - n);
+	raw_rx_end(r);
+}
+
+/* What is lost in the end takes no place from what is not */
+static void parts_too_many(struct kunit *test)
+{
+	struct raw_rx *r = raw_rx(test, true);
+
+	raw_rx_receive(r, raw_rx_frame(test, IPPROTO_TCP, 8 * 2100, 8,
+				       SKB_GSO_TCPV4));
+	KUNIT_EXPECT_EQ(test, raw_rx_lost(r), 1);
+	KUNIT_EXPECT_FALSE(test, sroce_raw_later_waits(&r->raw->later));
+	raw_rx_end(r);
+}
+
+static struct kunit_case raw_rx_cases[] = {
+	KUNIT_CASE(parts_without_end),
+	KUNIT_CASE(parts_too_many),
+	{}
+};
+
+static struct kunit_suite raw_rx_suite = {
+	.name = "sroce_raw_rx",
+	.exit = pair_exit,
+	.test_cases = raw_rx_cases,
+};
+
+kunit_test_suite(raw_rx_suite);
