@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Frames that wait for a worker: two queues, each with an end of its own, so that whoever
- * looks on at what a host sends costs nobody a frame from the wire.
+ * Frames that wait for a worker: three queues, each with an end of its own, so that whoever
+ * looks on at what a host sends costs nobody a frame from the wire or from another queue
+ * pair.
  *
  * A frame is work for as many copies as are to be made of it: some tens of thousands, of a
- * coupled one for all flows. So it is those that have an end, too.
+ * coupled one for all flows. So it is those that have an end, too, and by which the queues
+ * share the worker.
  */
 #include <linux/sizes.h>
 #include <net/dst.h>
@@ -74,12 +76,14 @@ static struct sk_buff *sroce_raw_queue_next(struct sroce_raw_queue *q)
 	return skb;
 }
 
-/* --- both -------------------------------------------------------------------- */
+/* --- all -------------------------------------------------------------------- */
 
 void sroce_raw_later_init(struct sroce_raw_later *later)
 {
 	sroce_raw_queue_init(&later->received);
+	sroce_raw_queue_init(&later->looped);
 	sroce_raw_queue_init(&later->sent);
+	later->ahead = 0;
 	atomic_set(&later->waiting, 0);
 }
 
@@ -91,22 +95,45 @@ bool sroce_raw_later_put(struct sroce_raw_later *later, struct sk_buff *skb,
 	nf_reset_ct(skb);
 	skb_ext_reset(skb);
 	*sroce_raw_cb(skb) = *cb;
-	return cb->way == SROCE_RAW_IN ?
-		       sroce_raw_queue_put(&later->received, skb,
-					   &later->waiting) :
-		       sroce_raw_queue_put(&later->sent, skb, NULL);
+	switch (cb->way) {
+	case SROCE_RAW_IN:
+		return sroce_raw_queue_put(&later->received, skb,
+					   &later->waiting);
+	case SROCE_RAW_LOOP:
+		return sroce_raw_queue_put(&later->looped, skb, NULL);
+	default:
+		return sroce_raw_queue_put(&later->sent, skb, NULL);
+	}
+}
+
+/* Which one has had less; one that is empty has nothing coming to it */
+static struct sroce_raw_queue *
+sroce_raw_later_choose(struct sroce_raw_later *later)
+{
+	bool received = !skb_queue_empty_lockless(&later->received.list);
+	bool looped = !skb_queue_empty_lockless(&later->looped.list);
+
+	if (!received)
+		later->ahead = max(later->ahead, 0);
+	if (!looped)
+		later->ahead = min(later->ahead, 0);
+	if (received && (!looped || later->ahead <= 0))
+		return &later->received;
+	return looped ? &later->looped : &later->sent;
 }
 
 struct sk_buff *sroce_raw_later_next(struct sroce_raw_later *later,
 				     struct sroce_raw_cb *cb)
 {
-	struct sk_buff *skb = sroce_raw_queue_next(&later->received);
+	struct sk_buff *skb = sroce_raw_queue_next(sroce_raw_later_choose(later));
 
-	if (!skb)
-		skb = sroce_raw_queue_next(&later->sent);
 	if (!skb)
 		return NULL;
 	*cb = *sroce_raw_cb(skb);
+	if (cb->way == SROCE_RAW_IN)
+		later->ahead += cb->copies;
+	else if (cb->way == SROCE_RAW_LOOP)
+		later->ahead -= cb->copies;
 	memset(skb->cb, 0, sizeof(skb->cb));
 	return skb;
 }
@@ -126,13 +153,21 @@ bool sroce_raw_later_waits(const struct sroce_raw_later *later)
 	return atomic_read_acquire(&later->waiting);
 }
 
-void sroce_raw_later_purge(struct sroce_raw_later *later)
+/* The worker may be at it as well: what is its own is left alone */
+static void sroce_raw_queue_purge(struct sroce_raw_later *later,
+				  struct sroce_raw_queue *q)
 {
-	struct sroce_raw_cb cb;
 	struct sk_buff *skb;
 
-	while ((skb = sroce_raw_later_next(later, &cb))) {
-		sroce_raw_later_done(later, &cb);
+	while ((skb = sroce_raw_queue_next(q))) {
+		sroce_raw_later_done(later, sroce_raw_cb(skb));
 		kfree_skb(skb);
 	}
+}
+
+void sroce_raw_later_purge(struct sroce_raw_later *later)
+{
+	sroce_raw_queue_purge(later, &later->received);
+	sroce_raw_queue_purge(later, &later->looped);
+	sroce_raw_queue_purge(later, &later->sent);
 }

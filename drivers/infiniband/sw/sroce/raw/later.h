@@ -51,13 +51,18 @@ struct sroce_raw_queue {
 /**
  * struct sroce_raw_later - frames that wait for a worker
  * @received: from the wire
+ * @looped: from one queue pair to others. They and those from the wire take turns
  * @sent: of this host, for those who look on. None of them is next as long as there is
- *	one from the wire, and they take no place from those
+ *	another one, and they take no place from others
+ * @ahead: copies that @received has had and @looped has not had, since both had frames;
+ *	the worker's own
  * @waiting: those in @received, and those taken from there and not yet done with
  */
 struct sroce_raw_later {
 	struct sroce_raw_queue received;
+	struct sroce_raw_queue looped;
 	struct sroce_raw_queue sent;
+	int ahead;
 	atomic_t waiting;
 };
 
@@ -83,7 +88,7 @@ bool sroce_raw_later_put(struct sroce_raw_later *later, struct sk_buff *skb,
  * @later: with those that wait
  * @cb: what was said of it
  *
- * Context: any but hard interrupts.
+ * Context: any but hard interrupts; one at a time.
  * Return: a buffer for sroce_raw_later_done() as soon as it is received, or NULL.
  */
 struct sk_buff *sroce_raw_later_next(struct sroce_raw_later *later,

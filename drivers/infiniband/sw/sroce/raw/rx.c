@@ -17,8 +17,8 @@
  * No frame is received from within the transport, whose locks may be held there: it waits
  * for a worker, together with those behind it. So do frames that come when the turn of
  * their CPU is overdue (turn.h), and what is to be cut up for so many that it takes a turn
- * of its own or more. Those from the wire come first: what the host sends is for those who
- * look on.
+ * of its own or more. Those from the wire and those from one queue pair to another share the
+ * worker, and come before what the host sends, which is for those who look on.
  */
 #include <linux/if_vlan.h>
 #include <linux/ip.h>

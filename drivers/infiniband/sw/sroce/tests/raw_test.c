@@ -636,9 +636,9 @@ static int raw_taken(struct sroce_raw_later *later, struct sroce_raw_cb *cb)
 	return mark;
 }
 
-static void later_from_the_wire_first(struct kunit *test)
+static void later_from_the_host_last(struct kunit *test)
 {
-	static const u8 order[] = { 2, 4, 1, 3, 5 };
+	static const u8 order[] = { 2, 3, 4, 1, 5 };
 	struct sroce_raw_later later;
 	struct sroce_raw_cb cb;
 	int i;
@@ -651,19 +651,92 @@ static void later_from_the_wire_first(struct kunit *test)
 	raw_put(test, &later, SROCE_RAW_IN, 4);
 	raw_put(test, &later, SROCE_RAW_OUT, 5);
 	for (i = 0; i < ARRAY_SIZE(order); i++) {
-		KUNIT_EXPECT_EQ(test, sroce_raw_later_waits(&later), i < 2);
+		KUNIT_EXPECT_EQ(test, sroce_raw_later_waits(&later), i < 3);
 		KUNIT_EXPECT_EQ(test, raw_taken(&later, &cb), order[i]);
 		/* Until it is done with, another one would overtake it */
-		KUNIT_EXPECT_EQ(test, sroce_raw_later_waits(&later), i < 2);
+		KUNIT_EXPECT_EQ(test, sroce_raw_later_waits(&later), i < 3);
 		sroce_raw_later_done(&later, &cb);
 	}
 	KUNIT_EXPECT_EQ(test, raw_taken(&later, &cb), -1);
 }
 
-/* What the host sends takes no place from what it receives, nor the other way round */
+/*
+ * Have a new frame of @way wait as soon as there is none, and one from the wire as well.
+ * Return: how many of that way are taken with @n from the wire.
+ */
+static u32 raw_taken_beside(struct kunit *test, enum sroce_raw_way way,
+			    u32 copies, u32 wire_copies, u32 n)
+{
+	struct sroce_raw_later later;
+	struct sroce_raw_cb cb;
+	u32 taken = 0;
+
+	sroce_raw_later_init(&later);
+	while (n) {
+		if (skb_queue_empty(&later.received.list))
+			raw_put_much(test, &later, SROCE_RAW_IN, SROCE_RAW_IN,
+				     wire_copies);
+		if (skb_queue_empty(&later.looped.list) &&
+		    skb_queue_empty(&later.sent.list))
+			raw_put_much(test, &later, way, way, copies);
+		if (raw_taken(&later, &cb) == way)
+			taken++;
+		else
+			n--;
+		sroce_raw_later_done(&later, &cb);
+	}
+	sroce_raw_later_purge(&later);
+	return taken;
+}
+
+static void raw_check_share(struct kunit *test, u32 copies, u32 wire_copies)
+{
+	u32 n = raw_taken_beside(test, SROCE_RAW_LOOP, copies, wire_copies,
+				 160);
+
+	/* But for one frame of the other kind */
+	KUNIT_EXPECT_GE(test, (n + 1) * copies, 159 * wire_copies);
+	KUNIT_EXPECT_LE(test, (n - 1) * copies, 161 * wire_copies);
+}
+
+/* Frames between queue pairs have half of the worker, however much work theirs and others are */
+static void later_between_queue_pairs(struct kunit *test)
+{
+	raw_check_share(test, 1, 1);
+	raw_check_share(test, 1, 16);
+	raw_check_share(test, 16, 1);
+	KUNIT_EXPECT_EQ(test, 0, raw_taken_beside(test, SROCE_RAW_OUT, 1, 1,
+						  160));
+}
+
+/* Whoever was alone for long has not had what others did not want */
+static void later_without_credit(struct kunit *test)
+{
+	struct sroce_raw_later later;
+	struct sroce_raw_cb cb;
+	u32 i;
+
+	sroce_raw_later_init(&later);
+	for (i = 0; i < 100; i++) {
+		raw_put(test, &later, SROCE_RAW_IN, 1);
+		raw_taken(&later, &cb);
+		sroce_raw_later_done(&later, &cb);
+	}
+	for (i = 0; i < 3; i++) {
+		raw_put(test, &later, SROCE_RAW_LOOP, 2);
+		raw_put(test, &later, SROCE_RAW_IN, 1);
+	}
+	/* The debt is that of the last one */
+	KUNIT_EXPECT_EQ(test, raw_taken(&later, &cb), 2);
+	KUNIT_EXPECT_EQ(test, raw_taken(&later, &cb), 1);
+	sroce_raw_later_purge(&later);
+}
+
+/* No kind of frames takes a place from those of another one */
 static void later_without_end(struct kunit *test)
 {
-	static const enum sroce_raw_way ways[] = { SROCE_RAW_OUT, SROCE_RAW_IN };
+	static const enum sroce_raw_way ways[] = { SROCE_RAW_OUT, SROCE_RAW_LOOP,
+						   SROCE_RAW_IN };
 	struct sroce_raw_later later;
 	int i;
 
@@ -672,8 +745,10 @@ static void later_without_end(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, raw_fill(test, &later, ways[i], 1),
 				SROCE_RAW_LATER_FRAMES);
 	sroce_raw_later_purge(&later);
-	KUNIT_EXPECT_EQ(test, later.sent.bytes + later.received.bytes, 0);
-	KUNIT_EXPECT_EQ(test, later.sent.copies + later.received.copies, 0);
+	KUNIT_EXPECT_EQ(test, later.sent.bytes + later.looped.bytes +
+			later.received.bytes, 0);
+	KUNIT_EXPECT_EQ(test, later.sent.copies + later.looped.copies +
+			later.received.copies, 0);
 	KUNIT_EXPECT_FALSE(test, sroce_raw_later_waits(&later));
 }
 
@@ -719,7 +794,9 @@ static struct kunit_case raw_cases[] = {
 	KUNIT_CASE(flows_of_many_shapes),
 	KUNIT_CASE(flows_behind_many),
 	KUNIT_CASE(flows_in_reserve),
-	KUNIT_CASE(later_from_the_wire_first),
+	KUNIT_CASE(later_from_the_host_last),
+	KUNIT_CASE(later_between_queue_pairs),
+	KUNIT_CASE(later_without_credit),
 	KUNIT_CASE(later_without_end),
 	KUNIT_CASE(later_with_much_work),
 	{}
