@@ -26,6 +26,7 @@
 #include <net/checksum.h>
 #include <net/ip.h>
 #include <net/ip6_checksum.h>
+#include <net/tcp.h>
 
 #include "compat.h"
 #include "counters.h"
@@ -309,10 +310,25 @@ static bool sroce_raw_is_much(const struct sk_buff *skb, u32 flows)
 	       sroce_raw_copies(skb, flows) > SROCE_RAW_AT_ONCE;
 }
 
-/* Coupled, and nobody has looked at the checksum: nothing that the stack makes */
+/*
+ * Would no sender make such parts? Beside all options TCP has that many bytes, and so has a
+ * fragment of IP; UDP's parts may have less, but are few. GRO couples what is shorter, as it
+ * came from the wire. So it is about those only whom the stack does not trust: packet
+ * sockets, taps and guests.
+ */
+static bool sroce_raw_is_absurd(const struct sk_buff *skb)
+{
+	const struct skb_shared_info *si = skb_shinfo(skb);
+
+	return si->gso_size < TCP_MIN_GSO_SIZE &&
+	       (si->gso_type & (SKB_GSO_DODGY | SKB_GSO_UDP_L4)) ==
+	       SKB_GSO_DODGY;
+}
+
+/* Coupled, and nobody has looked at the checksum: nothing that the stack makes, either */
 static bool sroce_raw_may_cut(const struct sk_buff *skb)
 {
-	return skb->ip_summed != CHECKSUM_NONE &&
+	return skb->ip_summed != CHECKSUM_NONE && !sroce_raw_is_absurd(skb) &&
 	       sroce_raw_nparts(skb) <= SROCE_RAW_MOST_PARTS;
 }
 

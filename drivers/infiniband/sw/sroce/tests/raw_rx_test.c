@@ -6,6 +6,7 @@
 #include <linux/etherdevice.h>
 #include <linux/ip.h>
 #include <linux/tcp.h>
+#include <linux/udp.h>
 
 #include "counters.h"
 #include "raw/internal.h"
@@ -94,6 +95,12 @@ static u64 raw_rx_lost(const struct raw_rx *r)
 	return sroce_counter_read(r->counters, SROCE_CNT_RX_DISCARDS);
 }
 
+/* Copies that the flows have been given so far */
+static u64 raw_rx_given(const struct raw_rx *r)
+{
+	return atomic64_read(&r->counts->packets);
+}
+
 /* --- frames ------------------------------------------------------------------------ */
 
 static void raw_rx_headers(struct sk_buff *skb, u8 proto, u32 len)
@@ -115,6 +122,10 @@ static void raw_rx_headers(struct sk_buff *skb, u8 proto, u32 len)
 	skb_set_transport_header(skb, ETH_HLEN + sizeof(*ip));
 	th = skb_put_zero(skb, sizeof(*th));
 	th->doff = 5;
+	/* UDP's are shorter: the rest is payload */
+	if (proto == IPPROTO_UDP)
+		((struct udphdr *)th)->len =
+			htons(len + HEADERS - skb_transport_offset(skb));
 }
 
 /* A frame whose checksum is to be filled in; not coupled, unless @size */
@@ -128,7 +139,8 @@ static struct sk_buff *raw_rx_frame(struct kunit *test, u8 proto, u32 len,
 	skb_put_zero(skb, len);
 	skb->ip_summed = CHECKSUM_PARTIAL;
 	skb->csum_start = skb_headroom(skb) + skb_transport_offset(skb);
-	skb->csum_offset = offsetof(struct tcphdr, check);
+	skb->csum_offset = proto == IPPROTO_TCP ? offsetof(struct tcphdr, check) :
+						  offsetof(struct udphdr, check);
 	skb_shinfo(skb)->gso_size = size;
 	skb_shinfo(skb)->gso_type = size ? gso_type : 0;
 	__skb_pull(skb, ETH_HLEN);
@@ -143,6 +155,17 @@ static void raw_rx_receive(struct raw_rx *r, struct sk_buff *skb)
 	r->raw->hook.func(skb, r->ndev, &r->raw->hook, r->ndev);
 	rcu_read_unlock();
 	local_bh_enable();
+}
+
+/* Return: copies that the flows have got of a coupled frame */
+static u64 raw_rx_parts(struct kunit *test, struct raw_rx *r, u8 proto,
+			u32 len, u32 size, u32 gso_type)
+{
+	u64 before = raw_rx_given(r);
+
+	raw_rx_receive(r, raw_rx_frame(test, proto, len, size, gso_type));
+	flush_work(&r->raw->work);
+	return raw_rx_given(r) - before;
 }
 
 /* --- tests ------------------------------------------------------------------------- */
@@ -182,9 +205,37 @@ static void parts_too_many(struct kunit *test)
 	raw_rx_end(r);
 }
 
+/* Parts that TCP would not make are lost, of those only who are not trusted */
+static void parts_too_short(struct kunit *test)
+{
+	static const u32 few = 10, many = 200;
+	struct raw_rx *r = raw_rx(test, false);
+	u32 type;
+
+	type = SKB_GSO_TCPV4 | SKB_GSO_DODGY;
+	KUNIT_EXPECT_EQ(test, 0, raw_rx_parts(test, r, IPPROTO_TCP, 7 * few, 7,
+					      type));
+	KUNIT_EXPECT_EQ(test, 0, raw_rx_parts(test, r, IPPROTO_TCP, 7 * many, 7,
+					      type));
+	KUNIT_EXPECT_EQ(test, raw_rx_lost(r), 2);
+	KUNIT_EXPECT_EQ(test, FLOWS * many,
+			raw_rx_parts(test, r, IPPROTO_TCP, 8 * many, 8, type));
+	/* GRO couples what has come from the wire */
+	type = SKB_GSO_TCPV4;
+	KUNIT_EXPECT_EQ(test, FLOWS * many,
+			raw_rx_parts(test, r, IPPROTO_TCP, many, 1, type));
+	/* UDP's have any length; here 12 bytes of them are where TCP's header would end */
+	type = SKB_GSO_UDP_L4 | SKB_GSO_DODGY;
+	KUNIT_EXPECT_EQ(test, FLOWS * (few + 12),
+			raw_rx_parts(test, r, IPPROTO_UDP, few, 1, type));
+	KUNIT_EXPECT_EQ(test, raw_rx_lost(r), 2);
+	raw_rx_end(r);
+}
+
 static struct kunit_case raw_rx_cases[] = {
 	KUNIT_CASE(parts_without_end),
 	KUNIT_CASE(parts_too_many),
+	KUNIT_CASE(parts_too_short),
 	{}
 };
 
