@@ -32,6 +32,7 @@
 #include "counters.h"
 #include "netport.h"
 #include "raw/internal.h"
+#include "sending.h"
 #include "turn.h"
 
 /* Frames that the worker receives without a break */
@@ -568,12 +569,16 @@ void sroce_raw_loop(struct sroce_raw *raw, struct sk_buff *skb,
 
 /* --- the tap ---------------------------------------------------------------- */
 
-/* What was received and waits is not overtaken */
+/*
+ * What was received and waits is not overtaken. On PREEMPT_RT the turn of a task that sends
+ * may have been taken for that of another one, which has ended.
+ */
 static bool sroce_raw_must_wait(const struct sroce_raw *raw,
 				const struct sk_buff *skb,
 				const struct sroce_raw_seen *seen)
 {
-	return sroce_turn_nested() || sroce_raw_later_waits(&raw->later) ||
+	return sroce_turn_nested() || sroce_sending() ||
+	       sroce_raw_later_waits(&raw->later) ||
 	       sroce_raw_is_much(skb, seen->found.n) || sroce_turn_overdue();
 }
 

@@ -10,6 +10,7 @@
 
 #include "counters.h"
 #include "raw/internal.h"
+#include "sending.h"
 #include "tests/transport_pair.h"
 
 enum { FLOWS = 2, HEADERS = ETH_HLEN + sizeof(struct iphdr) + sizeof(struct tcphdr) };
@@ -147,12 +148,16 @@ static struct sk_buff *raw_rx_frame(struct kunit *test, u8 proto, u32 len,
 	return skb;
 }
 
-static void raw_rx_receive(struct raw_rx *r, struct sk_buff *skb)
+static void raw_rx_receive(struct raw_rx *r, struct sk_buff *skb, bool sending)
 {
 	skb->dev = r->ndev;
 	local_bh_disable();
 	rcu_read_lock();
+	if (sending)
+		sroce_sending_begin();
 	r->raw->hook.func(skb, r->ndev, &r->raw->hook, r->ndev);
+	if (sending)
+		sroce_sending_end();
 	rcu_read_unlock();
 	local_bh_enable();
 }
@@ -163,12 +168,27 @@ static u64 raw_rx_parts(struct kunit *test, struct raw_rx *r, u8 proto,
 {
 	u64 before = raw_rx_given(r);
 
-	raw_rx_receive(r, raw_rx_frame(test, proto, len, size, gso_type));
+	raw_rx_receive(r, raw_rx_frame(test, proto, len, size, gso_type), false);
 	flush_work(&r->raw->work);
 	return raw_rx_given(r) - before;
 }
 
 /* --- tests ------------------------------------------------------------------------- */
+
+/* What short-circuits a queue pair's packet to the tap holds its lock */
+static void from_within_sending(struct kunit *test)
+{
+	struct raw_rx *r = raw_rx(test, true);
+
+	raw_rx_receive(r, raw_rx_frame(test, IPPROTO_TCP, 100, 0, 0), false);
+	KUNIT_EXPECT_FALSE(test, sroce_raw_later_waits(&r->raw->later));
+	KUNIT_EXPECT_EQ(test, raw_rx_given(r), FLOWS);
+	raw_rx_receive(r, raw_rx_frame(test, IPPROTO_TCP, 100, 0, 0), true);
+	KUNIT_EXPECT_TRUE(test, sroce_raw_later_waits(&r->raw->later));
+	KUNIT_EXPECT_EQ(test, raw_rx_given(r), FLOWS);
+	KUNIT_EXPECT_EQ(test, r->raw->later.received.copies, FLOWS);
+	raw_rx_end(r);
+}
 
 /* A stranger who makes one frame stand for two thousand, again and again */
 static void parts_without_end(struct kunit *test)
@@ -179,7 +199,8 @@ static void parts_without_end(struct kunit *test)
 
 	for (i = 0; i < 512; i++)
 		raw_rx_receive(r, raw_rx_frame(test, IPPROTO_TCP, 16000, 8,
-					       SKB_GSO_TCPV4 | SKB_GSO_DODGY));
+					       SKB_GSO_TCPV4 | SKB_GSO_DODGY),
+			       false);
 	n = skb_queue_len(&q->list);
 	KUNIT_EXPECT_GT(test, n, 0);
 	KUNIT_EXPECT_GE(test, q->copies, n * FLOWS * 2000);
@@ -187,7 +208,8 @@ static void parts_without_end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, raw_rx_lost(r), 512 - n);
 	/* ... keeps nobody else's out */
 	for (i = 0; i < 512; i++)
-		raw_rx_receive(r, raw_rx_frame(test, IPPROTO_TCP, 100, 0, 0));
+		raw_rx_receive(r, raw_rx_frame(test, IPPROTO_TCP, 100, 0, 0),
+			       false);
 	KUNIT_EXPECT_EQ(test, skb_queue_len(&q->list), n + 512);
 	KUNIT_EXPECT_EQ(test, raw_rx_lost(r), 512 - n);
 	raw_rx_end(r);
@@ -199,7 +221,7 @@ static void parts_too_many(struct kunit *test)
 	struct raw_rx *r = raw_rx(test, true);
 
 	raw_rx_receive(r, raw_rx_frame(test, IPPROTO_TCP, 8 * 2100, 8,
-				       SKB_GSO_TCPV4));
+				       SKB_GSO_TCPV4), false);
 	KUNIT_EXPECT_EQ(test, raw_rx_lost(r), 1);
 	KUNIT_EXPECT_FALSE(test, sroce_raw_later_waits(&r->raw->later));
 	raw_rx_end(r);
@@ -233,6 +255,7 @@ static void parts_too_short(struct kunit *test)
 }
 
 static struct kunit_case raw_rx_cases[] = {
+	KUNIT_CASE(from_within_sending),
 	KUNIT_CASE(parts_without_end),
 	KUNIT_CASE(parts_too_many),
 	KUNIT_CASE(parts_too_short),
