@@ -33,11 +33,13 @@
 #define SROCE_TXQ_SMALL_STEP SZ_4K
 /*
  * What an account may have without asking; with what part of what its device has left it is
- * full, but not with less than two trains
+ * full, but not with less than a train: one that is larger is called when that is gone
  */
 #define SROCE_TXQ_FREE SZ_4K
 #define SROCE_TXQ_SHARE 32
-#define SROCE_TXQ_SHARE_LEAST SZ_128K
+#define SROCE_TXQ_SHARE_LEAST SZ_8K
+/* With less than that little is left */
+#define SROCE_TXQ_SHARE_SMALL SZ_256K
 /* Of all devices together: this part of the machine's memory, at least and at most so much */
 #define SROCE_TXQ_OF_RAM 16
 #define SROCE_TXQ_ALL_LEAST SZ_64M
@@ -88,7 +90,9 @@ static void sroce_txq_pool_tell(struct sroce_txq_pool *pool)
 	crowded = (long)pool->bytes > sroce_txq_left() / SROCE_TXQ_CROWD;
 	if (crowded != pool->crowded)
 		WRITE_ONCE(pool->crowded, crowded);
-	if (crowded && !delayed_work_pending(&pool->tidy))
+	/* A share that was small for others' sake is to grow again, too */
+	if ((crowded || (pool->bytes && share < SROCE_TXQ_SHARE_SMALL)) &&
+	    !delayed_work_pending(&pool->tidy))
 		schedule_delayed_work(&pool->tidy, HZ);
 }
 
@@ -108,8 +112,8 @@ static void sroce_txq_grant(struct sroce_txq *txq, int granted)
 
 static int sroce_txq_pool_step(const struct sroce_txq_pool *pool)
 {
-	return pool->share > SROCE_TXQ_SHARE_LEAST ? SROCE_TXQ_STEP :
-						     SROCE_TXQ_SMALL_STEP;
+	return pool->share < SROCE_TXQ_SHARE_SMALL ? SROCE_TXQ_SMALL_STEP :
+						     SROCE_TXQ_STEP;
 }
 
 /* How much is really there? What a sender has charged just now, and not asked for, may be more. */

@@ -154,17 +154,18 @@ static void sroce_backlog_detach(struct net *net, struct sk_buff *skb,
  * Is there room: has the list, with the buffer, no more than all lists leave free? (A
  * "dynamic threshold" of switches that share memory: Choudhury and Hahne, 1998.)
  * Memory from the reserve for freeing memory must not wait in a list.
+ * The rest of a buffer has had its place, and there is one at a time in each list.
  */
 static bool sroce_backlog_admit(struct sroce_backlog *b,
-				const struct sk_buff *skb)
+				const struct sk_buff *skb, bool rest)
 {
 	u32 all;
 
 	if (skb_pfmemalloc(skb) ||
-	    skb_queue_len(&b->list) >= SROCE_BACKLOG_BUFFERS)
+	    (!rest && skb_queue_len(&b->list) >= SROCE_BACKLOG_BUFFERS))
 		return false;
 	all = atomic_add_return(skb->truesize, &sroce_backlog_all.bytes);
-	if (all + b->bytes + skb->truesize <= sroce_backlog_most)
+	if (rest || all + b->bytes + skb->truesize <= sroce_backlog_most)
 		return true;
 	atomic_sub(skb->truesize, &sroce_backlog_all.bytes);
 	return false;
@@ -176,7 +177,7 @@ static bool sroce_backlog_push(struct sroce_backlog *b, struct sk_buff *skb,
 	bool ok;
 
 	spin_lock(&b->list.lock);
-	ok = sroce_backlog_admit(b, skb);
+	ok = sroce_backlog_admit(b, skb, first);
 	if (ok) {
 		dev_hold(skb->dev);
 		b->bytes += skb->truesize;
@@ -194,7 +195,7 @@ static bool sroce_backlog_put(struct sroce_backlog *b, struct net *net,
 			      struct sroce_netport *port, struct sk_buff *skb,
 			      const struct sroce_rx_place *place)
 {
-	bool rest = place->packets || place->spread.members;
+	bool rest = place->packets || place->spread.served;
 
 	sroce_backlog_detach(net, skb, place);
 	if (sroce_backlog_push(b, skb, rest))

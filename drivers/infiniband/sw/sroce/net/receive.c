@@ -68,6 +68,8 @@
  * @group: they were sent to a multicast group
  * @ce: congestion experienced
  * @stop: the rest of the buffer is for later
+ * @first_fixed_id: @fixed_id as it was behind the first packet of the train
+ * @first_id: likewise
  * @ip4: header of the current packet
  * @ip6: header of the current packet; of RoCE v1 its GRH
  * @udp: header of the current packet; none in RoCE v1
@@ -93,6 +95,8 @@ struct sroce_skb_rx {
 	bool group;
 	bool ce;
 	bool stop;
+	bool first_fixed_id;
+	u16 first_id;
 	union {
 		struct iphdr ip4;
 		struct ipv6hdr ip6;
@@ -388,6 +392,8 @@ static bool sroce_rx_next(struct sroce_rx *rx)
 
 	if (!sroce_rx_first(r))
 		return false;
+	r->first_fixed_id = r->fixed_id;
+	r->first_id = r->id;
 	sroce_rx_make_train(r);
 	rx->packets += rx->t.npkts;
 	rx->bytes += rx->len;
@@ -540,8 +546,8 @@ static void sroce_rx_leave(struct sroce_skb_rx *r, struct sroce_rx_place *place)
 	r->rx.bytes -= r->rx.len;
 	*place = (struct sroce_rx_place){
 		.packets = r->k - r->rx.t.npkts,
-		.fixed_id = r->fixed_id,
-		.id = r->id,
+		.fixed_id = r->first_fixed_id,
+		.id = r->first_id,
 		.spread = r->rx.spread,
 	};
 }
@@ -585,14 +591,32 @@ static struct sroce_qp *sroce_rx_qp(const struct sroce_skb_rx *r)
 	return sroce_qp_find(r->rx.t.dqpn);
 }
 
+/* What came in memory from the reserve for freeing memory must not wait */
+static bool sroce_rx_may_stop(const struct sroce_skb_rx *r)
+{
+	return !skb_pfmemalloc(r->skb);
+}
+
+/* The packet that some members of a group have got may not be the same any more */
+static void sroce_rx_spread_anew(struct sroce_skb_rx *r,
+				 const struct sroce_rx_place *place)
+{
+	if (r->k - r->rx.t.npkts == place->packets)
+		return;
+	r->rx.spread.served = 0;
+	r->rx.spread.own = false;
+}
+
 /* Give the current packet to all members of the group */
 static bool sroce_rx_deliver_group(struct sroce_skb_rx *r)
 {
-	if (!r->rx.spread.members)
+	if (!r->rx.spread.served)
 		sroce_rx_count(r, SROCE_CNT_RX_MCAST_PACKETS);
 	/* Counts the work for the ICRC; copies count when members take them */
 	sroce_turn_spend(r->rx.len);
-	r->stop = !sroce_receive_group(r->port, &r->rx);
+	do {
+		r->stop = !sroce_receive_group(r->port, &r->rx);
+	} while (unlikely(r->stop && !sroce_rx_may_stop(r)));
 	return !r->stop && sroce_rx_next(&r->rx);
 }
 
@@ -622,10 +646,12 @@ static void sroce_rx_some(struct sroce_skb_rx *r, struct sroce_rx_place *place)
 	struct sroce_counters __percpu *c = r->port->counters;
 	bool more = sroce_rx_next(&r->rx);
 
+	if (more)
+		sroce_rx_spread_anew(r, place);
 	while (more && !r->stop) {
 		more = r->group ? sroce_rx_deliver_group(r) :
 				  sroce_rx_deliver(r);
-		r->stop |= more && sroce_turn_overdue();
+		r->stop |= more && sroce_turn_overdue() && sroce_rx_may_stop(r);
 	}
 	if (unlikely(r->stop))
 		sroce_rx_leave(r, place);

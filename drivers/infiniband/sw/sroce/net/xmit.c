@@ -14,8 +14,13 @@
 #include "net/paths.h"
 #include "txq.h"
 
-/* Trains up to this size are put right behind the headers */
+/*
+ * Trains up to this size are put right behind the headers. Where much hangs in the stack's
+ * queues, larger ones are, too: there a piece of a large page keeps all of it from others.
+ * With headers and what belongs to the buffer it is less than 8 KiB.
+ */
 #define SROCE_LINEAR_MAX 1024
+#define SROCE_LINEAR_MAX_CROWDED (7 * 1024)
 
 /* Bytes of one packet, BTH to ICRC */
 static u32 sroce_xmit_packet_size(const struct sroce_train *t, u32 k)
@@ -41,11 +46,16 @@ static u32 sroce_xmit_rest(const struct sroce_train *t, u32 k)
 }
 
 /* Room behind the headers: 0 for a long train, just enough for one packet */
-static u32 sroce_xmit_linear_room(const struct sroce_train *t, u32 k, u32 size)
+static u32 sroce_xmit_linear_room(const struct sroce_train *t, u32 k, u32 size,
+				  const struct sroce_txq *txq)
 {
-	if (sroce_xmit_rest(t, k) > SROCE_LINEAR_MAX)
+	u32 rest = sroce_xmit_rest(t, k);
+
+	if (rest <= SROCE_LINEAR_MAX)
+		return t->npkts - k > 1 ? SROCE_LINEAR_MAX : size;
+	if (likely(!sroce_txq_is_crowded(txq)))
 		return 0;
-	return t->npkts - k > 1 ? SROCE_LINEAR_MAX : size;
+	return rest <= SROCE_LINEAR_MAX_CROWDED ? max(rest, size) : 0;
 }
 
 static bool sroce_xmit_open(struct sroce_tx *tx, const struct sroce_flow *flow,
@@ -74,7 +84,7 @@ static bool sroce_xmit_packet(struct sroce_tx *tx,
 
 	if ((!tx->open || !sroce_pack_fits(tx->open, flow, size)) &&
 	    !sroce_xmit_open(tx, flow, size,
-			     sroce_xmit_linear_room(t, k, size)))
+			     sroce_xmit_linear_room(t, k, size, flow->txq)))
 		return false;
 	if (!sroce_pack_add(tx->open, t, k, bi, size) &&
 	    !sroce_xmit_alone(tx, flow, t, k, bi, size))

@@ -27,8 +27,9 @@
  * @node: in the device's table
  * @rcu: freed after a grace period
  * @mgid: its address
- * @members: struct sroce_group_member
- * @nmembers: their number
+ * @members: struct sroce_group_member, by their numbers
+ * @nmembers: how many there are
+ * @last: number of the last one that came
  */
 struct sroce_group {
 	struct hlist_node node;
@@ -36,6 +37,7 @@ struct sroce_group {
 	union ib_gid mgid;
 	struct list_head members;
 	u32 nmembers;
+	u64 last;
 };
 
 /**
@@ -45,6 +47,7 @@ struct sroce_group {
  * @rcu: freed after a grace period
  * @group: the group
  * @qp: the QP, which ends its attachments before itself
+ * @number: greater than those of all who were there before
  */
 struct sroce_group_member {
 	struct list_head node;
@@ -52,6 +55,7 @@ struct sroce_group_member {
 	struct rcu_head rcu;
 	struct sroce_group *group;
 	struct sroce_qp *qp;
+	u64 number;
 };
 
 static DEFINE_MUTEX(sroce_groups_mutex);
@@ -142,7 +146,9 @@ static void sroce_group_enter(struct sroce_group_member *a, struct sroce_qp *qp,
 	a->group = group;
 	WRITE_ONCE(group->nmembers, group->nmembers + 1);
 	list_add(&a->of_qp, &qp->groups);
+	a->number = group->last + 1;
 	list_add_tail_rcu(&a->node, &group->members);
+	WRITE_ONCE(group->last, a->number);
 }
 
 static void sroce_group_leave(struct sroce_group_member *a)
@@ -272,11 +278,10 @@ static bool sroce_group_admit(const struct sroce_group *group,
 			      struct sroce_rx *rx)
 {
 	u32 cost = READ_ONCE(group->nmembers) * max(rx->len, SROCE_DELIVERY);
-
 	u32 *delivered = &rx->spread.delivered;
 
 	/* The rest of the members get what the first ones have got */
-	if (rx->spread.members)
+	if (rx->spread.served)
 		return true;
 	if (*delivered && *delivered + cost > READ_ONCE(sroce_group_most))
 		return false;
@@ -285,25 +290,27 @@ static bool sroce_group_admit(const struct sroce_group *group,
 }
 
 /*
- * Give a packet to all members, or to some until the turn is overdue: false then. New members
- * are behind the others. So when some come and go before the rest get it, a member may
- * miss it, as any may miss a datagram, but none gets it twice.
+ * Give a packet to all members, or to some until the turn is overdue: false then. Who comes
+ * meanwhile is not for this one, also if it has been there before, so that none gets it twice.
  */
 static bool sroce_group_deliver_some(const struct sroce_group *group,
 				     struct sroce_rx *rx)
 {
 	struct sroce_rx_spread *spread = &rx->spread;
+	const u64 before = spread->served;
 	struct sroce_group_member *a;
-	u32 first = spread->members;
-	u32 i = 0;
 
+	if (!before)
+		spread->last = READ_ONCE(group->last);
 	list_for_each_entry_rcu(a, &group->members, node) {
-		if (i++ < first)
+		if (a->number <= before)
 			continue;
-		if (spread->members != first && sroce_turn_overdue())
+		if (a->number > spread->last)
+			break;
+		if (spread->served != before && sroce_turn_overdue())
 			return false;
 		spread->own |= !sroce_group_deliver(a->qp, rx);
-		spread->members = i;
+		spread->served = a->number;
 	}
 	return true;
 }
@@ -316,7 +323,7 @@ static void sroce_group_delivered(struct sroce_rx *rx)
 		rx->bytes -= rx->len;
 	}
 	rx->spread.own = false;
-	rx->spread.members = 0;
+	rx->spread.served = 0;
 }
 
 bool sroce_receive_group(struct sroce_netport *net, struct sroce_rx *rx)

@@ -84,13 +84,15 @@ struct sroce_xmit_ops {
 
 /**
  * struct sroce_rx_spread - how far the packets of a buffer have come in a multicast group
+ * @served: number of the last member that has got the current packet; 0: none has
+ * @last: number of the last member that is to get it
  * @delivered: bytes to members so far, or what counts as such
- * @members: that have got the current packet
  * @own: one of these has counted it, because it has counters of its own
  */
 struct sroce_rx_spread {
+	u64 served;
+	u64 last;
 	u32 delivered;
-	u16 members;
 	bool own;
 };
 
