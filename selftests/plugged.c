@@ -105,10 +105,12 @@ static void crowd(void)
 	uint64_t bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 16;
 	uint64_t rounds = bytes / (DATAGRAMS * DATAGRAM), i;
 	struct ibv_wc wc;
+	double start = vt_now();
 	int n = DATAGRAMS;
 
 	plug();
-	for (i = 0; i < rounds && n == DATAGRAMS; i++) {
+	/* When little is left each waits for a quarter of a second before it loses the rest: then it is enough */
+	for (i = 0; i < rounds && n == DATAGRAMS && (i < 32 || vt_now() - start < 20 * slow); i++) {
 		post_datagrams();
 		for (n = 0; n < DATAGRAMS && poll_one(cq, &wc, 10 * slow) && !wc.status; n++)
 			;
@@ -116,7 +118,7 @@ static void crowd(void)
 			vt_die(VT_WRONG, "WRONG: destroy: %s", strerror(errno));
 		make_queues();
 	}
-	vt_check(i == rounds, "%llu queue pairs have come and gone, of %llu", (unsigned long long)i, (unsigned long long)rounds);
+	vt_check(n == DATAGRAMS, "%llu queue pairs have come and gone, of %llu", (unsigned long long)i, (unsigned long long)rounds);
 }
 
 /* --- what must not wait ------------------------------------------------------------------------ */
