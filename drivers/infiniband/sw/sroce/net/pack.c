@@ -377,7 +377,7 @@ static void *sroce_pack_chunk(struct sk_buff *skb, u32 size)
 			return NULL;
 		get_page(pf->page);
 		skb_fill_page_desc(skb, n, pf->page, pf->offset, size);
-		/* All of it stays as long as this does, whoever has used the rest */
+		/* The page stays as long as this piece of it, whoever has used the rest */
 		if (unlikely(sroce_txq_is_crowded(sroce_pack(skb)->txq)))
 			skb->truesize += pf->size - size;
 	}

@@ -523,20 +523,26 @@ static void sroce_rx_link(struct sroce_skb_rx *r, struct net *net)
 	ether_addr_copy(info->smac, eth_hdr(skb)->h_source);
 }
 
-/* All packets but the last one have the same length */
-static void sroce_rx_go_to(struct sroce_skb_rx *r,
+/*
+ * All packets but the last one have the same length. Return: false if there is not so much in
+ * the buffer any more: what it was counted with is not believed a second time.
+ */
+static bool sroce_rx_go_to(struct sroce_skb_rx *r,
 			   const struct sroce_rx_place *place)
 {
 	u32 len = place->packets * r->stride;
 
 	r->rx.spread = place->spread;
 	if (!place->packets)
-		return;
+		return true;
+	if (len >= r->left)
+		return false;
 	r->pos += len;
 	r->left -= len;
 	r->k = place->packets;
 	r->id = place->id;
 	r->fixed_id = place->fixed_id;
+	return true;
 }
 
 /* The current train, and what is behind it, is for later */
@@ -564,12 +570,12 @@ static bool sroce_rx_start(struct sroce_skb_rx *r, struct net *net,
 		return false;
 	}
 	r->stride = sroce_rx_stride(r);
-	if (r->left > r->stride * SROCE_RX_MOST_PACKETS) {
+	r->train = r->stride < r->left;
+	if (r->left > r->stride * SROCE_RX_MOST_PACKETS ||
+	    !sroce_rx_go_to(r, place)) {
 		sroce_rx_count(r, SROCE_CNT_RX_MALFORMED);
 		return false;
 	}
-	r->train = r->stride < r->left;
-	sroce_rx_go_to(r, place);
 	if (sroce_walk_start(&r->walk, r->skb, r->pos)) {
 		sroce_rx_count(r, SROCE_CNT_RX_DISCARDS);
 		return false;
