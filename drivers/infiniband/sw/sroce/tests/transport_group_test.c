@@ -559,6 +559,54 @@ static void group_in_parts(struct kunit *test)
 	club_close(c);
 }
 
+/* Some members of the group, in a turn that is overdue. Return: whether it was all of them */
+static bool crowd_receive_some(struct club *c, struct sroce_rx *rx)
+{
+	bool all;
+
+	local_bh_disable();
+	sroce_turn_begin(true);
+	all = sroce_receive_group(&c->p->side[0].port.net, rx);
+	sroce_turn_end();
+	local_bh_enable();
+	return all;
+}
+
+/*
+ * The first member, which has got a datagram, leaves and comes again before the others have
+ * got it: none of them misses it, and nobody gets it twice.
+ */
+static void group_changes_between_parts(struct kunit *test)
+{
+	struct club *c = club_open(test);
+	struct sroce_train t = club_train(c);
+	struct sroce_rx_info info = {
+		.dgid = group_a,
+		.net_cookie = FAKE_NET_COOKIE,
+		.vlan_id = 0xffff,
+	};
+	struct sroce_rx rx = { .t = t, .info = &info };
+	struct ib_wc wc;
+	u32 got = 0;
+	int n = 0;
+
+	club_attach(c, &group_a, CROWD);
+	club_recv_all(c);
+	club_recv(c, 0, GRH + LEN);
+	sroce_turn_limits.bytes = 0;
+	KUNIT_EXPECT_FALSE(test, crowd_receive_some(c, &rx));
+	KUNIT_EXPECT_EQ(test, 0, sroce_group_detach(c->qp[0], &group_a));
+	KUNIT_EXPECT_EQ(test, 0, sroce_group_attach(c->qp[0], &group_a));
+	while (!crowd_receive_some(c, &rx))
+		;
+	sroce_turn_limits.bytes = SZ_256M;
+	for (; side_poll(&c->p->side[0].rcq, &wc); n++)
+		got |= BIT(wc.wr_id);
+	KUNIT_EXPECT_EQ(test, CROWD, n);
+	KUNIT_EXPECT_EQ(test, BIT(CROWD) - 1, got);
+	club_close(c);
+}
+
 /* A buffer has packets for many QPs: the clock is asked before each but the first one */
 static void qps_in_parts(struct kunit *test)
 {
@@ -580,6 +628,7 @@ static void qps_in_parts(struct kunit *test)
 static struct kunit_case group_cases[] = {
 	KUNIT_CASE(group_crowd),
 	KUNIT_CASE(group_in_parts),
+	KUNIT_CASE(group_changes_between_parts),
 	KUNIT_CASE(qps_in_parts),
 	KUNIT_CASE(group_limit),
 	KUNIT_CASE(group_reserve),
