@@ -39,6 +39,7 @@ struct sroce_raw_rest {
  * @hooked: it is
  * @idle: takes it away
  * @flows: all of them, struct sroce_flow.device; under RTNL
+ * @naddresses: that the netdev's filter was told of for them; under RTNL
  * @later: frames that wait for @work
  * @work: receives them
  * @rest: of the one that it has begun with
@@ -53,6 +54,7 @@ struct sroce_raw {
 	bool hooked;
 	struct delayed_work idle;
 	struct list_head flows;
+	u32 naddresses;
 	struct sroce_raw_later later;
 	struct work_struct work;
 	struct sroce_raw_rest rest;

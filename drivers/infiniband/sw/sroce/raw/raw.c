@@ -36,6 +36,12 @@
  */
 #define SROCE_RAW_IDLE HZ
 
+/*
+ * So many addresses a netdev's filter is told of for flows. For each further one it would go
+ * through all that it has, with its lock held: it takes all frames, or all groups, then.
+ */
+#define SROCE_RAW_FILTER_MOST 64
+
 /* What the netdev's filter is told for a flow */
 enum sroce_raw_filter {
 	SROCE_RAW_NONE,
@@ -69,9 +75,20 @@ sroce_raw_filter_of(const struct net_device *ndev,
 							 SROCE_RAW_UNICAST;
 }
 
+static bool sroce_raw_filter_is_address(u8 filter)
+{
+	return filter == SROCE_RAW_UNICAST || filter == SROCE_RAW_GROUP;
+}
+
+/* One filter for all addresses of a kind */
+static u8 sroce_raw_filter_coarse(u8 filter)
+{
+	return filter == SROCE_RAW_GROUP ? SROCE_RAW_ALL_GROUPS : SROCE_RAW_ALL;
+}
+
 /* What the netdev does not do, frames that come all the same show */
-static int sroce_raw_filter_set(struct net_device *ndev,
-				struct sroce_flow *flow)
+static int sroce_raw_filter_tell(struct net_device *ndev,
+				 const struct sroce_flow *flow)
 {
 	switch (flow->filter) {
 	case SROCE_RAW_UNICAST:
@@ -87,9 +104,30 @@ static int sroce_raw_filter_set(struct net_device *ndev,
 	}
 }
 
-static void sroce_raw_filter_clear(struct net_device *ndev,
+static void sroce_raw_filter_set(struct sroce_raw *raw,
+				 struct sroce_flow *flow)
+{
+	bool address;
+
+	flow->filter = sroce_raw_filter_of(raw->ndev, &flow->rule);
+	address = sroce_raw_filter_is_address(flow->filter);
+	if (address && raw->naddresses >= SROCE_RAW_FILTER_MOST) {
+		flow->filter = sroce_raw_filter_coarse(flow->filter);
+		address = false;
+	}
+	if (sroce_raw_filter_tell(raw->ndev, flow))
+		flow->filter = SROCE_RAW_NONE;
+	else if (address)
+		raw->naddresses++;
+}
+
+static void sroce_raw_filter_clear(struct sroce_raw *raw,
 				   struct sroce_flow *flow)
 {
+	struct net_device *ndev = raw->ndev;
+
+	if (sroce_raw_filter_is_address(flow->filter))
+		raw->naddresses--;
 	switch (flow->filter) {
 	case SROCE_RAW_UNICAST:
 		dev_uc_del(ndev, flow->rule.key.dmac);
@@ -158,9 +196,7 @@ static int sroce_raw_start_flow(struct sroce_raw *raw, struct sroce_flow *flow,
 		err = sroce_flow_table_add(&raw->table, flow, true);
 	if (err)
 		return err;
-	flow->filter = sroce_raw_filter_of(raw->ndev, &flow->rule);
-	if (sroce_raw_filter_set(raw->ndev, flow))
-		flow->filter = SROCE_RAW_NONE;
+	sroce_raw_filter_set(raw, flow);
 	list_add_tail(&flow->device, &raw->flows);
 	sroce_raw_set_outgoing(raw);
 	sroce_raw_hook(raw);
@@ -171,7 +207,7 @@ static void sroce_raw_stop_flow(struct sroce_raw *raw, struct sroce_flow *flow)
 {
 	if (!flow->listed)
 		return;
-	sroce_raw_filter_clear(raw->ndev, flow);
+	sroce_raw_filter_clear(raw, flow);
 	sroce_flow_table_del(&raw->table, flow);
 	list_del_init(&flow->device);
 	sroce_raw_set_outgoing(raw);

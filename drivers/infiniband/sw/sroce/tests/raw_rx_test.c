@@ -254,11 +254,63 @@ static void parts_too_short(struct kunit *test)
 	raw_rx_end(r);
 }
 
+/* --- the netdev's filter ------------------------------------------------------------- */
+
+enum { ADDRESSES = 64, MORE_ADDRESSES = 3 };
+
+/* A flow for an address of its own */
+static struct sroce_flow *raw_rx_address(struct kunit *test, struct raw_rx *r,
+					 struct sroce_qp *qp, bool group, u8 n)
+{
+	struct sroce_flow_rule rule = {
+		.type = SROCE_FLOW_NORMAL,
+		.key.dmac = { group ? 3 : 2, 0, 0, 0, 0, n },
+		.qp = qp,
+	};
+	struct sroce_flow *flow;
+
+	eth_broadcast_addr(rule.mask.dmac);
+	flow = sroce_raw_add_flow(r->raw, &rule, r->raw->net_cookie);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(flow));
+	return flow;
+}
+
+static const struct net_device_ops raw_rx_ops;
+
+/* A netdev goes through all addresses that it has for each that is added */
+static void addresses_without_end(struct kunit *test)
+{
+	struct sroce_flow *flow[ADDRESSES + MORE_ADDRESSES];
+	struct raw_rx *r = raw_rx(test, false);
+	struct sroce_qp *qp = r->flow[0]->rule.qp;
+	u32 i;
+
+	r->ndev->netdev_ops = &raw_rx_ops;
+	r->raw->net_cookie = dev_net(r->ndev)->net_cookie;
+	for (i = 0; i < ARRAY_SIZE(flow); i++)
+		flow[i] = raw_rx_address(test, r, qp, i % 2, i);
+	KUNIT_EXPECT_EQ(test, netdev_uc_count(r->ndev), ADDRESSES / 2);
+	KUNIT_EXPECT_EQ(test, netdev_mc_count(r->ndev), ADDRESSES / 2);
+	KUNIT_EXPECT_EQ(test, r->ndev->promiscuity, MORE_ADDRESSES - 1);
+	KUNIT_EXPECT_EQ(test, r->ndev->allmulti, 1);
+	for (i = 0; i < ARRAY_SIZE(flow); i++)
+		sroce_raw_del_flow(r->raw, flow[i]);
+	KUNIT_EXPECT_TRUE(test, netdev_uc_empty(r->ndev));
+	KUNIT_EXPECT_TRUE(test, netdev_mc_empty(r->ndev));
+	KUNIT_EXPECT_EQ(test, r->ndev->promiscuity, 0);
+	KUNIT_EXPECT_EQ(test, r->ndev->allmulti, 0);
+	flow[0] = raw_rx_address(test, r, qp, false, 0);
+	KUNIT_EXPECT_EQ(test, netdev_uc_count(r->ndev), 1);
+	sroce_raw_del_flow(r->raw, flow[0]);
+	raw_rx_end(r);
+}
+
 static struct kunit_case raw_rx_cases[] = {
 	KUNIT_CASE(from_within_sending),
 	KUNIT_CASE(parts_without_end),
 	KUNIT_CASE(parts_too_many),
 	KUNIT_CASE(parts_too_short),
+	KUNIT_CASE(addresses_without_end),
 	{}
 };
 
