@@ -7,6 +7,7 @@
 #include "net/attach.h"
 #include "net/backlog.h"
 #include "net/group.h"
+#include "net/gsi.h"
 #include "net/init.h"
 #include "net/net.h"
 #include "net/pack.h"
@@ -25,6 +26,7 @@ int sroce_net_init(void)
 {
 	int err;
 
+	sroce_gsi_init();
 	err = sroce_attachments_init();
 	if (err)
 		return err;
@@ -46,6 +48,7 @@ err_ports:
 /* All QPs are dead, so that nothing is sent from here on */
 void sroce_net_exit(void)
 {
+	sroce_gsi_exit();
 	sroce_backlog_exit();
 	sroce_joins_exit();
 	sroce_attachments_exit();

@@ -20,6 +20,7 @@
 #include "counters.h"
 #include "memory/copy.h"
 #include "net/attach.h"
+#include "net/gsi.h"
 #include "net/net.h"
 #include "net/receive.h"
 #include "net/walk.h"
@@ -68,6 +69,7 @@
  * @group: they were sent to a multicast group
  * @ce: congestion experienced
  * @stop: the rest of the buffer is for later
+ * @wait: so is all of it: it begins with something for QP 1
  * @first_fixed_id: @fixed_id as it was behind the first packet of the train
  * @first_id: likewise
  * @ip4: header of the current packet
@@ -95,6 +97,7 @@ struct sroce_skb_rx {
 	bool group;
 	bool ce;
 	bool stop;
+	bool wait;
 	bool first_fixed_id;
 	u16 first_id;
 	union {
@@ -626,12 +629,32 @@ static bool sroce_rx_deliver_group(struct sroce_skb_rx *r)
 	return !r->stop && sroce_rx_next(&r->rx);
 }
 
+/*
+ * May QP 1 have the current packet? If not now, the buffer waits, if it begins with that: all
+ * its packets have one sender.
+ */
+static bool sroce_rx_gsi_hears(struct sroce_skb_rx *r)
+{
+	enum sroce_gsi_verdict verdict =
+		sroce_gsi_judge(dev_net(r->skb->dev), r->port, r->skb);
+
+	if (verdict == SROCE_GSI_HEAR)
+		return true;
+	r->wait = verdict == SROCE_GSI_WAIT && r->k == r->rx.t.npkts;
+	if (!r->wait)
+		sroce_rx_count(r, SROCE_CNT_RX_DISCARDS);
+	return false;
+}
+
 /* Give the current packet, and those after it for the same QP, to the QP */
 static bool sroce_rx_deliver(struct sroce_skb_rx *r)
 {
-	struct sroce_qp *qp = sroce_rx_qp(r);
+	struct sroce_qp *qp;
 	bool more;
 
+	if (unlikely(r->rx.t.dqpn == SROCE_QPN_GSI) && !sroce_rx_gsi_hears(r))
+		return !r->wait && sroce_rx_next(&r->rx);
+	qp = sroce_rx_qp(r);
 	if (!qp) {
 		sroce_rx_count(r, SROCE_CNT_RX_NO_QP);
 		sroce_turn_spend(r->rx.len +
@@ -661,7 +684,7 @@ static void sroce_rx_some(struct sroce_skb_rx *r, struct sroce_rx_place *place)
 	}
 	if (unlikely(r->stop))
 		sroce_rx_leave(r, place);
-	if (!r->rx.packets)
+	if (!r->rx.packets || r->wait)
 		return;
 	if (!r->stop)
 		sroce_count(c, SROCE_CNT_RX_TRAINS, 1);
@@ -712,6 +735,9 @@ bool sroce_net_receive(struct net *net, struct sroce_netport *port,
 		sroce_rx_some(&r, place);
 	if (unlikely(r.stop))
 		return false;
-	consume_skb(skb);
+	if (unlikely(r.wait))
+		sroce_gsi_wait(net, port, skb);
+	else
+		consume_skb(skb);
 	return true;
 }

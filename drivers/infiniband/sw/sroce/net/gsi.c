@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Whom QP 1 hears. Who handles its datagrams (ib_cm, ib_mad) looks for the way back to the
+ * sender first. Where the neighbour is not known, that waits for it, up to a second, and
+ * with it waits all that QP 1 has received since, or even all connection requests of the
+ * host. Where there is no route, or the datagram was for an address that is no GID of the
+ * device, ib_mad writes a line to the kernel's log. For neither does a stranger need more
+ * than a datagram with a source that he has made up.
+ *
+ * So QP 1 gets only what can be answered at once. The others wait here, for a second at
+ * most, until the sender's neighbour has answered. What waits has a bound, holds its netdev
+ * only, and is looked at a hundred times a second: it goes when its device has gone.
+ *
+ * receive.c asks here for each train for QP 1.
+ */
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/jiffies.h>
+#include <linux/netdevice.h>
+#include <linux/sizes.h>
+#include <linux/workqueue.h>
+#include <net/dst.h>
+#include <net/ip6_fib.h>
+#include <net/ip6_route.h>
+#include <net/ipv6.h>
+#include <net/neighbour.h>
+#include <net/route.h>
+
+#include "compat.h"
+#include "counters.h"
+#include "net/attach.h"
+#include "net/backlog.h"
+#include "net/gsi.h"
+#include "net/net.h"
+#include "net/socket.h"
+
+/* So often those who wait are looked at, and so long they wait */
+#define SROCE_GSI_TICK max(1, HZ / 100)
+#define SROCE_GSI_PATIENCE HZ
+
+/* Those who wait, and their memory: some hundred hosts that connect for the first time */
+#define SROCE_GSI_BUFFERS 512
+#define SROCE_GSI_BYTES SZ_2M
+
+/**
+ * struct sroce_gsi_cb - in a buffer that waits
+ * @net_cookie: of the namespace that it came to; the netdev may go to another one
+ * @until: jiffies; then it is lost
+ */
+struct sroce_gsi_cb {
+	u64 net_cookie;
+	unsigned long until;
+};
+
+/*
+ * Where they wait.
+ *
+ * @list: its lock protects all, with bottom halves off
+ * @bytes: memory of the buffers in @list
+ * @work: looks at them
+ */
+static struct {
+	struct sk_buff_head list;
+	u32 bytes;
+	struct delayed_work work;
+} sroce_gsi_room;
+
+/**
+ * struct sroce_gsi_way - from here to who has sent a packet
+ * @net: namespace
+ * @here: the address that it was for
+ * @there: its sender's
+ * @oif: index of the netdev that has @here
+ */
+struct sroce_gsi_way {
+	struct net *net;
+	struct in6_addr here;
+	struct in6_addr there;
+	int oif;
+};
+
+/* --- the way back -------------------------------------------------------------- */
+
+static enum sroce_gsi_verdict sroce_gsi_neighbour(const struct dst_entry *dst,
+						  const void *there)
+{
+	struct neighbour *n = dst_neigh_lookup(dst, there);
+	bool known;
+
+	/* The neighbours' table is full */
+	if (!n)
+		return SROCE_GSI_WAIT;
+	known = READ_ONCE(n->nud_state) & NUD_VALID;
+	if (!known)
+		neigh_event_send(n, NULL);
+	neigh_release(n);
+	return known ? SROCE_GSI_HEAR : SROCE_GSI_WAIT;
+}
+
+static enum sroce_gsi_verdict sroce_gsi_way_ipv4(const struct sroce_gsi_way *w)
+{
+	struct flowi4 fl4 = {
+		.flowi4_oif = w->oif,
+		.daddr = w->there.s6_addr32[3],
+		.saddr = w->here.s6_addr32[3],
+	};
+	enum sroce_gsi_verdict verdict = SROCE_GSI_DROP;
+	struct rtable *rt = ip_route_output_key(w->net, &fl4);
+
+	if (IS_ERR(rt))
+		return SROCE_GSI_DROP;
+	if (rt->rt_type == RTN_LOCAL)
+		verdict = SROCE_GSI_HEAR;
+	else if (rt->rt_type == RTN_UNICAST)
+		verdict = sroce_gsi_neighbour(&rt->dst, &fl4.daddr);
+	ip_rt_put(rt);
+	return verdict;
+}
+
+static enum sroce_gsi_verdict sroce_gsi_way_ipv6(const struct sroce_gsi_way *w)
+{
+	struct flowi6 fl6 = {
+		.flowi6_oif = w->oif,
+		.daddr = w->there,
+		.saddr = w->here,
+	};
+	enum sroce_gsi_verdict verdict;
+	struct dst_entry *dst;
+
+	if (!ipv6_mod_enabled() || ipv6_addr_is_multicast(&w->there))
+		return SROCE_GSI_DROP;
+	dst = ip6_dst_lookup_flow(w->net, NULL, &fl6, NULL);
+	if (IS_ERR(dst))
+		return SROCE_GSI_DROP;
+	if (container_of(dst, struct rt6_info, dst)->rt6i_flags & RTF_LOCAL)
+		verdict = SROCE_GSI_HEAR;
+	else
+		verdict = sroce_gsi_neighbour(dst, &w->there);
+	dst_release(dst);
+	return verdict;
+}
+
+static enum sroce_gsi_verdict sroce_gsi_way(const struct sroce_gsi_way *w)
+{
+	return ipv6_addr_v4mapped(&w->there) ? sroce_gsi_way_ipv4(w) :
+					       sroce_gsi_way_ipv6(w);
+}
+
+/* --- packets -------------------------------------------------------------------- */
+
+static bool sroce_gsi_is_v1(const struct sk_buff *skb)
+{
+	return skb->protocol == htons(ETH_P_IBOE);
+}
+
+static void sroce_gsi_addresses(struct sroce_gsi_way *w,
+				const struct sk_buff *skb)
+{
+	/* A GRH has the addresses where IPv6 has them */
+	if (sroce_gsi_is_v1(skb) || ip_hdr(skb)->version == 6) {
+		w->here = ipv6_hdr(skb)->daddr;
+		w->there = ipv6_hdr(skb)->saddr;
+	} else {
+		ipv6_addr_set_v4mapped(ip_hdr(skb)->daddr, &w->here);
+		ipv6_addr_set_v4mapped(ip_hdr(skb)->saddr, &w->there);
+	}
+}
+
+/* Is it an address of the device, on the VLAN that the packet has come from? */
+static bool sroce_gsi_is_ours(const struct sroce_gsi_way *w,
+			      const struct sroce_netport *port,
+			      const struct sk_buff *skb, struct net_device *owner)
+{
+	if (!owner || !sroce_netdev_is_of_port(w->net, owner, port))
+		return false;
+	return skb->dev->flags & IFF_LOOPBACK ||
+	       sroce_netdev_vlan_id(owner) == sroce_netdev_vlan_id(skb->dev);
+}
+
+static enum sroce_gsi_verdict sroce_gsi_ask(struct net *net,
+					    const struct sroce_netport *port,
+					    struct sk_buff *skb)
+{
+	struct sroce_gsi_way w = { .net = net };
+	struct net_device *owner;
+	bool v1 = sroce_gsi_is_v1(skb);
+
+	sroce_gsi_addresses(&w, skb);
+	owner = sroce_netdev_of_address(net, &w.here, skb->dev);
+	/* net/v1.c has looked whose address it is, and knows more: of a bridge's port, say */
+	if (!v1 && !sroce_gsi_is_ours(&w, port, skb, owner))
+		return SROCE_GSI_DROP;
+	/* Nobody is asked for these, as the address has the neighbour's in it */
+	if (v1 && (ipv6_addr_type(&w.there) & IPV6_ADDR_LINKLOCAL))
+		return SROCE_GSI_HEAR;
+	w.oif = owner ? owner->ifindex : port->ifindex;
+	return sroce_gsi_way(&w);
+}
+
+enum sroce_gsi_verdict (*sroce_gsi_judge)(struct net *net,
+					  const struct sroce_netport *port,
+					  struct sk_buff *skb) __read_mostly = sroce_gsi_ask;
+
+/* --- those who wait ---------------------------------------------------------------- */
+
+static struct sroce_gsi_cb *sroce_gsi_cb(struct sk_buff *skb)
+{
+	BUILD_BUG_ON(sizeof(struct sroce_gsi_cb) > sizeof(skb->cb));
+	return (struct sroce_gsi_cb *)skb->cb;
+}
+
+static bool sroce_gsi_push(struct sk_buff *skb)
+{
+	bool ok;
+
+	spin_lock_bh(&sroce_gsi_room.list.lock);
+	ok = skb_queue_len(&sroce_gsi_room.list) < SROCE_GSI_BUFFERS &&
+	     sroce_gsi_room.bytes + skb->truesize <= SROCE_GSI_BYTES;
+	if (ok) {
+		sroce_gsi_room.bytes += skb->truesize;
+		__skb_queue_tail(&sroce_gsi_room.list, skb);
+	}
+	spin_unlock_bh(&sroce_gsi_room.list.lock);
+	return ok;
+}
+
+void sroce_gsi_wait(struct net *net, struct sroce_netport *port,
+		    struct sk_buff *skb)
+{
+	struct net_device *dev = skb->dev;
+
+	/* What waits keeps no socket, route or tracked connection */
+	skb_orphan(skb);
+	skb_dst_drop(skb);
+	nf_reset_ct(skb);
+	skb_ext_reset(skb);
+	*sroce_gsi_cb(skb) = (struct sroce_gsi_cb){
+		.net_cookie = net->net_cookie,
+		.until = jiffies + SROCE_GSI_PATIENCE,
+	};
+	dev_hold(dev);
+	if (!skb_pfmemalloc(skb) && sroce_gsi_push(skb)) {
+		schedule_delayed_work(&sroce_gsi_room.work, SROCE_GSI_TICK);
+		return;
+	}
+	sroce_count(port->counters, SROCE_CNT_RX_DISCARDS, 1);
+	kfree_skb(skb);
+	dev_put(dev);
+}
+
+/* Look at one again. Return: whether it still waits. Context: RCU, bottom halves off. */
+static bool sroce_gsi_look(struct sk_buff *skb)
+{
+	enum sroce_gsi_verdict verdict = SROCE_GSI_DROP;
+	struct sroce_netport *port = NULL;
+	struct net *net = dev_net(skb->dev);
+
+	if (sroce_gsi_cb(skb)->net_cookie == net->net_cookie)
+		port = sroce_port_of_packet(net, skb);
+	if (port)
+		verdict = sroce_gsi_judge(net, port, skb);
+	if (verdict == SROCE_GSI_HEAR) {
+		sroce_net_input(net, port, skb);
+		return false;
+	}
+	if (verdict == SROCE_GSI_WAIT &&
+	    time_before(jiffies, sroce_gsi_cb(skb)->until) &&
+	    sroce_gsi_push(skb))
+		return true;
+	if (port)
+		sroce_count(port->counters, SROCE_CNT_RX_DISCARDS, 1);
+	kfree_skb(skb);
+	return false;
+}
+
+static void sroce_gsi_look_held(struct sk_buff *skb)
+{
+	struct net_device *dev = skb->dev;
+	bool waits;
+
+	local_bh_disable();
+	rcu_read_lock();
+	waits = sroce_gsi_look(skb);
+	rcu_read_unlock();
+	local_bh_enable();
+	if (!waits)
+		dev_put(dev);
+}
+
+static void sroce_gsi_take_all(struct sk_buff_head *list)
+{
+	__skb_queue_head_init(list);
+	spin_lock_bh(&sroce_gsi_room.list.lock);
+	skb_queue_splice_tail_init(&sroce_gsi_room.list, list);
+	sroce_gsi_room.bytes = 0;
+	spin_unlock_bh(&sroce_gsi_room.list.lock);
+}
+
+static void sroce_gsi_work(struct work_struct *work)
+{
+	struct sk_buff_head list;
+	struct sk_buff *skb;
+
+	sroce_gsi_take_all(&list);
+	while ((skb = __skb_dequeue(&list))) {
+		sroce_gsi_look_held(skb);
+		cond_resched();
+	}
+	if (!skb_queue_empty_lockless(&sroce_gsi_room.list))
+		schedule_delayed_work(&sroce_gsi_room.work, SROCE_GSI_TICK);
+}
+
+void sroce_gsi_init(void)
+{
+	skb_queue_head_init(&sroce_gsi_room.list);
+	INIT_DELAYED_WORK(&sroce_gsi_room.work, sroce_gsi_work);
+}
+
+void sroce_gsi_exit(void)
+{
+	struct net_device *dev;
+	struct sk_buff_head list;
+	struct sk_buff *skb;
+
+	cancel_delayed_work_sync(&sroce_gsi_room.work);
+	sroce_gsi_take_all(&list);
+	while ((skb = __skb_dequeue(&list))) {
+		dev = skb->dev;
+		kfree_skb(skb);
+		dev_put(dev);
+	}
+}
