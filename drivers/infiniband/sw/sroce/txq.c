@@ -17,11 +17,16 @@
  * else the stack asks for a packet's socket it does not take it for its own, so
  * that a packet there is one without a socket.
  *
+ * They say that packets go by the netdev's MTU alone. What a router, or somebody who says he
+ * is one, tells of a smaller one on the path is of no use: a path MTU of RoCE is agreed upon
+ * by both ends, and a packet that does not fit would only be lost here instead of there.
+ *
  * What all of them have there has a bound, too: txq_pool.c.
  *
  * net/pack.c charges each buffer, transport/send.c asks for room and waits for it.
  */
 #include <linux/cpumask.h>
+#include <linux/ipv6.h>
 #include <linux/mm.h>
 #include <linux/net.h>
 #include <linux/netdevice.h>
@@ -29,6 +34,9 @@
 #include <linux/security.h>
 #include <linux/slab.h>
 #include <linux/wait.h>
+#include <net/inet_sock.h>
+#include <net/ip.h>
+#include <net/ipv6.h>
 #include <net/sock.h>
 
 #include "compat.h"
@@ -38,7 +46,10 @@
 /* Bytes that any QP may have there; for QP 1, which waits for no room, the only limit */
 #define SROCE_TXQ_MOST (128 * 1024 * 1024)
 
-/* A socket made as the kernel makes its own; those of the QPs are made like it */
+/*
+ * A socket made as the kernel makes its own; those of the QPs are made like it. Where there
+ * is IPv6 it is of that, and so has what IPv6 looks for in the socket of a packet.
+ */
 static struct socket *sroce_txq_model;
 
 static int sroce_txq_woken(wait_queue_entry_t *wait, unsigned int mode,
@@ -49,6 +60,27 @@ static int sroce_txq_woken(wait_queue_entry_t *wait, unsigned int mode,
 	list_del_init(&wait->entry);
 	txq->room(txq->owner);
 	return 0;
+}
+
+/* Nobody else knows the socket yet */
+static void sroce_txq_ignore_path_mtu(struct sock *sk)
+{
+	inet_sk(sk)->pmtudisc = IP_PMTUDISC_INTERFACE;
+#if IS_ENABLED(CONFIG_IPV6)
+	if (inet_sk(sk)->pinet6)
+		inet_sk(sk)->pinet6->pmtudisc = IPV6_PMTUDISC_INTERFACE;
+#endif
+}
+
+/* Where the part for IPv6 is, every socket of the protocol has it */
+static void sroce_txq_set_ipv6(struct sock *sk, const struct sock *model)
+{
+#if IS_ENABLED(CONFIG_IPV6)
+	const void *part = inet_sk(model)->pinet6;
+
+	if (part)
+		inet_sk(sk)->pinet6 = (void *)sk + (part - (const void *)model);
+#endif
 }
 
 /*
@@ -68,6 +100,8 @@ static struct sock *sroce_txq_sock_alloc(void)
 	sk->sk_type = model->sk_type;
 	sk->sk_protocol = model->sk_protocol;
 	security_sk_clone(model, sk);
+	sroce_txq_set_ipv6(sk, model);
+	sroce_txq_ignore_path_mtu(sk);
 	sock_set_flag(sk, SOCK_RCU_FREE);
 	return sk;
 }
@@ -194,11 +228,22 @@ static bool sroce_stack_queue_passed(unsigned int cpu)
 
 bool (*sroce_stack_passed)(unsigned int cpu) __read_mostly = sroce_stack_queue_passed;
 
+struct sock *sroce_txq_sender(void)
+{
+	return sroce_txq_model->sk;
+}
+
 int sroce_txq_init(void)
 {
+	int family = ipv6_mod_enabled() ? AF_INET6 : AF_INET;
+	int err;
+
 	sroce_txq_pools_init();
-	return sock_create_kern(&init_net, AF_INET, SOCK_DGRAM, IPPROTO_UDP,
-				&sroce_txq_model);
+	err = sock_create_kern(&init_net, family, SOCK_DGRAM, IPPROTO_UDP,
+			       &sroce_txq_model);
+	if (!err)
+		sroce_txq_ignore_path_mtu(sroce_txq_model->sk);
+	return err;
 }
 
 void sroce_txq_exit(void)

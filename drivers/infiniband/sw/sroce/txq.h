@@ -168,6 +168,12 @@ struct sroce_txq_all {
 
 extern struct sroce_txq_all sroce_txq_all;
 
+/*
+ * Who sends, for ip_local_out(): a socket that goes by the netdev's MTU alone. It is not that
+ * of the account, so that rules for the sockets of a process do not see it as one of those.
+ */
+struct sock *sroce_txq_sender(void);
+
 /* Module start. Return: 0 or a negative errno. */
 int sroce_txq_init(void);
 /* Module end: no account is left, but maybe packets that were charged */

@@ -533,7 +533,7 @@ static int sroce_pack_output(struct sk_buff *skb, const struct sroce_pack *p)
 	if (sroce_pack_is_v1(p))
 		err = sroce_v1_output(p->net, p->path, skb);
 	else if (sroce_pack_is_ipv4(p) || !ipv6_mod_enabled())
-		err = ip_local_out(p->net, NULL, skb);
+		err = ip_local_out(p->net, sroce_txq_sender(), skb);
 	else
 		err = ip6_local_out(p->net, NULL, skb);
 	rcu_read_unlock();

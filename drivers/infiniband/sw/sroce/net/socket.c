@@ -3,8 +3,9 @@
  * Ways in. Packets for UDP port 4791 arrive at a netfilter hook, behind the
  * host's own rules, where GSO buffers are still whole: the stack cuts them up
  * before it hands them to an encapsulation socket. The sockets reserve the port,
- * keep ICMP quiet, have GRO couple what a NIC receives, and take what the hooks
- * cannot tell to be ours (IPv6 behind extension headers).
+ * keep the stack from saying that it is unreachable, have GRO couple what a NIC
+ * receives, and take what the hooks cannot tell to be ours (IPv6 behind extension
+ * headers).
  */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
