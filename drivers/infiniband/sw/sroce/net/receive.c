@@ -638,8 +638,11 @@ static bool sroce_rx_gsi_hears(struct sroce_skb_rx *r)
 	enum sroce_gsi_verdict verdict =
 		sroce_gsi_judge(dev_net(r->skb->dev), r->port, r->skb);
 
+	/* A route and a neighbour are looked for */
+	sroce_turn_spend(SROCE_TURN_TRAIN);
 	if (verdict == SROCE_GSI_HEAR)
 		return true;
+	sroce_turn_spend(r->rx.len + r->rx.t.npkts * SROCE_TURN_PACKET);
 	r->wait = verdict == SROCE_GSI_WAIT && r->k == r->rx.t.npkts;
 	if (!r->wait)
 		sroce_rx_count(r, SROCE_CNT_RX_DISCARDS);
