@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 # For how long bottom halves are off at a stretch in the worst that a process can ask for: large messages, reads and
-# long scatter lists of many queue pairs of one host, and between two, and raw packets that are copied for many flows.
+# long scatter lists of many queue pairs of one host, and between two, raw packets that are copied for many flows, and
+# timers of thousands of queue pairs.
 # The bytes that are moved meanwhile have a limit, on any machine. So has the time, in the full set, where the kernel's
 # trace events tell (bh_off.c); what the driver itself says of it is only told.
 . "$(dirname "$0")/lib.sh"
 
-VERIFY=$(program verify) && TORRENT=$(program torrent) && BH_OFF=$(program bh_off) && WOKEN=$(program woken) ||
+VERIFY=$(program verify) && TORRENT=$(program torrent) && UNREADY=$(program unready) && BH_OFF=$(program bh_off) && WOKEN=$(program woken) ||
 	bail "the test programs were not built"
 PARAMETERS=/sys/module/sroce/parameters
 PORT=18800
@@ -81,6 +82,13 @@ copies() {
 	return 1
 }
 
+# unready CONNECTIONS : each asks again and again whether there is a receive
+unready() {
+	limit 120 "$UNREADY" -d "$DEV_A" -i "$IP_A" -n "$1" -t 2 >"$TMP/unready" 2>&1 && return
+	notes <"$TMP/unready"
+	return 1
+}
+
 # measure NAME COMMAND... : sets bytes
 measure() {
 	local name=$1 status
@@ -146,6 +154,7 @@ bounded $MOST "large sends on one host" local_perftest ib_send_bw -s 4194304 -q 
 bounded $MOST "small writes on one host" local_perftest ib_write_bw -s 4096 -q 16 -n $((N * 100))
 bounded $MOST "long lists on one host" local_lists
 handlers_end
+bounded $MOST "many that wait for a receive on one host" unready $((TIMED ? 4000 : 500))
 bounded $MOST_FAR "large writes between two" far_perftest ib_write_bw -s 4194304 -q 8 -n $N
 bounded $MOST_FAR "large reads between two" far_perftest ib_read_bw -s 4194304 -q 8 -n $N
 bounded $MOST_FAR "small writes between two" far_perftest ib_write_bw -s 4096 -q 16 -n $((N * 100))

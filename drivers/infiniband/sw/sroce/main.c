@@ -8,6 +8,7 @@
 #include "device.h"
 #include "net/net.h"
 #include "raw/raw.h"
+#include "timer.h"
 #include "transport/qp.h"
 #include "turn.h"
 #include "txq.h"
@@ -28,6 +29,7 @@ static int __init sroce_init(void)
 	err = sroce_turn_init();
 	if (err)
 		goto err_icrc;
+	sroce_timers_start();
 	err = sroce_txq_init();
 	if (err)
 		goto err_turn;
@@ -50,6 +52,7 @@ err_net:
 err_txq:
 	sroce_txq_exit();
 err_turn:
+	sroce_timers_stop();
 	sroce_turn_exit();
 err_icrc:
 	sroce_icrc_exit();
@@ -69,6 +72,7 @@ static void __exit sroce_exit(void)
 	sroce_raw_exit();
 	sroce_transport_exit();
 	sroce_txq_exit();
+	sroce_timers_stop();
 	sroce_turn_exit();
 	sroce_icrc_exit();
 }

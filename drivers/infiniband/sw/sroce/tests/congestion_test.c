@@ -501,7 +501,7 @@ static void ends_while_it_replies(struct kunit *test)
 	meet_congestion(b, a, SROCE_WR_RDMA_READ);
 	post_message(a, SROCE_WR_RDMA_READ, PACKETS * p->mtu);
 	pair_deliver(p);
-	KUNIT_EXPECT_TRUE(test, hrtimer_active(&b->qp->congestion.timer));
+	KUNIT_EXPECT_TRUE(test, sroce_timer_is_set(&b->qp->congestion.timer));
 	side_to_reset(b);
 	KUNIT_EXPECT_FALSE(test, b->qp->congested);
 	side_to_error(a);

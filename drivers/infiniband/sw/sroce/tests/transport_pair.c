@@ -320,35 +320,44 @@ static void side_stop_ack_timer(struct side *s)
 	struct sroce_ack_delay *d = &s->qp->resp.ack.delay;
 
 	d->armed = true;
-	hrtimer_cancel(&d->timer);
+	sroce_timer_delete_sync(&d->timer);
 }
 
-static enum hrtimer_restart no_look(struct hrtimer *timer)
+static void no_look(struct sroce_timer *timer)
 {
-	return HRTIMER_NORESTART;
+}
+
+/* As if a timer had fired */
+static void call(void (*func)(struct sroce_timer *timer), struct sroce_timer *timer)
+{
+	local_bh_disable();
+	sroce_turn_begin(false);
+	func(timer);
+	sroce_turn_end();
+	local_bh_enable();
 }
 
 /* What the timer of a request that waits for a receive would call */
-static enum hrtimer_restart (*look)(struct hrtimer *timer);
+static void (*look)(struct sroce_timer *timer);
 
 /* Only the test's loop looks again whether there is a receive */
 static void side_stop_looks(struct side *s)
 {
-	struct hrtimer *timer = &s->qp->resp.patience.timer;
+	struct sroce_timer *timer = &s->qp->resp.patience.timer;
 
-	look = ACCESS_PRIVATE(timer, function);
-	ACCESS_PRIVATE(timer, function) = no_look;
+	look = timer->func;
+	timer->func = no_look;
 }
 
 /* What the timer of what is held would call, and what only the test's loop calls */
-static enum hrtimer_restart (*look_held)(struct hrtimer *timer);
+static void (*look_held)(struct sroce_timer *timer);
 
 static void side_stop_hold(struct side *s)
 {
-	struct hrtimer *timer = &s->qp->resp.hold.timer;
+	struct sroce_timer *timer = &s->qp->resp.hold.timer;
 
-	look_held = ACCESS_PRIVATE(timer, function);
-	ACCESS_PRIVATE(timer, function) = no_look;
+	look_held = timer->func;
+	timer->func = no_look;
 }
 
 /* Let the timer find that a moment has come, which it does when that is not 0 */
@@ -365,9 +374,7 @@ static bool side_hold_time(struct side *s, u64 *moment)
 	spin_unlock_bh(&s->qp->resp.half.lock);
 	if (!due)
 		return false;
-	local_bh_disable();
-	look_held(&s->qp->resp.hold.timer);
-	local_bh_enable();
+	side_look_held(s);
 	return true;
 }
 
@@ -378,9 +385,7 @@ bool side_ask(struct side *s)
 
 void side_look_held(struct side *s)
 {
-	local_bh_disable();
-	look_held(&s->qp->resp.hold.timer);
-	local_bh_enable();
+	call(look_held, &s->qp->resp.hold.timer);
 }
 
 bool side_grow_old(struct side *s)
@@ -396,9 +401,7 @@ bool side_look(struct side *s)
 {
 	if (!s->qp || s->qp->resp.patience.state != SROCE_RESP_WAITS)
 		return false;
-	local_bh_disable();
-	look(&s->qp->resp.patience.timer);
-	local_bh_enable();
+	call(look, &s->qp->resp.patience.timer);
 	return true;
 }
 
@@ -692,11 +695,9 @@ void side_recv(struct side *s, u64 wr_id, u32 off, u32 len)
 /* What the requester's timer would do */
 static void side_fire(struct side *s)
 {
-	struct hrtimer *timer = &s->qp->req.timer;
+	struct sroce_timer *timer = &s->qp->req.timer;
 
-	local_bh_disable();
-	ACCESS_PRIVATE(timer, function)(timer);
-	local_bh_enable();
+	call(timer->func, timer);
 }
 
 /* Makes the deadline pass */
@@ -705,7 +706,7 @@ bool side_expire(struct side *s)
 	struct sroce_requester *req = &s->qp->req;
 	bool due;
 
-	hrtimer_cancel(&req->timer);
+	sroce_timer_delete_sync(&req->timer);
 	spin_lock_bh(&req->half.lock);
 	due = req->deadline;
 	if (due)
@@ -724,7 +725,7 @@ bool side_probe(struct side *s)
 
 	if (!READ_ONCE(req->probe.at) || !READ_ONCE(req->deadline))
 		return false;
-	hrtimer_cancel(&req->timer);
+	sroce_timer_delete_sync(&req->timer);
 	spin_lock_bh(&req->half.lock);
 	req->probe.at = min(req->probe.at, 1);
 	spin_unlock_bh(&req->half.lock);
@@ -747,9 +748,7 @@ static bool side_expire_ack(struct side *s)
 
 	if (!side_holds_ack(s))
 		return false;
-	local_bh_disable();
-	ACCESS_PRIVATE(&d->timer, function)(&d->timer);
-	local_bh_enable();
+	call(d->timer.func, &d->timer);
 	side_stop_ack_timer(s);
 	return true;
 }
@@ -795,7 +794,7 @@ static bool side_paced(struct side *s)
 /* Likewise for READ responses */
 static bool side_reply_paced(struct side *s)
 {
-	if (!hrtimer_active(&s->qp->congestion.timer))
+	if (!sroce_timer_is_set(&s->qp->congestion.timer))
 		return false;
 	fsleep(50);
 	return true;

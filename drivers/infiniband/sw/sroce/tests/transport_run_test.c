@@ -59,7 +59,7 @@ static struct pair *batching(struct kunit *test)
 	/* The timer would fire on this CPU */
 	local_bh_disable();
 	sroce_qp_doorbell(s->qp);
-	hrtimer_try_to_cancel(&s->qp->req.batch.timer);
+	sroce_timer_delete(&s->qp->req.batch.timer);
 	local_bh_enable();
 	s->scq.ring.hdr = scq;
 	s->rcq.ring.hdr = rcq;

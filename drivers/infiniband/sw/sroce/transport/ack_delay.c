@@ -22,6 +22,8 @@
  * what it has met twice is late. It has much slack, so that it seldom causes an
  * interrupt of its own.
  */
+#include <linux/ktime.h>
+
 #include "compat.h"
 #include "transport/ack_delay.h"
 #include "transport/answers.h"
@@ -86,8 +88,8 @@ static bool sroce_ack_may_hold(const struct sroce_qp *qp)
 static void sroce_ack_start_timer(struct sroce_ack_delay *d)
 {
 	d->armed = true;
-	hrtimer_start_range_ns(&d->timer, SROCE_ACK_DELAY_NS,
-			       SROCE_ACK_DELAY_SLACK_NS, HRTIMER_MODE_REL_SOFT);
+	sroce_timer_start_range(&d->timer, ktime_get_ns() + SROCE_ACK_DELAY_NS,
+				SROCE_ACK_DELAY_SLACK_NS);
 }
 
 static void sroce_ack_begin_hold(struct sroce_ack_delay *d)
@@ -174,7 +176,7 @@ static bool sroce_ack_age(struct sroce_ack_delay *d)
 	}
 }
 
-static enum hrtimer_restart sroce_ack_timer(struct hrtimer *timer)
+static void sroce_ack_timer(struct sroce_timer *timer)
 {
 	struct sroce_responder *resp =
 		container_of(timer, struct sroce_responder, ack.delay.timer);
@@ -185,7 +187,6 @@ static enum hrtimer_restart sroce_ack_timer(struct hrtimer *timer)
 	spin_unlock_bh(&resp->half.lock);
 	if (late)
 		sroce_half_run(&resp->half);
-	return HRTIMER_NORESTART;
 }
 
 /* Is the responder going to send an answer: an ACK, or one to a READ or atomic? */
@@ -235,7 +236,6 @@ void sroce_ack_reset(struct sroce_ack_delay *d)
 
 void sroce_ack_delay_init(struct sroce_ack_delay *d)
 {
-	hrtimer_setup(&d->timer, sroce_ack_timer, CLOCK_MONOTONIC,
-		      HRTIMER_MODE_REL_SOFT);
+	sroce_timer_init(&d->timer, sroce_ack_timer);
 	sroce_ack_reset(d);
 }

@@ -13,6 +13,8 @@
  * (SROCE_SQ_GATHERING). Ping-pong never gets there, because each round consumes
  * a completion.
  */
+#include <linux/ktime.h>
+
 #include "compat.h"
 #include "transport/batch.h"
 #include "transport/internal.h"
@@ -94,7 +96,7 @@ static void sroce_batch_begin_locked(struct sroce_requester *req)
 	WRITE_ONCE(req->ring.hdr->until, sroce_batch_until(req));
 	WRITE_ONCE(req->ring.hdr->flags, SROCE_SQ_ACTIVE | SROCE_SQ_GATHERING);
 	req->batch.waiting = true;
-	hrtimer_start(&req->batch.timer, SROCE_BATCH_NS, HRTIMER_MODE_REL_SOFT);
+	sroce_timer_start(&req->batch.timer, ktime_get_ns() + SROCE_BATCH_NS);
 }
 
 /* The process rang: it has nothing more to post, or has posted enough */
@@ -104,7 +106,7 @@ static void sroce_batch_end_locked(struct sroce_requester *req)
 
 	req->batch.waiting = false;
 	/* Where the timer has just fired, sroce_batch_timer() finds @waiting false */
-	hrtimer_try_to_cancel(&req->batch.timer);
+	sroce_timer_delete(&req->batch.timer);
 	if (sroce_ring_pending(&req->ring) - ahead < SROCE_BATCH_MIN)
 		req->batch.average /= 2;
 }
@@ -136,7 +138,7 @@ bool sroce_batch_begin(struct sroce_qp *qp)
 	return batch;
 }
 
-static enum hrtimer_restart sroce_batch_timer(struct hrtimer *timer)
+static void sroce_batch_timer(struct sroce_timer *timer)
 {
 	struct sroce_requester *req =
 		container_of(timer, struct sroce_requester, batch.timer);
@@ -148,11 +150,9 @@ static enum hrtimer_restart sroce_batch_timer(struct hrtimer *timer)
 	spin_unlock_bh(&req->half.lock);
 	if (waiting)
 		sroce_half_run(&req->half);
-	return HRTIMER_NORESTART;
 }
 
 void sroce_batch_init(struct sroce_requester *req)
 {
-	hrtimer_setup(&req->batch.timer, sroce_batch_timer, CLOCK_MONOTONIC,
-		      HRTIMER_MODE_REL_SOFT);
+	sroce_timer_init(&req->batch.timer, sroce_batch_timer);
 }

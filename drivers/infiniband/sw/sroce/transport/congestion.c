@@ -173,18 +173,16 @@ bool sroce_congestion_is_reply_due(struct sroce_qp *qp)
 	if (qp->resp.ack.delay.state == SROCE_ACK_OFF ||
 	    sroce_congestion_is_due(&qp->resp.half, &wake))
 		return true;
-	hrtimer_start(&qp->congestion.timer, ns_to_ktime(wake),
-		      HRTIMER_MODE_ABS_SOFT);
+	sroce_timer_start(&qp->congestion.timer, wake);
 	return false;
 }
 
-static enum hrtimer_restart sroce_congestion_timer(struct hrtimer *timer)
+static void sroce_congestion_timer(struct sroce_timer *timer)
 {
 	struct sroce_qp *qp = container_of(timer, struct sroce_qp,
 					   congestion.timer);
 
 	sroce_half_run(&qp->resp.half);
-	return HRTIMER_NORESTART;
 }
 
 void sroce_congestion_reset(struct sroce_qp *qp)
@@ -205,6 +203,5 @@ void sroce_congestion_init(struct sroce_qp *qp)
 
 	spin_lock_init(&c->lock);
 	c->pace.train_us = SROCE_CONGESTION_TRAIN_US;
-	hrtimer_setup(&c->timer, sroce_congestion_timer, CLOCK_MONOTONIC,
-		      HRTIMER_MODE_ABS_SOFT);
+	sroce_timer_init(&c->timer, sroce_congestion_timer);
 }

@@ -16,7 +16,7 @@
 #include "transport/run.h"
 #include "turn.h"
 
-static enum hrtimer_restart sroce_cq_held_enough(struct hrtimer *timer);
+static void sroce_cq_held_enough(struct sroce_timer *timer);
 
 /*
  * What the ring of a kernel user holds. It wants the QP itself, whose address no
@@ -29,8 +29,7 @@ struct sroce_kernel_cqe {
 
 int sroce_cq_init(struct sroce_cq *cq, struct sroce_port *port, u32 entries)
 {
-	hrtimer_setup(&cq->mod_timer, sroce_cq_held_enough, CLOCK_MONOTONIC,
-		      HRTIMER_MODE_REL_SOFT);
+	sroce_timer_init(&cq->mod_timer, sroce_cq_held_enough);
 	cq->port = port;
 	sroce_lock_init(&cq->lock, cq->user);
 	refcount_set(&cq->users, 1);
@@ -44,7 +43,7 @@ int sroce_cq_init(struct sroce_cq *cq, struct sroce_port *port, u32 entries)
 void sroce_cq_cleanup(struct sroce_cq *cq)
 {
 	/* Nobody adds completions any more, so nobody starts the timer again */
-	hrtimer_cancel(&cq->mod_timer);
+	sroce_timer_delete_sync(&cq->mod_timer);
 	if (!refcount_dec_and_test(&cq->users))
 		wait_for_completion(&cq->idle);
 	sroce_ring_free(&cq->ring);
@@ -220,13 +219,12 @@ static bool sroce_cq_hold(struct sroce_cq *cq)
 	if (++cq->mod_held >= cq->mod_count) {
 		cq->mod_held = 0;
 		/* Where the timer has just fired, it finds that @mod_held is 0 */
-		hrtimer_try_to_cancel(&cq->mod_timer);
+		sroce_timer_delete(&cq->mod_timer);
 		return false;
 	}
 	if (cq->mod_held == 1)
-		hrtimer_start(&cq->mod_timer,
-			      cq->mod_period * NSEC_PER_USEC,
-			      HRTIMER_MODE_REL_SOFT);
+		sroce_timer_start(&cq->mod_timer,
+				  ktime_get_ns() + cq->mod_period * NSEC_PER_USEC);
 	return true;
 }
 
@@ -246,14 +244,12 @@ static bool sroce_cq_store(struct sroce_cq *cq, struct ib_qp *ibqp,
 	return sroce_cq_notify(cq);
 }
 
-static enum hrtimer_restart sroce_cq_held_enough(struct hrtimer *timer)
+static void sroce_cq_held_enough(struct sroce_timer *timer)
 {
 	struct sroce_cq *cq = container_of(timer, struct sroce_cq, mod_timer);
 	bool notify = false;
 	unsigned long irq;
 
-	local_bh_disable();
-	sroce_turn_begin(false);
 	irq = sroce_lock(&cq->lock, cq->user);
 	if (cq->mod_held) {
 		cq->mod_held = 0;
@@ -263,9 +259,6 @@ static enum hrtimer_restart sroce_cq_held_enough(struct hrtimer *timer)
 	if (notify)
 		sroce_cq_queue(cq);
 	sroce_run_pending();
-	sroce_turn_end();
-	local_bh_enable();
-	return HRTIMER_NORESTART;
 }
 
 void sroce_cq_moderate(struct sroce_cq *cq, u16 count, u16 period)
@@ -276,7 +269,7 @@ void sroce_cq_moderate(struct sroce_cq *cq, u16 count, u16 period)
 	cq->mod_period = period;
 	/* Completions that wait by the old rule are announced at once */
 	if (cq->mod_held)
-		hrtimer_start(&cq->mod_timer, 0, HRTIMER_MODE_REL_SOFT);
+		sroce_timer_start(&cq->mod_timer, 0);
 	sroce_unlock(&cq->lock, cq->user, irq);
 }
 

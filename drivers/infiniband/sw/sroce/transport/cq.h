@@ -7,7 +7,6 @@
 #define SROCE_TRANSPORT_CQ_H
 
 #include <linux/completion.h>
-#include <linux/hrtimer.h>
 #include <linux/list.h>
 #include <linux/refcount.h>
 #include <linux/spinlock.h>
@@ -15,6 +14,7 @@
 #include <rdma/sroce-abi.h>
 
 #include "memory/ring.h"
+#include "timer.h"
 #include "transport/events.h"
 
 struct sroce_port;
@@ -62,7 +62,7 @@ struct sroce_cq {
 	u16 mod_count;
 	u16 mod_period;
 	u16 mod_held;
-	struct hrtimer mod_timer;
+	struct sroce_timer mod_timer;
 	struct sroce_events events;
 	struct list_head notify;
 	bool notify_queued;

@@ -236,7 +236,7 @@ static void sroce_hold_wake_at(struct sroce_hold *hold, u64 at)
 	if (hold->wake && hold->wake <= at)
 		return;
 	hold->wake = at;
-	hrtimer_start(&hold->timer, ns_to_ktime(at), HRTIMER_MODE_ABS_SOFT);
+	sroce_timer_start(&hold->timer, at);
 }
 
 static bool sroce_hold_is_on(const struct sroce_qp *qp)
@@ -598,41 +598,18 @@ static bool sroce_hold_timer_look(struct sroce_qp *qp, u64 now)
 	return true;
 }
 
-void sroce_hold_fired(struct sroce_qp *qp)
-{
-	WRITE_ONCE(qp->resp.hold.fired, false);
-	sroce_hold_timer_look(qp, ktime_get_ns());
-}
-
-/* A peer may have made the timers of many QPs fire in a row, each with much to drop */
-static void sroce_hold_look_in_turn(struct sroce_qp *qp)
-{
-	struct sroce_half *half = &qp->resp.half;
-	bool run;
-
-	if (unlikely(sroce_turn_over())) {
-		WRITE_ONCE(qp->resp.hold.fired, true);
-		sroce_half_kick(half);
-		return;
-	}
-	spin_lock(&half->lock);
-	run = !qp->dead && sroce_hold_timer_look(qp, ktime_get_ns());
-	spin_unlock(&half->lock);
-	if (run)
-		sroce_half_run(half);
-}
-
-static enum hrtimer_restart sroce_hold_timer_fired(struct hrtimer *timer)
+static void sroce_hold_timer_fired(struct sroce_timer *timer)
 {
 	struct sroce_responder *resp =
 		container_of(timer, struct sroce_responder, hold.timer);
+	struct sroce_qp *qp = container_of(resp, struct sroce_qp, resp);
+	bool run;
 
-	local_bh_disable();
-	sroce_turn_begin(false);
-	sroce_hold_look_in_turn(container_of(resp, struct sroce_qp, resp));
-	sroce_turn_end();
-	local_bh_enable();
-	return HRTIMER_NORESTART;
+	spin_lock(&resp->half.lock);
+	run = !qp->dead && sroce_hold_timer_look(qp, ktime_get_ns());
+	spin_unlock(&resp->half.lock);
+	if (run)
+		sroce_half_run(&resp->half);
 }
 
 void sroce_hold_reset(struct sroce_qp *qp)
@@ -645,8 +622,7 @@ void sroce_hold_reset(struct sroce_qp *qp)
 void sroce_hold_init(struct sroce_responder *resp)
 {
 	resp->hold.trains = RB_ROOT_CACHED;
-	hrtimer_setup(&resp->hold.timer, sroce_hold_timer_fired,
-		      CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+	sroce_timer_init(&resp->hold.timer, sroce_hold_timer_fired);
 }
 
 void __init sroce_hold_start(void)

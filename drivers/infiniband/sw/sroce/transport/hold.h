@@ -64,9 +64,6 @@ static inline void sroce_hold_duplicate(struct sroce_qp *qp,
  */
 bool sroce_hold_replay(struct sroce_qp *qp);
 
-/* Do what the timer had no time for. Context: responder lock held; it replies afterwards. */
-void sroce_hold_fired(struct sroce_qp *qp);
-
 /*
  * Is an answer to come as soon as it is known what else is missing? Not when the QP goes,
  * which sends what it owes and waits for nothing (sroce_ack_settle())

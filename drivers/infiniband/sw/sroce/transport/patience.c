@@ -31,6 +31,7 @@
  * responder_verdict.c comes here before an RNR NAK, receive.c and hold.c with trains that
  * are to queue up.
  */
+#include <linux/ktime.h>
 #include <linux/mm.h>
 
 #include "compat.h"
@@ -120,7 +121,7 @@ bool sroce_patience_begin(struct sroce_qp *qp, u32 psn)
 	delay = min(delay, limit - w->waited);
 	w->waited += delay;
 	resp->patience.state = SROCE_RESP_WAITS;
-	hrtimer_start(&w->timer, ns_to_ktime(delay), HRTIMER_MODE_REL_SOFT);
+	sroce_timer_start(&w->timer, ktime_get_ns() + delay);
 	return true;
 }
 
@@ -181,11 +182,10 @@ void sroce_patience_look(struct sroce_responder *resp)
 		sroce_half_run(&resp->half);
 }
 
-static enum hrtimer_restart sroce_patience_timer(struct hrtimer *timer)
+static void sroce_patience_timer(struct sroce_timer *timer)
 {
 	sroce_patience_look(container_of(timer, struct sroce_responder,
 					 patience.timer));
-	return HRTIMER_NORESTART;
 }
 
 void sroce_patience_reset(struct sroce_responder *resp)
@@ -199,8 +199,7 @@ void sroce_patience_reset(struct sroce_responder *resp)
 
 void sroce_patience_init(struct sroce_responder *resp)
 {
-	hrtimer_setup(&resp->patience.timer, sroce_patience_timer,
-		      CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
+	sroce_timer_init(&resp->patience.timer, sroce_patience_timer);
 }
 
 void __init sroce_patience_start(void)

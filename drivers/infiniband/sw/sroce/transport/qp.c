@@ -430,12 +430,12 @@ void sroce_qp_destroy(struct sroce_qp *qp)
 	spin_unlock_bh(&qp->req.half.lock);
 
 	/* Nobody starts a timer of a dead QP, nor do they start themselves */
-	hrtimer_cancel(&qp->req.timer);
-	hrtimer_cancel(&qp->req.batch.timer);
-	hrtimer_cancel(&qp->resp.ack.delay.timer);
-	hrtimer_cancel(&qp->resp.patience.timer);
-	hrtimer_cancel(&qp->congestion.timer);
-	hrtimer_cancel(&qp->resp.hold.timer);
+	sroce_timer_delete_sync(&qp->req.timer);
+	sroce_timer_delete_sync(&qp->req.batch.timer);
+	sroce_timer_delete_sync(&qp->resp.ack.delay.timer);
+	sroce_timer_delete_sync(&qp->resp.patience.timer);
+	sroce_timer_delete_sync(&qp->congestion.timer);
+	sroce_timer_delete_sync(&qp->resp.hold.timer);
 	sroce_half_purge(&qp->req.half);
 	sroce_half_purge(&qp->resp.half);
 	sroce_qp_wait_lent(qp, READ_ONCE(qp->attr.dest_qp_num));

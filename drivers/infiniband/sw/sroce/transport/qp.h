@@ -10,7 +10,6 @@
 #ifndef SROCE_TRANSPORT_QP_H
 #define SROCE_TRANSPORT_QP_H
 
-#include <linux/hrtimer.h>
 #include <linux/list.h>
 #include <linux/llist.h>
 #include <linux/rbtree.h>
@@ -22,6 +21,7 @@
 #include "memory/odp.h"
 #include "memory/pinned.h"
 #include "memory/ring.h"
+#include "timer.h"
 #include "transport/cq.h"
 #include "transport/events.h"
 #include "transport/port.h"
@@ -282,7 +282,7 @@ struct sroce_repair {
  * @last_len: bytes of the newest message fetched
  */
 struct sroce_batch {
-	struct hrtimer timer;
+	struct sroce_timer timer;
 	bool waiting;
 	u32 average;
 	u32 mark;
@@ -404,7 +404,7 @@ struct sroce_qp_congestion {
 	struct sroce_pacer pace;
 	enum sroce_side last;
 	bool waits[2];
-	struct hrtimer timer;
+	struct sroce_timer timer;
 };
 
 /**
@@ -429,7 +429,6 @@ struct sroce_qp_congestion {
  * @rnr_wait: sending stops until the timer fires
  * @recover: PSN that the last restart went back to; @recovering tells if valid
  * @recovering: a restart took place and @recover was not answered yet
- * @timer_armed: @timer is going to fire
  * @retried: when a retry was counted last
  * @repair: the part of it that is sent again
  * @probe: when the end of it is asked after
@@ -467,7 +466,6 @@ struct sroce_requester {
 	u8 key_looks;
 	bool rnr_wait;
 	bool recovering;
-	bool timer_armed;
 	bool failed;
 	bool drained_event;
 	bool draining;
@@ -477,7 +475,7 @@ struct sroce_requester {
 	struct sroce_gap gap;
 	u64 retried;
 	u64 deadline;
-	struct hrtimer timer;
+	struct sroce_timer timer;
 	struct sroce_pacer pace;
 	struct sroce_batch batch;
 	struct sroce_pinned pinned;
@@ -558,7 +556,7 @@ enum sroce_ack_delay_state {
  * @rides: ACKs held that went with a request, since the last that did not
  */
 struct sroce_ack_delay {
-	struct hrtimer timer;
+	struct sroce_timer timer;
 	bool armed;
 	u8 state;
 	u8 messages;
@@ -586,7 +584,7 @@ enum sroce_resp_wait {
  * @lost: one was not kept
  */
 struct sroce_patience {
-	struct hrtimer timer;
+	struct sroce_timer timer;
 	u64 waited;
 	u32 psn;
 	u32 kept;
@@ -617,14 +615,13 @@ struct sroce_patience {
  * @answer: the answer does not wait for the rest of it any longer
  * @lost: not all that has come since could be held
  * @data: the newest request that was carried out was a SEND or RDMA WRITE
- * @fired: @timer has fired and there was no time; not protected by the half's lock
  * @vain: gaps in a row that were waited for in vain
  */
 struct sroce_hold {
 	struct rb_root_cached trains;
 	u32 ntrains;
 	u32 bytes;
-	struct hrtimer timer;
+	struct sroce_timer timer;
 	u64 wake;
 	u64 ask_at;
 	u64 look_at;
@@ -640,7 +637,6 @@ struct sroce_hold {
 	bool answer;
 	bool lost;
 	bool data;
-	bool fired;
 	u8 vain;
 };
 

@@ -271,8 +271,6 @@ bool sroce_responder_run(struct sroce_half *half)
 	bool more;
 
 	sroce_half_unstarve(half);
-	if (unlikely(READ_ONCE(qp->resp.hold.fired)))
-		sroce_hold_fired(qp);
 	more = sroce_responder_inbox(qp);
 	if (unlikely(qp->resp.hold.ntrains || qp->resp.hold.lost) && !more)
 		more = sroce_hold_replay(qp);

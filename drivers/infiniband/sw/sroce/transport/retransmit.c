@@ -3,9 +3,8 @@
  * Lost packets: when to go back, how often, and the requester's timer, which also has it
  * run when a rate lets it send again (pace.c).
  *
- * The timer is armed while something is in flight and is not moved at every
- * ACK: progress only writes a new deadline, and moves the timer when it is about
- * to fire for nothing. When it fires too early it goes back to sleep until then.
+ * The timer is set while something is in flight. Each ACK sets it to a later time, which
+ * is a store (timer.c).
  */
 #include <linux/ktime.h>
 
@@ -34,8 +33,6 @@
 
 /* A tail is asked after so much later than it could be: a timer is seldom set for it */
 #define SROCE_PROBE_SLACK_NS (4 * NSEC_PER_MSEC)
-/* What fires sooner than this while the peer answers does so for nothing */
-#define SROCE_MOVE_NS (NSEC_PER_MSEC / 2)
 
 /*
  * How long a type of QP without ACKs waits for a queue below that lets go of nothing,
@@ -51,37 +48,26 @@ static u64 sroce_requester_timeout_ns(const struct sroce_qp *qp)
 	return t ? max_t(u64, 4096ULL << t, SROCE_MIN_TIMEOUT_NS) : 0;
 }
 
-/* Fire between @at and @slack later, or before: slack saves interrupts */
-static void sroce_requester_wake_within(struct sroce_requester *req, u64 at, u64 slack)
-{
-	if (req->timer_armed &&
-	    ktime_to_ns(hrtimer_get_expires(&req->timer)) <= at + slack)
-		return;
-	req->timer_armed = true;
-	hrtimer_start_range_ns(&req->timer, ns_to_ktime(at), slack, HRTIMER_MODE_ABS_SOFT);
-}
-
 void sroce_requester_wake_at(struct sroce_requester *req, u64 at)
 {
-	sroce_requester_wake_within(req, at, 0);
+	if (sroce_timer_latest(&req->timer) > at)
+		sroce_timer_start(&req->timer, at);
 }
 
 /*
- * Fire for the deadline, and before that for @probe, which is in no hurry. While the peer
- * answers, a timer that is about to fire would fire for nothing, which costs more than
- * moving it now and then; one that is for a rate as well stays.
+ * Fire for the deadline, and before that for @probe, which is in no hurry: slack saves
+ * interrupts. What stands for a rate stays as it is, unless this comes first.
  */
-static void sroce_requester_wake_for(struct sroce_requester *req, u64 now, u64 probe)
+static void sroce_requester_wake_for(struct sroce_requester *req, u64 probe)
 {
-	if (probe >= req->deadline) {
-		sroce_requester_wake_at(req, req->deadline);
-		return;
-	}
-	if (req->timer_armed && !req->pace.wake &&
-	    ktime_to_ns(hrtimer_get_expires(&req->timer)) < now + SROCE_MOVE_NS)
-		req->timer_armed = false;
-	sroce_requester_wake_within(req, probe,
-				    min(SROCE_PROBE_SLACK_NS, (req->deadline - probe) / 2));
+	u64 at = min(probe, req->deadline);
+
+	if (unlikely(req->pace.wake))
+		sroce_requester_wake_at(req, at);
+	else
+		sroce_timer_start_range(&req->timer, at,
+					min(SROCE_PROBE_SLACK_NS,
+					    (req->deadline - at) / 2));
 }
 
 static bool sroce_requester_in_flight(const struct sroce_requester *req)
@@ -113,7 +99,7 @@ void sroce_requester_arm(struct sroce_qp *qp)
 		return;
 	now = ktime_get_ns();
 	req->deadline = now + ns;
-	sroce_requester_wake_for(req, now, sroce_probe_arm(qp, now));
+	sroce_requester_wake_for(req, sroce_probe_arm(qp, now));
 }
 
 void sroce_requester_progress(struct sroce_qp *qp)
@@ -268,7 +254,7 @@ static void sroce_requester_timer_look(struct sroce_qp *qp, u64 now)
 	if (req->deadline && now >= req->deadline)
 		sroce_requester_timed_out(qp);
 	else if (req->deadline)
-		sroce_requester_wake_for(req, now, sroce_probe_look(qp, now));
+		sroce_requester_wake_for(req, sroce_probe_look(qp, now));
 	if (!req->pace.wake)
 		return;
 	if (now < req->pace.wake) {
@@ -279,26 +265,19 @@ static void sroce_requester_timer_look(struct sroce_qp *qp, u64 now)
 	sroce_half_queue(&req->half);
 }
 
-static enum hrtimer_restart sroce_requester_timer_fired(struct hrtimer *timer)
+static void sroce_requester_timer_fired(struct sroce_timer *timer)
 {
 	struct sroce_qp *qp = container_of(timer, struct sroce_qp, req.timer);
 	struct sroce_requester *req = &qp->req;
 
-	local_bh_disable();
-	sroce_turn_begin(false);
 	spin_lock(&req->half.lock);
-	req->timer_armed = false;
 	if (!qp->dead)
 		sroce_requester_timer_look(qp, ktime_get_ns());
 	spin_unlock(&req->half.lock);
 	sroce_run_pending();
-	sroce_turn_end();
-	local_bh_enable();
-	return HRTIMER_NORESTART;
 }
 
 void sroce_requester_timer_init(struct sroce_requester *req)
 {
-	hrtimer_setup(&req->timer, sroce_requester_timer_fired, CLOCK_MONOTONIC,
-		      HRTIMER_MODE_ABS_SOFT);
+	sroce_timer_init(&req->timer, sroce_requester_timer_fired);
 }
