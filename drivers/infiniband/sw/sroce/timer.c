@@ -208,6 +208,7 @@ static bool sroce_timer_take(struct sroce_timer_queue *q, struct sroce_timer *t,
 static void sroce_timer_returned(struct sroce_timer_queue *q)
 {
 	q->running = NULL;
+	/* Those who wait hold the lock from their last look at @running until they are on it */
 	if (waitqueue_active(&q->idle))
 		wake_up_all(&q->idle);
 }

@@ -14,6 +14,7 @@
 #include <linux/smp.h>
 #include <linux/spinlock.h>
 
+#include "compat.h"
 #include "timer.h"
 #include "turn.h"
 
@@ -23,7 +24,7 @@
 #define PATIENCE_MS 20000
 
 /**
- * struct alarm - a timer, and what became of it
+ * struct bell - a timer, and what became of it
  * @timer: it
  * @at: what it was set to last
  * @calls: of its function
@@ -34,7 +35,7 @@
  * @begun: its function has
  * @ended: likewise
  */
-struct alarm {
+struct bell {
 	struct sroce_timer timer;
 	u64 at;
 	u32 calls;
@@ -67,20 +68,20 @@ static void timer_exit(struct kunit *test)
 	sroce_turn_limits = limits;
 }
 
-static void set(struct alarm *a, u64 at)
+static void set(struct bell *a, u64 at)
 {
 	WRITE_ONCE(a->at, at);
 	sroce_timer_start(&a->timer, at);
 }
 
-static void set_in(struct alarm *a, u32 us)
+static void set_in(struct bell *a, u32 us)
 {
 	set(a, ktime_get_ns() + us * NSEC_PER_USEC);
 }
 
 static void rings(struct sroce_timer *t)
 {
-	struct alarm *a = container_of(t, struct alarm, timer);
+	struct bell *a = container_of(t, struct bell, timer);
 
 	WRITE_ONCE(a->begun, true);
 	a->early += ktime_get_ns() < READ_ONCE(a->at);
@@ -96,9 +97,9 @@ static void rings(struct sroce_timer *t)
 	smp_store_release(&a->calls, a->calls + 1);
 }
 
-static struct alarm *alarms(struct kunit *test, u32 n)
+static struct bell *bells(struct kunit *test, u32 n)
 {
-	struct alarm *a = kunit_kcalloc(test, n, sizeof(*a), GFP_KERNEL);
+	struct bell *a = kunit_kcalloc(test, n, sizeof(*a), GFP_KERNEL);
 	u32 i;
 
 	KUNIT_ASSERT_NOT_NULL(test, a);
@@ -108,7 +109,7 @@ static struct alarm *alarms(struct kunit *test, u32 n)
 }
 
 /* Wait for so many calls */
-static bool rang(struct alarm *a, u32 calls)
+static bool rang(struct bell *a, u32 calls)
 {
 	u32 ms;
 
@@ -118,7 +119,7 @@ static bool rang(struct alarm *a, u32 calls)
 	return a->calls >= calls;
 }
 
-static void ends(struct alarm *a, u32 n)
+static void ends(struct bell *a, u32 n)
 {
 	while (n--)
 		sroce_timer_delete_sync(&a[n].timer);
@@ -127,7 +128,7 @@ static void ends(struct alarm *a, u32 n)
 /* Let all of a queue that has expired by now be called */
 static void let_pass(struct kunit *test)
 {
-	struct alarm *last = alarms(test, 1);
+	struct bell *last = bells(test, 1);
 
 	set_in(last, 0);
 	KUNIT_EXPECT_TRUE(test, rang(last, 1));
@@ -140,7 +141,7 @@ static void in_order(struct kunit *test)
 {
 	static const u32 ms[] = { 8, 2, 6, 4, 2, 0 };
 	static const u32 places_of[] = { 6, 2, 5, 4, 3, 1 };
-	struct alarm *a = alarms(test, ARRAY_SIZE(ms));
+	struct bell *a = bells(test, ARRAY_SIZE(ms));
 	u64 now;
 	u32 i;
 
@@ -162,7 +163,7 @@ static void in_order(struct kunit *test)
 /* What has slack comes with others, or at its end */
 static void with_slack(struct kunit *test)
 {
-	struct alarm *a = alarms(test, 2);
+	struct bell *a = bells(test, 2);
 	u64 now;
 
 	local_bh_disable();
@@ -182,7 +183,7 @@ static void with_slack(struct kunit *test)
 /* Its place in the tree stays; it does not expire there */
 static void later(struct kunit *test)
 {
-	struct alarm *a = alarms(test, 1);
+	struct bell *a = bells(test, 1);
 	u64 key;
 
 	local_bh_disable();
@@ -202,7 +203,7 @@ static void later(struct kunit *test)
 
 static void sooner(struct kunit *test)
 {
-	struct alarm *a = alarms(test, 1);
+	struct bell *a = bells(test, 1);
 
 	set(a, ktime_get_ns() + 3600 * NSEC_PER_SEC);
 	set_in(a, 1000);
@@ -213,7 +214,7 @@ static void sooner(struct kunit *test)
 
 static void again(struct kunit *test)
 {
-	struct alarm *a = alarms(test, 1);
+	struct bell *a = bells(test, 1);
 
 	a->again = 50;
 	set(a, 0);
@@ -227,7 +228,7 @@ static void again(struct kunit *test)
 
 static void never_set(struct kunit *test)
 {
-	struct alarm *a = alarms(test, 1);
+	struct bell *a = bells(test, 1);
 
 	KUNIT_EXPECT_FALSE(test, sroce_timer_is_set(&a->timer));
 	sroce_timer_delete(&a->timer);
@@ -238,7 +239,7 @@ static void never_set(struct kunit *test)
 /* It stays in the tree, from which its time takes it; and may be set meanwhile */
 static void deleted(struct kunit *test)
 {
-	struct alarm *a = alarms(test, 3);
+	struct bell *a = bells(test, 3);
 
 	local_bh_disable();
 	set_in(&a[0], 1000);
@@ -261,7 +262,7 @@ static void deleted(struct kunit *test)
 /* Nothing of it is left behind, whether it was going to be called or not */
 static void deleted_for_good(struct kunit *test)
 {
-	struct alarm *a = alarms(test, 2);
+	struct bell *a = bells(test, 2);
 
 	set_in(&a[0], 5000);
 	set_in(&a[1], 5000);
@@ -277,14 +278,14 @@ static void deleted_for_good(struct kunit *test)
 /* Whoever deletes it for good waits for its function, which sets it once more */
 static void deleted_while_it_rings(struct kunit *test)
 {
-	struct alarm *a = alarms(test, 1);
+	struct bell *a = bells(test, 1);
 	u32 ms;
 
 	a->slow = 10;
 	a->again = 1;
 	set_in(a, 100);
 	for (ms = 0; ms < PATIENCE_MS && !READ_ONCE(a->begun); ms++)
-		udelay(1000);
+		usleep_range(500, 1000);
 	KUNIT_ASSERT_TRUE(test, READ_ONCE(a->begun));
 	ends(a, 1);
 	KUNIT_EXPECT_TRUE(test, READ_ONCE(a->ended));
@@ -299,18 +300,18 @@ static atomic_t freed;
 
 static void rings_and_goes(struct sroce_timer *t)
 {
-	kfree(container_of(t, struct alarm, timer));
+	kfree(container_of(t, struct bell, timer));
 	atomic_inc(&freed);
 }
 
 static void freed_while_it_rings(struct kunit *test)
 {
-	struct alarm *a;
+	struct bell *a;
 	u32 i;
 
 	atomic_set(&freed, 0);
 	for (i = 0; i < 16; i++) {
-		a = kzalloc(sizeof(*a), GFP_KERNEL);
+		a = kzalloc_obj(*a, GFP_KERNEL);
 		KUNIT_ASSERT_NOT_NULL(test, a);
 		sroce_timer_init(&a->timer, rings_and_goes);
 		set_in(a, 500);
@@ -331,7 +332,7 @@ static int set_here(void *arg)
 /* What is set on another CPU to an earlier time goes there, and is called once */
 static void from_other_cpus(struct kunit *test)
 {
-	struct alarm *a = alarms(test, 1);
+	struct bell *a = bells(test, 1);
 	struct sroce_timer_queue *last = NULL;
 	unsigned int cpu;
 	u32 n = 0;
@@ -351,12 +352,12 @@ static void from_other_cpus(struct kunit *test)
 /**
  * struct crowd - timers that several tasks set and delete
  * @lock: keeps them apart, as a queue pair's lock does
- * @alarm: they
+ * @bell: they
  * @ends_at: of the tasks, in ns
  */
 struct crowd {
 	spinlock_t lock; /* see above */
-	struct alarm *alarm;
+	struct bell *bell;
 	u64 ends_at;
 };
 
@@ -364,13 +365,13 @@ static int change_often(void *arg)
 {
 	struct crowd *c = arg;
 	struct rnd_state rnd;
-	struct alarm *a;
+	struct bell *a;
 	u32 what;
 
 	prandom_seed_state(&rnd, (unsigned long)current);
 	while (ktime_get_ns() < c->ends_at) {
 		what = prandom_u32_state(&rnd);
-		a = &c->alarm[what % 8];
+		a = &c->bell[what % 8];
 		spin_lock_bh(&c->lock);
 		if (what & 0x100)
 			set_in(a, what >> 9 & 0xff);
@@ -392,7 +393,7 @@ static void none_is_forgotten(struct kunit *test)
 	u32 i, calls;
 
 	spin_lock_init(&c.lock);
-	c.alarm = alarms(test, 8);
+	c.bell = bells(test, 8);
 	for (i = 0; i < ARRAY_SIZE(task); i++) {
 		task[i] = kthread_run(change_often, &c, "sroce_timer_test");
 		KUNIT_ASSERT_FALSE(test, IS_ERR(task[i]));
@@ -401,13 +402,13 @@ static void none_is_forgotten(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(task); i++)
 		kthread_stop(task[i]);
 	for (i = 0; i < 8; i++) {
-		sroce_timer_delete_sync(&c.alarm[i].timer);
-		calls = READ_ONCE(c.alarm[i].calls);
+		sroce_timer_delete_sync(&c.bell[i].timer);
+		calls = READ_ONCE(c.bell[i].calls);
 		KUNIT_EXPECT_GT(test, calls, 0);
-		set_in(&c.alarm[i], 1000);
-		KUNIT_EXPECT_TRUE(test, rang(&c.alarm[i], calls + 1));
+		set_in(&c.bell[i], 1000);
+		KUNIT_EXPECT_TRUE(test, rang(&c.bell[i], calls + 1));
 	}
-	ends(c.alarm, 8);
+	ends(c.bell, 8);
 }
 
 /* --- many --------------------------------------------------------------------------- */
@@ -415,7 +416,7 @@ static void none_is_forgotten(struct kunit *test)
 /* Others run when the turn is over, and the rest is called in its order */
 static void turn_ends(struct kunit *test)
 {
-	struct alarm *a = alarms(test, MANY);
+	struct bell *a = bells(test, MANY);
 	u64 at;
 	u32 i;
 
@@ -437,7 +438,7 @@ static void turn_ends(struct kunit *test)
 /* Also when none of them is called, as most are not */
 static void turn_ends_without_calls(struct kunit *test)
 {
-	struct alarm *a = alarms(test, MANY + 1);
+	struct bell *a = bells(test, MANY + 1);
 	u64 at;
 	u32 i;
 
@@ -461,7 +462,7 @@ static void turn_ends_without_calls(struct kunit *test)
 /* A turn that is over when they expire is no reason to forget them */
 static void turn_was_over(struct kunit *test)
 {
-	struct alarm *a = alarms(test, 2);
+	struct bell *a = bells(test, 2);
 
 	sroce_turn_limits.bytes = 0;
 	set_in(&a[0], 100);
