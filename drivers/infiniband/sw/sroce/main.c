@@ -10,6 +10,7 @@
 #include "raw/raw.h"
 #include "timer.h"
 #include "transport/qp.h"
+#include "transport/run.h"
 #include "turn.h"
 #include "txq.h"
 #include "wire/icrc.h"
@@ -29,7 +30,7 @@ static int __init sroce_init(void)
 	err = sroce_turn_init();
 	if (err)
 		goto err_icrc;
-	sroce_timers_start();
+	sroce_timers_start(sroce_run_pending);
 	err = sroce_txq_init();
 	if (err)
 		goto err_turn;

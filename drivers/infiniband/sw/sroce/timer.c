@@ -6,8 +6,15 @@
  * That one calls what has expired, and leaves the rest to a worker when the turn is over
  * (turn.h): the kernel's own queue has no such end, and the timers of a process's queue
  * pairs kept bottom halves off for ever. As long as somebody goes through a queue, nobody
- * else does, and the kernel's timer is not set. Each gets its turn in the order of time,
- * so what is late is late for all of that CPU, but others than timers run in between.
+ * else does. Each gets its turn in the order of time, so what is late is late for all of
+ * that CPU, but others than timers run in between.
+ *
+ * So functions are short: what they find to be done they put on the run list, which is
+ * gone through after the last of them. Else each could have a turn for itself, and others
+ * would wait for as many turns as there are timers before theirs.
+ *
+ * The worker is a process and may have to wait for others. Therefore the kernel's timer is
+ * set again as well, a bit later, and goes on if the worker has not begun by then.
  *
  * Most timers are for what does not happen: they are set to a later time again and again,
  * or deleted, and seldom expire. Only @at is written then, with no lock; whoever goes
@@ -31,15 +38,30 @@
 /* A timer that is looked at counts as so many bytes: mostly it is in nobody's cache */
 #define SROCE_TIMER_BYTES SZ_2K
 
+/* So long a worker may take until it goes on: about as long as a turn */
+#define SROCE_TIMER_PAUSE_NS ((u64)NSEC_PER_MSEC)
+
+/**
+ * enum sroce_timer_state - who goes through a queue
+ * @SROCE_TIMERS_WAIT: nobody, until the kernel's timer fires for the first of them
+ * @SROCE_TIMERS_RUN: somebody
+ * @SROCE_TIMERS_PAUSE: a turn was over: the worker or the kernel's timer, whoever is first
+ */
+enum sroce_timer_state {
+	SROCE_TIMERS_WAIT,
+	SROCE_TIMERS_RUN,
+	SROCE_TIMERS_PAUSE,
+};
+
 /**
  * struct sroce_timer_queue - timers that were set on a CPU
  * @lock: innermost, with interrupts off: some who set a timer hold locks that interrupts
  *	take
  * @timers: by @key
  * @running: its function is being called
- * @busy: somebody goes through the queue, or is about to
+ * @state: who goes through the queue
  * @programmed: when @hrtimer fires at the latest; SROCE_TIMER_NEVER: it does not
- * @hrtimer: for the first of @timers, unless @busy
+ * @hrtimer: for the first of @timers, or for the end of a pause
  * @rest: goes on when a turn was over
  * @idle: those who wait for @running
  */
@@ -47,7 +69,7 @@ struct sroce_timer_queue {
 	spinlock_t lock; /* see above */
 	struct rb_root_cached timers;
 	struct sroce_timer *running;
-	bool busy;
+	enum sroce_timer_state state;
 	u64 programmed;
 	struct hrtimer hrtimer;
 	struct work_struct rest;
@@ -55,6 +77,9 @@ struct sroce_timer_queue {
 };
 
 static DEFINE_PER_CPU(struct sroce_timer_queue, sroce_timer_queues);
+
+/* Goes through the run list */
+static void (*sroce_timers_after)(void);
 
 /* --- the tree; context: the lock held -------------------------------------------- */
 
@@ -90,18 +115,23 @@ static void sroce_timer_remove(struct sroce_timer_queue *q, struct sroce_timer *
 	WRITE_ONCE(t->queued, false);
 }
 
-/* Have the kernel's timer fire for the first of ours. What it stands at may be too soon. */
+/* Have the kernel's timer fire, if it does not before. What it stands at may be too soon. */
+static void sroce_timer_program_at(struct sroce_timer_queue *q, u64 at, u64 latest)
+{
+	if (latest >= q->programmed)
+		return;
+	q->programmed = latest;
+	hrtimer_start_range_ns(&q->hrtimer, ns_to_ktime(at), latest - at,
+			       HRTIMER_MODE_ABS_SOFT);
+}
+
+/* ... for the first of ours */
 static void sroce_timer_program(struct sroce_timer_queue *q)
 {
 	const struct sroce_timer *first = sroce_timer_first(q);
-	u64 at;
 
-	if (q->busy || !first || first->key >= q->programmed)
-		return;
-	q->programmed = first->key;
-	at = min(READ_ONCE(first->at), first->key);
-	hrtimer_start_range_ns(&q->hrtimer, ns_to_ktime(at), first->key - at,
-			       HRTIMER_MODE_ABS_SOFT);
+	if (q->state == SROCE_TIMERS_WAIT && first)
+		sroce_timer_program_at(q, min(READ_ONCE(first->at), first->key), first->key);
 }
 
 /* --- setting and deleting --------------------------------------------------------- */
@@ -218,7 +248,14 @@ static bool sroce_timer_is_due(const struct sroce_timer *t, u64 now)
 	return t->key <= now || READ_ONCE(t->at) <= now;
 }
 
-/* Look at the first one. Return: false when it is not due, and nobody is busy any more. */
+/* Nothing is left to be called now. Context: the lock held. */
+static void sroce_timer_leave(struct sroce_timer_queue *q)
+{
+	q->state = SROCE_TIMERS_WAIT;
+	sroce_timer_program(q);
+}
+
+/* Look at the first one. Return: false when it is not due; then the queue is left. */
 static bool sroce_timer_step(struct sroce_timer_queue *q, u64 now)
 {
 	struct sroce_timer *t;
@@ -231,10 +268,8 @@ static bool sroce_timer_step(struct sroce_timer_queue *q, u64 now)
 	more = t && sroce_timer_is_due(t, now);
 	if (more && sroce_timer_take(q, t, now))
 		q->running = t;
-	if (!more) {
-		q->busy = false;
-		sroce_timer_program(q);
-	}
+	if (!more)
+		sroce_timer_leave(q);
 	t = q->running;
 	spin_unlock_irqrestore(&q->lock, flags);
 	if (t)
@@ -242,18 +277,29 @@ static bool sroce_timer_step(struct sroce_timer_queue *q, u64 now)
 	return more;
 }
 
+/* The turn is over, which matters only if something is due */
 static void sroce_timer_pause(struct sroce_timer_queue *q)
 {
+	const struct sroce_timer *first;
+	u64 now = ktime_get_ns();
 	unsigned long flags;
 
 	spin_lock_irqsave(&q->lock, flags);
 	sroce_timer_returned(q);
+	first = sroce_timer_first(q);
+	if (first && sroce_timer_is_due(first, now)) {
+		q->state = SROCE_TIMERS_PAUSE;
+		sroce_timer_program_at(q, now + SROCE_TIMER_PAUSE_NS,
+				       now + SROCE_TIMER_PAUSE_NS);
+		queue_work(sroce_turn_wq, &q->rest);
+	} else {
+		sroce_timer_leave(q);
+	}
 	spin_unlock_irqrestore(&q->lock, flags);
-	queue_work(sroce_turn_wq, &q->rest);
 }
 
-/* Call what has expired, until the turn is over. Context: bottom halves off, in a turn. */
-static void sroce_timer_run(struct sroce_timer_queue *q)
+/* Call what has expired, until the turn is over */
+static void sroce_timer_call(struct sroce_timer_queue *q)
 {
 	u64 now = ktime_get_ns();
 
@@ -266,17 +312,41 @@ static void sroce_timer_run(struct sroce_timer_queue *q)
 	} while (sroce_timer_step(q, now));
 }
 
+/* Context: bottom halves off; the caller has set SROCE_TIMERS_RUN */
+static void sroce_timer_run(struct sroce_timer_queue *q, bool fresh)
+{
+	sroce_turn_begin(fresh);
+	sroce_timer_call(q);
+	sroce_timers_after();
+	sroce_turn_end();
+}
+
+/* The kernel's timer has fired. Return: whether the caller is to go through the queue. */
 static bool sroce_timer_begin(struct sroce_timer_queue *q)
 {
 	unsigned long flags;
-	bool busy;
+	bool begin;
 
 	spin_lock_irqsave(&q->lock, flags);
-	busy = q->busy;
-	q->busy = true;
 	q->programmed = SROCE_TIMER_NEVER;
+	begin = q->state != SROCE_TIMERS_RUN;
+	q->state = SROCE_TIMERS_RUN;
 	spin_unlock_irqrestore(&q->lock, flags);
-	return !busy;
+	return begin;
+}
+
+/* The worker comes to a queue, where it may not be needed any more. Return: likewise. */
+static bool sroce_timer_resume(struct sroce_timer_queue *q)
+{
+	unsigned long flags;
+	bool resume;
+
+	spin_lock_irqsave(&q->lock, flags);
+	resume = q->state == SROCE_TIMERS_PAUSE;
+	if (resume)
+		q->state = SROCE_TIMERS_RUN;
+	spin_unlock_irqrestore(&q->lock, flags);
+	return resume;
 }
 
 static enum hrtimer_restart sroce_timer_fired(struct hrtimer *hrtimer)
@@ -285,11 +355,8 @@ static enum hrtimer_restart sroce_timer_fired(struct hrtimer *hrtimer)
 		container_of(hrtimer, struct sroce_timer_queue, hrtimer);
 
 	local_bh_disable();
-	if (sroce_timer_begin(q)) {
-		sroce_turn_begin(false);
-		sroce_timer_run(q);
-		sroce_turn_end();
-	}
+	if (sroce_timer_begin(q))
+		sroce_timer_run(q, false);
 	local_bh_enable();
 	return HRTIMER_NORESTART;
 }
@@ -297,20 +364,22 @@ static enum hrtimer_restart sroce_timer_fired(struct hrtimer *hrtimer)
 /* Its turn is a new one, so that something is done in it */
 static void sroce_timer_rest(struct work_struct *work)
 {
+	struct sroce_timer_queue *q = container_of(work, struct sroce_timer_queue, rest);
+
 	local_bh_disable();
-	sroce_turn_begin(true);
-	sroce_timer_run(container_of(work, struct sroce_timer_queue, rest));
-	sroce_turn_end();
+	if (sroce_timer_resume(q))
+		sroce_timer_run(q, true);
 	local_bh_enable();
 }
 
 /* --- begin and end ------------------------------------------------------------------ */
 
-void __init sroce_timers_start(void)
+void __init sroce_timers_start(void (*after)(void))
 {
 	struct sroce_timer_queue *q;
 	int cpu;
 
+	sroce_timers_after = after;
 	for_each_possible_cpu(cpu) {
 		q = per_cpu_ptr(&sroce_timer_queues, cpu);
 		spin_lock_init(&q->lock);
@@ -330,7 +399,7 @@ void sroce_timers_stop(void)
 
 	for_each_possible_cpu(cpu) {
 		q = per_cpu_ptr(&sroce_timer_queues, cpu);
-		/* One that fires starts the worker, and the worker starts it: for nothing now */
+		/* Both come for nothing, if at all: without a timer neither starts the other */
 		hrtimer_cancel(&q->hrtimer);
 		flush_work(&q->rest);
 		WARN_ON(!RB_EMPTY_ROOT(&q->timers.rb_root));

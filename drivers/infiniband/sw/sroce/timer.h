@@ -29,7 +29,8 @@ struct sroce_timer_queue;
  * @key: its place in the tree: when it is looked at by, if not before. Never later
  *	than @at and @slack, often sooner
  * @func: called with bottom halves off, in a turn. It may set the timer again, and may
- *	free it
+ *	free it. Halves and completion queues it only queues: their time comes when all
+ *	that has expired was called
  * @queue: a CPU's. Changes with its lock held
  * @slack: ns that it may be late by, to save an interrupt
  * @queued: in the tree; written with the queue's lock held
@@ -48,8 +49,13 @@ struct sroce_timer {
 	bool queued;
 };
 
-/* Module start; module end: no timer is set */
-void sroce_timers_start(void);
+/**
+ * sroce_timers_start() - module start
+ * @after: called with bottom halves off, in a turn, when functions have been
+ */
+void sroce_timers_start(void (*after)(void));
+
+/* Module end: no timer is set */
 void sroce_timers_stop(void);
 
 /**

@@ -5,14 +5,18 @@
  */
 #include <kunit/test.h>
 #include <linux/bottom_half.h>
+#include <linux/completion.h>
 #include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
+#include <linux/minmax.h>
 #include <linux/prandom.h>
+#include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
 #include <linux/spinlock.h>
+#include <linux/workqueue.h>
 
 #include "compat.h"
 #include "timer.h"
@@ -32,6 +36,8 @@
  * @place: its place among all calls, the last time
  * @again: so often it sets itself again
  * @slow: ms that its function takes
+ * @spends: bytes that its function does
+ * @late: ns after @at, the last time
  * @begun: its function has
  * @ended: likewise
  */
@@ -43,6 +49,8 @@ struct bell {
 	u32 place;
 	u32 again;
 	u32 slow;
+	u32 spends;
+	u64 late;
 	bool begun;
 	bool ended;
 };
@@ -84,10 +92,12 @@ static void rings(struct sroce_timer *t)
 	struct bell *a = container_of(t, struct bell, timer);
 
 	WRITE_ONCE(a->begun, true);
-	a->early += ktime_get_ns() < READ_ONCE(a->at);
+	a->late = ktime_get_ns() - READ_ONCE(a->at);
+	a->early += (s64)a->late < 0;
 	a->place = atomic_inc_return(&places);
 	most_spent = max(most_spent, sroce_turn_spent());
 	mdelay(a->slow);
+	sroce_turn_spend(a->spends);
 	if (a->again) {
 		a->again--;
 		set_in(a, 100);
@@ -385,8 +395,8 @@ static int change_often(void *arg)
 	return 0;
 }
 
-/* However often they are set, by whom and where: none is forgotten in the end */
-static void none_is_forgotten(struct kunit *test)
+/* However often they are set, by whom and where, none is to be forgotten in the end */
+static void change_by_many(struct kunit *test)
 {
 	struct crowd c = { .ends_at = ktime_get_ns() + 300 * NSEC_PER_MSEC };
 	struct task_struct *task[3];
@@ -409,6 +419,18 @@ static void none_is_forgotten(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, rang(&c.bell[i], calls + 1));
 	}
 	ends(c.bell, 8);
+}
+
+static void none_is_forgotten(struct kunit *test)
+{
+	change_by_many(test);
+}
+
+/* Also when most turns end before all that has expired was called */
+static void none_is_left_behind(struct kunit *test)
+{
+	sroce_turn_limits.bytes = SZ_4K;
+	change_by_many(test);
 }
 
 /* --- many --------------------------------------------------------------------------- */
@@ -476,6 +498,91 @@ static void turn_was_over(struct kunit *test)
 	ends(a, 2);
 }
 
+/* --- the worker is late --------------------------------------------------------------- */
+
+static struct workqueue_struct *workers;
+static DECLARE_COMPLETION(freed_worker);
+
+static void keep_worker(struct work_struct *work)
+{
+	wait_for_completion(&freed_worker);
+}
+
+static DECLARE_WORK(kept_worker, keep_worker);
+
+/* Nobody goes on with what a turn leaves, as where tasks of real-time priority run */
+static void no_worker(struct kunit *test)
+{
+	struct workqueue_struct *one = alloc_ordered_workqueue("sroce_timer_test", 0);
+
+	KUNIT_ASSERT_NOT_NULL(test, one);
+	reinit_completion(&freed_worker);
+	queue_work(one, &kept_worker);
+	workers = sroce_turn_wq;
+	WRITE_ONCE(sroce_turn_wq, one);
+}
+
+static void worker_comes(void)
+{
+	struct workqueue_struct *one = sroce_turn_wq;
+
+	WRITE_ONCE(sroce_turn_wq, workers);
+	/* Those who have found the other one have queued their work */
+	synchronize_rcu();
+	complete(&freed_worker);
+	destroy_workqueue(one);
+}
+
+/* The rest is called all the same, and the worker finds nothing */
+static void without_worker(struct kunit *test)
+{
+	struct bell *a = bells(test, MANY);
+	u64 at;
+	u32 i;
+
+	sroce_turn_limits.bytes = SZ_64K;
+	no_worker(test);
+	local_bh_disable();
+	at = ktime_get_ns() + 2 * NSEC_PER_MSEC;
+	for (i = 0; i < MANY; i++)
+		set(&a[i], at);
+	local_bh_enable();
+	KUNIT_EXPECT_TRUE(test, rang(&a[MANY - 1], 1));
+	worker_comes();
+	let_pass(test);
+	for (i = 0; i < MANY; i++) {
+		KUNIT_EXPECT_EQ(test, 1, a[i].calls);
+		KUNIT_EXPECT_EQ(test, i + 1, a[i].place);
+	}
+	KUNIT_EXPECT_LE(test, most_spent, SZ_64K + SZ_4K);
+	ends(a, MANY);
+}
+
+/* A turn that ends when nothing is due is no reason to wait for anybody. Best of many. */
+static void nothing_is_due(struct kunit *test)
+{
+	struct bell *a = bells(test, 2);
+	u64 best = U64_MAX;
+	u64 at;
+	u32 i;
+
+	sroce_turn_limits.bytes = SZ_64K;
+	no_worker(test);
+	a[0].spends = SZ_64K;
+	for (i = 1; i <= 100 && best > NSEC_PER_MSEC / 2; i++) {
+		local_bh_disable();
+		at = ktime_get_ns() + 100 * NSEC_PER_USEC;
+		set(&a[0], at);
+		set(&a[1], at + 200 * NSEC_PER_USEC);
+		local_bh_enable();
+		KUNIT_EXPECT_TRUE(test, rang(&a[1], i));
+		best = min(best, a[1].late);
+	}
+	worker_comes();
+	KUNIT_EXPECT_LE(test, best, NSEC_PER_MSEC / 2);
+	ends(a, 2);
+}
+
 static struct kunit_case timer_cases[] = {
 	KUNIT_CASE(in_order),
 	KUNIT_CASE(with_slack),
@@ -489,9 +596,12 @@ static struct kunit_case timer_cases[] = {
 	KUNIT_CASE(freed_while_it_rings),
 	KUNIT_CASE(from_other_cpus),
 	KUNIT_CASE(none_is_forgotten),
+	KUNIT_CASE(none_is_left_behind),
 	KUNIT_CASE(turn_ends),
 	KUNIT_CASE(turn_ends_without_calls),
 	KUNIT_CASE(turn_was_over),
+	KUNIT_CASE(without_worker),
+	KUNIT_CASE(nothing_is_due),
 	{}
 };
 

@@ -11,6 +11,7 @@
 #include "transport/ah.h"
 #include "transport/hold.h"
 #include "transport/patience.h"
+#include "transport/run.h"
 #include "turn.h"
 
 /* As the driver has them */
@@ -333,6 +334,7 @@ static void call(void (*func)(struct sroce_timer *timer), struct sroce_timer *ti
 	local_bh_disable();
 	sroce_turn_begin(false);
 	func(timer);
+	sroce_run_pending();
 	sroce_turn_end();
 	local_bh_enable();
 }

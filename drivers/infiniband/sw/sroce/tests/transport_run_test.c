@@ -6,6 +6,7 @@
 #include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/etherdevice.h>
+#include <linux/ktime.h>
 #include <linux/skbuff.h>
 #include <linux/smp.h>
 #include <linux/timekeeping.h>
@@ -96,6 +97,60 @@ static void doorbell_ends_batch(struct kunit *test)
 	for (n = 0; side_poll(&a->scq, &wc); n++)
 		KUNIT_EXPECT_EQ(test, IB_WC_SUCCESS, wc.status);
 	KUNIT_EXPECT_EQ(test, 32, n);
+	a->qp->user = false;
+}
+
+/**
+ * struct witness - what a timer finds that expires behind that of a batch
+ * @timer: it
+ * @qp: whose batch it is
+ * @waiting: the batch had not ended
+ * @fetched: so far the requester was
+ * @called: the timer was
+ */
+struct witness {
+	struct sroce_timer timer;
+	struct sroce_qp *qp;
+	bool waiting;
+	u32 fetched;
+	bool called;
+};
+
+static void witness(struct sroce_timer *t)
+{
+	struct witness *w = container_of(t, struct witness, timer);
+
+	w->waiting = w->qp->req.batch.waiting;
+	w->fetched = w->qp->req.fetched;
+	/* Pairs with timers_come_first() */
+	smp_store_release(&w->called, true);
+}
+
+/* What a timer has to be sent waits until those of others were called */
+static void timers_come_first(struct kunit *test)
+{
+	struct pair *p = batching(test);
+	struct side *a = &p->side[0];
+	struct witness w = { .qp = a->qp };
+	u32 fetched = a->qp->req.fetched;
+	int patience = 20000;
+	u64 now;
+
+	sroce_timer_init(&w.timer, witness);
+	local_bh_disable();
+	now = ktime_get_ns();
+	sroce_timer_start(&a->qp->req.batch.timer, now);
+	sroce_timer_start(&w.timer, now + 1);
+	udelay(50);
+	local_bh_enable();
+	/* Pairs with witness() */
+	while (!smp_load_acquire(&w.called) && --patience)
+		usleep_range(1000, 1500);
+	sroce_timer_delete_sync(&w.timer);
+	KUNIT_EXPECT_TRUE(test, w.called);
+	KUNIT_EXPECT_FALSE(test, w.waiting);
+	KUNIT_EXPECT_EQ(test, fetched, w.fetched);
+	KUNIT_EXPECT_TRUE(test, pair_wait(p, &a->scq, 32));
 	a->qp->user = false;
 }
 
@@ -645,6 +700,7 @@ static void resize_for_liar(struct kunit *test)
 static struct kunit_case run_cases[] = {
 	KUNIT_CASE(doorbell_of_dead),
 	KUNIT_CASE(doorbell_ends_batch),
+	KUNIT_CASE(timers_come_first),
 	KUNIT_CASE(turn_without_end),
 	KUNIT_CASE(turn_was_left),
 	KUNIT_CASE(turn_ends_writing),

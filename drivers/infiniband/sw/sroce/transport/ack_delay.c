@@ -180,13 +180,11 @@ static void sroce_ack_timer(struct sroce_timer *timer)
 {
 	struct sroce_responder *resp =
 		container_of(timer, struct sroce_responder, ack.delay.timer);
-	bool late;
 
-	spin_lock_bh(&resp->half.lock);
-	late = sroce_ack_age(&resp->ack.delay);
-	spin_unlock_bh(&resp->half.lock);
-	if (late)
-		sroce_half_run(&resp->half);
+	spin_lock(&resp->half.lock);
+	if (sroce_ack_age(&resp->ack.delay))
+		sroce_half_queue(&resp->half);
+	spin_unlock(&resp->half.lock);
 }
 
 /* Is the responder going to send an answer: an ACK, or one to a READ or atomic? */

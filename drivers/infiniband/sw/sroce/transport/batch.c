@@ -142,14 +142,12 @@ static void sroce_batch_timer(struct sroce_timer *timer)
 {
 	struct sroce_requester *req =
 		container_of(timer, struct sroce_requester, batch.timer);
-	bool waiting;
 
-	spin_lock_bh(&req->half.lock);
-	waiting = req->batch.waiting;
+	spin_lock(&req->half.lock);
+	if (req->batch.waiting)
+		sroce_half_queue(&req->half);
 	req->batch.waiting = false;
-	spin_unlock_bh(&req->half.lock);
-	if (waiting)
-		sroce_half_run(&req->half);
+	spin_unlock(&req->half.lock);
 }
 
 void sroce_batch_init(struct sroce_requester *req)

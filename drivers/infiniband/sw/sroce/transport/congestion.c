@@ -182,7 +182,7 @@ static void sroce_congestion_timer(struct sroce_timer *timer)
 	struct sroce_qp *qp = container_of(timer, struct sroce_qp,
 					   congestion.timer);
 
-	sroce_half_run(&qp->resp.half);
+	sroce_half_queue(&qp->resp.half);
 }
 
 void sroce_congestion_reset(struct sroce_qp *qp)

@@ -258,7 +258,6 @@ static void sroce_cq_held_enough(struct sroce_timer *timer)
 	sroce_unlock(&cq->lock, cq->user, irq);
 	if (notify)
 		sroce_cq_queue(cq);
-	sroce_run_pending();
 }
 
 void sroce_cq_moderate(struct sroce_cq *cq, u16 count, u16 period)

@@ -603,13 +603,11 @@ static void sroce_hold_timer_fired(struct sroce_timer *timer)
 	struct sroce_responder *resp =
 		container_of(timer, struct sroce_responder, hold.timer);
 	struct sroce_qp *qp = container_of(resp, struct sroce_qp, resp);
-	bool run;
 
 	spin_lock(&resp->half.lock);
-	run = !qp->dead && sroce_hold_timer_look(qp, ktime_get_ns());
+	if (!qp->dead && sroce_hold_timer_look(qp, ktime_get_ns()))
+		sroce_half_queue(&resp->half);
 	spin_unlock(&resp->half.lock);
-	if (run)
-		sroce_half_run(&resp->half);
 }
 
 void sroce_hold_reset(struct sroce_qp *qp)

@@ -169,7 +169,8 @@ void sroce_patience_over(struct sroce_qp *qp)
 		sroce_responder_ask_again(resp);
 }
 
-void sroce_patience_look(struct sroce_responder *resp)
+/* Return: whether it has waited, and is to look now */
+static bool sroce_patience_ends(struct sroce_responder *resp)
 {
 	bool waits;
 
@@ -178,14 +179,22 @@ void sroce_patience_look(struct sroce_responder *resp)
 	if (waits)
 		resp->patience.state = SROCE_RESP_LOOKS;
 	spin_unlock_bh(&resp->half.lock);
-	if (waits)
+	return waits;
+}
+
+void sroce_patience_look(struct sroce_responder *resp)
+{
+	if (sroce_patience_ends(resp))
 		sroce_half_run(&resp->half);
 }
 
 static void sroce_patience_timer(struct sroce_timer *timer)
 {
-	sroce_patience_look(container_of(timer, struct sroce_responder,
-					 patience.timer));
+	struct sroce_responder *resp =
+		container_of(timer, struct sroce_responder, patience.timer);
+
+	if (sroce_patience_ends(resp))
+		sroce_half_queue(&resp->half);
 }
 
 void sroce_patience_reset(struct sroce_responder *resp)

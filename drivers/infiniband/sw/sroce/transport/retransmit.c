@@ -274,7 +274,6 @@ static void sroce_requester_timer_fired(struct sroce_timer *timer)
 	if (!qp->dead)
 		sroce_requester_timer_look(qp, ktime_get_ns());
 	spin_unlock(&req->half.lock);
-	sroce_run_pending();
 }
 
 void sroce_requester_timer_init(struct sroce_requester *req)

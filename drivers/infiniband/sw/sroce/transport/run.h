@@ -19,7 +19,7 @@
  * @half: requester or responder of a QP the caller holds
  *
  * For callers that come through sroce_run_pending() before they turn bottom
- * halves on again. Context: bottom halves off.
+ * halves on again, as functions of timers do. Context: bottom halves off.
  */
 void sroce_half_queue(struct sroce_half *half);
 
