@@ -8,9 +8,7 @@
 #include "device.h"
 #include "net/net.h"
 #include "raw/raw.h"
-#include "timer.h"
 #include "transport/qp.h"
-#include "transport/run.h"
 #include "turn.h"
 #include "txq.h"
 #include "wire/icrc.h"
@@ -30,7 +28,6 @@ static int __init sroce_init(void)
 	err = sroce_turn_init();
 	if (err)
 		goto err_icrc;
-	sroce_timers_start(sroce_run_pending);
 	err = sroce_txq_init();
 	if (err)
 		goto err_turn;
@@ -53,7 +50,6 @@ err_net:
 err_txq:
 	sroce_txq_exit();
 err_turn:
-	sroce_timers_stop();
 	sroce_turn_exit();
 err_icrc:
 	sroce_icrc_exit();
@@ -73,7 +69,6 @@ static void __exit sroce_exit(void)
 	sroce_raw_exit();
 	sroce_transport_exit();
 	sroce_txq_exit();
-	sroce_timers_stop();
 	sroce_turn_exit();
 	sroce_icrc_exit();
 }

@@ -18,7 +18,9 @@
  *
  * Most timers are for what does not happen: they are set to a later time again and again,
  * or deleted, and seldom expire. Only @at is written then, with no lock; whoever goes
- * through the queue comes to the place where the timer still is, and moves it.
+ * through the queue comes to the place where the timer still is, and moves it. So one that
+ * is set and deleted again and again, as that of the batches of a stream, has an interrupt
+ * for nothing, but no more than one in the time that it is set to.
  *
  * A queue is not bound to its CPU. The kernel's timer may be another CPU's: of an idle
  * one, or one that is kept for a single task, or that has gone off-line, it takes care.

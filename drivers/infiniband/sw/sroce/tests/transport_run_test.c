@@ -141,7 +141,7 @@ static void timers_come_first(struct kunit *test)
 	now = ktime_get_ns();
 	sroce_timer_start(&a->qp->req.batch.timer, now);
 	sroce_timer_start(&w.timer, now + 1);
-	udelay(50);
+	udelay(5);
 	local_bh_enable();
 	/* Pairs with witness() */
 	while (!smp_load_acquire(&w.called) && --patience)

@@ -39,6 +39,7 @@
 
 #include "compat.h"
 #include "lock.h"
+#include "timer.h"
 #include "transport/inbox.h"
 #include "transport/internal.h"
 #include "transport/run.h"
@@ -680,6 +681,7 @@ void __init sroce_runqs_start(void)
 		INIT_WORK(&rq->stay, sroce_run_stay);
 		timer_setup(&rq->insurance, sroce_runq_insured, 0);
 	}
+	sroce_timers_start(sroce_run_pending);
 }
 
 /* Return: whether there was something to be done */
@@ -712,6 +714,7 @@ void sroce_runqs_stop(void)
 {
 	int cpu;
 
+	sroce_timers_stop();
 	for_each_possible_cpu(cpu)
 		while (test_bit(0, &per_cpu_ptr(&sroce_runqs, cpu)->called))
 			usleep_range(1000, 2000);
