@@ -9,6 +9,7 @@
 #include <linux/string.h>
 
 #include "compat.h"
+#include "wire/alike.h"
 #include "wire/train.h"
 
 /* The first four bytes of a BTH as one number, below the opcode */
@@ -23,10 +24,6 @@
 /* The third four */
 #define BTH_ACKREQ	BIT(31)
 
-/* Flags that only the last packet of a train has */
-#define TRAIN_TAIL (SROCE_END | SROCE_IMM | SROCE_INV | SROCE_SOLICITED | \
-		    SROCE_ACKREQ)
-
 static u16 sroce_packet_flags(const struct sroce_train *t, u32 k)
 {
 	u16 flags = t->flags;
@@ -34,7 +31,7 @@ static u16 sroce_packet_flags(const struct sroce_train *t, u32 k)
 	if (k)
 		flags &= ~SROCE_START;
 	if (k + 1 < t->npkts)
-		flags &= ~TRAIN_TAIL;
+		flags &= ~SROCE_TRAIN_TAIL;
 	/* These headers end a message, and the train may end before its message does */
 	if (!(flags & SROCE_END))
 		flags &= ~(SROCE_IMM | SROCE_INV);
