@@ -32,6 +32,7 @@
 #include "net/v1.h"
 #include "sending.h"
 #include "txq.h"
+#include "wire/alike.h"
 #include "wire/icrc.h"
 
 /* Receivers (virtio-net) of old kernels take no more */
@@ -361,51 +362,78 @@ static bool sroce_pack_frag_continues(struct sk_buff *skb,
 	return n && skb_can_coalesce(skb, n, pf->page, pf->offset);
 }
 
-/* Context: the chunks' lock held */
-static void *sroce_pack_chunk(struct sk_buff *skb, u32 size)
+/* A free piece of a chunk becomes part of the buffer. Context: the chunks' lock held */
+static void *sroce_pack_chunk(struct sk_buff *skb, struct page_frag *pf, u32 len)
 {
-	struct page_frag *pf = sroce_chunk_get(size);
 	int n = skb_shinfo(skb)->nr_frags;
 	void *p;
 
-	if (!pf)
-		return NULL;
 	if (sroce_pack_frag_continues(skb, pf)) {
-		skb_frag_size_add(&skb_shinfo(skb)->frags[n - 1], size);
+		skb_frag_size_add(&skb_shinfo(skb)->frags[n - 1], len);
 	} else {
 		if (n >= MAX_SKB_FRAGS)
 			return NULL;
 		get_page(pf->page);
-		skb_fill_page_desc(skb, n, pf->page, pf->offset, size);
+		skb_fill_page_desc(skb, n, pf->page, pf->offset, len);
 		/* The page stays as long as this piece of it, whoever has used the rest */
 		if (unlikely(sroce_txq_is_crowded(sroce_pack(skb)->txq)))
-			skb->truesize += pf->size - size;
+			skb->truesize += pf->size - len;
 	}
 	p = page_address(pf->page) + pf->offset;
-	pf->offset += size;
-	skb->len += size;
-	skb->data_len += size;
-	skb->truesize += size;
+	pf->offset += len;
+	skb->len += len;
+	skb->data_len += len;
+	skb->truesize += len;
 	return p;
 }
 
-/* Room for a packet in a fragment. It is the caller's, who fills it without the lock */
-static void *sroce_pack_frag(struct sk_buff *skb, u32 size)
+/* As many of @n packets as there is room for in @room bytes; for one there is, always */
+static u32 sroce_pack_cut(u32 n, u32 room, u32 size)
 {
-	void *p;
+	/* Most are alone, and a division is not for nothing */
+	return n > 1 ? min(n, room / size) : n;
+}
+
+/*
+ * Room for packets in a fragment; *@n is cut to those that there is room for. It is the
+ * caller's, who fills it without the lock
+ */
+static void *sroce_pack_frag(struct sk_buff *skb, u32 size, u32 *n)
+{
+	struct page_frag *pf;
+	void *p = NULL;
 
 	local_lock_nested_bh(&sroce_chunks.lock);
-	p = sroce_pack_chunk(skb, size);
+	pf = sroce_chunk_get(size);
+	if (pf) {
+		*n = sroce_pack_cut(*n, pf->size - pf->offset, size);
+		p = sroce_pack_chunk(skb, pf, *n * size);
+	}
 	local_unlock_nested_bh(&sroce_chunks.lock);
 	return p;
 }
 
-static void *sroce_pack_room(struct sk_buff *skb, u32 size)
+/*
+ * As many of @n packets of @size bytes as the buffer may still take; sroce_pack_fits() has
+ * seen that it is one. One that is shorter ends the buffer.
+ */
+static u32 sroce_pack_most(const struct sroce_pack *p, u32 n, u32 size)
 {
+	if (size < p->size)
+		return 1;
+	return min(sroce_pack_cut(n, p->room, size), (u32)p->max_segs - p->segs);
+}
+
+/* Room for packets of @size bytes in one piece, for *@n of them at most */
+static void *sroce_pack_room(struct sk_buff *skb, u32 size, u32 *n)
+{
+	*n = sroce_pack_most(sroce_pack(skb), *n, size);
 	if (sroce_pack(skb)->linear && !skb_is_nonlinear(skb) &&
-	    skb_tailroom(skb) >= size)
-		return skb_put(skb, size);
-	return sroce_pack_frag(skb, size);
+	    skb_tailroom(skb) >= size) {
+		*n = sroce_pack_cut(*n, skb_tailroom(skb), size);
+		return skb_put(skb, *n * size);
+	}
+	return sroce_pack_frag(skb, size, n);
 }
 
 /* CRC state after the headers that the next packet will have when it is cut off */
@@ -458,25 +486,41 @@ static void sroce_pack_icrc(struct sk_buff *skb, void *pkt, u32 size)
 	memcpy(pkt + len, &icrc, sizeof(icrc));
 }
 
-bool sroce_pack_add(struct sk_buff *skb, const struct sroce_train *t, u32 k,
-		    struct bvec_iter *bi, u32 size)
+/* Payload, pad and ICRC of the next packet, whose headers are there; its end */
+static void *sroce_pack_fill(struct sk_buff *skb, void *pkt, u32 hlen,
+			     const struct sroce_train *t, u32 len,
+			     struct bvec_iter *bi, u32 size)
+{
+	u32 pad = size - SROCE_ICRC_LEN - hlen - len;
+
+	if (len)
+		sroce_bvec_read(pkt + hlen, t->bv, bi, len);
+	if (pad)
+		memset(pkt + hlen + len, 0, pad);
+	sroce_pack_icrc(skb, pkt, size);
+	sroce_pack(skb)->segs++;
+	return pkt + size;
+}
+
+u32 sroce_pack_add(struct sk_buff *skb, const struct sroce_train *t, u32 k,
+		   u32 n, struct bvec_iter *bi, u32 size)
 {
 	struct sroce_pack *p = sroce_pack(skb);
 	u32 len = sroce_train_payload(t, k);
-	void *pkt = sroce_pack_room(skb, size);
-	u32 hlen;
+	void *pkt = sroce_pack_room(skb, size, &n);
+	u32 hlen, i;
 
 	if (!pkt)
-		return false;
+		return 0;
 	hlen = sroce_train_encode(t, k, pkt);
-	if (len)
-		sroce_bvec_read(pkt + hlen, t->bv, bi, len);
-	memset(pkt + hlen + len, 0, size - SROCE_ICRC_LEN - hlen - len);
-	sroce_pack_icrc(skb, pkt, size);
-	p->segs++;
-	p->room -= size;
+	pkt = sroce_pack_fill(skb, pkt, hlen, t, len, bi, size);
+	for (i = 1; i < n; i++) {
+		sroce_alike_encode(t, k + i, pkt - size, hlen, pkt);
+		pkt = sroce_pack_fill(skb, pkt, hlen, t, len, bi, size);
+	}
+	p->room -= n * size;
 	p->closed = size < p->size;
-	return true;
+	return n;
 }
 
 /* --- send ----------------------------------------------------------------- */

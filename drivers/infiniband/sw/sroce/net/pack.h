@@ -33,17 +33,19 @@ bool sroce_pack_fits(const struct sk_buff *skb, const struct sroce_flow *flow,
 bool sroce_pack_full(const struct sk_buff *skb);
 
 /**
- * sroce_pack_add() - add one packet
+ * sroce_pack_add() - add packets
  * @skb: buffer, sroce_pack_fits()
  * @t: train
- * @k: packet of it
- * @bi: position of its payload in @t->bv, moved on behind it
- * @size: bytes, BTH to ICRC
+ * @k: first packet
+ * @n: number of packets; all are alike (wire/alike.h)
+ * @bi: position of their payload in @t->bv, moved on behind what was added
+ * @size: bytes of each, BTH to ICRC
  *
- * Return: false when there is no room after all; nothing was changed.
+ * Return: how many were added: fewer than @n where there is no room for more in one piece,
+ * 0 when there is none after all, and nothing was changed.
  */
-bool sroce_pack_add(struct sk_buff *skb, const struct sroce_train *t, u32 k,
-		    struct bvec_iter *bi, u32 size);
+u32 sroce_pack_add(struct sk_buff *skb, const struct sroce_train *t, u32 k,
+		   u32 n, struct bvec_iter *bi, u32 size);
 
 /* Send the buffer if there is anything in it; gone in any case */
 void sroce_pack_send(struct sk_buff *skb);

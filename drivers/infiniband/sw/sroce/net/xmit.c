@@ -13,6 +13,7 @@
 #include "net/pack.h"
 #include "net/paths.h"
 #include "txq.h"
+#include "wire/alike.h"
 
 /*
  * Trains up to this size are put right behind the headers. Where much hangs in the stack's
@@ -66,32 +67,35 @@ static bool sroce_xmit_open(struct sroce_tx *tx, const struct sroce_flow *flow,
 	return tx->open;
 }
 
-/* There are no large pages: send the packet in a linear buffer of its own */
-static bool sroce_xmit_alone(struct sroce_tx *tx, const struct sroce_flow *flow,
-			     const struct sroce_train *t, u32 k,
-			     struct bvec_iter *bi, u32 size)
+/* There are no large pages: send a packet in a linear buffer of its own */
+static u32 sroce_xmit_alone(struct sroce_tx *tx, const struct sroce_flow *flow,
+			    const struct sroce_train *t, u32 k,
+			    struct bvec_iter *bi, u32 size)
 {
-	return sroce_xmit_open(tx, flow, size, size) &&
-	       sroce_pack_add(tx->open, t, k, bi, size);
+	return sroce_xmit_open(tx, flow, size, size) ?
+	       sroce_pack_add(tx->open, t, k, 1, bi, size) : 0;
 }
 
-static bool sroce_xmit_packet(struct sroce_tx *tx,
-			      const struct sroce_flow *flow,
+/*
+ * Put packets that are alike into the buffer that is open or a new one, as many as one
+ * has room for in one piece. Return: their number; 0: no route or no memory.
+ */
+static u32 sroce_xmit_packets(struct sroce_tx *tx, const struct sroce_flow *flow,
 			      const struct sroce_train *t, u32 k,
 			      struct bvec_iter *bi)
 {
 	u32 size = sroce_xmit_packet_size(t, k);
+	u32 n;
 
 	if ((!tx->open || !sroce_pack_fits(tx->open, flow, size)) &&
 	    !sroce_xmit_open(tx, flow, size,
 			     sroce_xmit_linear_room(t, k, size, flow->txq)))
-		return false;
-	if (!sroce_pack_add(tx->open, t, k, bi, size) &&
-	    !sroce_xmit_alone(tx, flow, t, k, bi, size))
-		return false;
-	if (sroce_pack_full(tx->open))
+		return 0;
+	n = sroce_pack_add(tx->open, t, k, sroce_train_alike(t, k), bi, size) ?:
+	    sroce_xmit_alone(tx, flow, t, k, bi, size);
+	if (n && sroce_pack_full(tx->open))
 		sroce_xmit_flush(tx);
-	return true;
+	return n;
 }
 
 /* When a packet finds no route or no memory the rest of the train is dropped with it */
@@ -100,11 +104,13 @@ static void sroce_xmit_send(struct sroce_tx *tx, struct sroce_path *path,
 {
 	struct sroce_flow flow = sroce_path_flow(path, t, txq);
 	struct bvec_iter bi = t->bi;
-	u32 k;
+	u32 k, n;
 
-	for (k = 0; k < t->npkts; k++)
-		if (!sroce_xmit_packet(tx, &flow, t, k, &bi))
+	for (k = 0; k < t->npkts; k += n) {
+		n = sroce_xmit_packets(tx, &flow, t, k, &bi);
+		if (!n)
 			break;
+	}
 	if (k < t->npkts)
 		sroce_count(txq->counters, SROCE_CNT_TX_DROPS, t->npkts - k);
 }
