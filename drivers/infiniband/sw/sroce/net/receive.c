@@ -26,13 +26,22 @@
 #include "net/walk.h"
 #include "sending.h"
 #include "turn.h"
+#include "wire/alike.h"
 #include "wire/icrc.h"
 
 /* A packet of the largest MTU seldom has more parts than this */
 #define SROCE_RX_PARTS 8
 
-/* Parts of the packets that are coupled to one train */
-#define SROCE_RX_BVECS 48
+/*
+ * A train takes one more packet as long as it has no more parts than this: 62 packets of
+ * 1024 bytes are what a buffer of 64 KiB holds. So 63 at most are coupled, which with what
+ * the transport puts in front still fit into the power of two (transport/hold.c) that 64
+ * would just not fit into.
+ */
+#define SROCE_RX_COUPLED 62
+
+/* Parts of the packets of one train, and room for one more packet */
+#define SROCE_RX_BVECS (SROCE_RX_COUPLED + SROCE_RX_PARTS)
 
 /*
  * Packets of one buffer. Drivers, GRO and sockets couple no more; who may send frames
@@ -72,12 +81,14 @@
  * @wait: so is all of it: it begins with something for QP 1
  * @first_fixed_id: @fixed_id as it was behind the first packet of the train
  * @first_id: likewise
+ * @alike: how the last packet looked that was coupled to others
  * @ip4: header of the current packet
  * @ip6: header of the current packet; of RoCE v1 its GRH
  * @udp: header of the current packet; none in RoCE v1
  * @hdr: BTH and extended headers, when they are not in one piece
  * @part: the next packet to look at, in @bv
- * @bv: payload of the packets before it that make a train, and itself
+ * @bv: payload of the packets before it that make a train, and itself: SROCE_RX_BVECS. Not
+ *	here, because all that is here is cleared for each buffer
  */
 struct sroce_skb_rx {
 	struct sroce_rx rx;
@@ -100,6 +111,7 @@ struct sroce_skb_rx {
 	bool wait;
 	bool first_fixed_id;
 	u16 first_id;
+	struct sroce_alike alike;
 	union {
 		struct iphdr ip4;
 		struct ipv6hdr ip6;
@@ -107,7 +119,7 @@ struct sroce_skb_rx {
 	struct udphdr udp;
 	u8 hdr[SROCE_MAX_HDR_LEN];
 	struct bio_vec *part;
-	struct bio_vec bv[SROCE_RX_BVECS];
+	struct bio_vec *bv;
 };
 
 static bool sroce_rx_is(const struct sroce_skb_rx *r,
@@ -157,6 +169,17 @@ static u32 sroce_rx_icrc_start(struct sroce_skb_rx *r, u32 len)
 	       sroce_rx_icrc_ipv4(r, len) : sroce_rx_icrc_ipv6(r, len);
 }
 
+/* The same as sroce_rx_icrc_diff(), of a packet in one piece */
+static u32 sroce_rx_icrc_diff_whole(struct sroce_skb_rx *r, const u8 *hdr,
+				    u32 len)
+{
+	u32 n = len - SROCE_ICRC_LEN;
+	u32 crc = sroce_icrc_bth(sroce_rx_icrc_start(r, len), hdr, n);
+
+	return get_unaligned_le32(hdr + n) ^
+	       le32_to_cpu(sroce_icrc_final(crc));
+}
+
 /*
  * What is wrong with the ICRC of the packet, 0 for nothing. @hdr is its beginning,
  * its BTH in one piece.
@@ -168,6 +191,8 @@ static u32 sroce_rx_icrc_diff(struct sroce_skb_rx *r, const u8 *hdr, u32 len)
 	u32 crc, n = SROCE_BTH_LEN;
 	__le32 icrc;
 
+	if (likely(r->part->bv_len >= len))
+		return sroce_rx_icrc_diff_whole(r, hdr, len);
 	if (hdr != r->hdr)
 		n = min_t(u32, r->part->bv_len, len - SROCE_ICRC_LEN);
 	crc = sroce_icrc_bth(sroce_rx_icrc_start(r, len), hdr, n);
@@ -352,13 +377,14 @@ static bool sroce_rx_couple_packet(struct sroce_skb_rx *r, u32 len)
 	    !sroce_rx_icrc_ok(r, hdr, len))
 		return false;
 	sroce_train_couple(&r->rx.t, &next);
+	sroce_alike_remember(&r->alike, &next, hdr, skip, len);
 	r->part += sroce_bvec_cut(r->part, skip, next.bi.bi_size);
 	r->rx.t.bi.bi_size += next.bi.bi_size;
 	r->rx.len += len;
 	return true;
 }
 
-/* Couple the next packet, or return false: it is looked at by itself then */
+/* Couple the next packet, whatever it is */
 static bool sroce_rx_append(struct sroce_skb_rx *r)
 {
 	struct sroce_walk walk = r->walk;
@@ -375,6 +401,52 @@ static bool sroce_rx_append(struct sroce_skb_rx *r)
 	return false;
 }
 
+/* Is the next packet one that sroce_rx_append_alike() is for? It is at @r->part then */
+static bool sroce_rx_next_is_alike(struct sroce_skb_rx *r)
+{
+	const struct sroce_train *t = &r->rx.t;
+	u32 len = r->alike.len;
+
+	return len && len == r->stride && len <= r->left &&
+	       sroce_walk_whole(&r->walk, r->part, len) &&
+	       sroce_alike_is_next(&r->alike, sroce_rx_header(r, len),
+				   sroce_psn_add(t->psn, t->npkts));
+}
+
+unsigned int *sroce_rx_alike __read_mostly;
+
+/* The same as sroce_rx_append(), for a packet that looks like the last one */
+static bool sroce_rx_append_alike(struct sroce_skb_rx *r)
+{
+	struct sroce_train *t = &r->rx.t;
+	u32 len = r->alike.len;
+
+	r->k++;
+	if (!sroce_rx_icrc_ok(r, sroce_rx_header(r, len), len)) {
+		r->k--;
+		return false;
+	}
+	sroce_walk_skip(&r->walk, len);
+	r->pos += len;
+	r->left -= len;
+	r->part->bv_offset += SROCE_BTH_LEN;
+	r->part->bv_len = t->mtu;
+	r->part++;
+	t->npkts++;
+	t->bi.bi_size += t->mtu;
+	r->rx.len += len;
+	if (unlikely(sroce_rx_alike))
+		(*sroce_rx_alike)++;
+	return true;
+}
+
+/* Couple the next packet, or return false: it is looked at by itself then */
+static bool sroce_rx_append_next(struct sroce_skb_rx *r)
+{
+	return sroce_rx_next_is_alike(r) ? sroce_rx_append_alike(r) :
+					   sroce_rx_append(r);
+}
+
 /*
  * Couple the packets behind the current one that go on with its message. The receiver has
  * one train then, as its sender had, and looks QP, key and memory up once.
@@ -382,10 +454,11 @@ static bool sroce_rx_append(struct sroce_skb_rx *r)
 static void sroce_rx_make_train(struct sroce_skb_rx *r)
 {
 	struct sroce_train *t = &r->rx.t;
-	const struct bio_vec *last = r->bv + SROCE_RX_BVECS - SROCE_RX_PARTS;
+	const struct bio_vec *last = r->bv + SROCE_RX_COUPLED;
 
+	r->alike.len = 0;
 	while (r->left && !(t->flags & SROCE_END) && r->part <= last)
-		if (!sroce_rx_append(r))
+		if (!sroce_rx_append_next(r))
 			break;
 }
 
@@ -724,7 +797,8 @@ static bool sroce_rx_wrong_cast(const struct sk_buff *skb)
 bool sroce_net_receive(struct net *net, struct sroce_netport *port,
 		       struct sk_buff *skb, struct sroce_rx_place *place)
 {
-	struct sroce_skb_rx r = { .skb = skb, .port = port };
+	struct bio_vec bv[SROCE_RX_BVECS];
+	struct sroce_skb_rx r = { .skb = skb, .port = port, .bv = bv };
 
 	/*
 	 * Whatever short-circuits transmission to reception on one CPU comes

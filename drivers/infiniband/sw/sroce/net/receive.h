@@ -14,6 +14,12 @@ struct sroce_netport;
 /* Largest path MTU of RoCE */
 #define SROCE_MAX_PAYLOAD 4096
 
+/*
+ * For unit tests: where packets are counted that were known by the one before them, NULL for
+ * nowhere. It is set while nothing is received.
+ */
+extern unsigned int *sroce_rx_alike;
+
 /**
  * struct sroce_rx_place - how far a buffer was received; all 0: not yet
  * @packets: that were dealt with

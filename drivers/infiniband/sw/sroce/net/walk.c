@@ -88,6 +88,17 @@ static bool sroce_walk_here(struct sroce_walk *w, struct bio_vec *bv)
 	return true;
 }
 
+bool sroce_walk_whole(struct sroce_walk *w, struct bio_vec *bv, u32 len)
+{
+	struct sroce_walk here = *w;
+
+	if (!sroce_walk_here(&here, bv) || bv->bv_len < len)
+		return false;
+	*w = here;
+	bv->bv_len = len;
+	return true;
+}
+
 int sroce_walk_map(struct sroce_walk *w, struct bio_vec *bv, int max, u32 len)
 {
 	int n = 0;

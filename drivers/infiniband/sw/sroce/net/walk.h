@@ -40,6 +40,16 @@ static inline void sroce_walk_skip(struct sroce_walk *w, u32 len)
 }
 
 /**
+ * sroce_walk_whole() - describe the next bytes, if they are in one piece
+ * @w: position, which stays in front of them: sroce_walk_skip() moves on behind them
+ * @bv: filled in, of no use when false is returned
+ * @len: bytes
+ *
+ * Return: false when they are in several pieces, or the buffer ends early.
+ */
+bool sroce_walk_whole(struct sroce_walk *w, struct bio_vec *bv, u32 len);
+
+/**
  * sroce_walk_map() - describe the next bytes and move on behind them
  * @w: position
  * @bv: filled in

@@ -14,6 +14,7 @@
 #include "net/backlog.h"
 #include "net/net.h"
 #include "net/receive.h"
+#include "tests/pieces.h"
 #include "turn.h"
 #include "wire/icrc.h"
 
@@ -113,20 +114,21 @@ static void coupled_packet(u8 *to, const u8 *headers, u32 k)
 }
 
 static struct sk_buff *coupled_skb(struct kunit *test, struct net_device *dev,
-				   const struct coupled *c)
+				   const struct coupled *c, const struct pieces *pieces)
 {
-	struct sk_buff *skb = alloc_skb(HEADERS + PACKETS * STRIDE, GFP_KERNEL);
-	u8 *headers, *packets;
+	u8 *headers = kunit_kzalloc(test, HEADERS + PACKETS * STRIDE, GFP_KERNEL);
+	u8 *packets = headers + HEADERS;
+	struct sk_buff *skb;
 	u32 k;
 
-	KUNIT_ASSERT_NOT_NULL(test, skb);
-	headers = skb_put(skb, HEADERS);
-	packets = skb_put(skb, PACKETS * STRIDE);
+	KUNIT_ASSERT_NOT_NULL(test, headers);
 	for (k = 0; k < PACKETS; k++) {
 		coupled_headers(headers, coupled_id(c, k), STRIDE);
 		coupled_packet(packets + k * STRIDE, headers, k);
 	}
 	coupled_headers(headers, c->id, PACKETS * STRIDE);
+	skb = pieces_skb(pieces, headers, HEADERS, HEADERS + PACKETS * STRIDE);
+	KUNIT_ASSERT_NOT_NULL(test, skb);
 	skb_reset_mac_header(skb);
 	skb_reset_network_header(skb);
 	skb->protocol = htons(ETH_P_IP);
@@ -163,9 +165,10 @@ static void coupled_give(struct sroce_netport *port, struct sk_buff *skb)
 }
 
 /* Receive a buffer at a device that exists for that only; @seen looks at its counters */
-static void coupled_receive(struct kunit *test,
+static void coupled_receive(struct kunit *test, const struct pieces *pieces,
 			    struct sk_buff *(*make)(struct kunit *test,
-						    struct net_device *dev),
+						    struct net_device *dev,
+						    const struct pieces *pieces),
 			    void (*give)(struct sroce_netport *port,
 					 struct sk_buff *skb),
 			    void (*seen)(struct kunit *test,
@@ -181,7 +184,7 @@ static void coupled_receive(struct kunit *test,
 	KUNIT_ASSERT_NOT_NULL(test, dev);
 	port->counters = alloc_percpu(struct sroce_counters);
 	if (port->counters) {
-		skb = make(test, dev);
+		skb = make(test, dev, pieces);
 		give(port, skb);
 		seen(test, port);
 	} else {
@@ -192,9 +195,10 @@ static void coupled_receive(struct kunit *test,
 }
 
 static struct sk_buff *coupled_case_skb(struct kunit *test,
-					struct net_device *dev)
+					struct net_device *dev,
+					const struct pieces *pieces)
 {
-	return coupled_skb(test, dev, test->param_value);
+	return coupled_skb(test, dev, test->param_value, pieces);
 }
 
 static void coupled_case_seen(struct kunit *test, struct sroce_netport *port)
@@ -211,9 +215,17 @@ static void coupled_case_seen(struct kunit *test, struct sroce_netport *port)
 
 static void coupled_ids(struct kunit *test)
 {
-	coupled_receive(test, coupled_case_skb, coupled_give,
-			coupled_case_seen);
-	KUNIT_EXPECT_EQ(test, 1, coupled_parts);
+	/* In one piece, in fragments and in a list; they end within packets, or with them */
+	static const struct pieces pieces[] = {
+		{}, { 800 }, { 3 * STRIDE }, { 800, true }, { STRIDE, true },
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(pieces); i++) {
+		coupled_receive(test, &pieces[i], coupled_case_skb, coupled_give,
+				coupled_case_seen);
+		KUNIT_EXPECT_EQ(test, 1, coupled_parts);
+	}
 }
 
 static void coupled_parts_seen(struct kunit *test, struct sroce_netport *port)
@@ -231,7 +243,7 @@ static void coupled_in_parts(struct kunit *test)
 
 	sroce_turn_limits.bytes = 0;
 	coupled_apart = true;
-	coupled_receive(test, coupled_case_skb, coupled_give,
+	coupled_receive(test, &(struct pieces){}, coupled_case_skb, coupled_give,
 			coupled_parts_seen);
 	coupled_apart = false;
 	sroce_turn_limits = limits;
@@ -302,7 +314,7 @@ static void coupled_rest_waits(struct kunit *test)
 	sroce_turn_limits.bytes = SZ_1M;
 	sroce_turn_limits.ns = NSEC_PER_SEC;
 	coupled_apart = true;
-	coupled_receive(test, coupled_case_skb, coupled_input,
+	coupled_receive(test, &(struct pieces){}, coupled_case_skb, coupled_input,
 			coupled_rest_seen);
 	coupled_apart = false;
 	sroce_turn_limits = limits;
@@ -310,9 +322,10 @@ static void coupled_rest_waits(struct kunit *test)
 }
 
 /* As nobody couples them: a frame's sender may say that its packets are this short */
-static struct sk_buff *short_skb(struct kunit *test, struct net_device *dev)
+static struct sk_buff *short_skb(struct kunit *test, struct net_device *dev,
+				 const struct pieces *pieces)
 {
-	struct sk_buff *skb = coupled_skb(test, dev, &coupled_cases[0]);
+	struct sk_buff *skb = coupled_skb(test, dev, &coupled_cases[0], pieces);
 
 	skb_shinfo(skb)->gso_size = PACKETS * STRIDE / 129;
 	return skb;
@@ -330,7 +343,8 @@ static void short_seen(struct kunit *test, struct sroce_netport *port)
 
 static void coupled_too_many(struct kunit *test)
 {
-	coupled_receive(test, short_skb, coupled_give, short_seen);
+	coupled_receive(test, &(struct pieces){}, short_skb, coupled_give,
+			short_seen);
 }
 
 static struct kunit_case coupled_suite_cases[] = {
