@@ -37,6 +37,7 @@
  * @max_size: bytes of it, 0: any
  * @buffers: that are to leave, 0: it is not said
  * @lost_after: buffers after which there is no route, 0: there is always one
+ * @crowded: much hangs in the stack's queues, and each train is sent by itself
  */
 static const struct pack_case {
 	const char *name;
@@ -50,6 +51,7 @@ static const struct pack_case {
 	u32 max_size;
 	u32 buffers;
 	u32 lost_after;
+	bool crowded;
 } pack_cases[] = {
 	{ "SEND", SROCE_RC, SROCE_OP_SEND, 1024, 60, 1024, 5 },
 	{ "SEND, last one short", SROCE_RC, SROCE_OP_SEND, 1024, 60, 1, 5 },
@@ -70,6 +72,9 @@ static const struct pack_case {
 	  .buffers = 1 },
 	{ "route lost", SROCE_RC, SROCE_OP_SEND, 1024, 59, 1024, 1,
 	  .max_segs = 5, .buffers = 4, .lost_after = 4 },
+	{ "crowded, behind the headers", SROCE_RC, SROCE_OP_SEND, 1024, 6, 1000, 3,
+	  .buffers = 3, .crowded = true },
+	{ "crowded", SROCE_RC, SROCE_OP_SEND, 1024, 60, 1024, 5, .crowded = true },
 };
 
 static void pack_to_desc(const struct pack_case *c, char *desc)
@@ -88,6 +93,7 @@ static struct {
 	struct net_device *dev;
 	struct sk_buff_head sent;
 	u32 lost_after;
+	bool crowded;
 	u8 *data;
 	u8 want[SROCE_MAX_HDR_LEN + 4096 + 4];
 } w;
@@ -109,6 +115,8 @@ static int leave(struct net *net, struct sock *sk, struct sk_buff *skb)
 	skb_queue_tail(&w.sent, skb);
 	if (w.lost_after && skb_queue_len(&w.sent) == w.lost_after)
 		lose_route();
+	/* There is much room really, and whoever asks for it finds that out */
+	WRITE_ONCE(w.pool.crowded, w.crowded);
 	return 0;
 }
 
@@ -229,6 +237,8 @@ static void send_all(const struct pack_case *c)
 	for (n = 0; n < c->trains; n++) {
 		t = make_train(c, n, &bv);
 		sroce_net_xmit_ops.send(&tx, &w.path, &t, w.txq);
+		if (c->crowded)
+			sroce_net_xmit_ops.flush(&tx);
 	}
 	sroce_net_xmit_ops.flush(&tx);
 	local_bh_enable();
@@ -263,6 +273,19 @@ static __le32 want_icrc(const struct sk_buff *skb, u32 nth, u32 len)
 	return sroce_icrc_final(sroce_icrc_bth(crc, w.want, len - SROCE_ICRC_LEN));
 }
 
+/* Where it is crowded what is short has no page, and a page counts as all of it */
+static void expect_crowded(struct kunit *test, const struct pack_case *c,
+			   const struct sk_buff *skb)
+{
+	const struct skb_shared_info *info = skb_shinfo(skb);
+	u32 i, bytes = skb_end_offset(skb);
+
+	for (i = 0; i < info->nr_frags; i++)
+		bytes += page_size(skb_frag_page(&info->frags[i]));
+	KUNIT_EXPECT_GE(test, skb->truesize, bytes);
+	KUNIT_EXPECT_EQ(test, !info->nr_frags, c->npkts * c->mtu < 7 * 1024);
+}
+
 /* Return: packets in the buffer, of which the first is packet @k of all */
 static u32 expect_buffer(struct kunit *test, const struct pack_case *c, struct sk_buff *skb,
 			 u32 k)
@@ -271,6 +294,8 @@ static u32 expect_buffer(struct kunit *test, const struct pack_case *c, struct s
 	u32 at, len, n = 0;
 	__le32 icrc;
 
+	if (c->crowded)
+		expect_crowded(test, c, skb);
 	KUNIT_ASSERT_EQ(test, skb_linearize(skb), 0);
 	for (at = HEADERS; at < skb->len; at += len) {
 		len = make_want(c, k + n);
@@ -309,6 +334,8 @@ static void pack_sent(struct kunit *test)
 	if (c->max_size)
 		netif_set_tso_max_size(w.dev, c->max_size);
 	w.lost_after = c->lost_after;
+	w.crowded = c->crowded;
+	WRITE_ONCE(w.pool.crowded, w.crowded);
 	send_all(c);
 	if (c->buffers)
 		KUNIT_EXPECT_EQ(test, skb_queue_len(&w.sent), c->buffers);
