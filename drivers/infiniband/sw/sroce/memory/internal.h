@@ -27,6 +27,10 @@
  */
 int sroce_mr_insert(struct sroce_mr *mr, u32 (*choose)(void));
 
+/* All checks of sroce_mr_use(); 0 or its errno */
+int sroce_mr_check(const struct sroce_mr *mr, u32 key, const struct ib_pd *pd,
+		   int access, u64 va, u64 len);
+
 /* The bounds of a region, without wrapping near 2^64; 0, -ERANGE or -EINVAL */
 int sroce_mr_check_range(const struct sroce_mr *mr, int access, u64 va,
 			 u64 len);

@@ -5,7 +5,6 @@
  * or placed.
  */
 #include <linux/atomic.h>
-#include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/limits.h>
 #include <linux/mm.h>
@@ -22,14 +21,8 @@
 #include "memory/internal.h"
 #include "memory/mw.h"
 #include "memory/odp.h"
-#include "memory/pd.h"
 #include "memory/pinned.h"
-
-/*
- * Users of a region that is to go are asked to let go of it when they have not after so
- * long: most are copies, which are shorter.
- */
-#define RECALL_JIFFIES (msecs_to_jiffies(4) + 1)
+#include "memory/users.h"
 
 /* Rights that REG_MR may give a fast-register region */
 #define REGISTER_ACCESS (IB_ACCESS_LOCAL_WRITE | SROCE_REMOTE_ACCESS | \
@@ -169,31 +162,15 @@ static void sroce_mr_pass_key(struct sroce_mr *mr, struct sroce_mr *heir)
 }
 
 /*
- * Wait for the last users. Copies end by themselves. A train that waits in the inbox of a
- * QP of this host is given back when that sees the recall (sroce_pd_recalled()).
- */
-static void sroce_mr_recall(struct sroce_mr *mr)
-{
-	struct sroce_pd *pd = to_sroce_pd(mr->ibmr.pd);
-
-	WRITE_ONCE(mr->recalled, true);
-	atomic_inc(&pd->recalls);
-	wait_for_completion(&mr->idle);
-	atomic_dec(&pd->recalls);
-}
-
-/*
  * Context: no key leads to the region any more. A half of a QP that waits for one of its
  * pages is no user.
  */
-static void sroce_mr_wait_for_users(struct sroce_mr *mr)
+static void sroce_mr_end_all_use(struct sroce_mr *mr)
 {
 	/* A window has that of its region, which stays */
 	if (mr->odp && mr->kind != SROCE_MR_WINDOW)
 		sroce_odp_close(mr->odp);
-	sroce_mr_put(mr);
-	if (!wait_for_completion_timeout(&mr->idle, RECALL_JIFFIES))
-		sroce_mr_recall(mr);
+	sroce_mr_await_users(mr);
 }
 
 void sroce_mr_replace(struct sroce_mr *old, struct sroce_mr *heir)
@@ -201,7 +178,7 @@ void sroce_mr_replace(struct sroce_mr *old, struct sroce_mr *heir)
 	sroce_mr_publish(heir);
 	sroce_mr_pass_key(old, heir);
 	old->replaced = true;
-	sroce_mr_wait_for_users(old);
+	sroce_mr_end_all_use(old);
 }
 
 /* That of a region that was revoked leads to nothing already, but is nobody else's */
@@ -219,46 +196,30 @@ void sroce_mr_free(struct sroce_mr *mr)
 		sroce_mw_close(mr);
 	if (!mr->replaced) {
 		sroce_mr_give_key(mr);
-		sroce_mr_wait_for_users(mr);
+		sroce_mr_end_all_use(mr);
 	}
 	if (mr->kind == SROCE_MR_WINDOW)
 		sroce_mw_unbind(mr);
 	kvfree(mr->blocks);
 	/*
-	 * Who has looked the region up before it lost its key still reads @users, and
+	 * Who has looked the region up before it lost its key still looks at it, and
 	 * who has found a window in a list takes its @lock
 	 */
 	kfree_rcu(mr, rcu);
 }
 
 /*
- * As sroce_mr_recall(), but the registration goes on being a user. The key leads to
- * nothing from here on: who looks it up again and again would be a user again and again,
- * and who waits here may hold a lock of another driver's.
+ * The registration goes on. The key leads to nothing from here on: who looks it up again and
+ * again would be a user again and again, and who waits here may hold a lock of another
+ * driver's.
  */
 void sroce_mr_revoke(struct sroce_mr *mr)
 {
-	struct sroce_pd *pd = to_sroce_pd(mr->ibmr.pd);
-
 	WRITE_ONCE(mr->valid, false);
 	mr->revoked = true;
 	xa_cmpxchg(&mr->table->xa, mr->key >> SROCE_KEY_INDEX_SHIFT, mr,
 		   XA_ZERO_ENTRY, GFP_NOWAIT);
-	/* Invalid, then the users are counted; pairs with sroce_mr_find() */
-	smp_mb();
-	WRITE_ONCE(mr->recalled, true);
-	atomic_inc(&pd->recalls);
-	while (refcount_read(&mr->users) > 1)
-		usleep_range(50, 100);
-	atomic_dec(&pd->recalls);
-	/* Copies of the former users come before what the owner does with the memory */
-	smp_mb();
-}
-
-void sroce_mr_put(struct sroce_mr *mr)
-{
-	if (refcount_dec_and_test(&mr->users))
-		complete(&mr->idle);
+	sroce_mr_await_other_users(mr);
 }
 
 /* A peer may name any address: only those with memory behind must be touched */
@@ -308,55 +269,37 @@ static int sroce_mr_check_use(const struct sroce_mr *mr, u32 key,
 	return access & ~mr->access ? -EACCES : 0;
 }
 
-struct sroce_mr *sroce_mr_find(struct sroce_mr_table *table, u32 key)
+int sroce_mr_check(const struct sroce_mr *mr, u32 key, const struct ib_pd *pd,
+		   int access, u64 va, u64 len)
 {
-	struct sroce_mr *mr;
+	int err = sroce_mr_check_use(mr, key, pd, access);
 
-	rcu_read_lock();
-	/*
-	 * A region without users has just lost its key, to none or to the one that
-	 * has taken its place: traffic does not meet a key that is not there.
-	 */
-	do {
-		mr = xa_load(&table->xa, key >> SROCE_KEY_INDEX_SHIFT);
-	} while (mr && unlikely(!refcount_inc_not_zero(&mr->users)));
-	rcu_read_unlock();
-	/* The user is counted before it looks at the region; see sroce_mr_quiet() */
-	smp_mb__after_atomic();
-	return mr;
+	return unlikely(err) ? err : sroce_mr_check_range(mr, access, va, len);
 }
 
-struct sroce_mr *sroce_mr_get_whole(struct sroce_mr_table *table, u32 key,
-				    const struct ib_pd *pd, int access)
+struct sroce_mr *sroce_mr_look_whole(struct sroce_mr_table *table, u32 key,
+				     const struct ib_pd *pd, int access)
 {
-	struct sroce_mr *mr = sroce_mr_find(table, key);
+	struct sroce_mr *mr = xa_load(&table->xa, key >> SROCE_KEY_INDEX_SHIFT);
 	int err;
 
 	if (!mr)
 		return ERR_PTR(-EINVAL);
 	err = sroce_mr_check_use(mr, key, pd, access);
-	if (unlikely(err)) {
-		sroce_mr_put(mr);
-		return ERR_PTR(err);
-	}
-	return mr;
+	return unlikely(err) ? ERR_PTR(err) : mr;
 }
 
-struct sroce_mr *sroce_mr_get(struct sroce_mr_table *table, u32 key,
-			      const struct ib_pd *pd, int access, u64 va,
-			      u64 len)
+struct sroce_mr *sroce_mr_look(struct sroce_mr_table *table, u32 key,
+			       const struct ib_pd *pd, int access, u64 va,
+			       u64 len)
 {
-	struct sroce_mr *mr = sroce_mr_get_whole(table, key, pd, access);
+	struct sroce_mr *mr = sroce_mr_look_whole(table, key, pd, access);
 	int err;
 
 	if (IS_ERR(mr))
 		return mr;
 	err = sroce_mr_check_range(mr, access, va, len);
-	if (unlikely(err)) {
-		sroce_mr_put(mr);
-		return ERR_PTR(err);
-	}
-	return mr;
+	return unlikely(err) ? ERR_PTR(err) : mr;
 }
 
 /*
@@ -544,7 +487,7 @@ static int sroce_mr_invalidate_locked(struct sroce_mr *mr, u32 key,
 	if (err)
 		return err;
 	WRITE_ONCE(mr->valid, false);
-	/* Invalid first, then users are counted; pairs with sroce_mr_find() */
+	/* Invalid first, then users are counted; pairs with sroce_mr_try_hold() */
 	smp_mb();
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Memory regions: from a key and an address to pages. Every use of a key goes
- * through sroce_mr_get(), also in the middle of a message.
+ * through sroce_mr_use() (memory/users.h), also in the middle of a message.
  */
 #ifndef SROCE_MEMORY_MR_H
 #define SROCE_MEMORY_MR_H
@@ -37,7 +37,7 @@ struct sroce_odp;
 #define SROCE_MR_GAP_RUN 126
 #define SROCE_MR_GAP_BYTES 4096
 
-/* In this order: sroce_mr_get() asks of few of them more than of the others */
+/* In this order: sroce_mr_use() asks of few of them more than of the others */
 enum sroce_mr_kind {
 	SROCE_MR_DMA,		/* all kernel memory, kernel users only */
 	SROCE_MR_WINDOW,	/* part of another region, see memory/mw.h */
@@ -68,7 +68,8 @@ struct sroce_mw_list {
  * struct sroce_mr - one memory region
  * @ibmr: what ib_core knows; its lkey and rkey are both the key
  * @rcu: readers may look at a region that is being freed
- * @users: 1 for being registered and one for each sroce_mr_get()
+ * @users: 1 for being registered, and who holds the region, or uses it and is counted
+ *	(memory/users.h)
  * @idle: completed when @users falls to 0
  * @table: where the key is registered
  * @kind: how it is backed
@@ -76,6 +77,7 @@ struct sroce_mw_list {
  * @replaced: its key is that of another region now, and it has no users
  * @revoked: its memory was taken away: its key is kept, and leads to nothing
  * @recalled: somebody waits for its users to let go of it
+ * @gone: no key leads to it, and nobody may begin to use it
  * @key: whole key: random index << 8, and the consumer's byte
  * @access: IB_ACCESS_* rights
  * @iova: address of the first byte as work requests name it
@@ -127,6 +129,7 @@ struct sroce_mr {
 	bool replaced;
 	bool revoked;
 	bool recalled;
+	bool gone;
 	u32 key;
 	int access;
 	u64 iova;
@@ -216,9 +219,9 @@ void sroce_mr_publish(struct sroce_mr *mr);
  * @mr: region; pages are not unpinned (@mr->umem, @mr->odp, @mr->dmabuf and @mr->pinned
  *	belong to the caller)
  *
- * Users hold a region only for the time of a copy, or while a train waits to
+ * A region is used only for the time of a copy, or held while a train waits to
  * be taken by a QP of this host, which is told to give it back (memory/pd.h); no wait
- * is on a packet, a peer or a page. On return
+ * is on a packet, a peer or a page, nor on whoever uses other regions. On return
  * nobody touches the region's memory any more, and the struct is freed after
  * a grace period.
  *
@@ -238,37 +241,28 @@ void sroce_mr_free(struct sroce_mr *mr);
 void sroce_mr_revoke(struct sroce_mr *mr);
 
 /**
- * sroce_mr_get() - check a key and hold its region
+ * sroce_mr_look() - check a key, of whose memory nothing is going to be touched
  * @table: keys of the device
  * @key: L_Key or R_Key
  * @pd: protection domain of the QP that uses it
  * @access: rights needed, IB_ACCESS_*; 0 for local read
  * @va: first byte
- * @len: bytes; not 0 (a transfer of nothing checks no key, C9-88)
+ * @len: bytes, not 0
  *
- * The checks of IBA 10.6.3, in this order: index, whole key, PD,
- * state, rights, bounds (without wrapping near 2^64).
- *
- * Context: any.
- * Return: the region held, ERR_PTR(-EINVAL) for an unknown, invalid or foreign
- * key, ERR_PTR(-EACCES) for missing rights, ERR_PTR(-ERANGE) for bounds.
+ * Context: RCU; outside of it the region may be gone.
+ * Return: as sroce_mr_use().
  */
-struct sroce_mr *sroce_mr_get(struct sroce_mr_table *table, u32 key,
-			      const struct ib_pd *pd, int access, u64 va,
-			      u64 len);
+struct sroce_mr *sroce_mr_look(struct sroce_mr_table *table, u32 key,
+			       const struct ib_pd *pd, int access, u64 va,
+			       u64 len);
 
 /* The same for the region as a whole: no bounds are checked */
-struct sroce_mr *sroce_mr_get_whole(struct sroce_mr_table *table, u32 key,
-				    const struct ib_pd *pd, int access);
-
-/* Hold the region of a key, whatever it allows; NULL when there is none */
-struct sroce_mr *sroce_mr_find(struct sroce_mr_table *table, u32 key);
-
-void sroce_mr_put(struct sroce_mr *mr);
+struct sroce_mr *sroce_mr_look_whole(struct sroce_mr_table *table, u32 key,
+				     const struct ib_pd *pd, int access);
 
 /**
  * sroce_mr_serves() - may this QP use what it has found?
- * @mr: held region
+ * @mr: region that is used, held or looked at
  * @owned: what the QP has bound
  *
  * A window of type 2 belongs to one QP (type 2B: and to the PD).
@@ -281,17 +275,8 @@ static inline bool sroce_mr_serves(const struct sroce_mr *mr,
 }
 
 /**
- * sroce_mr_hold() - hold a region once more
- * @mr: region that the caller holds already
- */
-static inline void sroce_mr_hold(struct sroce_mr *mr)
-{
-	refcount_inc(&mr->users);
-}
-
-/**
  * sroce_mr_bvecs() - the pages behind a range
- * @mr: held region; the range was checked by sroce_mr_get(), and in a region
+ * @mr: region that is used or held; the range was checked, and in a region
  *	on demand sroce_odp_present() has found it there
  * @va: first byte
  * @len: bytes
@@ -412,7 +397,7 @@ int sroce_mr_register(struct sroce_mr *mr, const struct ib_pd *pd, u32 key,
 
 /**
  * sroce_mr_atomic() - carry out one atomic operation on 8 bytes
- * @mr: held region; @va is in bounds and 8-byte aligned
+ * @mr: region that is used or held; @va is in bounds and 8-byte aligned
  * @va: address
  * @cas: compare and swap; otherwise add
  * @compare: value to compare with

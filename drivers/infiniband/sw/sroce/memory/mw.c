@@ -12,6 +12,7 @@
 
 #include "memory/internal.h"
 #include "memory/mw.h"
+#include "memory/users.h"
 
 /* Consumers that copy a region's rights give a local one, too: it means nothing here */
 #define MW_ACCESS (IB_ACCESS_LOCAL_WRITE | SROCE_REMOTE_ACCESS | \
@@ -70,13 +71,13 @@ static struct sroce_mr *sroce_mw_get_parent(struct sroce_mr_table *table,
 
 	if (!bind->length)
 		return NULL;
-	mr = sroce_mr_get_whole(table, bind->lkey, bind->pd, IB_ACCESS_MW_BIND);
-	if (IS_ERR(mr))
-		return ERR_PTR(-EINVAL);
-	err = sroce_mw_check_parent(mr, bind);
+	rcu_read_lock();
+	mr = sroce_mr_look_whole(table, bind->lkey, bind->pd, IB_ACCESS_MW_BIND);
+	err = IS_ERR(mr) ? -EINVAL : sroce_mw_check_parent(mr, bind);
+	/* One that is about to be freed is sealed, and so counts no more windows */
 	if (!err && !atomic_inc_unless_negative(&mr->windows))
 		err = -EINVAL;
-	sroce_mr_put(mr);
+	rcu_read_unlock();
 	return err ? ERR_PTR(err) : mr;
 }
 
@@ -148,7 +149,7 @@ static bool sroce_mw_end_use(struct sroce_mr *mw, unsigned int known)
 	bool quiet;
 
 	WRITE_ONCE(mw->valid, false);
-	/* Invalid, then the users are counted; pairs with sroce_mr_find() */
+	/* Invalid, then the users are counted; pairs with sroce_mr_try_hold() */
 	smp_mb();
 	quiet = refcount_read(&mw->users) <= known;
 	/* Copies of the former users come before what the owner does with the memory */

@@ -147,7 +147,7 @@ void sroce_odp_leave(void);
 
 /**
  * sroce_odp_present() - how much of a range is there?
- * @mr: held region on demand; the range was checked by sroce_mr_get()
+ * @mr: region on demand that is used or held; the range was checked
  * @va: first byte
  * @len: bytes
  * @write: to be written to

@@ -16,6 +16,7 @@
 #include <linux/vmalloc.h>
 
 #include "memory/dmabuf.h"
+#include "memory/users.h"
 #include "tests/memory_world.h"
 
 #define BUF_PAGES 8
@@ -501,7 +502,7 @@ static void dmabuf_taken_back_in_use(struct kunit *test)
 	init_completion(&t.done);
 	mr = buf_mr(&x, 0, PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, 0, sroce_dmabuf_publish(mr));
-	user = sroce_mr_get(&w->table, mr->key, &w->pd.ibpd, 0, BUF_IOVA, 1);
+	user = sroce_mr_find(&w->table, mr->key);
 	KUNIT_ASSERT_PTR_EQ(test, mr, user);
 	task = kthread_run(taker_thread, &t, "sroce_taker");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
@@ -538,6 +539,7 @@ struct reader {
 static int reader_thread(void *arg)
 {
 	struct reader *r = arg;
+	struct sroce_mr_uses *u;
 	struct bio_vec bv;
 	struct sroce_mr *mr;
 	u32 done;
@@ -545,14 +547,15 @@ static int reader_thread(void *arg)
 	while (!READ_ONCE(r->stop)) {
 		cond_resched();
 		local_bh_disable();
-		mr = sroce_mr_get(&r->w->table, READ_ONCE(r->key), &r->w->pd.ibpd,
+		u = sroce_mr_uses_begin();
+		mr = sroce_mr_use(u, &r->w->table, READ_ONCE(r->key), &r->w->pd.ibpd,
 				  IB_ACCESS_LOCAL_WRITE, BUF_IOVA, 64);
 		if (!IS_ERR(mr)) {
 			if (sroce_mr_bvecs(mr, BUF_IOVA, 64, &bv, 1, &done) == 1)
 				memset(bvec_virt(&bv), 0x55, bv.bv_len);
-			sroce_mr_put(mr);
 			r->hits++;
 		}
+		sroce_mr_uses_end(u);
 		local_bh_enable();
 	}
 	return 0;

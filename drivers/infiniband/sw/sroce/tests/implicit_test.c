@@ -20,6 +20,7 @@
 #include "memory/odp_table.h"
 #include "memory/pager.h"
 #include "memory/pd.h"
+#include "memory/users.h"
 #include "tests/waiter.h"
 
 #ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
@@ -303,7 +304,7 @@ static void implicit_window(struct kunit *test)
 	a->mr->access |= IB_ACCESS_MW_BIND;
 	KUNIT_ASSERT_EQ(test, 0, sroce_mw_bind(&a->table, &bind));
 	KUNIT_EXPECT_FALSE(test, sroce_mr_seal(a->mr));
-	mr = sroce_mr_get(&a->table, mw->key, &a->pd.ibpd, IB_ACCESS_REMOTE_WRITE, 0, 6000);
+	mr = sroce_mr_find(&a->table, mw->key);
 	KUNIT_ASSERT_PTR_EQ(test, mr, mw);
 	KUNIT_EXPECT_EQ(test, 0, sroce_want_pages(&w.want, mr, 0, 6000, U64_MAX,
 						  SROCE_ODP_WRITE));
@@ -323,8 +324,13 @@ static void implicit_window(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, copy_from_user(&done, (void __user *)bind.addr + 10, 1));
 	KUNIT_EXPECT_EQ(test, 0x77, (u8)done);
 	sroce_mr_put(mr);
-	KUNIT_EXPECT_TRUE(test, IS_ERR(sroce_mr_get(&a->table, mw->key, &a->pd.ibpd,
-						    IB_ACCESS_REMOTE_WRITE, 0, 6001)));
+	rcu_read_lock();
+	KUNIT_EXPECT_PTR_EQ(test, mw,
+			    sroce_mr_look(&a->table, mw->key, &a->pd.ibpd,
+					  IB_ACCESS_REMOTE_WRITE, 0, 6000));
+	KUNIT_EXPECT_TRUE(test, IS_ERR(sroce_mr_look(&a->table, mw->key, &a->pd.ibpd,
+						     IB_ACCESS_REMOTE_WRITE, 0, 6001)));
+	rcu_read_unlock();
 	KUNIT_EXPECT_EQ(test, 0, sroce_mr_invalidate(&a->table, mw->key, &a->pd.ibpd, &qp,
 						     false));
 	KUNIT_EXPECT_TRUE(test, sroce_mr_seal(a->mr));

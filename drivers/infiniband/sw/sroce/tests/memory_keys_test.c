@@ -11,6 +11,7 @@
 
 #include "memory/internal.h"
 #include "memory/mr.h"
+#include "memory/users.h"
 #include "tests/memory_world.h"
 
 static void keys_lookup(struct kunit *test)
@@ -202,7 +203,7 @@ static int free_region(void *arg)
 	return 0;
 }
 
-/* sroce_mr_free() must wait for users, and give the key up before it waits */
+/* sroce_mr_free() must wait for who holds the region, and give the key up before it waits */
 static void keys_free_waits(struct kunit *test)
 {
 	struct memory_world *w = test->priv;
@@ -210,8 +211,7 @@ static void keys_free_waits(struct kunit *test)
 	u32 key = f.mr->key;
 	int tries;
 
-	KUNIT_ASSERT_PTR_EQ(test, sroce_mr_get(&w->table, key, &w->pd.ibpd, 0, 0, 8),
-			    f.mr);
+	KUNIT_ASSERT_PTR_EQ(test, sroce_mr_find(&w->table, key), f.mr);
 	sroce_mr_hold(f.mr);
 	init_completion(&f.done);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(free_region, &f, "free")));
@@ -274,8 +274,7 @@ static void keys_replace(struct kunit *test)
 	int tries;
 
 	f.heir = new_heir(test, f.mr);
-	KUNIT_ASSERT_PTR_EQ(test, sroce_mr_get(&w->table, key, &w->pd.ibpd, 0, 0, 8),
-			    f.mr);
+	KUNIT_ASSERT_PTR_EQ(test, sroce_mr_find(&w->table, key), f.mr);
 	init_completion(&f.done);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(replace_region, &f, "replace")));
 	for (tries = 0; tries < 100 &&
@@ -306,8 +305,8 @@ static int pass_key_soon(void *arg)
 }
 
 /*
- * Somebody has loaded the old region, and by the time he wants to use it, it has no users
- * any more: he finds the new one. (As seen by him the key still leads to the old one.)
+ * Somebody has loaded the old region, and by the time he wants to use it, it is gone: he
+ * finds the new one. (As seen by him the key still leads to the old one.)
  */
 static void keys_replaced_meanwhile(struct kunit *test)
 {
@@ -326,12 +325,11 @@ static void keys_replaced_meanwhile(struct kunit *test)
 	migrate_disable();
 	other = cpumask_any_but(cpu_online_mask, smp_processor_id());
 	kthread_bind(task, other < nr_cpu_ids ? other : 0);
-	refcount_set(&f.mr->users, other < nr_cpu_ids ? 0 : 1);
+	WRITE_ONCE(f.mr->gone, other < nr_cpu_ids);
 	wake_up_process(task);
 	err = check_key(test, key, &w->other_pd.ibpd, IB_ACCESS_REMOTE_READ, 0x5000, 16);
 	migrate_enable();
 	wait_for_completion(&f.done);
-	refcount_set(&f.mr->users, 1);
 	f.mr->replaced = true;
 	sroce_mr_free(f.mr);
 	if (other >= nr_cpu_ids)

@@ -9,6 +9,7 @@
 
 #include "memory/mr.h"
 #include "memory/mw.h"
+#include "memory/users.h"
 #include "tests/memory_world.h"
 
 #define WINDOW_MR_ACCESS (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_MW_BIND)
@@ -239,8 +240,7 @@ static void window_in_use(struct kunit *test)
 	struct sroce_mr *mr = mw->parent;
 	struct sroce_mr *held;
 
-	held = sroce_mr_get(&w->table, mw->key, &w->pd.ibpd, IB_ACCESS_REMOTE_READ,
-			    b.addr, 1);
+	held = sroce_mr_find(&w->table, mw->key);
 	KUNIT_ASSERT_PTR_EQ(test, held, mw);
 	b.addr += 8;
 	KUNIT_EXPECT_EQ(test, bind(test, b), -EAGAIN);

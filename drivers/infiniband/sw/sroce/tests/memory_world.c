@@ -4,14 +4,18 @@
  * pages, and regions that are made of these.
  */
 #include <kunit/test.h>
+#include <linux/bottom_half.h>
+#include <linux/err.h>
 #include <linux/gfp.h>
 #include <linux/math.h>
 #include <linux/mm.h>
+#include <linux/rcupdate.h>
 #include <linux/slab.h>
 
 #include "memory/internal.h"
 #include "memory/mr.h"
 #include "memory/mw.h"
+#include "memory/users.h"
 #include "tests/memory_world.h"
 
 int memory_world_init(struct kunit *test)
@@ -107,13 +111,19 @@ int check_key(struct kunit *test, u32 key, const struct ib_pd *pd,
 	      int access, u64 va, u64 len)
 {
 	struct memory_world *w = test->priv;
-	struct sroce_mr *mr;
+	struct sroce_mr_uses *u;
+	int err, look;
 
-	mr = sroce_mr_get(&w->table, key, pd, access, va, len);
-	if (IS_ERR(mr))
-		return PTR_ERR(mr);
-	sroce_mr_put(mr);
-	return 0;
+	local_bh_disable();
+	u = sroce_mr_uses_begin();
+	err = PTR_ERR_OR_ZERO(sroce_mr_use(u, &w->table, key, pd, access, va, len));
+	sroce_mr_uses_end(u);
+	local_bh_enable();
+	rcu_read_lock();
+	look = PTR_ERR_OR_ZERO(sroce_mr_look(&w->table, key, pd, access, va, len));
+	rcu_read_unlock();
+	KUNIT_EXPECT_EQ(test, look, err);
+	return err;
 }
 
 void *byte_at(const struct sroce_mr *mr, u64 va)

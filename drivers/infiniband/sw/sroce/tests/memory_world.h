@@ -55,7 +55,7 @@ struct sroce_mr *new_dma_mr(struct kunit *test, int access);
 /* A memory window of the first domain, not bound */
 struct sroce_mr *new_window(struct kunit *test, bool type2);
 
-/* The errno of a key check; the region is let go */
+/* The errno of a key check: the same for who uses the region and for who only looks */
 int check_key(struct kunit *test, u32 key, const struct ib_pd *pd,
 	      int access, u64 va, u64 len);
 

@@ -14,6 +14,7 @@
 #include "memory/internal.h"
 #include "memory/mr.h"
 #include "memory/mw.h"
+#include "memory/users.h"
 #include "tests/memory_world.h"
 
 #define REGION_IOVA 0x12345000
@@ -327,21 +328,21 @@ static int race_bind(void *arg)
 static int race_use(void *arg)
 {
 	struct race *r = arg;
+	struct sroce_mr_uses *u;
 	struct sroce_mr *mr;
 	u64 old;
 	u32 i;
 
 	for (i = 0; i < 4 * RACE_TURNS; i++) {
 		local_bh_disable();
-		mr = sroce_mr_get(&r->w->table,
+		u = sroce_mr_uses_begin();
+		mr = sroce_mr_use(u, &r->w->table,
 				  READ_ONCE(r->window[i % RACE_WINDOWS]),
 				  &r->w->pd.ibpd, IB_ACCESS_REMOTE_READ,
 				  REGION_IOVA + 100, 8);
-		if (!IS_ERR(mr)) {
-			if (sroce_mr_serves(mr, READ_ONCE(r->qp)))
-				sroce_mr_atomic(mr, REGION_IOVA + 104, false, 0, 1, &old);
-			sroce_mr_put(mr);
-		}
+		if (!IS_ERR(mr) && sroce_mr_serves(mr, READ_ONCE(r->qp)))
+			sroce_mr_atomic(mr, REGION_IOVA + 104, false, 0, 1, &old);
+		sroce_mr_uses_end(u);
 		local_bh_enable();
 		cond_resched();
 	}

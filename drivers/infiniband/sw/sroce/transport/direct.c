@@ -232,8 +232,8 @@ static struct sroce_parcel *sroce_parcel_refer(struct sroce_qp *from,
 	struct sroce_parcel *p;
 	u32 i;
 
-	p = kmalloc(sizeof(*p) + g->nbv * sizeof(g->bv[0]) +
-		    g->nmrs * sizeof(g->mrs[0]), GFP_ATOMIC | __GFP_NOWARN);
+	p = kmalloc(sizeof(*p) + g->nbv * sizeof(p->bv[0]) +
+		    g->uses->n * sizeof(p->mrs[0]), GFP_ATOMIC | __GFP_NOWARN);
 	if (!p)
 		return NULL;
 	p->t = *t;
@@ -246,9 +246,9 @@ static struct sroce_parcel *sroce_parcel_refer(struct sroce_qp *from,
 	if (unlikely(p->npinned))
 		sroce_bvec_pin(p->bv, p->npinned);
 	p->mrs = (struct sroce_mr **)&p->bv[g->nbv];
-	p->nmrs = g->nmrs;
-	for (i = 0; i < g->nmrs; i++) {
-		p->mrs[i] = g->mrs[i];
+	p->nmrs = g->uses->n;
+	for (i = 0; i < p->nmrs; i++) {
+		p->mrs[i] = g->uses->mr[i];
 		sroce_mr_hold(p->mrs[i]);
 	}
 	return p;

@@ -26,7 +26,7 @@ struct sroce_gather *sroce_gather_begin(struct sroce_half *half)
 	g = this_cpu_ptr(&sroce_gathers);
 	g->half = half;
 	g->nbv = 0;
-	g->nmrs = 0;
+	g->uses = sroce_mr_uses_begin();
 	g->len = 0;
 	g->inlined = false;
 	g->swqe = NULL;
@@ -41,29 +41,16 @@ void sroce_gather_end(struct sroce_gather *g)
 {
 	if (unlikely(g->on_demand))
 		sroce_odp_leave();
-	while (g->nmrs)
-		sroce_mr_put(g->mrs[--g->nmrs]);
+	sroce_mr_uses_end(g->uses);
 	__acquire(&sroce_gathers.lock);
 	local_unlock_nested_bh(&sroce_gathers.lock);
 }
 
 /*
- * Have missing pages brought in. The region is let go of: whoever deregisters it must not
- * have to wait for a page.
- */
-static int sroce_gather_missed(struct sroce_half *half,
-			       const struct sroce_miss *miss)
-{
-	int err = sroce_fault_start(half, miss);
-
-	sroce_mr_put(miss->mr);
-	return err;
-}
-
-/*
- * Keep the pages of a region on demand in place, or have them brought in. Where the
- * first of them are there, and enough for the caller, *len is cut to these: who is
- * content with a few gets on even while the process loses some again and again.
+ * Keep the pages of a region on demand in place, or have them brought in: whoever
+ * deregisters the region does not have to wait for that. Where the first of them are
+ * there, and enough for the caller, *len is cut to these: who is content with a few gets
+ * on even while the process loses some again and again.
  */
 static int sroce_gather_demand(struct sroce_gather *g, struct sroce_mr *mr,
 			       int access, u64 va, u32 *len)
@@ -85,15 +72,12 @@ static int sroce_gather_demand(struct sroce_gather *g, struct sroce_mr *mr,
 	if (likely(there == *len))
 		return 0;
 	if (g->len + there < g->least)
-		return sroce_gather_missed(g->half, &miss);
+		return sroce_fault_start(g->half, &miss);
 	*len = there;
-	if (there)
-		return 0;
-	sroce_mr_put(mr);
-	return -ENOSPC;
+	return there ? 0 : -ENOSPC;
 }
 
-/* Add a range of a region that was found by its key, and is held for us */
+/* Add a range of a region that was found by its key, and is among @g->uses */
 static int sroce_gather_mr(struct sroce_gather *g, struct sroce_mr *mr,
 			   int access, u64 va, u32 len)
 {
@@ -108,7 +92,6 @@ static int sroce_gather_mr(struct sroce_gather *g, struct sroce_mr *mr,
 		if (err)
 			return err;
 	}
-	g->mrs[g->nmrs++] = mr;
 	g->nbv += sroce_mr_bvecs(mr, va, there, g->bv + g->nbv,
 				 ARRAY_SIZE(g->bv) - g->nbv, &done);
 	g->len += done;
@@ -124,11 +107,55 @@ static int sroce_gather_cut(const struct sroce_gather *g, int err, u32 *len)
 	return *len ? 0 : err;
 }
 
+/*
+ * May this QP use the region that an L_Key or R_Key was found to name? What is found is
+ * handed on: @mr, maybe an ERR_PTR, or ERR_PTR(-EINVAL).
+ */
+static struct sroce_mr *sroce_key_check(const struct sroce_qp *qp,
+					struct sroce_mr *mr)
+{
+	if (IS_ERR(mr) || likely(sroce_mr_serves(mr, &qp->windows)))
+		return mr;
+	return ERR_PTR(-EINVAL);
+}
+
+/* Use the region of a key that the peer has named */
+static struct sroce_mr *sroce_rkey_use(struct sroce_mr_uses *uses,
+				       const struct sroce_qp *qp, u32 rkey,
+				       int access, u64 va, u64 len)
+{
+	return sroce_key_check(qp, sroce_mr_use(uses, &qp->port->mrs, rkey,
+						qp->pd, access, va, len));
+}
+
+int sroce_rkey_check(const struct sroce_qp *qp, u32 rkey, int access, u64 va,
+		     u64 len)
+{
+	struct sroce_mr *mr;
+
+	rcu_read_lock();
+	mr = sroce_key_check(qp, sroce_mr_look(&qp->port->mrs, rkey, qp->pd,
+					       access, va, len));
+	rcu_read_unlock();
+	return PTR_ERR_OR_ZERO(mr);
+}
+
+int sroce_rkey_check_whole(const struct sroce_qp *qp, u32 rkey, int access)
+{
+	struct sroce_mr *mr;
+
+	rcu_read_lock();
+	mr = sroce_key_check(qp, sroce_mr_look_whole(&qp->port->mrs, rkey,
+						     qp->pd, access));
+	rcu_read_unlock();
+	return PTR_ERR_OR_ZERO(mr);
+}
+
 int sroce_gather_rkey(struct sroce_gather *g, u32 rkey, int access, u64 va,
 		      u32 *len, u32 ahead)
 {
-	struct sroce_mr *mr = sroce_rkey_get(g->half->qp, rkey, access, va,
-					     *len);
+	struct sroce_mr *mr = sroce_rkey_use(g->uses, g->half->qp, rkey, access,
+					     va, *len);
 
 	g->ahead = ahead;
 	return sroce_gather_cut(g, sroce_gather_mr(g, mr, access, va, *len),
@@ -140,6 +167,7 @@ static struct page *sroce_null_source, *sroce_null_sink;
 
 int __init sroce_gathers_start(void)
 {
+	BUILD_BUG_ON(SROCE_MR_USES < SROCE_MAX_SGE);
 	BUILD_BUG_ON(SROCE_TRAIN_BVECS < SROCE_MR_GAP_FREE);
 	BUILD_BUG_ON(SROCE_TRAIN_BVECS < SROCE_MR_GAP_RUN + 1);
 	BUILD_BUG_ON(SROCE_MR_GAP_BYTES < ib_mtu_enum_to_int(IB_MTU_4096));
@@ -201,9 +229,9 @@ static int sroce_gather_sge(struct sroce_gather *g, const struct sroce_sgl *l,
 		if (lkey == SROCE_LOCAL_DMA_LKEY && !l->user)
 			return sroce_gather_kernel(g, va, len);
 	}
-	if (g->nmrs == ARRAY_SIZE(g->mrs))
+	if (g->uses->n == ARRAY_SIZE(g->uses->mr))
 		return -ENOSPC;
-	mr = sroce_mr_get(&qp->port->mrs, lkey, l->pd, access, va, len);
+	mr = sroce_mr_use(g->uses, &qp->port->mrs, lkey, l->pd, access, va, len);
 	return sroce_gather_mr(g, sroce_key_check(qp, mr), access, va, len);
 }
 
@@ -264,8 +292,8 @@ int sroce_gather_sink(struct sroce_gather *g, const struct sroce_swqe *slot,
 }
 
 /* As sroce_gather_demand(), for whoever has no buffer */
-static int sroce_gather_word_demand(struct sroce_half *half,
-				    struct sroce_mr *mr, u64 va)
+static int sroce_word_demand(struct sroce_half *half, struct sroce_mr *mr,
+			     u64 va)
 {
 	const struct sroce_miss miss = {
 		.mr = mr,
@@ -278,24 +306,27 @@ static int sroce_gather_word_demand(struct sroce_half *half,
 	if (sroce_odp_present(mr, va, sizeof(u64), true) == sizeof(u64))
 		return 0;
 	sroce_odp_leave();
-	return sroce_gather_missed(half, &miss);
+	return sroce_fault_start(half, &miss);
 }
 
-struct sroce_mr *sroce_gather_word(struct sroce_half *half, u32 rkey,
-				   int access, u64 va)
+int sroce_word_begin(struct sroce_word *w, struct sroce_half *half, u32 rkey,
+		     int access, u64 va)
 {
-	struct sroce_mr *mr = sroce_rkey_get(half->qp, rkey, access, va,
-					     sizeof(u64));
-	int err = 0;
+	int err;
 
-	if (!IS_ERR(mr) && unlikely(mr->odp))
-		err = sroce_gather_word_demand(half, mr, va);
-	return err ? ERR_PTR(err) : mr;
+	w->uses = sroce_mr_uses_begin();
+	w->mr = sroce_rkey_use(w->uses, half->qp, rkey, access, va, sizeof(u64));
+	err = PTR_ERR_OR_ZERO(w->mr);
+	if (!err && unlikely(w->mr->odp))
+		err = sroce_word_demand(half, w->mr, va);
+	if (err)
+		sroce_mr_uses_end(w->uses);
+	return err;
 }
 
-void sroce_gather_word_end(struct sroce_mr *mr)
+void sroce_word_end(struct sroce_word *w)
 {
-	if (unlikely(mr->odp))
+	if (unlikely(w->mr->odp))
 		sroce_odp_leave();
-	sroce_mr_put(mr);
+	sroce_mr_uses_end(w->uses);
 }

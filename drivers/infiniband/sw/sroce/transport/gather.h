@@ -10,6 +10,7 @@
 #define SROCE_TRANSPORT_GATHER_H
 
 #include "compat.h"
+#include "memory/users.h"
 #include "transport/qp.h"
 
 /* A train has at most this many packets and bytes; the window is larger */
@@ -30,13 +31,12 @@
  * @half: whose they are
  * @bv: the pages
  * @nbv: entries of @bv
- * @mrs: regions they belong to, held
- * @nmrs: entries of @mrs
+ * @uses: regions they belong to
  * @len: bytes in @bv
  * @inlined: the data is in the work request itself
  * @swqe: work request that completes when nobody looks at the pages any more; NULL
  *	for one that an ACK completes
- * @on_demand: some of @mrs are on demand: we are a reader, which keeps their pages
+ * @on_demand: some of @uses are on demand: we are a reader, which keeps their pages
  *	in place
  * @ahead: bytes that will be wanted from a page on that is missing
  * @least: where pages are missing, or @bv is full, the caller is content with whole
@@ -47,9 +47,8 @@ struct sroce_gather {
 	local_lock_t lock; /* see above */
 	struct sroce_half *half;
 	struct bio_vec bv[SROCE_TRAIN_BVECS];
-	struct sroce_mr *mrs[SROCE_MAX_SGE];
+	struct sroce_mr_uses *uses;
 	unsigned int nbv;
-	unsigned int nmrs;
 	u32 len;
 	struct sroce_swqe *swqe;
 	bool inlined;
@@ -79,7 +78,7 @@ void sroce_gather_end(struct sroce_gather *g);
  * @ahead: bytes that the message will want from there on, as far as is known
  *
  * Return: 0; -EAGAIN when pages are being brought in: the half runs again; or another
- * errno when there is nothing to wait for: of sroce_mr_get() when the key must not be
+ * errno when there is nothing to wait for: of sroce_mr_use() when the key must not be
  * used, -EFAULT when the pages cannot be had, -ENOSPC when they do not fit.
  */
 int sroce_gather_rkey(struct sroce_gather *g, u32 rkey, int access, u64 va,
@@ -163,52 +162,51 @@ int sroce_gather_send(struct sroce_gather *g, struct sroce_swqe *slot, u32 off,
 int sroce_gather_sink(struct sroce_gather *g, const struct sroce_swqe *slot,
 		      u32 off, u32 *len);
 
-/*
- * May this QP use the region that an L_Key or R_Key was found to name? What is found is
- * handed on: @mr, maybe an ERR_PTR, or ERR_PTR(-EINVAL) with the hold on it dropped.
- */
-static inline struct sroce_mr *sroce_key_check(const struct sroce_qp *qp,
-					       struct sroce_mr *mr)
-{
-	if (IS_ERR(mr) || likely(sroce_mr_serves(mr, &qp->windows)))
-		return mr;
-	sroce_mr_put(mr);
-	return ERR_PTR(-EINVAL);
-}
-
 /**
- * sroce_rkey_get() - hold the region of a key that the peer has named
- * @qp: QP it was sent to
+ * sroce_rkey_check() - may the peer name this range?
+ * @qp: QP that the key was sent to
  * @rkey: key
  * @access: remote rights needed
  * @va: first byte
  * @len: bytes, not 0
  *
- * Return: as sroce_mr_get().
+ * Nobody is going to touch the memory by this: whoever does asks again.
+ *
+ * Context: any.
+ * Return: 0, or an errno of sroce_mr_use().
  */
-static inline struct sroce_mr *sroce_rkey_get(struct sroce_qp *qp, u32 rkey,
-					      int access, u64 va, u64 len)
-{
-	return sroce_key_check(qp, sroce_mr_get(&qp->port->mrs, rkey, qp->pd,
-						access, va, len));
-}
+int sroce_rkey_check(const struct sroce_qp *qp, u32 rkey, int access, u64 va,
+		     u64 len);
+
+/* The same for the region as a whole: no bounds are checked */
+int sroce_rkey_check_whole(const struct sroce_qp *qp, u32 rkey, int access);
 
 /**
- * sroce_gather_word() - hold the 8 bytes that an atomic is about to change
+ * struct sroce_word - the 8 bytes that an atomic is about to change
+ * @uses: has their region
+ * @mr: region, with the bytes in place
+ */
+struct sroce_word {
+	struct sroce_mr_uses *uses;
+	struct sroce_mr *mr;
+};
+
+/**
+ * sroce_word_begin() - use the region of an atomic
+ * @w: filled in
  * @half: responder
  * @rkey: key that the peer has named
  * @access: remote rights needed
  * @va: first byte
  *
- * Nothing of the buffer is used: bytes are changed through their region.
+ * Nothing of the gather buffer is used: bytes are changed through their region.
  *
- * Context: @half's lock held.
- * Return: the region, its bytes in place until sroce_gather_word_end(); or an
- * ERR_PTR with an errno of sroce_gather_rkey().
+ * Context: @half's lock held, nothing being gathered; on success until sroce_word_end().
+ * Return: 0, or an errno of sroce_gather_rkey().
  */
-struct sroce_mr *sroce_gather_word(struct sroce_half *half, u32 rkey,
-				   int access, u64 va);
-void sroce_gather_word_end(struct sroce_mr *mr);
+int sroce_word_begin(struct sroce_word *w, struct sroce_half *half, u32 rkey,
+		     int access, u64 va);
+void sroce_word_end(struct sroce_word *w);
 
 /* Let a train carry the first @len gathered bytes */
 static inline void sroce_gather_train(const struct sroce_gather *g,

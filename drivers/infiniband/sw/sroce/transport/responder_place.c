@@ -265,18 +265,16 @@ int sroce_place_write_begin(struct sroce_qp *qp, const struct sroce_train *t,
 			    u32 check)
 {
 	struct sroce_resp_write *write = &qp->resp.write;
-	struct sroce_mr *mr;
+	int err = 0;
 
 	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_WRITE) ||
 	    t->dma_len > 1U << 31)
 		return -EBADMSG;
-	if (check) {
-		mr = sroce_rkey_get(qp, t->rkey, IB_ACCESS_REMOTE_WRITE,
-				    t->va, check);
-		if (IS_ERR(mr))
-			return PTR_ERR(mr);
-		sroce_mr_put(mr);
-	}
+	if (check)
+		err = sroce_rkey_check(qp, t->rkey, IB_ACCESS_REMOTE_WRITE,
+				       t->va, check);
+	if (err)
+		return err;
 	write->va = t->va;
 	write->rkey = t->rkey;
 	write->left = t->dma_len;

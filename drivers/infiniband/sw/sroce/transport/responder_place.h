@@ -65,7 +65,7 @@ bool sroce_place_write_length_ok(const struct sroce_responder *resp,
  *
  * Context: responder lock held.
  * Return: 0; -EBADMSG when the QP does not take such a request; an errno of
- * sroce_mr_get() when the key must not be used.
+ * sroce_mr_use() when the key must not be used.
  */
 int sroce_place_write_begin(struct sroce_qp *qp, const struct sroce_train *t,
 			    u32 check);

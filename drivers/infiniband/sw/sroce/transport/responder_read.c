@@ -30,7 +30,6 @@ void sroce_responder_execute_read(struct sroce_qp *qp, struct sroce_train *t)
 		.rkey = t->rkey,
 		.len = t->dma_len,
 	};
-	struct sroce_mr *mr;
 
 	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_READ) ||
 	    !qp->attr.max_dest_rd_atomic || t->dma_len > 1U << 31 ||
@@ -38,14 +37,11 @@ void sroce_responder_execute_read(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_responder_refuse_request(qp);
 		return;
 	}
-	if (t->dma_len) {
-		mr = sroce_rkey_get(qp, t->rkey, IB_ACCESS_REMOTE_READ,
-				    t->va, t->dma_len);
-		if (IS_ERR(mr)) {
-			sroce_responder_refuse_access(qp);
-			return;
-		}
-		sroce_mr_put(mr);
+	if (t->dma_len &&
+	    sroce_rkey_check(qp, t->rkey, IB_ACCESS_REMOTE_READ, t->va,
+			     t->dma_len)) {
+		sroce_responder_refuse_access(qp);
+		return;
 	}
 	/* The peer has more outstanding than was agreed on, and will ask again */
 	if (!sroce_answers_add(&resp->answers, &res))
@@ -55,35 +51,31 @@ void sroce_responder_execute_read(struct sroce_qp *qp, struct sroce_train *t)
 	resp->ack.state = SROCE_ACK_NONE;
 }
 
-/* The region, its 8 bytes kept in place; NULL when the request was dealt with */
-static struct sroce_mr *
-sroce_responder_atomic_begin(struct sroce_qp *qp, const struct sroce_train *t,
-			     int access)
+/* The 8 bytes, kept in place. Return: false when the request was dealt with */
+static bool sroce_responder_atomic_begin(struct sroce_qp *qp,
+					 const struct sroce_train *t,
+					 int access, struct sroce_word *w)
 {
-	struct sroce_mr *mr;
+	int err;
 
 	/* The peer has more outstanding than was agreed on, and will ask again */
 	if (!sroce_answers_room(&qp->resp.answers))
-		return NULL;
-	mr = sroce_gather_word(&qp->resp.half, t->rkey, access, t->va);
-	if (mr == ERR_PTR(-EAGAIN)) {
+		return false;
+	err = sroce_word_begin(w, &qp->resp.half, t->rkey, access, t->va);
+	if (err == -EAGAIN)
 		sroce_responder_await_pages(qp, t);
-		return NULL;
-	}
-	if (IS_ERR(mr)) {
+	else if (err)
 		sroce_responder_refuse_access(qp);
-		return NULL;
-	}
-	return mr;
+	return !err;
 }
 
 /*
- * Let go of the region. Where the atomic was carried out, answer it, and keep the answer for
+ * Let go of the bytes. Where the atomic was carried out, answer it, and keep the answer for
  * duplicates.
  */
 static void sroce_responder_atomic_end(struct sroce_qp *qp,
 				       const struct sroce_train *t,
-				       struct sroce_mr *mr, bool done, u64 orig)
+				       struct sroce_word *w, bool done, u64 orig)
 {
 	struct sroce_responder *resp = &qp->resp;
 	struct sroce_rd_res res = {
@@ -93,7 +85,7 @@ static void sroce_responder_atomic_end(struct sroce_qp *qp,
 		.orig = orig,
 	};
 
-	sroce_gather_word_end(mr);
+	sroce_word_end(w);
 	if (unlikely(!done)) {
 		sroce_responder_refuse_access(qp);
 		return;
@@ -106,7 +98,7 @@ static void sroce_responder_atomic_end(struct sroce_qp *qp,
 
 void sroce_responder_execute_atomic(struct sroce_qp *qp, struct sroce_train *t)
 {
-	struct sroce_mr *mr;
+	struct sroce_word w;
 	u64 orig = 0;
 	bool done;
 
@@ -115,18 +107,17 @@ void sroce_responder_execute_atomic(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_responder_refuse_request(qp);
 		return;
 	}
-	mr = sroce_responder_atomic_begin(qp, t, IB_ACCESS_REMOTE_ATOMIC);
-	if (!mr)
+	if (!sroce_responder_atomic_begin(qp, t, IB_ACCESS_REMOTE_ATOMIC, &w))
 		return;
-	done = sroce_mr_atomic(mr, t->va, t->op == SROCE_OP_CMP_SWAP,
+	done = sroce_mr_atomic(w.mr, t->va, t->op == SROCE_OP_CMP_SWAP,
 			       t->compare, t->swap_add, &orig);
-	sroce_responder_atomic_end(qp, t, mr, done, orig);
+	sroce_responder_atomic_end(qp, t, &w, done, orig);
 }
 
 void sroce_responder_execute_atomic_write(struct sroce_qp *qp,
 					  struct sroce_train *t)
 {
-	struct sroce_mr *mr;
+	struct sroce_word w;
 	u64 value;
 	bool done;
 
@@ -136,12 +127,11 @@ void sroce_responder_execute_atomic_write(struct sroce_qp *qp,
 		sroce_responder_refuse_request(qp);
 		return;
 	}
-	mr = sroce_responder_atomic_begin(qp, t, IB_ACCESS_REMOTE_WRITE);
-	if (!mr)
+	if (!sroce_responder_atomic_begin(qp, t, IB_ACCESS_REMOTE_WRITE, &w))
 		return;
 	sroce_bvec_read(&value, t->bv, &t->bi, sizeof(value));
-	done = sroce_mr_atomic_write(mr, t->va, value);
-	sroce_responder_atomic_end(qp, t, mr, done, 0);
+	done = sroce_mr_atomic_write(w.mr, t->va, value);
+	sroce_responder_atomic_end(qp, t, &w, done, 0);
 }
 
 /* Rights that the placement type asks of QP and region; 0: a reserved one */
@@ -174,7 +164,7 @@ void sroce_responder_execute_flush(struct sroce_qp *qp, struct sroce_train *t)
 		.psn = t->psn,
 		.npsn = 1,
 	};
-	struct sroce_mr *mr;
+	int err;
 
 	if (!rights || (qp->attr.qp_access_flags & rights) != rights ||
 	    !qp->attr.max_dest_rd_atomic || t->bi.bi_size) {
@@ -182,12 +172,10 @@ void sroce_responder_execute_flush(struct sroce_qp *qp, struct sroce_train *t)
 		return;
 	}
 	if (t->feth & SROCE_FETH_WHOLE_MR)
-		mr = sroce_key_check(qp, sroce_mr_get_whole(&qp->port->mrs,
-							    t->rkey, qp->pd,
-							    rights));
+		err = sroce_rkey_check_whole(qp, t->rkey, rights);
 	else
-		mr = sroce_rkey_get(qp, t->rkey, rights, t->va, t->dma_len);
-	if (IS_ERR(mr)) {
+		err = sroce_rkey_check(qp, t->rkey, rights, t->va, t->dma_len);
+	if (err) {
 		sroce_responder_refuse_access(qp);
 		return;
 	}
@@ -198,5 +186,4 @@ void sroce_responder_execute_flush(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_responder_accept(qp, t, 1);
 		resp->ack.state = SROCE_ACK_NONE;
 	}
-	sroce_mr_put(mr);
 }

@@ -19,6 +19,7 @@
 #include "device.h"
 #include "memory/mr.h"
 #include "memory/odp.h"
+#include "memory/users.h"
 #include "verbs/verbs.h"
 
 /* Bytes of one piece: other faults of the process take their turn in between */
