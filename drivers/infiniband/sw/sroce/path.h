@@ -7,6 +7,7 @@
 #ifndef SROCE_PATH_H
 #define SROCE_PATH_H
 
+#include <linux/cache.h>
 #include <linux/in6.h>
 #include <linux/list.h>
 #include <linux/refcount.h>
@@ -14,9 +15,9 @@
 #include <linux/types.h>
 #include <rdma/ib_verbs.h>
 
-struct dst_entry;
 struct net;
 struct sroce_netport;
+struct sroce_route;
 
 /* Next header of a GRH in front of a BTH (IBA 8.3.5) */
 #define SROCE_GRH_NEXT_HDR 0x1b
@@ -29,9 +30,14 @@ struct sroce_netport;
  * @refs: one for the owner, one for each user
  * @rcu: freed after a grace period
  * @release: called by whoever is the last to put it; in any context
+ * @node: in the list of the device's paths
+ * @lock: of who looks for a route, and of who changes @net
+ * @id: IPv4 identification that follows the one last sent; no lock protects it. What senders
+ *	write to, of which an address handle may have many at once, is in the first line;
+ *	what they read begins with the next one
  * @port: device; outlives the path's last use by a QP
  * @net: namespace the route is looked up in; NULL once the device is detached;
- *	private to the network layer, under @lock
+ *	private to the network layer; changes under @lock, and senders read it without
  * @net_cookie: the same, comparable
  * @ifindex: netdev of the source GID: that of the device, or one on top of it
  *	(VLAN, bond); packets leave through it
@@ -54,18 +60,17 @@ struct sroce_netport;
  *	@dgid, so that its QPs are reached without a packet; 0 when there is none
  *	(any more)
  * @direct_vlan_id: VLAN of @dgid there, 0xffff for none
- * @lock: protects @dst and @cookie
- * @dst: cached route, checked at each use
- * @cookie: its validity
- * @id: IPv4 identification that follows the one last sent; no lock protects it
+ * @route: cached, checked at each use; found under RCU
  * @hash: of the addresses and @sport, for queues of qdiscs and NICs
- * @node: in the list of the device's paths
  */
 struct sroce_path {
 	refcount_t refs;
 	struct rcu_head rcu;
 	void (*release)(struct sroce_path *path);
-	struct sroce_netport *port;
+	struct list_head node;
+	spinlock_t lock;	/* bottom halves off */
+	u16 id;
+	struct sroce_netport *port ____cacheline_aligned_in_smp;
 	struct net *net;
 	u64 net_cookie;
 	int ifindex;
@@ -82,12 +87,8 @@ struct sroce_path {
 	u8 dmac[6];
 	int direct_ifindex;
 	u16 direct_vlan_id;
-	spinlock_t lock;	/* bottom halves off */
-	struct dst_entry *dst;
-	u32 cookie;
-	u16 id;
+	struct sroce_route __rcu *route;
 	u32 hash;
-	struct list_head node;
 };
 
 static inline struct sroce_path *sroce_path_get(struct sroce_path *path)

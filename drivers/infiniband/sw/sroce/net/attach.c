@@ -263,17 +263,33 @@ int sroce_attachment_add_path(struct sroce_path *path)
 	return a ? 0 : -ENODEV;
 }
 
+static void sroce_route_free(struct rcu_head *rcu)
+{
+	struct sroce_route *route = container_of(rcu, struct sroce_route, rcu);
+
+	dst_release(route->dst);
+	kfree(route);
+}
+
+void sroce_path_drop_route(struct sroce_path *path)
+{
+	struct sroce_route *route = unrcu_pointer(xchg(&path->route, NULL));
+
+	if (route)
+		call_rcu(&route->rcu, sroce_route_free);
+}
+
 void sroce_attachment_del_path(struct sroce_path *path)
 {
 	unsigned long flags;
 
 	/*
-	 * The route goes under the lock: once a device is detached, none of its
-	 * routes must be left, because they point into the namespace.
+	 * The route goes under the lock: whoever detaches the device waits for the
+	 * routes that were dropped until then.
 	 */
 	spin_lock_irqsave(&sroce_paths_lock, flags);
 	list_del_init(&path->node);
-	dst_release(path->dst);
+	sroce_path_drop_route(path);
 	spin_unlock_irqrestore(&sroce_paths_lock, flags);
 }
 
@@ -292,8 +308,7 @@ sroce_attachment_pop_path_locked(struct sroce_attachment *a)
 		if (refcount_inc_not_zero(&path->refs))
 			return path;
 		/* Its last user is about to call sroce_attachment_del_path() */
-		dst_release(path->dst);
-		path->dst = NULL;
+		sroce_path_drop_route(path);
 	}
 	return NULL;
 }
@@ -313,20 +328,27 @@ static struct sroce_path *sroce_attachment_pop_path(struct sroce_attachment *a)
 
 static void sroce_path_cut(struct sroce_path *path)
 {
-	struct dst_entry *dst;
-
 	spin_lock_bh(&path->lock);
-	dst = path->dst;
-	path->dst = NULL;
+	sroce_path_drop_route(path);
 	WRITE_ONCE(path->net, NULL);
 	WRITE_ONCE(path->direct_ifindex, 0);
 	spin_unlock_bh(&path->lock);
-	dst_release(dst);
 }
 
 /*
- * The order: nothing finds the device; its paths are cut; whoever found one of
- * them before has finished; nobody listens any more.
+ * Routes point into the namespace, so that none must be left when its last device has gone.
+ * What was dropped is held for a grace period more.
+ */
+static void sroce_attachment_await_routes(const struct sroce_netns *ns)
+{
+	if (list_empty(&ns->ports))
+		rcu_barrier();
+}
+
+/*
+ * The order: nothing finds the device; its paths are cut; their routes are let go of;
+ * whoever found one of them before has finished, and the stack has freed those that were
+ * nobody else's; nobody listens any more.
  */
 static void sroce_attachment_end(struct sroce_attachment *a)
 {
@@ -339,6 +361,7 @@ static void sroce_attachment_end(struct sroce_attachment *a)
 		sroce_path_put(path);
 		cond_resched();
 	}
+	sroce_attachment_await_routes(ns);
 	synchronize_net();
 	if (a->port->roce_v1)
 		sroce_v1_unlisten();

@@ -7,8 +7,10 @@
 #define SROCE_NET_ATTACH_H
 
 #include <linux/list.h>
+#include <linux/rcupdate.h>
 #include <net/ipv6.h>
 
+struct dst_entry;
 struct net;
 struct net_device;
 struct socket;
@@ -25,6 +27,23 @@ struct sroce_netns {
 	struct list_head ports;
 	struct socket *sock4;
 	struct socket *sock6;
+};
+
+/**
+ * struct sroce_route - the route of a path
+ * @rcu: freed after a grace period
+ * @dst: what the network stack knows it by, held
+ * @cookie: its validity
+ *
+ * Who has found it sends without a reference of his own, so that ours lasts for a grace
+ * period after the path has dropped the route. That of @dst itself does not do: it begins
+ * when the last reference goes, and where others hold the route as well (the next hop does)
+ * they may have had theirs already, and free it at once.
+ */
+struct sroce_route {
+	struct rcu_head rcu;
+	struct dst_entry *dst;
+	u32 cookie;
 };
 
 struct sroce_netns *sroce_netns(const struct net *net);
@@ -114,6 +133,12 @@ int sroce_attachment_add_path(struct sroce_path *path);
 
 /* Forget a path and its route; nobody else uses it any more. Context: any. */
 void sroce_attachment_del_path(struct sroce_path *path);
+
+/*
+ * Forget the route of a path; it is still held for a grace period. Context: any, with the
+ * path's lock held, or when nobody looks for a route any more.
+ */
+void sroce_path_drop_route(struct sroce_path *path);
 
 int sroce_attachments_init(void);
 void sroce_attachments_exit(void);

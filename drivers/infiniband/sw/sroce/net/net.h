@@ -75,8 +75,8 @@ int sroce_net_attach(struct net *net, struct sroce_netport *port,
  * @net: namespace it was attached in
  * @port: device
  *
- * On return no packet is being handled for it, its paths lead nowhere and hold
- * no route. The last device of a namespace closes the sockets. The end of the
+ * On return no packet is being handled for it, and its paths lead nowhere. The last
+ * device of a namespace closes the sockets, and no route is held any more. The end of the
  * namespace does the same; then @net is not looked at and nothing is left to do.
  *
  * Context: process, may sleep.

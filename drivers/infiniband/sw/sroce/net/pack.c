@@ -40,7 +40,7 @@
 
 /**
  * struct sroce_pack - an open buffer, in skb->cb
- * @path: where it goes, held
+ * @path: where it goes; not held, because bottom halves are off until the buffer has left
  * @txq: who pays
  * @net: namespace, valid as long as bottom halves are off
  * @room: bytes that it may still take
@@ -227,7 +227,17 @@ static void sroce_pack_limit(struct sk_buff *skb, const struct net_device *dev,
  * them, so they are given when a buffer is opened, and how many are used up is known
  * when it is sent. Two that are open at once have the same ones, which is legal for
  * packets that are never fragmented (RFC 6864).
+ *
+ * So processors that send through one address handle count together, although it costs
+ * them a line: counts of their own would drift apart, and the same identification for all
+ * would not survive a host in between that couples packets and cuts them again.
  */
+static void sroce_pack_use_ids(const struct sroce_pack *p)
+{
+	if (sroce_pack_is_ipv4(p))
+		WRITE_ONCE(p->path->id, p->id + p->segs);
+}
+
 static void sroce_pack_init(struct sk_buff *skb, const struct sroce_flow *flow,
 			    struct net *net, const struct net_device *dev,
 			    u32 size)
@@ -236,7 +246,7 @@ static void sroce_pack_init(struct sk_buff *skb, const struct sroce_flow *flow,
 
 	sroce_pack_headers(skb, flow);
 	sroce_pack_limit(skb, dev, size);
-	p->path = sroce_path_get(flow->path);
+	p->path = flow->path;
 	p->txq = flow->txq;
 	p->net = net;
 	p->tclass = flow->tclass;
@@ -269,10 +279,9 @@ static struct sk_buff *sroce_pack_alloc_ip(struct sroce_path *path, u32 linear,
 	if (!dst)
 		return NULL;
 	skb = sroce_pack_alloc(path, dst->dev, dst->header_len, linear);
+	/* Who keeps the buffer for longer than bottom halves are off takes a reference first */
 	if (skb)
-		skb_dst_set(skb, dst);
-	else
-		dst_release(dst);
+		skb_dst_set_noref(skb, dst);
 	return skb;
 }
 
@@ -600,7 +609,7 @@ static int sroce_pack_transmit(struct sk_buff *skb, const struct sroce_pack *p)
 {
 	int err = sroce_pack_finish(skb, p);
 
-	WRITE_ONCE(p->path->id, p->id + p->segs);
+	sroce_pack_use_ids(p);
 	if (err) {
 		kfree_skb(skb);
 		return err;
@@ -621,7 +630,6 @@ void sroce_pack_send(struct sk_buff *skb)
 		sroce_count(p.txq->counters, SROCE_CNT_TX_DROPS, p.segs);
 	else
 		sroce_pack_count(&p, bytes);
-	sroce_path_put(p.path);
 }
 
 void sroce_pack_exit(void)

@@ -36,7 +36,8 @@ static inline bool sroce_path_is_v1(const struct sroce_path *path)
  * @net: set to its namespace, valid as long as bottom halves are off
  *
  * Context: bottom halves off.
- * Return: the route, held, or NULL when there is none now.
+ * Return: the route, valid as long as these are off, or NULL when there is none now. It is
+ * not held: the count of a route is shared by all paths that lead the same way.
  */
 struct dst_entry *sroce_path_route(struct sroce_path *path, struct net **net);
 

@@ -81,39 +81,79 @@ static struct dst_entry *sroce_path_lookup_ipv6(const struct sroce_path *path)
 	return IS_ERR(dst) ? NULL : dst;
 }
 
-static u32 sroce_path_cookie(const struct sroce_path *path)
+static u32 sroce_path_cookie(const struct sroce_path *path,
+			     struct dst_entry *dst)
 {
 	if (sroce_path_is_ipv4(path))
 		return 0;
-	return rt6_get_cookie(container_of(path->dst, struct rt6_info, dst));
+	return rt6_get_cookie(container_of(dst, struct rt6_info, dst));
 }
 
-static void sroce_path_lookup(struct sroce_path *path)
+/* @dst is held: that passes to the route. Return: NULL without memory, and it is dropped. */
+static struct sroce_route *sroce_route_new(const struct sroce_path *path,
+					   struct dst_entry *dst)
 {
-	path->dst = sroce_path_is_ipv4(path) ? sroce_path_lookup_ipv4(path) :
-					       sroce_path_lookup_ipv6(path);
-	if (path->dst)
-		path->cookie = sroce_path_cookie(path);
+	struct sroce_route *route;
+
+	route = kmalloc_obj(*route, GFP_ATOMIC | __GFP_ACCOUNT | __GFP_NOWARN);
+	if (!route) {
+		dst_release(dst);
+		return NULL;
+	}
+	route->dst = dst;
+	route->cookie = sroce_path_cookie(path, dst);
+	return route;
+}
+
+/* Context: @path->lock held; it has no route. Return: that; NULL: there is none now. */
+static struct sroce_route *sroce_path_lookup(struct sroce_path *path)
+{
+	struct sroce_route *route;
+	struct dst_entry *dst;
+
+	dst = sroce_path_is_ipv4(path) ? sroce_path_lookup_ipv4(path) :
+					 sroce_path_lookup_ipv6(path);
+	route = dst ? sroce_route_new(path, dst) : NULL;
+	rcu_assign_pointer(path->route, route);
+	return route;
+}
+
+static bool sroce_route_is_valid(const struct sroce_route *route)
+{
+	return route && dst_check(route->dst, route->cookie);
+}
+
+/* The route has gone stale, or there is none yet */
+static struct dst_entry *sroce_path_route_anew(struct sroce_path *path,
+					       struct net **net)
+{
+	const struct sroce_route *route;
+
+	spin_lock(&path->lock);
+	route = rcu_dereference_protected(path->route,
+					  lockdep_is_held(&path->lock));
+	if (!sroce_route_is_valid(route)) {
+		sroce_path_drop_route(path);
+		route = NULL;
+	}
+	if (!route && path->net) {
+		rcu_read_lock();
+		route = sroce_path_lookup(path);
+		rcu_read_unlock();
+	}
+	*net = path->net;
+	spin_unlock(&path->lock);
+	return route ? route->dst : NULL;
 }
 
 struct dst_entry *sroce_path_route(struct sroce_path *path, struct net **net)
 {
-	struct dst_entry *dst;
+	const struct sroce_route *route = rcu_dereference_bh(path->route);
 
-	spin_lock(&path->lock);
-	if (path->dst && !dst_check(path->dst, path->cookie)) {
-		dst_release(path->dst);
-		path->dst = NULL;
-	}
-	if (!path->dst && path->net) {
-		rcu_read_lock();
-		sroce_path_lookup(path);
-		rcu_read_unlock();
-	}
-	dst = dst_clone(path->dst);
-	*net = path->net;
-	spin_unlock(&path->lock);
-	return dst;
+	*net = READ_ONCE(path->net);
+	if (likely(*net && sroce_route_is_valid(route)))
+		return route->dst;
+	return sroce_path_route_anew(path, net);
 }
 
 /* --- from an address vector ----------------------------------------------- */
@@ -272,13 +312,11 @@ static void sroce_path_set_within_host(struct sroce_path *path)
 
 	if (sroce_path_is_v1(path) || path->group)
 		return;
-	/* As @path->lock is taken where it is used */
 	local_bh_disable();
 	dst = sroce_path_route(path, &net);
-	local_bh_enable();
 	if (dst && dst->dev->flags & IFF_LOOPBACK)
 		path->link = SROCE_LINK_NONE;
-	dst_release(dst);
+	local_bh_enable();
 }
 
 static void sroce_path_release(struct sroce_path *path)

@@ -514,8 +514,6 @@ static void side_destroy(struct side *s)
 	sroce_ring_free(&s->srq.ring);
 	if (!IS_ERR_OR_NULL(s->mr))
 		sroce_mr_free(s->mr);
-	if (!IS_ERR_OR_NULL(s->ah))
-		sroce_ah_remove(&s->port, s->ah);
 	if (s->pair) {
 		sroce_ah_table_destroy(&s->port);
 		sroce_mr_table_destroy(&s->port.mrs);
@@ -527,6 +525,17 @@ static void side_destroy(struct side *s)
 	if (s->path.net)
 		KUNIT_EXPECT_EQ(s->pair->test, 1,
 				refcount_read(&s->path.path.refs));
+}
+
+/* Address handles let go of their paths after a grace period */
+static void pair_remove_ahs(struct pair *p)
+{
+	int i;
+
+	for (i = 0; i < 2; i++)
+		if (!IS_ERR_OR_NULL(p->side[i].ah))
+			sroce_ah_remove(&p->side[i].port, p->side[i].ah);
+	rcu_barrier();
 }
 
 void pair_exit(struct kunit *test)
@@ -548,6 +557,7 @@ void pair_exit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, atomic_long_read(&sroce_hold_all.bytes));
 	/* Packets outlive QPs */
 	fake_net_purge(&p->net);
+	pair_remove_ahs(p);
 	for (i = 0; i < 2; i++)
 		side_destroy(&p->side[i]);
 	kvfree(p);

@@ -3,7 +3,12 @@
  * Datagrams: what becomes of them when the port or the queues below change while they
  * are sent, or pages of the receiver's memory are missing; and what a number finds.
  */
+#include <linux/bottom_half.h>
+#include <linux/completion.h>
+#include <linux/cpumask.h>
+#include <linux/delay.h>
 #include <linux/jiffies.h>
+#include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/uaccess.h>
 
@@ -297,10 +302,12 @@ static void claimed_once(struct kunit *test)
 static void expect_path(struct side *s, u32 ahn, const struct ib_pd *pd,
 			struct sroce_path *expected)
 {
-	struct sroce_path *path = sroce_ah_path(&s->port, ahn, pd);
+	struct sroce_path *path;
 
+	local_bh_disable();
+	path = sroce_ah_path(&s->port, ahn, pd);
+	local_bh_enable();
 	KUNIT_EXPECT_PTR_EQ(s->pair->test, expected, path);
-	sroce_path_put(path);
 }
 
 static void replace_path(struct side *s, struct sroce_path *path)
@@ -329,6 +336,63 @@ static void handles_by_number(struct kunit *test)
 	expect_path(a, PAIR_AHN, &a->pd, NULL);
 }
 
+/* Somebody on another processor who has found where an address handle leads */
+struct finder {
+	struct side *s;
+	struct sroce_path *path;
+	struct completion begun;
+	bool stop;
+	struct completion ended;
+};
+
+static int finder_thread(void *arg)
+{
+	struct finder *f = arg;
+
+	local_bh_disable();
+	f->path = sroce_ah_path(&f->s->port, PAIR_AHN, &f->s->pd);
+	complete(&f->begun);
+	while (!READ_ONCE(f->stop))
+		cpu_relax();
+	local_bh_enable();
+	complete(&f->ended);
+	return 0;
+}
+
+/* A sender needs no reference: that of an address handle lasts until he has done */
+static void handle_goes_while_found(struct kunit *test)
+{
+	struct pair *p = ud_pair(test);
+	struct side *a = &p->side[0];
+	const unsigned int before = refcount_read(&a->path.path.refs);
+	struct finder f = { .s = a };
+	struct task_struct *task;
+	unsigned int other;
+
+	init_completion(&f.begun);
+	init_completion(&f.ended);
+	migrate_disable();
+	other = cpumask_any_but(cpu_online_mask, smp_processor_id());
+	migrate_enable();
+	if (other >= nr_cpu_ids)
+		kunit_skip(test, "one processor");
+	task = kthread_create(finder_thread, &f, "sroce_finder");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	kthread_bind(task, other);
+	wake_up_process(task);
+	wait_for_completion(&f.begun);
+	KUNIT_EXPECT_PTR_EQ(test, &a->path.path, f.path);
+	KUNIT_EXPECT_EQ(test, before, refcount_read(&a->path.path.refs));
+	sroce_ah_remove(&a->port, a->ah);
+	a->ah = NULL;
+	msleep(100);
+	KUNIT_EXPECT_EQ(test, before, refcount_read(&a->path.path.refs));
+	WRITE_ONCE(f.stop, true);
+	wait_for_completion(&f.ended);
+	rcu_barrier();
+	KUNIT_EXPECT_EQ(test, before - 1, refcount_read(&a->path.path.refs));
+}
+
 static struct kunit_case ud_cases[] = {
 	KUNIT_CASE(receive_stays_shared),
 	KUNIT_CASE(claimed_once),
@@ -337,6 +401,7 @@ static struct kunit_case ud_cases[] = {
 	KUNIT_CASE(stuck_below),
 	KUNIT_CASE(each_wait_by_itself),
 	KUNIT_CASE(handles_by_number),
+	KUNIT_CASE(handle_goes_while_found),
 	{}
 };
 

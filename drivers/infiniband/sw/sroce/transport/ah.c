@@ -4,8 +4,9 @@
  * have been destroyed, or belong to somebody else.
  *
  * ib_core frees its own object as soon as destroy returns, while a sender may be
- * looking the number up. What is found is therefore a separate object, freed after a
- * grace period.
+ * looking the number up. What is found is therefore a separate object, freed, with its
+ * reference to the path, after a grace period: senders have bottom halves off, and need
+ * no reference of their own.
  */
 #include <linux/slab.h>
 #include <linux/xarray.h>
@@ -40,11 +41,18 @@ static struct sroce_ah_entry *sroce_ah_entry_new(const struct ib_pd *pd,
 	return e;
 }
 
+static void sroce_ah_entry_free(struct rcu_head *rcu)
+{
+	struct sroce_ah_entry *e = container_of(rcu, struct sroce_ah_entry, rcu);
+
+	sroce_path_put(e->path);
+	kfree(e);
+}
+
 /* Nobody finds the entry any more, but somebody may have found it just now */
 static void sroce_ah_entry_drop(struct sroce_ah_entry *e)
 {
-	sroce_path_put(e->path);
-	kfree_rcu(e, rcu);
+	call_rcu(&e->rcu, sroce_ah_entry_free);
 }
 
 /* Callers may have interrupts off */
@@ -114,11 +122,8 @@ struct sroce_path *sroce_ah_path(struct sroce_port *port, u32 ahn,
 	struct sroce_path *path;
 
 	rcu_read_lock();
-	/* A path that has just been put is another one's number by now, or no number's */
-	do {
-		e = xa_load(&port->ahs, ahn);
-		path = e && e->pd == pd ? e->path : NULL;
-	} while (path && unlikely(!refcount_inc_not_zero(&path->refs)));
+	e = xa_load(&port->ahs, ahn);
+	path = e && e->pd == pd ? e->path : NULL;
 	rcu_read_unlock();
 	return path;
 }

@@ -21,7 +21,8 @@ struct sroce_port;
  * struct sroce_ah_entry - an address handle in the table of its device
  * @rcu: freed after a grace period
  * @pd: protection domain
- * @path: where it leads; its first reference belongs to the entry
+ * @path: where it leads; its first reference belongs to the entry, which has it for as long
+ *	as somebody may have found it
  * @ahn: number
  */
 struct sroce_ah_entry {
@@ -75,8 +76,11 @@ void sroce_ah_remove(struct sroce_port *port, struct sroce_ah_entry *e);
  * @ahn: number, maybe of none, or of somebody else's
  * @pd: protection domain of the QP
  *
- * Context: any.
- * Return: the path, held; NULL when the protection domain has no such address handle.
+ * It is not held: a process may have many queue pairs send through one address handle.
+ *
+ * Context: bottom halves off.
+ * Return: the path, which is there for as long as these are off, and may be held; NULL when
+ * the protection domain has no such address handle.
  */
 struct sroce_path *sroce_ah_path(struct sroce_port *port, u32 ahn,
 				 const struct ib_pd *pd);

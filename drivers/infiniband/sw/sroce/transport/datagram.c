@@ -115,7 +115,6 @@ bool sroce_datagram_send(struct sroce_qp *qp, struct sroce_tx *tx,
 		qp->req.next_psn = qp->req.send_psn;
 	}
 	sroce_gather_end(g);
-	sroce_path_put(path);
 	return slot->state == SROCE_SWQE_DONE;
 }
 

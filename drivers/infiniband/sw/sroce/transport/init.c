@@ -41,7 +41,7 @@ void sroce_transport_exit(void)
 	 */
 	sroce_pagers_stop();
 	sroce_runqs_stop();
-	/* QPs are freed after a grace period, by code of this module */
+	/* QPs and address handles are freed after a grace period, by code of this module */
 	rcu_barrier();
 	sroce_qps_stop();
 	sroce_gathers_stop();
