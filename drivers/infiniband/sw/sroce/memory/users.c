@@ -50,6 +50,8 @@ struct sroce_mr_uses *sroce_mr_uses_begin(void)
 
 	local_lock_nested_bh(&sroce_mr_tables.lock);
 	u = this_cpu_ptr(&sroce_mr_tables);
+	/* Whoever ends the inner use would end those of the outer one */
+	WARN_ON_ONCE(u->n);
 	/* The lock is kept until the end, for which sparse has no annotation */
 	__release(&sroce_mr_tables.lock);
 	return u;
@@ -129,9 +131,12 @@ struct sroce_mr *sroce_mr_use(struct sroce_mr_uses *u,
 			      const struct ib_pd *pd, int access, u64 va,
 			      u64 len)
 {
-	struct sroce_mr *mr = sroce_mr_use_key(u, table, key);
+	struct sroce_mr *mr;
 	int err;
 
+	if (unlikely(u->n == ARRAY_SIZE(u->mr)))
+		return ERR_PTR(-ENOSPC);
+	mr = sroce_mr_use_key(u, table, key);
 	if (!mr)
 		return ERR_PTR(-EINVAL);
 	/* Also when it is refused: let go of with the others */

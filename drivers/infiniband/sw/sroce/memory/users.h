@@ -50,7 +50,7 @@ static inline bool sroce_mr_is_counted(const struct sroce_mr *mr)
  * sroce_mr_uses_begin() - begin to use regions
  *
  * Context: bottom halves off until sroce_mr_uses_end(); short. This does not nest.
- * Return: this processor's table, empty.
+ * Return: this processor's table, empty; there is a warning when it is not.
  */
 struct sroce_mr_uses *sroce_mr_uses_begin(void);
 
@@ -59,7 +59,7 @@ void sroce_mr_uses_end(struct sroce_mr_uses *u);
 
 /**
  * sroce_mr_use() - check a key, and use its region until sroce_mr_uses_end()
- * @u: table, with room for one more
+ * @u: table
  * @table: keys of the device
  * @key: L_Key or R_Key
  * @pd: protection domain of the QP that uses it
@@ -72,7 +72,8 @@ void sroce_mr_uses_end(struct sroce_mr_uses *u);
  *
  * Context: between sroce_mr_uses_begin() and sroce_mr_uses_end().
  * Return: the region, ERR_PTR(-EINVAL) for an unknown, invalid or foreign
- * key, ERR_PTR(-EACCES) for missing rights, ERR_PTR(-ERANGE) for bounds.
+ * key, ERR_PTR(-EACCES) for missing rights, ERR_PTR(-ERANGE) for bounds,
+ * ERR_PTR(-ENOSPC) when SROCE_MR_USES keys were looked up already.
  */
 struct sroce_mr *sroce_mr_use(struct sroce_mr_uses *u,
 			      struct sroce_mr_table *table, u32 key,

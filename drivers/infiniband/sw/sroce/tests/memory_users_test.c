@@ -235,16 +235,19 @@ static void table_is_full(struct kunit *test)
 	struct memory_world *w = test->priv;
 	struct sroce_mr_uses *u;
 	int i, used = 0, left = 0;
+	struct sroce_mr *more;
 
 	local_bh_disable();
 	u = sroce_mr_uses_begin();
 	for (i = 0; i < SROCE_MR_USES; i++)
 		used += !IS_ERR(sroce_mr_use(u, &w->table, key, &w->pd.ibpd, 0, 0, 8));
+	more = sroce_mr_use(u, &w->table, key, &w->pd.ibpd, 0, 0, 8);
 	sroce_mr_uses_end(u);
 	for (i = 0; i < SROCE_MR_USES; i++)
 		left += !!u->mr[i];
 	local_bh_enable();
 	KUNIT_EXPECT_EQ(test, SROCE_MR_USES, used);
+	KUNIT_EXPECT_EQ(test, -ENOSPC, PTR_ERR_OR_ZERO(more));
 	KUNIT_EXPECT_EQ(test, 0, left);
 }
 

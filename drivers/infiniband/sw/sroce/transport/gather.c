@@ -229,8 +229,6 @@ static int sroce_gather_sge(struct sroce_gather *g, const struct sroce_sgl *l,
 		if (lkey == SROCE_LOCAL_DMA_LKEY && !l->user)
 			return sroce_gather_kernel(g, va, len);
 	}
-	if (g->uses->n == ARRAY_SIZE(g->uses->mr))
-		return -ENOSPC;
 	mr = sroce_mr_use(g->uses, &qp->port->mrs, lkey, l->pd, access, va, len);
 	return sroce_gather_mr(g, sroce_key_check(qp, mr), access, va, len);
 }
