@@ -108,6 +108,13 @@ static bool sroce_mr_try_use(struct sroce_mr **place, struct sroce_mr *mr)
 	return false;
 }
 
+/* Before a name is written to the next place, so that who does not see the mark sees no name */
+static void sroce_mr_mark(struct sroce_mr_uses *u)
+{
+	if (unlikely(u->n == u->used))
+		WRITE_ONCE(u->used, u->n + 1);
+}
+
 /*
  * A region that cannot be used has just lost its key, to none or to the region that has
  * taken its place: so the key is looked up again, and traffic does not meet one that is
@@ -136,6 +143,7 @@ struct sroce_mr *sroce_mr_use(struct sroce_mr_uses *u,
 
 	if (unlikely(u->n == ARRAY_SIZE(u->mr)))
 		return ERR_PTR(-ENOSPC);
+	sroce_mr_mark(u);
 	mr = sroce_mr_use_key(u, table, key);
 	if (!mr)
 		return ERR_PTR(-EINVAL);
@@ -184,7 +192,8 @@ static void sroce_mr_await_place(struct sroce_mr *const *place,
 static void sroce_mr_await_uses(struct sroce_mr *mr)
 {
 	struct sroce_mr_uses *u;
-	int cpu, i;
+	unsigned int i, used;
+	int cpu;
 
 	/* The key comes first: whoever looks it up again finds something else */
 	smp_store_release(&mr->gone, true);
@@ -194,7 +203,8 @@ static void sroce_mr_await_uses(struct sroce_mr *mr)
 		return;
 	for_each_possible_cpu(cpu) {
 		u = per_cpu_ptr(&sroce_mr_tables, cpu);
-		for (i = 0; i < ARRAY_SIZE(u->mr); i++)
+		used = READ_ONCE(u->used);
+		for (i = 0; i < used; i++)
 			sroce_mr_await_place(&u->mr[i], mr);
 	}
 }
@@ -217,7 +227,12 @@ static void sroce_mr_recall_end(struct sroce_mr *mr)
  */
 void sroce_mr_await_users(struct sroce_mr *mr)
 {
-	sroce_mr_await_uses(mr);
+	/*
+	 * What is not valid was refused to everybody: it was never published, or was revoked,
+	 * and its uses were awaited then. A name that is left leads to the struct only.
+	 */
+	if (READ_ONCE(mr->valid))
+		sroce_mr_await_uses(mr);
 	sroce_mr_put(mr);
 	if (wait_for_completion_timeout(&mr->idle, RECALL_JIFFIES))
 		return;

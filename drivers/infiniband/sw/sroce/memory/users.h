@@ -18,6 +18,7 @@
 #ifndef SROCE_MEMORY_USERS_H
 #define SROCE_MEMORY_USERS_H
 
+#include <linux/cache.h>
 #include <linux/refcount.h>
 
 #include "compat.h"
@@ -33,11 +34,14 @@
  *	copying and sending take
  * @n: entries of @mr in use; of no interest to others
  * @mr: the regions; NULL behind these. Whoever ends a region looks for it here
+ * @used: so many entries of @mr were in use at a time, ever; whoever ends a region looks at no
+ *	more of them. On a line of its own, which is hardly ever written to
  */
 struct sroce_mr_uses {
 	local_lock_t lock; /* see above */
 	unsigned int n;
 	struct sroce_mr *mr[SROCE_MR_USES];
+	unsigned int used ____cacheline_aligned_in_smp;
 };
 
 /* Are all uses of the region counted? */

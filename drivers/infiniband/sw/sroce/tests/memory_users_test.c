@@ -228,6 +228,20 @@ static void counted_is_not_quiet(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, refcount_read(&mr->users));
 }
 
+/* Nobody has ever been let use it: whoever was refused is not waited for */
+static void unpublished_does_not_wait(struct kunit *test)
+{
+	struct sroce_mr *mr = new_mr(test, SROCE_MR_USER, 0, 0, 8);
+	struct ender e = { .mr = mr };
+	struct copier copier = {};
+
+	copier_begin(test, &copier, mr->key);
+	KUNIT_EXPECT_EQ(test, -EINVAL, PTR_ERR_OR_ZERO(copier.mr));
+	ender_begin(test, &e);
+	KUNIT_EXPECT_TRUE(test, ender_ends(&e));
+	copier_end(&copier);
+}
+
 /* As many as a work request has elements; at the end no name is left */
 static void table_is_full(struct kunit *test)
 {
@@ -249,6 +263,31 @@ static void table_is_full(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, SROCE_MR_USES, used);
 	KUNIT_EXPECT_EQ(test, -ENOSPC, PTR_ERR_OR_ZERO(more));
 	KUNIT_EXPECT_EQ(test, 0, left);
+}
+
+/* Whoever ends a region need not look farther, and must not look less far */
+static void table_has_a_mark(struct kunit *test)
+{
+	const u32 key = new_user_mr(test, 0, 0, 0, 8)->key;
+	struct memory_world *w = test->priv;
+	unsigned int i, before, mark[3];
+	struct sroce_mr_uses *u;
+
+	local_bh_disable();
+	u = sroce_mr_uses_begin();
+	before = u->used;
+	/* there is no name in it, so that nobody misses one */
+	u->used = 0;
+	for (i = 0; i < ARRAY_SIZE(mark); i++) {
+		sroce_mr_use(u, &w->table, key, &w->pd.ibpd, 0, 0, 8);
+		mark[i] = u->used;
+	}
+	sroce_mr_uses_end(u);
+	KUNIT_EXPECT_EQ(test, ARRAY_SIZE(mark), u->used);
+	u->used = max(before, u->used);
+	local_bh_enable();
+	for (i = 0; i < ARRAY_SIZE(mark); i++)
+		KUNIT_EXPECT_EQ(test, i + 1, mark[i]);
 }
 
 /* --- many at once ------------------------------------------------------------------------- */
@@ -370,7 +409,9 @@ static struct kunit_case users_cases[] = {
 	KUNIT_CASE(free_waits_for_holder),
 	KUNIT_CASE(replace_waits),
 	KUNIT_CASE(counted_is_not_quiet),
+	KUNIT_CASE(unpublished_does_not_wait),
 	KUNIT_CASE(table_is_full),
+	KUNIT_CASE(table_has_a_mark),
 	KUNIT_CASE(users_race),
 	{}
 };
