@@ -164,7 +164,7 @@ unsigned int sroce_odp_bvecs(const struct sroce_mr *mr, u64 va, u32 len,
 /**
  * sroce_want_pages() - have pages brought in
  * @want: all but @done is set here; to be kept until that is called
- * @mr: held region on demand
+ * @mr: region on demand that is used or held
  * @va: first byte, in bounds
  * @len: bytes, in bounds
  * @ahead: bytes that will be wanted next from @va on, in bounds or not

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The pages of a piece of a message, held while it is sent or copied to.
+ * The pages of a piece of a message, in use while it is sent or copied to.
  *
  * Where memory is on demand its pages may be missing. Whoever gathers need not know:
  * then they are being brought in already, and the answer is to wait. In that case
@@ -24,7 +24,7 @@
 #define SROCE_TRAIN_BVECS (SROCE_TRAIN_BYTES / 4096 + 2 * SROCE_MAX_SGE)
 
 /**
- * struct sroce_gather - pages of a piece of a message, held while it is sent
+ * struct sroce_gather - pages of a piece of a message, in use while it is sent
  * @lock: a processor has one buffer; a lock only where those who have bottom halves
  *	off can be preempted. Taken with a half's lock held, outside all of those
  *	that copying and sending take
