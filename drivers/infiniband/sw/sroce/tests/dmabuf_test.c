@@ -5,6 +5,7 @@
  */
 #include <kunit/test.h>
 #include <linux/completion.h>
+#include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/dma-buf.h>
 #include <linux/dma-fence.h>
@@ -489,23 +490,66 @@ static int taker_thread(void *arg)
 	return 0;
 }
 
+static void taker_begin(struct kunit *test, struct taker *t)
+{
+	struct task_struct *task;
+
+	init_completion(&t->done);
+	task = kthread_create(taker_thread, t, "sroce_taker");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	run_here(task);
+}
+
+static void expect_taken(struct kunit *test, struct taker *t)
+{
+	struct memory_world *w = test->priv;
+
+	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&t->done, 30 * HZ));
+	KUNIT_EXPECT_EQ(test, atomic_read(&w->pd.recalls), 0);
+}
+
 /* Whoever copies goes on until it has copied, and the exporter waits for it */
 static void dmabuf_taken_back_in_use(struct kunit *test)
 {
 	struct memory_world *w = test->priv;
-	struct task_struct *task;
+	struct copier copier = { .va = BUF_IOVA };
+	struct sroce_mr *mr;
+	struct exporter x;
+	struct taker t = { .x = &x };
+
+	if (num_online_cpus() < 2)
+		kunit_skip(test, "one processor");
+	exporter_init(test, &x, &moving_ops, O_RDWR);
+	mr = buf_mr(&x, 0, PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, 0, sroce_dmabuf_publish(mr));
+	copier_begin(test, &copier, mr->key);
+	taker_begin(test, &t);
+	KUNIT_EXPECT_FALSE(test, wait_for_completion_timeout(&t.done, HZ / 10));
+	KUNIT_EXPECT_PTR_EQ(test, mr, copier.mr);
+	KUNIT_EXPECT_EQ(test, x.maps, 1);
+	/* he is in nobody's count, and nobody finds the region after him */
+	KUNIT_EXPECT_EQ(test, 1, refcount_read(&mr->users));
+	KUNIT_EXPECT_EQ(test, -EINVAL, check_key(test, mr->key, &w->pd.ibpd, 0, BUF_IOVA, 1));
+	copier_end(&copier);
+	expect_taken(test, &t);
+	buf_mr_free(mr);
+	exporter_exit(&x);
+}
+
+/* The same for who holds it for longer: a train in an inbox */
+static void dmabuf_taken_back_while_held(struct kunit *test)
+{
+	struct memory_world *w = test->priv;
 	struct sroce_mr *mr, *user;
 	struct exporter x;
 	struct taker t = { .x = &x };
 
 	exporter_init(test, &x, &moving_ops, O_RDWR);
-	init_completion(&t.done);
 	mr = buf_mr(&x, 0, PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, 0, sroce_dmabuf_publish(mr));
 	user = sroce_mr_find(&w->table, mr->key);
 	KUNIT_ASSERT_PTR_EQ(test, mr, user);
-	task = kthread_run(taker_thread, &t, "sroce_taker");
-	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	taker_begin(test, &t);
 	while (READ_ONCE(mr->valid))
 		cond_resched();
 	KUNIT_EXPECT_FALSE(test, wait_for_completion_timeout(&t.done, HZ / 10));
@@ -514,8 +558,7 @@ static void dmabuf_taken_back_in_use(struct kunit *test)
 	/* nobody becomes a user any more, not even to be told that it is invalid */
 	KUNIT_EXPECT_PTR_EQ(test, NULL, sroce_mr_find(&w->table, mr->key));
 	sroce_mr_put(user);
-	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&t.done, 30 * HZ));
-	KUNIT_EXPECT_EQ(test, atomic_read(&w->pd.recalls), 0);
+	expect_taken(test, &t);
 	buf_mr_free(mr);
 	exporter_exit(&x);
 }
@@ -605,6 +648,7 @@ static struct kunit_case dmabuf_cases[] = {
 	KUNIT_CASE(dmabuf_moves_first),
 	KUNIT_CASE(dmabuf_taken_back),
 	KUNIT_CASE(dmabuf_taken_back_in_use),
+	KUNIT_CASE(dmabuf_taken_back_while_held),
 	KUNIT_CASE(dmabuf_race),
 	{}
 };

@@ -6,7 +6,6 @@
 #include <kunit/test.h>
 #include <linux/bottom_half.h>
 #include <linux/completion.h>
-#include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
@@ -17,79 +16,6 @@
 #include "memory/mr.h"
 #include "memory/users.h"
 #include "tests/memory_world.h"
-
-/**
- * struct copier - somebody who uses regions on another processor, until he is told to stop
- * @w: world
- * @key: of a region, or of nothing
- * @times: so many elements of a work request name it
- * @hold: he goes on holding it when he does not use it any more
- * @mr: what he has found, maybe an ERR_PTR
- * @begun: he has
- * @stop: he is to stop
- * @ended: he has
- */
-struct copier {
-	struct memory_world *w;
-	u32 key;
-	int times;
-	bool hold;
-	struct sroce_mr *mr;
-	struct completion begun;
-	bool stop;
-	struct completion ended;
-};
-
-static int copier_thread(void *arg)
-{
-	struct copier *copier = arg;
-	struct sroce_mr_uses *u;
-	int i;
-
-	local_bh_disable();
-	u = sroce_mr_uses_begin();
-	for (i = 0; i < copier->times; i++)
-		copier->mr = sroce_mr_use(u, &copier->w->table, copier->key,
-					&copier->w->pd.ibpd, 0, 0, 8);
-	complete(&copier->begun);
-	while (!READ_ONCE(copier->stop))
-		cpu_relax();
-	if (copier->hold)
-		sroce_mr_hold(copier->mr);
-	sroce_mr_uses_end(u);
-	local_bh_enable();
-	complete(&copier->ended);
-	return 0;
-}
-
-/* He is at it on return */
-static void copier_begin(struct kunit *test, struct copier *copier, u32 key)
-{
-	struct task_struct *task;
-	unsigned int other;
-
-	copier->w = test->priv;
-	copier->key = key;
-	copier->times = copier->times ?: 1;
-	init_completion(&copier->begun);
-	init_completion(&copier->ended);
-	migrate_disable();
-	other = cpumask_any_but(cpu_online_mask, smp_processor_id());
-	migrate_enable();
-	if (other >= nr_cpu_ids)
-		kunit_skip(test, "one processor");
-	task = kthread_create(copier_thread, copier, "sroce_copier");
-	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
-	kthread_bind(task, other);
-	wake_up_process(task);
-	wait_for_completion(&copier->begun);
-}
-
-static void copier_end(struct copier *copier)
-{
-	WRITE_ONCE(copier->stop, true);
-	wait_for_completion(&copier->ended);
-}
 
 /* Who ends a region; with an heir its key passes to that one */
 struct ender {
@@ -118,10 +44,7 @@ static void ender_begin(struct kunit *test, struct ender *e)
 	init_completion(&e->done);
 	task = kthread_create(ender_thread, e, "sroce_ender");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
-	migrate_disable();
-	kthread_bind(task, smp_processor_id());
-	migrate_enable();
-	wake_up_process(task);
+	run_here(task);
 }
 
 static bool ender_waits(struct ender *e)

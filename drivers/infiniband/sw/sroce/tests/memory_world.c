@@ -5,8 +5,10 @@
  */
 #include <kunit/test.h>
 #include <linux/bottom_half.h>
+#include <linux/cpumask.h>
 #include <linux/err.h>
 #include <linux/gfp.h>
+#include <linux/kthread.h>
 #include <linux/math.h>
 #include <linux/mm.h>
 #include <linux/rcupdate.h>
@@ -190,4 +192,62 @@ void expect_ranges(struct kunit *test, const struct sroce_mr *mr)
 		}
 	expect_bvecs(test, mr, mr->iova, mr->length, MAX_PAGES);
 	expect_bvecs(test, mr, mr->iova + mr->length - 1, 1, MAX_PAGES);
+}
+
+static int copier_thread(void *arg)
+{
+	struct copier *copier = arg;
+	struct sroce_mr_uses *u;
+	int i;
+
+	local_bh_disable();
+	u = sroce_mr_uses_begin();
+	for (i = 0; i < copier->times; i++)
+		copier->mr = sroce_mr_use(u, &copier->w->table, copier->key,
+					  &copier->w->pd.ibpd, 0, copier->va, 8);
+	complete(&copier->begun);
+	while (!READ_ONCE(copier->stop))
+		cpu_relax();
+	if (copier->hold)
+		sroce_mr_hold(copier->mr);
+	sroce_mr_uses_end(u);
+	local_bh_enable();
+	complete(&copier->ended);
+	return 0;
+}
+
+void copier_begin(struct kunit *test, struct copier *copier, u32 key)
+{
+	struct task_struct *task;
+	unsigned int other;
+
+	copier->w = test->priv;
+	copier->key = key;
+	copier->times = copier->times ?: 1;
+	init_completion(&copier->begun);
+	init_completion(&copier->ended);
+	migrate_disable();
+	other = cpumask_any_but(cpu_online_mask, smp_processor_id());
+	migrate_enable();
+	if (other >= nr_cpu_ids)
+		kunit_skip(test, "one processor");
+	task = kthread_create(copier_thread, copier, "sroce_copier");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	kthread_bind(task, other);
+	wake_up_process(task);
+	wait_for_completion(&copier->begun);
+}
+
+void copier_end(struct copier *copier)
+{
+	WRITE_ONCE(copier->stop, true);
+	wait_for_completion(&copier->ended);
+}
+
+void run_here(struct task_struct *task)
+{
+	migrate_disable();
+	kthread_bind(task, smp_processor_id());
+	migrate_enable();
+	wake_up_process(task);
 }

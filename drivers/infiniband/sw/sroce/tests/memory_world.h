@@ -6,6 +6,7 @@
 #ifndef SROCE_TESTS_MEMORY_WORLD_H
 #define SROCE_TESTS_MEMORY_WORLD_H
 
+#include <linux/completion.h>
 #include <linux/types.h>
 
 #include "memory/mr.h"
@@ -13,6 +14,7 @@
 #include "memory/pd.h"
 
 struct kunit;
+struct task_struct;
 
 #define MAX_PAGES 16
 
@@ -61,6 +63,37 @@ int check_key(struct kunit *test, u32 key, const struct ib_pd *pd,
 
 /* Where the byte of an address is */
 void *byte_at(const struct sroce_mr *mr, u64 va);
+
+/**
+ * struct copier - somebody who uses regions on another processor, until he is told to stop
+ * @w: world
+ * @key: of a region, or of nothing
+ * @va: first of the bytes that he uses
+ * @times: so many elements of a work request name it; 0 is 1
+ * @hold: he goes on holding it when he does not use it any more
+ * @mr: what he has found, maybe an ERR_PTR
+ * @begun: he has
+ * @stop: he is to stop
+ * @ended: he has
+ */
+struct copier {
+	struct memory_world *w;
+	u32 key;
+	u64 va;
+	int times;
+	bool hold;
+	struct sroce_mr *mr;
+	struct completion begun;
+	bool stop;
+	struct completion ended;
+};
+
+/* He is at it on return; the test is skipped where there is no other processor */
+void copier_begin(struct kunit *test, struct copier *copier, u32 key);
+void copier_end(struct copier *copier);
+
+/* Start a thread on this processor, and so not on that of a copier, who lets nobody run there */
+void run_here(struct task_struct *task);
 
 /* Ranges of all lengths lead to the bytes that byte_at() names, in order */
 void expect_ranges(struct kunit *test, const struct sroce_mr *mr);

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Routes, which senders use without a reference, and the identifications of what is sent on
- * them.
+ * Routes, which senders use without a reference, whoever keeps what is sent on them, and its
+ * identifications.
  */
 #include <kunit/test.h>
 #include <linux/bottom_half.h>
 #include <linux/cpumask.h>
 #include <linux/ip.h>
 #include <linux/netdevice.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter_ipv4.h>
 #include <linux/rcupdate.h>
 #include <linux/rtnetlink.h>
 #include <linux/sched.h>
+#include <linux/udp.h>
 #include <net/dst.h>
 #include <net/net_namespace.h>
 
@@ -217,10 +220,82 @@ static void ids_count_together(struct kunit *test)
 			sroce_counter_read(w->counters, SROCE_CNT_TX_PACKETS));
 }
 
+/* --- somebody keeps what is sent --------------------------------------------------------- */
+
+/**
+ * struct keeper - who keeps a buffer, as a queue of netfilter does
+ * @skb: buffer
+ * @noref: it came without a reference to its route
+ */
+struct keeper {
+	struct sk_buff *skb;
+	bool noref;
+};
+
+static unsigned int keep(void *priv, struct sk_buff *skb,
+			 const struct nf_hook_state *state)
+{
+	struct keeper *k = priv;
+
+	if (k->skb || ip_hdr(skb)->protocol != IPPROTO_UDP ||
+	    udp_hdr(skb)->dest != htons(SROCE_UDP_PORT))
+		return NF_ACCEPT;
+	k->noref = skb_dst_is_noref(skb);
+	if (!skb_dst_force(skb))
+		return NF_DROP;
+	k->skb = skb;
+	return NF_STOLEN;
+}
+
+/* Return: 0, or an errno; a buffer that was sent is kept, or not */
+static int send_to_keeper(struct route_world *w, struct keeper *k)
+{
+	const struct nf_hook_ops ops = {
+		.hook = keep,
+		.priv = k,
+		.pf = NFPROTO_IPV4,
+		.hooknum = NF_INET_LOCAL_OUT,
+		.priority = NF_IP_PRI_FIRST,
+	};
+	int err = nf_register_net_hook(&init_net, &ops);
+
+	if (err)
+		return err;
+	local_bh_disable();
+	send_buffer(w);
+	local_bh_enable();
+	nf_unregister_net_hook(&init_net, &ops);
+	/* Somebody else's packet may be in the hook */
+	synchronize_net();
+	return 0;
+}
+
+/* The path's reference was enough until the keeper had his own, which is for longer */
+static void kept_buffer_has_route(struct kunit *test)
+{
+	struct route_world *w = test->priv;
+	struct keeper k = {};
+	struct dst_entry *dst;
+	unsigned int before;
+
+	KUNIT_ASSERT_EQ(test, 0, send_to_keeper(w, &k));
+	KUNIT_ASSERT_NOT_NULL(test, k.skb);
+	KUNIT_EXPECT_TRUE(test, k.noref);
+	KUNIT_EXPECT_FALSE(test, skb_dst_is_noref(k.skb));
+	dst = skb_dst(k.skb);
+	before = refs(dst);
+	sroce_path_drop_route(w->path);
+	rcu_barrier();
+	KUNIT_EXPECT_EQ(test, before - 1, refs(dst));
+	KUNIT_EXPECT_GE(test, refs(dst), 1);
+	kfree_skb(k.skb);
+}
+
 static struct kunit_case route_cases[] = {
 	KUNIT_CASE(dropped_route_stays),
 	KUNIT_CASE(stale_route_stays),
 	KUNIT_CASE(ids_count_together),
+	KUNIT_CASE(kept_buffer_has_route),
 	{}
 };
 
