@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-# unload.sh : a queue discipline that keeps every packet, a peer that is silent, a page that does not come. Queue pairs,
-# processes, the RDMA link, the netdev, its namespace and the module go within seconds all the same; and what a queue
-# keeps is bounded, and may come out of it when the module is no more. What an administrator asks for meanwhile, he gets.
+# unload.sh : a queue discipline that keeps every packet, a neighbour whose address nobody tells, a peer that is silent, a
+# page that does not come. Queue pairs, processes, the RDMA link, the netdev, its namespace and the module go within seconds
+# all the same; and what a queue keeps is bounded, and may come out of it when the module is no more. What an administrator
+# asks for meanwhile, he gets.
 . "$(dirname "$0")/lib.sh"
 
 PLUGGED=$(program plugged) && STUCK=$(program stuck) && VERIFY=$(program verify) || bail "plugged, stuck or verify was not built"
@@ -22,9 +23,23 @@ plug_of() {
 	esac
 }
 
+# stops KIND : the command that makes packets hang
+stops() {
+	case $1 in
+	neighbour) echo "ip netns exec $A $TMP/forget" ;;
+	*) echo "tc -n $A qdisc replace dev veth0 root $(plug_of "$1")" ;;
+	esac
+}
+
 # bytes that it keeps
 backlog() { tc -n $A -s -j qdisc show dev veth0 | grep -o '"backlog":[0-9]*' | head -n 1 | cut -d: -f2; }
-hangs() { [ "$(backlog)" -gt 0 ]; }
+unknown() { [[ $(ip -n $A neigh show $IP_B dev veth0) == *INCOMPLETE* ]]; }
+hangs() {
+	case $PLUG in
+	*forget) unknown ;;
+	*) [ "$(backlog)" -gt 0 ] ;;
+	esac
+}
 
 # has QDISC : does this kernel have it?
 has() {
@@ -65,7 +80,7 @@ by_module() {
 # vanishes QDISC WAY : somebody goes while packets hang
 vanishes() {
 	local name="$1: $2" start status
-	PLUG="tc -n $A qdisc replace dev veth0 root $(plug_of "$1")"
+	PLUG=$(stops "$1")
 	export PLUG
 	if ! hold; then
 		ktap_fail "$name: nothing hangs"
@@ -86,6 +101,7 @@ vanishes() {
 	esac
 	# those that the module has left behind come out of the queue, as far as that can be
 	[ "$1-$2" != plug-module ] || qdisc change dev veth0 root plug release_indefinite
+	[ "$1-$2" != neighbour-module ] || found
 	[ "$2" != module ] || sleep 0.2
 	devices_up 9000
 }
@@ -144,6 +160,31 @@ for kind in plug netem tbf fq; do
 		vanishes $kind "$way"
 	done
 	[ $kind != plug ] || crowds
+done
+
+# --- a neighbour whose hardware address nobody tells --------------------------------------------------------------
+
+# What waits for it is kept by the neighbour, and was handed to the stack without a reference to its route
+cat >"$TMP/forget" <<-END
+	#!/bin/sh
+	echo 10000 >/proc/sys/net/ipv4/neigh/veth0/mcast_solicit
+	ip -n $B link set veth0 arp off
+	ip neigh flush dev veth0
+	ip neigh del $IP_B dev veth0 2>/dev/null
+	exit 0
+END
+chmod +x "$TMP/forget"
+
+# found : it is asked for once per second, and answers: what has waited comes there, where nobody is any more
+found() {
+	ip -n $B link set veth0 arp on
+	wait_for 10 for_nobody
+	result $? "neighbour: what the module has left behind is sent"
+}
+for_nobody() { in_ns "$B" cat /proc/net/snmp | awk '/^Udp: [0-9]/ { n = $3 } END { exit !n }'; }
+
+for way in kill link netdev namespace module; do
+	vanishes neighbour $way
 done
 
 # --- a netdev that couples buffers of several senders' packets ---------------------------------------------------
