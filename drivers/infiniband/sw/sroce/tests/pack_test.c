@@ -13,6 +13,7 @@
 
 #include "compat.h"
 #include "counters.h"
+#include "net/attach.h"
 #include "net/net.h"
 #include "net/paths.h"
 #include "transport/seam.h"
@@ -102,16 +103,14 @@ static struct {
 
 static void lose_route(void)
 {
-	struct dst_entry *dst = w.path.dst;
-
-	w.path.dst = NULL;
 	w.path.net = NULL;
-	/* The buffer that is under way holds it */
-	dst_release(dst);
+	sroce_path_drop_route(&w.path);
 }
 
 static int leave(struct net *net, struct sock *sk, struct sk_buff *skb)
 {
+	/* It is kept, as by a queue */
+	skb_dst_force(skb);
 	skb_queue_tail(&w.sent, skb);
 	if (w.lost_after && skb_queue_len(&w.sent) == w.lost_after)
 		lose_route();
@@ -145,12 +144,17 @@ static void make_path(void)
 
 static int make_route(void)
 {
+	struct sroce_route *route = kmalloc_obj(*route, GFP_KERNEL);
 	struct rtable *rt = rt_dst_alloc(w.dev, 0, RTN_UNICAST, true);
 
-	if (!rt)
+	if (!rt || !route) {
+		kfree(route);
 		return -ENOMEM;
+	}
 	rt->dst.output = leave;
-	w.path.dst = &rt->dst;
+	route->dst = &rt->dst;
+	route->cookie = 0;
+	RCU_INIT_POINTER(w.path.route, route);
 	return 0;
 }
 
@@ -180,11 +184,11 @@ static int pack_init(struct kunit *test)
 static void pack_exit(struct kunit *test)
 {
 	skb_queue_purge(&w.sent);
-	if (w.path.dst)
-		dst_release(w.path.dst);
+	sroce_path_drop_route(&w.path);
 	sroce_txq_free(w.txq);
 	sroce_txq_pool_end(&w.pool);
-	/* Routes and what they hold go after a grace period */
+	/* Routes go after a grace period, and what they hold after another one */
+	rcu_barrier();
 	rcu_barrier();
 	free_percpu(w.port.counters);
 	if (w.dev)

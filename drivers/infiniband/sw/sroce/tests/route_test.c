@@ -188,7 +188,7 @@ static int send_buffer(struct route_world *w)
 	int i, id = -1;
 
 	for (i = 0; skb && i < PACKETS; i++)
-		if (sroce_pack_add(skb, &t, 0, &bi, size) && !i)
+		if (sroce_pack_add(skb, &t, 0, 1, &bi, size) && !i)
 			id = ntohs(ip_hdr(skb)->id);
 	if (skb)
 		sroce_pack_send(skb);
