@@ -285,6 +285,8 @@ static void addresses_without_end(struct kunit *test)
 	struct sroce_qp *qp = r->flow[0]->rule.qp;
 	u32 i;
 
+	/* What registering a netdev does */
+	spin_lock_init(&r->ndev->addr_list_lock);
 	r->ndev->netdev_ops = &raw_rx_ops;
 	r->raw->net_cookie = dev_net(r->ndev)->net_cookie;
 	for (i = 0; i < ARRAY_SIZE(flow); i++)
