@@ -3,6 +3,7 @@
  * Which READ a response answers, when many WRITEs are in flight before it: a peer sends
  * as many responses as it likes, so it is looked once. What is remembered of that holds
  * when the queue comes round, when all is sent again, and not in the next life of the QP.
+ * And of the longest READ the end is found, too.
  */
 #include "tests/transport_pair.h"
 #include "transport/requester.h"
@@ -232,12 +233,88 @@ static void found_after_reset(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, side_filled(a, DST, LEN, 2));
 }
 
+/* --- a READ of all that a message may have ------------------------------- */
+
+/* Packets that its last request asks for; the others are there */
+#define REST 4
+#define TAKEN ((u32)SROCE_MAX_NPSN - REST)
+
+/* As if a READ in flight were the last part of one that takes half of all PSNs */
+static void lengthen(struct side *s, u32 index)
+{
+	struct sroce_requester *req = &s->qp->req;
+	u32 mtu = s->pair->mtu;
+	struct sroce_swqe *slot;
+
+	spin_lock_bh(&req->half.lock);
+	slot = sroce_swqe_at(req, index);
+	slot->first_psn = sroce_psn_add(slot->first_psn, -TAKEN);
+	slot->npsn += TAKEN;
+	slot->length += TAKEN * mtu;
+	slot->wqe.rdma.remote_addr -= TAKEN * mtu;
+	/* Nobody looks at the element that is full */
+	slot->sge[1] = slot->sge[0];
+	slot->sge[0] = (struct sroce_sge){ .length = TAKEN * mtu };
+	slot->wqe.num_sge = 2;
+	spin_unlock_bh(&req->half.lock);
+}
+
+/* The end of such a READ, and a WRITE behind it: the peer is about to get both */
+static void post_longest(struct side *a, u32 write_len)
+{
+	struct rule rules[] = {
+		{ .from = a, .op = SROCE_OP_READ, .verdict = FAKE_HOLD },
+		{ .from = a, .op = SROCE_OP_WRITE, .verdict = FAKE_HOLD },
+		{},
+	};
+	u32 len = REST * a->pair->mtu;
+	struct work w;
+
+	side_fill(pair_peer(a), SRC, len, 1);
+	pair_rules(a->pair, rules);
+	side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_READ, 0, DST, SRC, len));
+	side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_WRITE, 1, SRC, DST, write_len));
+	pair_deliver(a->pair);
+	pair_rules(a->pair, NULL);
+	lengthen(a, a->qp->req.ring.index);
+}
+
+/*
+ * Its last responses are lost, and the ACK for what follows it comes: it is more than half
+ * of all PSNs behind the READ's first one, and is not to end the READ.
+ */
+static void longest_read_ends_with_data(struct kunit *test)
+{
+	struct side *a = &response_pair(test)->side[0];
+	struct rule rules[] = {
+		{ .from = pair_peer(a), .op = SROCE_OP_READ_RESP, .skip = REST - 1,
+		  .count = 1, .verdict = FAKE_DROP },
+		{},
+	};
+	struct ib_wc wc;
+
+	post_longest(a, 3 * a->pair->mtu);
+	pair_rules(a->pair, rules);
+	fake_net_release(&a->pair->net);
+	side_expect(a, &a->scq, 0, IB_WC_SUCCESS, &wc);
+	KUNIT_EXPECT_EQ(test, BIT(31), wc.byte_len);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 1, rules[0].hits);
+	KUNIT_EXPECT_TRUE(test, side_filled(a, DST, REST * a->pair->mtu, 1));
+	KUNIT_EXPECT_EQ(test, 1, side_count(a, SROCE_CNT_IMPLIED_NAK_SEQ_ERR));
+	KUNIT_EXPECT_EQ(test, 2, side_sent(a, SROCE_OP_READ, -1));
+	KUNIT_EXPECT_EQ(test, 0, a->qp->req.rd_outstanding);
+	KUNIT_EXPECT_EQ(test, 0, a->pair->expired);
+	pair_rules(a->pair, NULL);
+}
+
 static struct kunit_case response_cases[] = {
 	KUNIT_CASE(looked_at_once),
 	KUNIT_CASE(found_behind_the_end),
 	KUNIT_CASE(found_behind_another),
 	KUNIT_CASE(found_again),
 	KUNIT_CASE(found_after_reset),
+	KUNIT_CASE(longest_read_ends_with_data),
 	{}
 };
 

@@ -64,6 +64,25 @@ static inline u32 sroce_swqe_end(const struct sroce_swqe *slot)
 	return sroce_psn_add(slot->first_psn, slot->npsn);
 }
 
+/**
+ * sroce_swqe_offset() - where a PSN is, as seen from a work request
+ * @slot: work request that was sent and has not completed
+ * @psn: PSN
+ *
+ * A message may take half of all PSNs, and as many as a window are in flight behind it:
+ * so far from its first one sroce_psn_diff() would find what is behind to be before. Here
+ * what is before is a quarter of them.
+ *
+ * Context: requester lock held.
+ * Return: PSNs from the first one of @slot to @psn; less than 0: @psn is before it.
+ */
+static inline s32 sroce_swqe_offset(const struct sroce_swqe *slot, u32 psn)
+{
+	u32 k = (psn - slot->first_psn) & SROCE_PSN_MASK;
+
+	return k < SROCE_MAX_NPSN * 3 / 2 ? k : k - 2 * SROCE_MAX_NPSN;
+}
+
 /* sroce_half.run of the requester */
 bool sroce_requester_run(struct sroce_half *half);
 

@@ -56,15 +56,12 @@ void sroce_requester_fail(struct sroce_qp *qp, enum ib_wc_status status)
 static bool sroce_swqe_done(const struct sroce_requester *req,
 			    const struct sroce_swqe *slot)
 {
-	/* PSNs from its first one to @una_psn; very many mean before it, as PSNs wrap */
-	u32 behind = (req->una_psn - slot->first_psn) & SROCE_PSN_MASK;
-
 	/* Pairs with sroce_parcel_give_back(): who has read its data is done with it */
 	if (atomic_read_acquire(&slot->lent))
 		return false;
 	if (slot->state != SROCE_SWQE_SENT)
 		return slot->state == SROCE_SWQE_DONE;
-	return behind >= slot->npsn && behind < SROCE_MAX_NPSN * 3 / 2;
+	return sroce_swqe_offset(slot, req->una_psn) >= (s32)slot->npsn;
 }
 
 static u32 sroce_requester_done_at_head(const struct sroce_requester *req)

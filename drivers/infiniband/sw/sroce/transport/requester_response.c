@@ -31,7 +31,7 @@ static u32 sroce_response_look(const struct sroce_requester *req, u32 i,
 		if (slot->state == SROCE_SWQE_DONE)
 			continue;
 		if (slot->state == SROCE_SWQE_READY ||
-		    sroce_psn_diff(slot->first_psn, before_psn) > 0 ||
+		    sroce_swqe_offset(slot, before_psn) < 0 ||
 		    sroce_swqe_has_response(slot))
 			break;
 	}
@@ -58,7 +58,7 @@ sroce_response_oldest_read(struct sroce_requester *req, u32 before_psn)
 		return NULL;
 	slot = sroce_swqe_at(req, req->reads);
 	if (slot->state == SROCE_SWQE_READY ||
-	    sroce_psn_diff(slot->first_psn, before_psn) > 0)
+	    sroce_swqe_offset(slot, before_psn) < 0)
 		return NULL;
 	return slot;
 }
@@ -67,8 +67,8 @@ sroce_response_oldest_read(struct sroce_requester *req, u32 before_psn)
 static u32 sroce_response_psn(const struct sroce_requester *req,
 			      const struct sroce_swqe *slot)
 {
-	return sroce_psn_diff(req->una_psn, slot->first_psn) > 0 ?
-	       req->una_psn : slot->first_psn;
+	return sroce_swqe_offset(slot, req->una_psn) > 0 ? req->una_psn :
+							    slot->first_psn;
 }
 
 static void sroce_response_advance(struct sroce_qp *qp, u32 una)
