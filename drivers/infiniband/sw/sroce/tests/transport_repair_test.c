@@ -147,6 +147,54 @@ static void read_in_flight(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
 }
 
+/* As if all PSNs had been used since, up to the one before @psn */
+static void come_round(struct pair *p, u32 psn)
+{
+	struct sroce_requester *req = &p->side[0].qp->req;
+
+	spin_lock_bh(&req->half.lock);
+	req->una_psn = sroce_psn_add(psn, -1);
+	req->send_psn = req->una_psn;
+	req->next_psn = req->una_psn;
+	spin_unlock_bh(&req->half.lock);
+	p->side[1].qp->resp.epsn = req->una_psn;
+}
+
+/*
+ * The ACKs for what was sent again are lost, and it is a READ's response that tells of it.
+ * What the next ACK tells, when PSNs have come round meanwhile, is nothing about that.
+ */
+static void answered_by_response(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = repair_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule lose[] = { rule_nth(a, SROCE_OP_WRITE, 30, 1, FAKE_DROP), {} };
+	struct rule mute[] = { rule_nth(b, SROCE_OP_ACK, 0, 0, FAKE_DROP), {} };
+	struct sroce_repair *r = &a->qp->req.repair;
+	struct work w;
+
+	pair_rules(p, lose);
+	side_write(a, 1, PACKETS * MTU);
+	while (!side_count(a, SROCE_CNT_PACKET_SEQ_ERR))
+		KUNIT_ASSERT_TRUE(test, fake_net_deliver(&p->net));
+	pair_rules(p, mute);
+	pair_deliver(p);
+	side_expect_none(a);
+	KUNIT_EXPECT_TRUE(test, r->asked);
+	side_post(a, work_rdma(a, &w, SROCE_WR_RDMA_READ, 2, SRC, DST, 1000));
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	side_expect_send(a, 2, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, side_filled(a, SRC, 1000, 1));
+	pair_rules(p, NULL);
+	come_round(p, r->end);
+	side_write(a, 3, MTU);
+	side_expect_written(a, 3, MTU);
+	KUNIT_EXPECT_LT(test, r->size, 8);
+	KUNIT_EXPECT_EQ(test, 0, r->tries);
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+}
+
 static struct kunit_case repair_cases[] = {
 	KUNIT_CASE(one_packet),
 	KUNIT_CASE(many_packets),
@@ -154,6 +202,7 @@ static struct kunit_case repair_cases[] = {
 	KUNIT_CASE(lost_again),
 	KUNIT_CASE(peer_that_goes_back),
 	KUNIT_CASE(read_in_flight),
+	KUNIT_CASE(answered_by_response),
 	{}
 };
 

@@ -43,9 +43,9 @@ static inline u32 sroce_repair_room(const struct sroce_requester *req, u32 n)
 bool sroce_repair_answered(struct sroce_qp *qp, u8 kind);
 
 /**
- * sroce_repair_acked() - an ACK or NAK tells whether what was sent again was enough
+ * sroce_repair_acked() - an answer tells whether what was sent again was enough
  * @qp: QP, whose @una_psn has moved
- * @kind: SROCE_AETH_*; a NAK says what is missing now
+ * @kind: SROCE_AETH_*; a NAK says what is missing now. A response counts as an ACK
  *
  * Context: requester lock held.
  * Return: true when the cursor was put back, because more was missing than was sent.

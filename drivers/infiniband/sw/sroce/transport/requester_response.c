@@ -319,11 +319,23 @@ static int sroce_response_take(struct sroce_qp *qp, struct sroce_swqe *slot,
 	}
 }
 
+/*
+ * A response has been taken, up to @end. It is an answer to what was sent again before its
+ * READ, too; an ACK that comes later may find PSNs come round.
+ */
+static void sroce_response_taken(struct sroce_qp *qp, struct sroce_swqe *slot, u32 end)
+{
+	sroce_response_read_answered(&qp->req, slot, end);
+	sroce_response_advance(qp, end);
+	if (sroce_qp_state(qp) != IB_QPS_ERR)
+		sroce_repair_acked(qp, SROCE_AETH_ACK);
+}
+
 static void sroce_response_data(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_requester *req = &qp->req;
 	struct sroce_swqe *slot = sroce_response_oldest_read(req, t->psn);
-	u32 expected, end;
+	u32 expected;
 	s32 behind;
 	int status;
 
@@ -358,9 +370,7 @@ static void sroce_response_data(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_requester_fail(qp, status);
 		return;
 	}
-	end = sroce_psn_add(t->psn, t->npkts);
-	sroce_response_read_answered(req, slot, end);
-	sroce_response_advance(qp, end);
+	sroce_response_taken(qp, slot, sroce_psn_add(t->psn, t->npkts));
 }
 
 static bool sroce_qp_takes_responses(const struct sroce_qp *qp)
