@@ -15,7 +15,8 @@
  *
  * The sockets are in the first network namespace, which is always there. Where
  * else the stack asks for a packet's socket it does not take it for its own, so
- * that a packet there is one without a socket.
+ * that a packet there is one without a socket. (But a program of BPF on a route that says
+ * BPF_LWT_REROUTE has it routed in the socket's namespace.)
  *
  * They say that packets go by the netdev's MTU alone. What a router, or somebody who says he
  * is one, tells of a smaller one on the path is of no use: a path MTU of RoCE is agreed upon

@@ -87,9 +87,12 @@ static enum sroce_gsi_verdict sroce_gsi_neighbour(const struct dst_entry *dst,
 	struct neighbour *n = dst_neigh_lookup(dst, there);
 	bool known;
 
-	/* The neighbours' table is full */
+	/*
+	 * The neighbours' table is full: each try goes through all of it, and no neighbour is
+	 * asked. The sender repeats what is lost, after seconds.
+	 */
 	if (!n)
-		return SROCE_GSI_WAIT;
+		return SROCE_GSI_DROP;
 	known = READ_ONCE(n->nud_state) & NUD_VALID;
 	if (!known)
 		neigh_event_send(n, NULL);
@@ -166,6 +169,18 @@ static void sroce_gsi_addresses(struct sroce_gsi_way *w,
 	}
 }
 
+/* The netdev that has the address, of several the one that the packet has come through */
+static struct net_device *sroce_gsi_owner(const struct sroce_gsi_way *w,
+					  struct net_device *dev)
+{
+	/* Addresses of this host come through lo, which has none of them */
+	if (dev->flags & IFF_LOOPBACK)
+		return sroce_netdev_of_address(w->net, &w->here, NULL);
+	if (sroce_netdev_has_address(w->net, dev, &w->here))
+		return dev;
+	return sroce_netdev_of_address(w->net, &w->here, dev);
+}
+
 /* Is it an address of the device, on the VLAN that the packet has come from? */
 static bool sroce_gsi_is_ours(const struct sroce_gsi_way *w,
 			      const struct sroce_netport *port,
@@ -186,7 +201,7 @@ static enum sroce_gsi_verdict sroce_gsi_ask(struct net *net,
 	bool v1 = sroce_gsi_is_v1(skb);
 
 	sroce_gsi_addresses(&w, skb);
-	owner = sroce_netdev_of_address(net, &w.here, skb->dev);
+	owner = sroce_gsi_owner(&w, skb->dev);
 	/* net/v1.c has looked whose address it is, and knows more: of a bridge's port, say */
 	if (!v1 && !sroce_gsi_is_ours(&w, port, skb, owner))
 		return SROCE_GSI_DROP;
