@@ -23,6 +23,9 @@ marks=0
 # mac_of NAMESPACE
 mac_of() { in_ns "$1" cat /sys/class/net/veth0/address; }
 
+# of host A
+link_local() { ip -n $A -o addr show dev veth0 scope link | awk '{ sub("/.*", "", $4); print $4 }'; }
+
 # stranger OPTION... : from host B to the MAC address of host A
 stranger() { limit 40 in_ns $B "$STRANGERS" -i veth0 -M "$MAC_A" "$@"; }
 
@@ -100,6 +103,15 @@ from_nowhere() {
 		quiet "$kind, from nowhere, IPv6" $kind $IP6_A $NOWHERE6
 		quiet "$kind, from nowhere, IPv4" $kind $IP_A $NOWHERE
 	done
+}
+
+# two : of two netdevs with the same address that one is asked which a packet has come through
+two() {
+	ip -n $A link add else1 type dummy && ip -n $A link set else1 up && ip -n $A addr add $IP_A/32 dev else1 &&
+		ip -n $A addr add $IP6_A/128 dev else1 nodad || bail "no dummy netdev"
+	answered get $IP_A $IP_B && answered get $IP6_A $IP6_B
+	result $? "another netdev has the same addresses"
+	ip -n $A link del else1
 }
 
 # --- too big ------------------------------------------------------------------------------------------------
@@ -197,9 +209,11 @@ answered req $IP6_A $IP6_B
 result $? "a REQ for what nobody offers is refused, IPv6"
 connects "connections, IPv4" $IP_A 3 3000
 connects "connections, IPv6" $IP6_A 3 3000
+CLIENT_NS=$A pair "a host connects to itself, link-local" 30 "rping -s -a $(link_local)%veth0 -C 3" "rping -c -a $(link_local)%veth0 -C 3"
 fresh "IPv4" $IP_A $IP_B
 fresh "IPv6" $IP6_A $IP6_B
 elsewhere
+two
 big_packets "too big, IPv4" $IP_A $IP_B 10.98.0.77 552
 big_packets "too big, IPv6" $IP6_A $IP6_B fd98::77 1280
 # whatever has to wait for something, those after it wait, too: what takes longest comes last
