@@ -12,10 +12,16 @@
 #include "device.h"
 #include "verbs/limits.h"
 
+/*
+ * The core looks at all netdevs of the host for that, under RTNL. Who may change addresses
+ * in a container has that done no more often than so.
+ */
+#define GID_INTERVAL (HZ / 10)
+
 static void sroce_gid_work(struct work_struct *work)
 {
-	struct sroce_device *dev = container_of(work, struct sroce_device,
-						gid_work);
+	struct sroce_device *dev = container_of(to_delayed_work(work),
+						struct sroce_device, gid_work);
 
 	/*
 	 * ib_core can only delete all GIDs of a netdev. Those whose address is
@@ -24,17 +30,27 @@ static void sroce_gid_work(struct work_struct *work)
 	if (test_and_clear_bit(0, &dev->address_gone))
 		sroce_core_del_gids(&dev->ibdev, SROCE_PORT, dev->ndev);
 	rdma_roce_rescan_device(&dev->ibdev);
+	WRITE_ONCE(dev->gids_next, jiffies + GID_INTERVAL);
 	ib_device_put(&dev->ibdev);
 }
 
 void sroce_addresses_setup(struct sroce_device *dev)
 {
-	INIT_WORK(&dev->gid_work, sroce_gid_work);
+	INIT_DELAYED_WORK(&dev->gid_work, sroce_gid_work);
+	dev->gids_next = jiffies;
 }
 
 void sroce_addresses_end(struct sroce_device *dev)
 {
-	cancel_work_sync(&dev->gid_work);
+	cancel_delayed_work_sync(&dev->gid_work);
+}
+
+unsigned long sroce_addresses_delay(const struct sroce_device *dev)
+{
+	unsigned long next = READ_ONCE(dev->gids_next), now = jiffies;
+
+	/* Jiffies wrap: what is further away than it can be has long passed */
+	return next - now <= GID_INTERVAL ? next - now : 0;
 }
 
 /*
@@ -46,7 +62,8 @@ static void sroce_addresses_changed(struct sroce_device *dev,
 {
 	if (event == NETDEV_DOWN)
 		set_bit(0, &dev->address_gone);
-	if (!schedule_work(&dev->gid_work))
+	if (!schedule_delayed_work(&dev->gid_work,
+				   sroce_addresses_delay(dev)))
 		ib_device_put(&dev->ibdev);
 }
 

@@ -46,6 +46,7 @@ enum sroce_object {
  *	this and @attached change under RTNL
  * @attached: the network layer was told of @port
  * @gid_work: has the core look at the netdev's addresses again
+ * @gids_next: jiffies before which it does not do so again
  * @address_gone: bit 0: an address was removed since @gid_work ran last
  * @objects: how many of each kind there are
  * @pkey_lock: serialises those who change the P_Key table
@@ -64,7 +65,8 @@ struct sroce_device {
 	netdevice_tracker ndev_tracker;
 	struct net *net;
 	bool attached;
-	struct work_struct gid_work;
+	struct delayed_work gid_work;
+	unsigned long gids_next;
 	unsigned long address_gone;
 	atomic_t objects[SROCE_OBJECTS];
 	struct mutex pkey_lock; /* see above */
@@ -131,6 +133,8 @@ void sroce_addresses_check(struct net_device *ndev);
 /* The device ends, and nothing holds it any more */
 void sroce_addresses_end(struct sroce_device *dev);
 /* Module start and end: what follows addresses */
+/* Jiffies until the netdev's addresses may be looked at again. Context: any */
+unsigned long sroce_addresses_delay(const struct sroce_device *dev);
 int sroce_addresses_init(void);
 void sroce_addresses_exit(void);
 

@@ -7,6 +7,7 @@
 #include <linux/capability.h>
 #include <linux/cred.h>
 
+#include "device.h"
 #include "transport/ah.h"
 #include "transport/events.h"
 #include "verbs/limits.h"
@@ -495,6 +496,23 @@ static void limits_exit(struct kunit *test)
 	sroce_txq_pool_end(&dev->port.queued);
 }
 
+/* All netdevs of the host are not looked at back to back, and at once after a pause */
+static void addresses_pause(struct kunit *test)
+{
+	struct sroce_device *dev = test->priv;
+
+	sroce_addresses_setup(dev);
+	KUNIT_EXPECT_EQ(test, sroce_addresses_delay(dev), 0);
+	dev->gids_next = jiffies + HZ / 10;
+	KUNIT_EXPECT_GT(test, sroce_addresses_delay(dev), 0);
+	KUNIT_EXPECT_LE(test, sroce_addresses_delay(dev), HZ / 10);
+	dev->gids_next = jiffies - 1;
+	KUNIT_EXPECT_EQ(test, sroce_addresses_delay(dev), 0);
+	/* after so long that jiffies have come round */
+	dev->gids_next = jiffies + LONG_MAX;
+	KUNIT_EXPECT_EQ(test, sroce_addresses_delay(dev), 0);
+}
+
 static struct kunit_case limits_cases[] = {
 	KUNIT_CASE(limits_kernel),
 	KUNIT_CASE(limits_process),
@@ -505,6 +523,7 @@ static struct kunit_case limits_cases[] = {
 	KUNIT_CASE(limits_unread),
 	KUNIT_CASE(limits_unread_unknown),
 	KUNIT_CASE(limits_unread_target),
+	KUNIT_CASE(addresses_pause),
 	{}
 };
 
