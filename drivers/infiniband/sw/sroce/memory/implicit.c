@@ -6,6 +6,7 @@
  */
 #include <linux/delay.h>
 #include <linux/err.h>
+#include <linux/jiffies.h>
 #include <linux/list.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
@@ -19,13 +20,16 @@
 #include "memory/pager.h"
 #include "memory/pinned.h"
 
+/* How long who needs room for a table waits for another one to end before he comes again */
+#define IMPLICIT_PATIENCE msecs_to_jiffies(10)
+
 /**
  * struct sroce_implicit - tables of an implicit region
  * @tables: by number of the piece; readers find them without a lock
  * @lock: of all below, and of who changes @tables. Not held while memory is allocated,
  *	nor for a page: who deregisters the region takes it
  * @order: tables, in about the order in which they were used last
- * @n: how many there are, or are about to be
+ * @n: how many there are, are about to be, or have yet to end
  * @more: of these beyond SROCE_IMPLICIT_OWN there may be so many
  * @closed: the region goes: there are no more tables
  * @limit: as long as the process has no more pages pinned there may be more tables: half of
@@ -91,7 +95,6 @@ static void sroce_implicit_remove(struct sroce_implicit *im,
 {
 	list_del(&table->node);
 	xa_erase(&im->tables, table->number);
-	im->n--;
 }
 
 static void sroce_implicit_end_table(struct sroce_odp_table *table)
@@ -150,7 +153,7 @@ static bool sroce_implicit_reserve(struct sroce_odp *odp)
 	return room;
 }
 
-static void sroce_implicit_unreserve(struct sroce_implicit *im)
+void sroce_implicit_table_ended(struct sroce_implicit *im)
 {
 	mutex_lock(&im->lock);
 	im->n--;
@@ -158,14 +161,23 @@ static void sroce_implicit_unreserve(struct sroce_implicit *im)
 }
 
 /*
- * Room for one more table. When others are about to make all that there may be, none can
- * give way: the caller comes again.
+ * Room for one more table. One that has given way has to end first, which takes a moment, or
+ * longer. When that is so, or others are about to make all that there may be, the caller
+ * comes again.
  */
 static int sroce_implicit_make_room(struct sroce_odp *odp)
 {
-	while (!sroce_implicit_reserve(odp))
-		if (!sroce_implicit_evict(odp))
+	bool goes_on = true;
+
+	while (!sroce_implicit_reserve(odp)) {
+		if (!goes_on)
 			return -EAGAIN;
+		if (sroce_pager_is_ending(odp->pager))
+			goes_on = sroce_pager_settle(odp->pager,
+						     IMPLICIT_PATIENCE);
+		else
+			goes_on = sroce_implicit_evict(odp);
+	}
 	return 0;
 }
 
@@ -223,6 +235,7 @@ sroce_implicit_enter(struct sroce_implicit *im, struct sroce_odp_table *fresh)
 	return table;
 }
 
+/* The room that the caller has reserved goes with the table, or at once if there is none */
 static struct sroce_odp_table *sroce_implicit_new(struct sroce_odp *odp,
 						  unsigned long number)
 {
@@ -231,40 +244,36 @@ static struct sroce_odp_table *sroce_implicit_new(struct sroce_odp *odp,
 	int err;
 
 	err = xa_reserve(&im->tables, number, SROCE_GFP_CHOSEN);
-	if (err)
-		return ERR_PTR(err);
-	fresh = sroce_odp_table_create(odp->mm, number * SROCE_IMPLICIT_BYTES,
-				       SROCE_IMPLICIT_PAGES, &odp->closing,
-				       &odp->stats);
+	if (err) {
+		fresh = ERR_PTR(err);
+		goto no_table;
+	}
+	fresh = sroce_odp_table_create(odp, number * SROCE_IMPLICIT_BYTES,
+				       SROCE_IMPLICIT_PAGES);
 	if (IS_ERR(fresh)) {
 		xa_release(&im->tables, number);
-		return fresh;
+		goto no_table;
 	}
 	fresh->number = number;
 	table = sroce_implicit_enter(im, fresh);
 	if (table != fresh) {
 		xa_release(&im->tables, number);
+		/* One that others have made has its room already, and this one gives its back */
 		sroce_odp_table_put(fresh);
-		/* One that others have made has its room already */
-		if (!IS_ERR(table))
-			sroce_implicit_unreserve(im);
 	}
 	return table;
+
+no_table:
+	sroce_implicit_table_ended(im);
+	return fresh;
 }
 
 static struct sroce_odp_table *sroce_implicit_make(struct sroce_odp *odp,
 						   unsigned long number)
 {
-	struct sroce_odp_table *table;
-	int err;
+	int err = sroce_implicit_make_room(odp);
 
-	err = sroce_implicit_make_room(odp);
-	if (err)
-		return ERR_PTR(err);
-	table = sroce_implicit_new(odp, number);
-	if (IS_ERR(table))
-		sroce_implicit_unreserve(odp->implicit);
-	return table;
+	return err ? ERR_PTR(err) : sroce_implicit_new(odp, number);
 }
 
 static struct sroce_odp_table *sroce_implicit_find(struct sroce_implicit *im,
@@ -308,10 +317,8 @@ int sroce_implicit_create(struct sroce_odp *odp)
 	if (!odp->implicit)
 		return -ENOMEM;
 	table = sroce_implicit_make(odp, 0);
-	if (IS_ERR(table)) {
-		sroce_implicit_free(odp);
+	if (IS_ERR(table))
 		return PTR_ERR(table);
-	}
 	sroce_odp_table_put(table);
 	return 0;
 }

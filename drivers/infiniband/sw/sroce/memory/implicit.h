@@ -41,14 +41,17 @@ struct sroce_implicit;
  * @odp: region of the calling process; has neither tables nor what counts them
  *
  * Context: process.
- * Return: 0 with @odp->implicit set, or -ENOMEM.
+ * Return: 0 with @odp->implicit set; -ENOMEM or -EAGAIN with that set or not.
  */
 int sroce_implicit_create(struct sroce_odp *odp);
 
 /* Let go of all tables, and have no more. Context: process, may sleep */
 void sroce_implicit_close(struct sroce_implicit *im);
 
-/* Nobody uses it any more, and it was closed. Context: process */
+/* A table that it has had has ended: there is room for another one. Context: process */
+void sroce_implicit_table_ended(struct sroce_implicit *im);
+
+/* Nobody uses it any more, it was closed, and its tables have ended. Context: process */
 void sroce_implicit_free(struct sroce_odp *odp);
 
 /* How many tables there are, at a glance */

@@ -17,6 +17,9 @@
 #include "memory/odp_table.h"
 #include "memory/pager.h"
 
+/* How long a process that frees a region waits for its tables to end */
+#define ODP_PATIENCE (HZ / 10)
+
 /* --- making and ending -------------------------------------------------------- */
 
 static struct sroce_odp *sroce_odp_alloc(u64 start)
@@ -31,8 +34,14 @@ static struct sroce_odp *sroce_odp_alloc(u64 start)
 		kfree(odp);
 		return ERR_CAST(pager);
 	}
+	if (sroce_pager_is_behind(pager)) {
+		sroce_pager_put(pager);
+		kfree(odp);
+		return ERR_PTR(-EBUSY);
+	}
 	odp->pager = pager;
 	refcount_set(&odp->refs, 1);
+	refcount_set(&odp->keeps, 1);
 	INIT_LIST_HEAD(&odp->wants);
 	odp->mm = current->mm;
 	odp->address = start;
@@ -41,12 +50,28 @@ static struct sroce_odp *sroce_odp_alloc(u64 start)
 	return odp;
 }
 
+/* The pager last: who waits for it to settle finds that nothing counts any more */
 static void sroce_odp_free(struct sroce_odp *odp)
 {
-	sroce_pager_put(odp->pager);
+	struct sroce_pager *pager = odp->pager;
+
+	if (odp->implicit)
+		sroce_implicit_free(odp);
 	sroce_pinned_uncharge(&odp->pinned);
 	kfree(odp);
+	sroce_pager_put(pager);
 	module_put(THIS_MODULE);
+}
+
+void sroce_odp_keep(struct sroce_odp *odp)
+{
+	refcount_inc(&odp->keeps);
+}
+
+void sroce_odp_release(struct sroce_odp *odp)
+{
+	if (refcount_dec_and_test(&odp->keeps))
+		sroce_odp_free(odp);
 }
 
 static int sroce_odp_follow(struct sroce_odp *odp, u64 length)
@@ -58,8 +83,7 @@ static int sroce_odp_follow(struct sroce_odp *odp, u64 length)
 	/* A small table counts as a page: each makes munmap() and reclaim slower */
 	if (sroce_pinned_charge(&odp->pinned, max(bytes, PAGE_SIZE)))
 		return -ENOMEM;
-	table = sroce_odp_table_create(odp->mm, odp->address & PAGE_MASK, nr,
-				       &odp->closing, &odp->stats);
+	table = sroce_odp_table_create(odp, odp->address & PAGE_MASK, nr);
 	if (IS_ERR(table))
 		return PTR_ERR(table);
 	odp->table = table;
@@ -80,7 +104,7 @@ struct sroce_odp *sroce_odp_create(u64 start, u64 length)
 	err = sroce_odp_follow(odp, length);
 	if (!err)
 		return odp;
-	sroce_odp_free(odp);
+	sroce_odp_release(odp);
 	return ERR_PTR(err);
 }
 
@@ -94,7 +118,7 @@ struct sroce_odp *sroce_odp_create_implicit(void)
 	err = sroce_implicit_create(odp);
 	if (!err)
 		return odp;
-	sroce_odp_free(odp);
+	sroce_odp_release(odp);
 	return ERR_PTR(err);
 }
 
@@ -107,11 +131,9 @@ void sroce_odp_put(struct sroce_odp *odp)
 {
 	if (!refcount_dec_and_test(&odp->refs))
 		return;
-	if (odp->implicit)
-		sroce_implicit_free(odp);
-	else
+	if (odp->table)
 		sroce_odp_table_put(odp->table);
-	sroce_odp_free(odp);
+	sroce_odp_release(odp);
 }
 
 void sroce_odp_close(struct sroce_odp *odp)
@@ -119,13 +141,31 @@ void sroce_odp_close(struct sroce_odp *odp)
 	sroce_pager_close(odp);
 }
 
-void sroce_odp_destroy(struct sroce_odp *odp)
+static void sroce_odp_end(struct sroce_odp *odp)
 {
 	if (odp->implicit)
 		sroce_implicit_close(odp->implicit);
 	else
 		sroce_odp_table_close(odp->table);
 	sroce_odp_put(odp);
+}
+
+/*
+ * A process that makes another region at once should find that this one does not count any
+ * more. Nobody else waits: who takes the device away has nothing to do with it.
+ */
+void sroce_odp_destroy(struct sroce_odp *odp)
+{
+	struct sroce_pager *pager = odp->pager;
+
+	if (!sroce_odp_is_ours(odp)) {
+		sroce_odp_end(odp);
+		return;
+	}
+	sroce_pager_hold(pager);
+	sroce_odp_end(odp);
+	sroce_pager_settle(pager, ODP_PATIENCE);
+	sroce_pager_put(pager);
 }
 
 u64 sroce_odp_start(const struct sroce_odp *odp)

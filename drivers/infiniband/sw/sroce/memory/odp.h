@@ -110,7 +110,8 @@ void sroce_odp_close(struct sroce_odp *odp);
  * sroce_odp_destroy() - end what sroce_odp_create() has begun
  * @odp: closed, and nobody uses its region any more
  *
- * Context: process, may sleep, but waits for no page.
+ * Context: process, may sleep, but waits for no page, and for others of the region's process
+ * only within that, and for a moment.
  */
 void sroce_odp_destroy(struct sroce_odp *odp);
 

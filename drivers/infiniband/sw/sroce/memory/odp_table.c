@@ -9,15 +9,15 @@
 #include <linux/jiffies.h>
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
-#include <linux/mutex.h>
 #include <linux/nospec.h>
 #include <linux/percpu.h>
 #include <linux/pfn.h>
-#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/spinlock.h>
 
 #include "compat.h"
+#include "memory/implicit.h"
 #include "memory/odp.h"
 #include "memory/odp_table.h"
 #include "memory/pager.h"
@@ -28,8 +28,11 @@
 #define ODP_WRITABLE 2UL
 #define ODP_FLAGS 3UL
 
-/* Entries looked at before others may run */
-#define ODP_BATCH 4096
+/*
+ * Entries looked at under one hold of the lock: microseconds, or some more where all of them
+ * are pages to be marked dirty
+ */
+#define ODP_BATCH 512UL
 
 /*
  * Pages asked of the process at once, at most. All of them are given up when the process
@@ -123,8 +126,17 @@ static void sroce_odp_await_readers(void)
 
 /* --- when the process loses pages ------------------------------------------- */
 
-/* Readers find nothing in this range from here on. Return: pages that were there */
-static unsigned long sroce_odp_hide_pages(struct sroce_odp_table *table,
+/*
+ * Who wants to take a page away may be anybody: reclaim, compaction and writeback come here
+ * for one page of the process's. So the lock is a spinlock, held for a batch of entries,
+ * and readers are waited for without it. Meanwhile nothing is entered into the range: the
+ * notifier's sequence was set, or the table is gone, under the lock and before the first
+ * batch. Another one who loses the same pages meanwhile finds them hidden, and waits for
+ * their readers as well.
+ */
+
+/* Context: the lock held */
+static unsigned long sroce_odp_hide_batch(struct sroce_odp_table *table,
 					  unsigned long i, unsigned long end)
 {
 	unsigned long found = 0;
@@ -136,8 +148,6 @@ static unsigned long sroce_odp_hide_pages(struct sroce_odp_table *table,
 			found++;
 			WRITE_ONCE(table->entries[i], entry & ~ODP_PRESENT);
 		}
-		if (!(i % ODP_BATCH))
-			cond_resched();
 	}
 	return found;
 }
@@ -145,10 +155,16 @@ static unsigned long sroce_odp_hide_pages(struct sroce_odp_table *table,
 /*
  * Empty the entries. A page that we may have written to is marked dirty, or the data
  * would be lost when it goes to swap: no dirty bit of a page table knows of our writes.
+ * That is done with the lock held: an entry that is there is not unmapped yet, because who
+ * unmaps it has to empty it first.
+ *
+ * Context: the lock held
  */
-static void sroce_odp_drop_pages(struct sroce_odp_table *table, unsigned long i,
-				 unsigned long end)
+static unsigned long sroce_odp_drop_batch(struct sroce_odp_table *table,
+					  unsigned long i, unsigned long end)
 {
+	unsigned long found = 0;
+
 	for (; i < end; i++) {
 		unsigned long entry = table->entries[i];
 		struct page *page = sroce_odp_entry_page(entry);
@@ -157,46 +173,83 @@ static void sroce_odp_drop_pages(struct sroce_odp_table *table, unsigned long i,
 			set_page_dirty(compound_head(page));
 		if (entry) {
 			WRITE_ONCE(table->entries[i], 0);
-			table->filled--;
+			found++;
 		}
-		if (!(i % ODP_BATCH))
-			cond_resched();
 	}
+	table->filled -= found;
+	return found;
 }
 
-/* Context: @table->mutex held. Return: pages that were there */
-static unsigned long sroce_odp_forget_pages(struct sroce_odp_table *table,
-					    unsigned long i, unsigned long end)
+/* As long as there is any page in the table. Return: pages that @batch has found */
+static unsigned long
+sroce_odp_for_batches(struct sroce_odp_table *table, unsigned long i,
+		      unsigned long end,
+		      unsigned long (*batch)(struct sroce_odp_table *table,
+					     unsigned long i,
+					     unsigned long end))
 {
-	unsigned long found;
+	unsigned long found = 0, next;
+	bool filled = true;
 
-	/* A process may have thousands of tables, and unmap what all of them are about */
-	if (!table->filled)
-		return 0;
-	found = sroce_odp_hide_pages(table, i, end);
-	if (found) {
-		sroce_odp_await_readers();
-		sroce_odp_drop_pages(table, i, end);
+	for (; filled && i < end; i = next) {
+		next = min(i + ODP_BATCH, end);
+		spin_lock(&table->lock);
+		/* A process may have thousands of tables, and unmap what all of them are about */
+		filled = table->filled;
+		if (filled)
+			found += batch(table, i, next);
+		spin_unlock(&table->lock);
+		cond_resched();
 	}
 	return found;
 }
 
+/* Readers find nothing in this range from here on. Return: pages that were there */
+static unsigned long sroce_odp_hide_pages(struct sroce_odp_table *table,
+					  unsigned long i, unsigned long end)
+{
+	return sroce_odp_for_batches(table, i, end, sroce_odp_hide_batch);
+}
+
+/* Nobody reads these any more. Return: pages that were there */
+static unsigned long sroce_odp_drop_pages(struct sroce_odp_table *table,
+					  unsigned long i, unsigned long end)
+{
+	return sroce_odp_for_batches(table, i, end, sroce_odp_drop_batch);
+}
+
+/* No page of the range is entered from here on, see above */
+static void sroce_odp_forget_pages(struct sroce_odp_table *table,
+				   unsigned long i, unsigned long end)
+{
+	unsigned long found;
+
+	if (!sroce_odp_hide_pages(table, i, end))
+		return;
+	sroce_odp_await_readers();
+	found = sroce_odp_drop_pages(table, i, end);
+	/* Once no page is there this may be longer than the region, which has the statistics */
+	if (found)
+		atomic64_add(found, &table->stats->invalidations);
+}
+
 /*
- * The OOM reaper must not wait, neither for the mutex nor for readers. Where there is no
- * page there is nothing to wait for, and it can have the memory. Return: false when we would.
+ * The OOM reaper must not wait, neither for the lock, which sleeps where kernels are
+ * preemptible everywhere, nor for readers. Where there is no page there is nothing to wait
+ * for, and it can have the memory. Return: false when we would.
  */
 static bool sroce_odp_lock_to_lose(struct sroce_odp_table *table,
 				   const struct mmu_notifier_range *range)
 {
 	if (mmu_notifier_range_blockable(range)) {
-		mutex_lock(&table->mutex);
+		spin_lock(&table->lock);
 		return true;
 	}
-	if (!mutex_trylock(&table->mutex))
+	if (!spin_trylock(&table->lock))
 		return false;
 	if (!table->filled)
 		return true;
-	mutex_unlock(&table->mutex);
+	spin_unlock(&table->lock);
 	return false;
 }
 
@@ -208,16 +261,16 @@ static bool sroce_odp_invalidate(struct mmu_interval_notifier *mni,
 						     notifier);
 	u64 start = max_t(u64, table->base, range->start);
 	u64 end = min_t(u64, table->base + table->nr * PAGE_SIZE, range->end);
-	unsigned long found;
+	bool filled;
 
 	if (!sroce_odp_lock_to_lose(table, range))
 		return false;
 	mmu_interval_set_seq(mni, seq);
-	found = sroce_odp_forget_pages(table, PFN_DOWN(start - table->base),
+	filled = table->filled;
+	spin_unlock(&table->lock);
+	if (filled)
+		sroce_odp_forget_pages(table, PFN_DOWN(start - table->base),
 				       PFN_UP(end - table->base));
-	mutex_unlock(&table->mutex);
-	if (found)
-		atomic64_add(found, &table->stats->invalidations);
 	return true;
 }
 
@@ -226,20 +279,6 @@ static const struct mmu_interval_notifier_ops sroce_odp_notifier_ops = {
 };
 
 /* --- making and ending -------------------------------------------------------- */
-
-/*
- * Reclaim calls sroce_odp_invalidate(), which takes the mutex: so nobody may allocate
- * with it held. Show lockdep that order.
- */
-static void sroce_odp_teach_lockdep(struct sroce_odp_table *table)
-{
-	if (!IS_ENABLED(CONFIG_LOCKDEP))
-		return;
-	fs_reclaim_acquire(GFP_KERNEL);
-	mutex_lock(&table->mutex);
-	mutex_unlock(&table->mutex);
-	fs_reclaim_release(GFP_KERNEL);
-}
 
 size_t sroce_odp_table_bytes(unsigned long nr)
 {
@@ -267,10 +306,8 @@ static void sroce_odp_table_free(struct sroce_odp_table *table)
 	kfree(table);
 }
 
-struct sroce_odp_table *sroce_odp_table_create(struct mm_struct *mm, u64 base,
-					       unsigned long nr,
-					       const bool *closing,
-					       struct sroce_odp_stats *stats)
+struct sroce_odp_table *sroce_odp_table_create(struct sroce_odp *odp, u64 base,
+					       unsigned long nr)
 {
 	struct sroce_odp_table *table = sroce_odp_table_alloc(nr);
 	int err;
@@ -278,48 +315,64 @@ struct sroce_odp_table *sroce_odp_table_create(struct mm_struct *mm, u64 base,
 	if (!table)
 		return ERR_PTR(-ENOMEM);
 	refcount_set(&table->refs, 1);
-	mutex_init(&table->mutex);
-	sroce_odp_teach_lockdep(table);
-	table->mm = mm;
-	table->closing = closing;
-	table->stats = stats;
+	spin_lock_init(&table->lock);
+	INIT_LIST_HEAD(&table->node);
+	table->odp = odp;
+	table->mm = odp->mm;
+	table->closing = &odp->closing;
+	table->stats = &odp->stats;
 	table->base = base;
 	table->nr = nr;
-	err = mmu_interval_notifier_insert(&table->notifier, mm, base,
+	err = mmu_interval_notifier_insert(&table->notifier, table->mm, base,
 					   nr * PAGE_SIZE,
 					   &sroce_odp_notifier_ops);
-	if (!err)
-		return table;
-	sroce_odp_table_free(table);
-	return ERR_PTR(err);
+	if (err) {
+		sroce_odp_table_free(table);
+		return ERR_PTR(err);
+	}
+	sroce_odp_keep(odp);
+	return table;
 }
 
 void sroce_odp_table_put(struct sroce_odp_table *table)
 {
-	if (!refcount_dec_and_test(&table->refs))
-		return;
+	if (refcount_dec_and_test(&table->refs))
+		sroce_pager_end_table(table->odp->pager, table);
+}
+
+void sroce_odp_table_end(struct sroce_odp_table *table)
+{
+	struct sroce_odp *odp = table->odp;
+
 	mmu_interval_notifier_remove(&table->notifier);
 	sroce_odp_table_free(table);
+	if (odp->implicit)
+		sroce_implicit_table_ended(odp->implicit);
+	sroce_odp_release(odp);
+}
+
+/* No page is entered from here on */
+static void sroce_odp_table_go(struct sroce_odp_table *table)
+{
+	spin_lock(&table->lock);
+	table->gone = true;
+	spin_unlock(&table->lock);
 }
 
 void sroce_odp_table_hide(struct sroce_odp_table *table)
 {
-	mutex_lock(&table->mutex);
-	table->gone = true;
+	sroce_odp_table_go(table);
 	if (sroce_odp_hide_pages(table, 0, table->nr))
 		sroce_odp_await_readers();
-	mutex_unlock(&table->mutex);
 }
 
 /* Also where no page is there: a reader may be looking for one */
 void sroce_odp_table_close(struct sroce_odp_table *table)
 {
-	mutex_lock(&table->mutex);
-	table->gone = true;
+	sroce_odp_table_go(table);
 	sroce_odp_hide_pages(table, 0, table->nr);
 	sroce_odp_await_readers();
 	sroce_odp_drop_pages(table, 0, table->nr);
-	mutex_unlock(&table->mutex);
 }
 
 /* --- copying --------------------------------------------------------------------- */
@@ -423,7 +476,7 @@ static bool sroce_odp_take_pages(struct sroce_odp_table *table, unsigned long i,
 	long k;
 
 	*fresh = 0;
-	mutex_lock(&table->mutex);
+	spin_lock(&table->lock);
 	taken = !mmu_interval_read_retry(&table->notifier, seq) && !table->gone;
 	for (k = 0; taken && k < n; k++, i++) {
 		*fresh += !table->entries[i];
@@ -433,7 +486,7 @@ static bool sroce_odp_take_pages(struct sroce_odp_table *table, unsigned long i,
 				   (unsigned long)pages[k] | flags);
 	}
 	table->filled += *fresh;
-	mutex_unlock(&table->mutex);
+	spin_unlock(&table->lock);
 	return taken;
 }
 

@@ -11,29 +11,33 @@
 #include <linux/list.h>
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
-#include <linux/mutex.h>
 #include <linux/refcount.h>
+#include <linux/spinlock.h>
 #include <linux/types.h>
 
 #include "memory/odp.h"
 
 struct mm_struct;
+struct sroce_odp;
 struct sroce_odp_stats;
 
 /**
  * struct sroce_odp_table - pages of a range
  * @refs: one of the region, one of each who brings pages in
  * @notifier: calls when the process loses pages
+ * @odp: its region's, kept until the table has ended: with it goes what counts the table
  * @mm: whose memory; kept from being freed, but not from being emptied
  * @closing: its region's: nobody may want pages any more
- * @stats: its region's, which outlives it
+ * @stats: its region's
  * @base: address of the first page
  * @nr: pages
- * @mutex: who changes @entries
- * @gone: it is not the region's any more: no page is taken; under @mutex
- * @filled: entries that are not empty; under @mutex
- * @node: in the list of an implicit region, and where it is there: under that one's lock
- * @number: likewise, in units of SROCE_IMPLICIT_BYTES
+ * @lock: who changes @entries; held for a short time, because it may be anybody who takes a
+ *	page away, and never with memory to be allocated
+ * @gone: it is not the region's any more: no page is taken; under @lock
+ * @filled: entries that are not empty; under @lock
+ * @node: in the list of an implicit region, and where it is there: under that one's lock.
+ *	Afterwards in that of the pager, of tables that end
+ * @number: where an implicit region has it, in units of SROCE_IMPLICIT_BYTES
  * @used: likewise: somebody has read it since this was cleared
  * @leaving: likewise: it gives way, and is found by its readers only
  * @entries: for each page a pointer and flags; 0: not there
@@ -41,12 +45,13 @@ struct sroce_odp_stats;
 struct sroce_odp_table {
 	refcount_t refs;
 	struct mmu_interval_notifier notifier;
+	struct sroce_odp *odp;
 	struct mm_struct *mm;
 	const bool *closing;
 	struct sroce_odp_stats *stats;
 	u64 base;
 	unsigned long nr;
-	struct mutex mutex; /* see above */
+	spinlock_t lock; /* see above */
 	bool gone;
 	unsigned long filled;
 	struct list_head node;
@@ -61,24 +66,29 @@ size_t sroce_odp_table_bytes(unsigned long nr);
 
 /**
  * sroce_odp_table_create() - follow a range of a process's memory
- * @mm: its memory; the caller keeps it from being emptied
+ * @odp: region, with its pager; the caller keeps the memory from being emptied
  * @base: address of the first page
  * @nr: pages, not 0; the range does not wrap
- * @closing: see above
- * @stats: see above
  *
  * The caller has counted its memory.
  *
  * Context: process.
  * Return: the table, or an ERR_PTR: -ENOMEM.
  */
-struct sroce_odp_table *sroce_odp_table_create(struct mm_struct *mm, u64 base,
-					       unsigned long nr,
-					       const bool *closing,
-					       struct sroce_odp_stats *stats);
+struct sroce_odp_table *sroce_odp_table_create(struct sroce_odp *odp, u64 base,
+					       unsigned long nr);
 
-/* Context: process, may sleep */
+/*
+ * The last one has the pager end it, see sroce_pager_end_table(). Context: process, does not
+ * wait
+ */
 void sroce_odp_table_put(struct sroce_odp_table *table);
+
+/*
+ * No reference is left. Waits as long as any thread of the process is about to lose memory,
+ * wherever; threads that take turns can keep it waiting. Context: process, of the pager's own
+ */
+void sroce_odp_table_end(struct sroce_odp_table *table);
 
 /**
  * sroce_odp_table_hide() - let no reader find a page any more

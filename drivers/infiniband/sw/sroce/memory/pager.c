@@ -29,10 +29,12 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
+#include <linux/wait.h>
 #include <linux/workqueue.h>
 
 #include "compat.h"
 #include "memory/implicit.h"
+#include "memory/odp_table.h"
 #include "memory/pager.h"
 #include "memory/workers.h"
 
@@ -85,6 +87,10 @@ struct sroce_pager_slot {
  * @hints: likewise, those that are advice
  * @hint_slots: slots that have such
  * @watch: looks whether nothing but faults keeps the process's memory
+ * @ending: tables that have yet to end
+ * @n_ending: those, and the one that is being ended
+ * @end: ends them, as long as there are any
+ * @settled: for who waits until there are none
  * @slots: faults
  */
 struct sroce_pager {
@@ -100,6 +106,10 @@ struct sroce_pager {
 	struct list_head hints;
 	unsigned int hint_slots;
 	struct delayed_work watch;
+	struct list_head ending;
+	unsigned int n_ending;
+	struct work_struct end;
+	wait_queue_head_t settled;
 	struct sroce_pager_slot slots[SROCE_PAGER_SLOTS];
 };
 
@@ -414,6 +424,68 @@ void sroce_pager_tables_end(struct sroce_pager *pager, unsigned int n)
 	atomic_sub(n, &pager->tables);
 }
 
+/* --- tables that end ------------------------------------------------------------------ */
+
+/* Context: there is one. Return: are there more? */
+static bool sroce_pager_end_first(struct sroce_pager *pager)
+{
+	struct sroce_odp_table *table;
+	bool more;
+
+	spin_lock_bh(&pager->lock);
+	table = list_first_entry(&pager->ending, struct sroce_odp_table, node);
+	list_del(&table->node);
+	spin_unlock_bh(&pager->lock);
+	sroce_odp_table_end(table);
+	spin_lock_bh(&pager->lock);
+	more = --pager->n_ending;
+	spin_unlock_bh(&pager->lock);
+	return more;
+}
+
+static void sroce_pager_end_work(struct work_struct *work)
+{
+	struct sroce_pager *pager = container_of(work, struct sroce_pager, end);
+
+	/* The last table may be the process's last, and its pager would go with it */
+	sroce_pager_hold(pager);
+	while (sroce_pager_end_first(pager))
+		cond_resched();
+	wake_up_all(&pager->settled);
+	sroce_pager_put(pager);
+}
+
+void sroce_pager_end_table(struct sroce_pager *pager,
+			   struct sroce_odp_table *table)
+{
+	bool first;
+
+	spin_lock_bh(&pager->lock);
+	list_add_tail(&table->node, &pager->ending);
+	first = !pager->n_ending++;
+	/* With the lock held: once another one could end the table, the pager may be gone */
+	if (first)
+		sroce_worker_end(pager->workers, &pager->end);
+	spin_unlock_bh(&pager->lock);
+}
+
+bool sroce_pager_is_ending(const struct sroce_pager *pager)
+{
+	return READ_ONCE(pager->n_ending);
+}
+
+bool sroce_pager_is_behind(const struct sroce_pager *pager)
+{
+	return READ_ONCE(pager->n_ending) >= SROCE_PAGER_ENDING;
+}
+
+bool sroce_pager_settle(struct sroce_pager *pager, unsigned long patience)
+{
+	return wait_event_killable_timeout(pager->settled,
+					   !sroce_pager_is_ending(pager),
+					   patience) > 0;
+}
+
 /* --- processes ----------------------------------------------------------------------- */
 
 static void sroce_pager_init(struct sroce_pager *pager)
@@ -426,6 +498,9 @@ static void sroce_pager_init(struct sroce_pager *pager)
 	INIT_LIST_HEAD(&pager->queue);
 	INIT_LIST_HEAD(&pager->hints);
 	INIT_DELAYED_WORK(&pager->watch, sroce_pager_watch);
+	INIT_LIST_HEAD(&pager->ending);
+	INIT_WORK(&pager->end, sroce_pager_end_work);
+	init_waitqueue_head(&pager->settled);
 	INIT_LIST_HEAD(&pager->turn.node);
 	INIT_WORK(&pager->turn.kick, sroce_pager_kick);
 	for (i = 0; i < SROCE_PAGER_SLOTS; i++) {
@@ -499,6 +574,13 @@ struct sroce_pager *sroce_pager_get(void)
 	if (pager != fresh)
 		sroce_pager_free(fresh);
 	return pager;
+}
+
+void sroce_pager_hold(struct sroce_pager *pager)
+{
+	mutex_lock(&sroce_pagers_mutex);
+	pager->refs++;
+	mutex_unlock(&sroce_pagers_mutex);
 }
 
 void sroce_pager_put(struct sroce_pager *pager)

@@ -22,6 +22,9 @@ struct sroce_odp_table;
 /* Of these, the most that may be busy with advice */
 #define SROCE_PAGER_HINT_SLOTS 2
 
+/* Tables of a process that may have to end yet when it makes one more region */
+#define SROCE_PAGER_ENDING 4096
+
 /* Advices of one process that nobody waits for */
 #define SROCE_PAGER_HINTS 16
 
@@ -44,6 +47,7 @@ struct sroce_odp_stats {
 /**
  * struct sroce_odp - pages of a region on demand
  * @refs: one of the region, one of each pager's slot that brings pages in for it
+ * @keeps: one of all who have @refs, one of each table until it has ended
  * @mm: whose memory; kept from being freed, but not from being emptied
  * @pager: brings pages in for that process
  * @address: first byte, in the process
@@ -56,6 +60,7 @@ struct sroce_odp_stats {
  */
 struct sroce_odp {
 	refcount_t refs;
+	refcount_t keeps;
 	struct mm_struct *mm;
 	struct sroce_pager *pager;
 	u64 address;
@@ -85,6 +90,10 @@ struct sroce_odp {
 int sroce_odp_bring(struct sroce_odp *odp, u64 at, u64 len,
 		    enum sroce_odp_fault how, bool hint);
 
+/* Tables need it until they have ended, when nobody else does. Context: process */
+void sroce_odp_keep(struct sroce_odp *odp);
+void sroce_odp_release(struct sroce_odp *odp);
+
 /**
  * sroce_pager_get() - the pager of the calling process
  *
@@ -94,6 +103,40 @@ int sroce_odp_bring(struct sroce_odp *odp, u64 at, u64 len,
  */
 struct sroce_pager *sroce_pager_get(void);
 void sroce_pager_put(struct sroce_pager *pager);
+
+/* One more reference, for who has one. Context: process */
+void sroce_pager_hold(struct sroce_pager *pager);
+
+/**
+ * sroce_pager_end_table() - end a table, some time
+ * @pager: its process's
+ * @table: nobody has a reference
+ *
+ * The kernel takes a notifier out of its tree only when no thread of the process is about
+ * to lose memory, and waits for that. Threads that take turns at it keep it waiting for as
+ * long as they like. So a worker of the user's does that, for one table of a process after
+ * the other. Until then the table counts as it did before, and keeps the module.
+ *
+ * Context: process. Does not wait.
+ */
+void sroce_pager_end_table(struct sroce_pager *pager,
+			   struct sroce_odp_table *table);
+
+/* Are there tables that have not ended? At a glance */
+bool sroce_pager_is_ending(const struct sroce_pager *pager);
+
+/* Are there so many of them that there should be no more regions? At a glance */
+bool sroce_pager_is_behind(const struct sroce_pager *pager);
+
+/**
+ * sroce_pager_settle() - wait for tables to end, for a moment
+ * @pager: held
+ * @patience: jiffies, at most
+ *
+ * Context: process.
+ * Return: false when some have not ended.
+ */
+bool sroce_pager_settle(struct sroce_pager *pager, unsigned long patience);
 
 /*
  * May the process have one more table of an implicit region than each of these has of its

@@ -25,6 +25,7 @@
  * @refs: processes that use them; under sroce_workers_mutex
  * @wq: runs them. The kernel may divide what it runs at once among memory nodes by
  *	their processors: a node that has one in 8 still has one for each slot
+ * @ends: ends tables, one of a process at a time: apart, because that may last
  * @lock: for all below; with bottom halves off, taken inside a pager's
  * @busy: under way
  * @moved: jiffies when one has ended last
@@ -36,6 +37,7 @@ struct sroce_workers {
 	kuid_t uid;
 	unsigned int refs;
 	struct workqueue_struct *wq;
+	struct workqueue_struct *ends;
 	spinlock_t lock; /* see above */
 	unsigned int busy;
 	unsigned long moved;
@@ -89,6 +91,11 @@ bool sroce_worker_take(struct sroce_workers *workers,
 void sroce_worker_run(struct sroce_workers *workers, struct work_struct *work)
 {
 	queue_work(workers->wq, work);
+}
+
+void sroce_worker_end(struct sroce_workers *workers, struct work_struct *work)
+{
+	queue_work(workers->ends, work);
 }
 
 void sroce_worker_give(struct sroce_workers *workers)
@@ -153,6 +160,7 @@ static void sroce_workers_free_all(struct list_head *idle)
 
 	list_for_each_entry_safe(workers, next, idle, node) {
 		destroy_workqueue(workers->wq);
+		destroy_workqueue(workers->ends);
 		kfree(workers);
 	}
 }
@@ -179,16 +187,23 @@ static struct sroce_workers *sroce_workers_new(kuid_t uid)
 	if (!workers)
 		return NULL;
 	workers->wq = alloc_workqueue("sroce_pager", WQ_UNBOUND, WQ_MAX_ACTIVE);
-	if (!workers->wq) {
-		kfree(workers);
-		return NULL;
-	}
+	if (!workers->wq)
+		goto err_workers;
+	workers->ends = alloc_workqueue("sroce_ends", WQ_UNBOUND, WQ_MAX_ACTIVE);
+	if (!workers->ends)
+		goto err_wq;
 	workers->uid = uid;
 	workers->moved = jiffies;
 	spin_lock_init(&workers->lock);
 	INIT_LIST_HEAD(&workers->waiting);
 	list_add(&workers->node, &sroce_all_workers);
 	return workers;
+
+err_wq:
+	destroy_workqueue(workers->wq);
+err_workers:
+	kfree(workers);
+	return NULL;
 }
 
 static struct sroce_workers *sroce_workers_find(kuid_t uid)

@@ -58,6 +58,9 @@ bool sroce_worker_take(struct sroce_workers *workers,
 void sroce_worker_run(struct sroce_workers *workers, struct work_struct *work);
 void sroce_worker_give(struct sroce_workers *workers);
 
+/* Run what may last and is no fault: it takes no slot. Context: any */
+void sroce_worker_end(struct sroce_workers *workers, struct work_struct *work);
+
 /*
  * Wait no more: there is nothing to begin. @kick may be under way.
  * Context: any but hard interrupts.

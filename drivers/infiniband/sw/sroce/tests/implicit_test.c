@@ -269,9 +269,9 @@ static void implicit_reaped(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, notifier->ops->invalidate(notifier, &range, 1));
 	range.flags = 0;
 	KUNIT_EXPECT_TRUE(test, notifier->ops->invalidate(notifier, &range, 1));
-	mutex_lock(&odp->table->mutex);
+	spin_lock(&odp->table->lock);
 	KUNIT_EXPECT_FALSE(test, notifier->ops->invalidate(notifier, &range, 1));
-	mutex_unlock(&odp->table->mutex);
+	spin_unlock(&odp->table->lock);
 	sroce_odp_destroy(odp);
 }
 

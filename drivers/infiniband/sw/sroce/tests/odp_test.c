@@ -14,6 +14,7 @@
 #include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
+#include <linux/mmu_notifier.h>
 #include <linux/module.h>
 #include <linux/uaccess.h>
 #include <linux/uidgid.h>
@@ -21,6 +22,7 @@
 
 #include "memory/mr.h"
 #include "memory/odp.h"
+#include "memory/odp_table.h"
 #include "memory/pd.h"
 #include "memory/pager.h"
 #include "memory/workers.h"
@@ -992,6 +994,322 @@ static void readers_let_writer(struct kunit *test)
 	demand_exit(&d);
 }
 
+#ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
+/* --- who loses pages ------------------------------------------------------------------------ */
+
+/**
+ * struct loser - somebody, of whatever process, who takes pages away from a table
+ * @d: region
+ * @page: first page of the mapping
+ * @n: pages
+ * @done: it has returned
+ */
+struct loser {
+	struct demand *d;
+	unsigned long page;
+	unsigned long n;
+	struct completion done;
+};
+
+/* As the kernel does before it unmaps the pages */
+static int lose(void *arg)
+{
+	struct loser *l = arg;
+	struct mmu_interval_notifier *mni = &l->d->mr->odp->table->notifier;
+	struct mmu_notifier_range range = {
+		.start = l->d->start + l->page * PAGE_SIZE,
+		.end = l->d->start + (l->page + l->n) * PAGE_SIZE,
+		.flags = MMU_NOTIFIER_RANGE_BLOCKABLE,
+	};
+
+	mni->ops->invalidate(mni, &range, mni->invalidate_seq);
+	complete(&l->done);
+	return 0;
+}
+
+static void loser_init(struct loser *l, struct demand *d, unsigned long page, unsigned long n)
+{
+	*l = (struct loser){ .d = d, .page = page, .n = n };
+	init_completion(&l->done);
+}
+
+static void task_start(struct kunit *test, int (*fn)(void *arg), void *arg)
+{
+	struct task_struct *task = kthread_run(fn, arg, "sroce_odp_test");
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+}
+
+/* On a processor of its own: one that never leaves it keeps all others from it */
+static void task_start_on(struct kunit *test, int (*fn)(void *arg), void *arg, unsigned int cpu)
+{
+	struct task_struct *task = kthread_create(fn, arg, "sroce_odp_test");
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	kthread_bind(task, cpu);
+	wake_up_process(task);
+}
+
+/**
+ * struct stayer - a reader who does not leave soon
+ * @inside: reads
+ * @until: jiffies at which it leaves
+ * @gone: is no reader any more
+ * @left: has left
+ */
+struct stayer {
+	struct completion inside;
+	unsigned long until;
+	bool gone;
+	struct completion left;
+};
+
+static int stayer(void *arg)
+{
+	struct stayer *s = arg;
+
+	local_bh_disable();
+	sroce_odp_enter();
+	complete(&s->inside);
+	while (time_before(jiffies, READ_ONCE(s->until)))
+		cpu_relax();
+	WRITE_ONCE(s->gone, true);
+	sroce_odp_leave();
+	local_bh_enable();
+	complete(&s->left);
+	return 0;
+}
+
+static void stayer_start(struct kunit *test, struct stayer *s, unsigned int cpu)
+{
+	*s = (struct stayer){ .until = jiffies + SOON };
+	init_completion(&s->inside);
+	init_completion(&s->left);
+	task_start_on(test, stayer, s, cpu);
+	wait_for_completion(&s->inside);
+}
+
+/* Pages 2 and 3 are hidden, and wait for a reader */
+static bool hidden(const struct demand *d)
+{
+	const unsigned long *entries = d->mr->odp->table->entries;
+	unsigned long end = jiffies + SOON;
+
+	while ((READ_ONCE(entries[2]) | READ_ONCE(entries[3])) & 1 && time_before(jiffies, end))
+		usleep_range(1000, 2000);
+	return !((READ_ONCE(entries[2]) | READ_ONCE(entries[3])) & 1);
+}
+
+/*
+ * One takes pages away and waits for a reader. Who takes a range without any meanwhile waits
+ * neither for him nor for the reader; who takes the same waits for the reader, too.
+ */
+static void losers_do_not_queue(struct kunit *test)
+{
+	unsigned int first = cpumask_first(cpu_online_mask);
+	unsigned int second = cpumask_next(first, cpu_online_mask);
+	unsigned int third = cpumask_next(second, cpu_online_mask);
+	struct loser *l = kunit_kcalloc(test, 3, sizeof(*l), GFP_KERNEL);
+	struct stayer s;
+	struct demand d;
+
+	if (num_online_cpus() < 3)
+		kunit_skip(test, "needs three processors");
+	KUNIT_ASSERT_NOT_NULL(test, l);
+	demand_init(test, &d);
+	KUNIT_EXPECT_EQ(test, bring(&d, page_va(2), page_bytes(2, 3), 0, SROCE_ODP_WRITE), 0);
+	loser_init(&l[0], &d, 2, 2);
+	loser_init(&l[1], &d, 6, 8);
+	loser_init(&l[2], &d, 3, 1);
+	set_cpus_allowed_ptr(current, cpumask_of(first));
+	stayer_start(test, &s, third);
+	task_start_on(test, lose, &l[0], second);
+	KUNIT_EXPECT_TRUE(test, hidden(&d));
+	lose(&l[1]);
+	KUNIT_EXPECT_FALSE_MSG(test, READ_ONCE(s.gone), "an empty range waits for others' readers");
+	KUNIT_EXPECT_FALSE(test, completion_done(&l[0].done));
+	WRITE_ONCE(s.until, jiffies + HZ / 20);
+	lose(&l[2]);
+	KUNIT_EXPECT_TRUE_MSG(test, READ_ONCE(s.gone), "a page is given to others under a reader");
+	wait_for_completion(&s.left);
+	KUNIT_EXPECT_TRUE(test, soon(&l[0].done));
+	set_cpus_allowed_ptr(current, cpu_possible_mask);
+	KUNIT_EXPECT_FALSE(test, there(&d, 2, 1, false));
+	KUNIT_EXPECT_FALSE(test, there(&d, 3, 1, false));
+	KUNIT_EXPECT_TRUE(test, there(&d, 4, 1, true));
+	/* each page has been lost once */
+	KUNIT_EXPECT_EQ(test, atomic64_read(&d.mr->odp->stats.invalidations), 2);
+	demand_exit(&d);
+}
+
+/**
+ * struct holdup - memory that a thread of the process is about to lose, until it is let
+ * @notifier: of that memory
+ * @mm: the process's
+ * @start: a page
+ * @inside: it is about to lose it
+ * @go: it may
+ * @done: it has
+ */
+struct holdup {
+	struct mmu_interval_notifier notifier;
+	struct mm_struct *mm;
+	unsigned long start;
+	struct completion inside;
+	struct completion go;
+	struct completion done;
+};
+
+static bool holdup_invalidate(struct mmu_interval_notifier *mni,
+			      const struct mmu_notifier_range *range, unsigned long seq)
+{
+	struct holdup *h = container_of(mni, struct holdup, notifier);
+
+	mmu_interval_set_seq(mni, seq);
+	complete(&h->inside);
+	wait_for_completion(&h->go);
+	return true;
+}
+
+static const struct mmu_interval_notifier_ops holdup_ops = {
+	.invalidate = holdup_invalidate,
+};
+
+static int holdup_thread(void *arg)
+{
+	struct holdup *h = arg;
+
+	kthread_use_mm(h->mm);
+	vm_munmap(h->start, PAGE_SIZE);
+	kthread_unuse_mm(h->mm);
+	complete(&h->done);
+	return 0;
+}
+
+static void holdup_start(struct kunit *test, struct holdup *h)
+{
+	h->mm = current->mm;
+	h->start = kunit_vm_mmap(test, NULL, 0, PAGE_SIZE, PROT_READ | PROT_WRITE,
+				 MAP_ANONYMOUS | MAP_PRIVATE, 0);
+	KUNIT_ASSERT_NE(test, h->start, 0);
+	KUNIT_ASSERT_EQ(test, put_user(1, (char __user *)h->start), 0);
+	init_completion(&h->inside);
+	init_completion(&h->go);
+	init_completion(&h->done);
+	KUNIT_ASSERT_EQ(test, mmu_interval_notifier_insert(&h->notifier, h->mm, h->start, PAGE_SIZE,
+							   &holdup_ops), 0);
+	task_start(test, holdup_thread, h);
+	KUNIT_ASSERT_TRUE(test, soon(&h->inside));
+}
+
+static void holdup_end(struct kunit *test, struct holdup *h)
+{
+	complete_all(&h->go);
+	KUNIT_EXPECT_TRUE(test, soon(&h->done));
+	mmu_interval_notifier_remove(&h->notifier);
+}
+
+/**
+ * struct remover - who destroys a region, and is of another process
+ * @d: region
+ * @done: it is gone
+ */
+struct remover {
+	struct demand *d;
+	struct completion done;
+};
+
+static int remover(void *arg)
+{
+	struct remover *r = arg;
+
+	demand_exit(r->d);
+	complete(&r->done);
+	return 0;
+}
+
+/* What the process has pinned, when the tables that ended have been let go of */
+static bool pinned_is(u64 pages)
+{
+	unsigned long end = jiffies + SOON;
+
+	while (atomic64_read(&current->mm->pinned_vm) != pages && time_before(jiffies, end))
+		usleep_range(1000, 2000);
+	return atomic64_read(&current->mm->pinned_vm) == pages;
+}
+
+/*
+ * A process that does not stop to lose memory keeps notifiers from being removed. Who takes its
+ * regions away does not wait for it, the process itself not for long, and what is left counts,
+ * and keeps the module, until it has gone.
+ */
+static void removal_does_not_wait(struct kunit *test)
+{
+	struct holdup *h = kunit_kzalloc(test, sizeof(*h), GFP_KERNEL);
+	unsigned long began, held = module_refcount(THIS_MODULE);
+	struct demand d, own;
+	struct remover r;
+	u64 pinned;
+	bool gone;
+
+	KUNIT_ASSERT_NOT_NULL(test, h);
+	demand_init(test, &d);
+	pinned = atomic64_read(&current->mm->pinned_vm) - 1;
+	demand_init(test, &own);
+	KUNIT_EXPECT_EQ(test, bring_all(&d, SROCE_ODP_WRITE), 0);
+	holdup_start(test, h);
+	r.d = &d;
+	init_completion(&r.done);
+	task_start(test, remover, &r);
+	gone = soon(&r.done);
+	KUNIT_EXPECT_TRUE_MSG(test, gone, "who removes a region waits for its process");
+	if (gone) {
+		began = jiffies;
+		demand_exit(&own);
+		KUNIT_EXPECT_TRUE(test, time_before(jiffies, began + SOON));
+		KUNIT_EXPECT_EQ(test, atomic64_read(&current->mm->pinned_vm), pinned + 2);
+		KUNIT_EXPECT_EQ(test, module_refcount(THIS_MODULE), held + 2);
+		holdup_end(test, h);
+	} else {
+		holdup_end(test, h);
+		wait_for_completion(&r.done);
+		demand_exit(&own);
+	}
+	KUNIT_EXPECT_TRUE(test, pinned_is(pinned));
+	KUNIT_EXPECT_TRUE(test, module_held(held));
+}
+
+/* A process cannot leave tables behind without end */
+static void removal_has_a_limit(struct kunit *test)
+{
+	struct holdup *h = kunit_kzalloc(test, sizeof(*h), GFP_KERNEL);
+	unsigned long held = module_refcount(THIS_MODULE);
+	struct sroce_odp *odp = NULL;
+	struct remover r;
+	struct demand d;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, h);
+	demand_init(test, &d);
+	holdup_start(test, h);
+	r.d = &d;
+	init_completion(&r.done);
+	task_start(test, remover, &r);
+	KUNIT_ASSERT_TRUE(test, soon(&r.done));
+	for (i = 0; i <= SROCE_PAGER_ENDING; i++) {
+		odp = sroce_odp_create(d.start, PAGE_SIZE);
+		if (IS_ERR(odp))
+			break;
+		sroce_odp_close(odp);
+		sroce_odp_put(odp);
+	}
+	KUNIT_EXPECT_EQ(test, i, SROCE_PAGER_ENDING - 1);
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(odp), -EBUSY);
+	holdup_end(test, h);
+	KUNIT_EXPECT_TRUE(test, module_held(held));
+}
+#endif
+
 static struct kunit_case odp_cases[] = {
 	KUNIT_CASE(demand_faults),
 	KUNIT_CASE(demand_loses),
@@ -1011,6 +1329,11 @@ static struct kunit_case odp_cases[] = {
 	KUNIT_CASE(user_in_namespace),
 #endif
 	KUNIT_CASE(readers_let_writer),
+#ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
+	KUNIT_CASE(losers_do_not_queue),
+	KUNIT_CASE(removal_does_not_wait),
+	KUNIT_CASE(removal_has_a_limit),
+#endif
 	{}
 };
 
