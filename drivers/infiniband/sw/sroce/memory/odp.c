@@ -4,7 +4,9 @@
  * knows about a page (memory/odp.h). On the way of a message only where its memory is such
  * a region.
  */
+#include <linux/cgroup.h>
 #include <linux/err.h>
+#include <linux/kthread.h>
 #include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -237,18 +239,55 @@ static int sroce_odp_bring_in(struct sroce_odp *odp, u64 at, u64 len,
 	return sroce_odp_table_bring(odp->table, at, len, how, count);
 }
 
+#if defined(CONFIG_MEMCG) && defined(CONFIG_BLK_CGROUP)
+/* What a worker reads counts in the group of IO that goes with a memory group, from here on */
+static struct cgroup_subsys_state *sroce_odp_count_io(struct mem_cgroup *memcg)
+{
+	struct cgroup_subsys_state *io;
+
+	if (!memcg)
+		return NULL;
+	io = cgroup_get_e_css(memcg->css.cgroup, &io_cgrp_subsys);
+	kthread_associate_blkcg(io);
+	return io;
+}
+
+static void sroce_odp_uncount_io(struct cgroup_subsys_state *io)
+{
+	if (!io)
+		return;
+	kthread_associate_blkcg(NULL);
+	css_put(io);
+}
+#else
+static struct cgroup_subsys_state *sroce_odp_count_io(struct mem_cgroup *memcg)
+{
+	return NULL;
+}
+
+static void sroce_odp_uncount_io(struct cgroup_subsys_state *io)
+{
+}
+#endif
+
 int sroce_odp_bring(struct sroce_odp *odp, u64 at, u64 len,
 		    enum sroce_odp_fault how, bool hint)
 {
 	struct mem_cgroup *theirs, *ours;
+	struct cgroup_subsys_state *io;
 	int err;
 
 	if (!mmget_not_zero(odp->mm))
 		return -EFAULT;
-	/* A worker is in the root's group: page tables and page cache would be charged to that */
+	/*
+	 * A worker is in the root's groups: page tables, page cache, and what is read from
+	 * disk, would be charged to those
+	 */
 	theirs = get_mem_cgroup_from_mm(odp->mm);
 	ours = set_active_memcg(theirs);
+	io = sroce_odp_count_io(theirs);
 	err = sroce_odp_bring_in(odp, at, len, how, hint);
+	sroce_odp_uncount_io(io);
 	set_active_memcg(ours);
 	mem_cgroup_put(theirs);
 	mmput(odp->mm);
