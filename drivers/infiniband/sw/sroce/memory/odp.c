@@ -22,6 +22,9 @@
 /* How long a process that frees a region waits for its tables to end */
 #define ODP_PATIENCE (HZ / 10)
 
+/* For how long a worker looks for pages that are there, in a piece of advice */
+#define ODP_LOOK (5 * HZ)
+
 /* --- making and ending -------------------------------------------------------- */
 
 static struct sroce_odp *sroce_odp_alloc(u64 start)
@@ -234,6 +237,8 @@ static int sroce_odp_bring_in(struct sroce_odp *odp, u64 at, u64 len,
 {
 	atomic64_t *count = hint ? &odp->stats.prefetches : &odp->stats.faults;
 
+	if (how == SROCE_ODP_LOOK)
+		return sroce_odp_look(odp, at, len, jiffies + ODP_LOOK);
 	if (odp->implicit)
 		return sroce_implicit_bring(odp, at, len, how, count);
 	return sroce_odp_table_bring(odp->table, at, len, how, count);

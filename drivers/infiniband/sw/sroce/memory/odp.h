@@ -25,6 +25,7 @@
 enum sroce_odp_fault {
 	SROCE_ODP_READ,		/* bring them in */
 	SROCE_ODP_WRITE,	/* likewise, for writing */
+	SROCE_ODP_LOOK,		/* take those that are there into the table, see sroce_odp_look() */
 };
 
 /**
@@ -203,10 +204,11 @@ void sroce_hint_end(struct sroce_odp *odp);
  * @len: bytes; there are as many
  * @until: jiffies at which to give up
  *
- * No page is brought in, and no lock of the process's memory waited for: this takes
- * nothing but the caller's processor time.
+ * No page is brought in, and no lock of the process's memory waited for. But when the process
+ * is about to lose memory here, that has to end first: threads that take turns at it
+ * keep this waiting for as long as they like.
  *
- * Context: process, may sleep.
+ * Context: process, may sleep; nobody waits for it who must not wait for the process.
  * Return: 0; -ETIMEDOUT, -EINTR after a fatal signal or -ESHUTDOWN (the region is
  * going) before the end; -EFAULT when the process has ended.
  */

@@ -2,9 +2,9 @@
 /*
  * Advice on memory on demand: bring pages in before they are asked for.
  *
- * Pages that are there already are looked up by the caller, in its own time. The
- * others may never come, so it is the process's pager that fetches them, a piece at a
- * time, and holds no region meanwhile: who deregisters one waits for nobody's pages.
+ * Pages may never come, and threads of the process that unmap memory keep whoever looks
+ * for those that are there waiting. So it is the process's pager that does either, a piece at
+ * a time, and holds no region meanwhile: who deregisters one waits for nobody's pages.
  *
  * What the caller does not wait for costs others: memory, and the time of workers that
  * belong to nobody. There are SROCE_PAGER_HINTS of it at a time, and each ends after
@@ -262,21 +262,6 @@ static int sroce_prefetch_flush(struct sroce_prefetch *p)
 	return err == -ENODATA ? 0 : err;
 }
 
-/* Take over the pages that are there, until the time is up */
-static int sroce_prefetch_look(struct sroce_prefetch *p)
-{
-	unsigned long until = p->began + SROCE_PREFETCH_PATIENCE;
-	int err = 0;
-
-	for (; !err && p->i < p->n; p->i++)
-		if (p->range[p->i].len)
-			err = sroce_odp_look(p->range[p->i].odp,
-					     p->range[p->i].at,
-					     p->range[p->i].len, until);
-	sroce_prefetch_free(p);
-	return err;
-}
-
 int sroce_ib_advise_mr(struct ib_pd *ibpd,
 		       enum ib_uverbs_advise_mr_advice advice, u32 flags,
 		       struct ib_sge *sg_list, u32 num_sge,
@@ -294,6 +279,7 @@ int sroce_ib_advise_mr(struct ib_pd *ibpd,
 		return PTR_ERR(p);
 	if (advice != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
 		return wait ? sroce_prefetch_flush(p) : sroce_prefetch_leave(p);
-	err = sroce_prefetch_look(p);
+	p->want.how = SROCE_ODP_LOOK;
+	err = sroce_prefetch_flush(p);
 	return err == -ETIMEDOUT && !wait ? 0 : err;
 }
