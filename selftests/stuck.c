@@ -19,6 +19,7 @@
 #include <fcntl.h>
 #include <linux/fuse.h>
 #include <linux/userfaultfd.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -211,7 +212,7 @@ static void *map_stuck(const char *how)
 
 static bool is_vast(const char *how)
 {
-	return !strcmp(how, "empty") || !strcmp(how, "present");
+	return !strcmp(how, "empty") || !strcmp(how, "present") || !strcmp(how, "lost");
 }
 
 /* Never returns: waits for one advice after the other, each as large as it can be */
@@ -234,6 +235,49 @@ static void advise_vast(const char *how)
 	for (;;)
 		if (ibv_advise_mr(b.dev->pd, empty ? IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT :
 				  IBV_ADVISE_MR_ADVICE_PREFETCH, IBV_ADVISE_MR_FLAG_FLUSH, sge, ARRAY_SIZE(sge)) == EIO)
+			pause();
+}
+
+/* --- memory that is always being lost ------------------------------------------------------ */
+
+#define LOSERS 8
+
+static void *loser(void *hole)
+{
+	for (;;)
+		madvise(hole, 1UL << 30, MADV_DONTNEED);
+	return NULL;
+}
+
+/*
+ * Never returns: threads do without the same hole of one region again and again, so that there is no moment in which
+ * none of them does, and the main one asks which pages of another region are there
+ */
+static void lose_vast(void)
+{
+	size_t size = (1UL << 30) + PAGE;
+	char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char *q = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_mr *vast = p == MAP_FAILED ? NULL : ibv_reg_mr(b.dev->pd, p, size, DEMAND);
+	struct ibv_mr *small = q == MAP_FAILED ? NULL : ibv_reg_mr(b.dev->pd, q, PAGE, DEMAND);
+	struct ibv_sge sge = { (uintptr_t)p + size - PAGE, PAGE };
+	pthread_t thread;
+	int i;
+
+	if (!vast || !small)
+		vt_die(VT_SETUP, "two regions: %s", strerror(errno));
+	sge.lkey = vast->lkey;
+	if (ibv_advise_mr(b.dev->pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1))
+		vt_die(VT_SETUP, "advise: %s", strerror(errno));
+	for (i = 0; i < LOSERS; i++)
+		pthread_create(&thread, NULL, loser, p);
+	usleep(100000);
+	printf("stuck\n");
+	fflush(stdout);
+	sge = (struct ibv_sge){ (uintptr_t)q, PAGE, small->lkey };
+	for (;;)
+		if (ibv_advise_mr(b.dev->pd, IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT, IBV_ADVISE_MR_FLAG_FLUSH, &sge,
+				  1) == EIO)
 			pause();
 }
 
@@ -433,10 +477,12 @@ int main(int argc, char **argv)
 		;
 	how = i < argc ? argv[i] : "";
 	if (strcmp(how, "uffd") && strcmp(how, "fuse") && strcmp(how, "single") && !is_vast(how))
-		vt_die(VT_SETUP, "usage: stuck -d DEVICE -i IP uffd|fuse|single|empty|present [hold]");
+		vt_die(VT_SETUP, "usage: stuck -d DEVICE -i IP uffd|fuse|single|empty|present|lost [hold]");
 	if (is_vast(how)) {
 		argv[i] = NULL;
 		ends_open(i, argv);
+		if (!strcmp(how, "lost"))
+			lose_vast();
 		advise_vast(how);
 	}
 	atexit(stop_server);

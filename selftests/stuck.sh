@@ -3,7 +3,7 @@
 # Memory on demand whose pages never come: a userfaultfd that nobody reads, a file system in user space that does not
 # answer. Nobody waits for them but who wants them: not deregistration, not a process that is killed, not the device,
 # its netdev or its namespace, not what an administrator asks of them, and not another process with memory on demand.
-# And advice of which there is no end.
+# And advice of which there is no end, and a process that is always about to lose memory.
 . "$(dirname "$0")/lib.sh"
 
 STUCK=$(program stuck) || bail "stuck was not built"
@@ -99,6 +99,10 @@ for how in empty present; do
 	for way in kill link; do
 		vanishes $how $way
 	done
+done
+# threads that unmap memory in turns: the kernel lets go of no region meanwhile
+for way in kill link netdev namespace; do
+	vanishes lost $way
 done
 hosts_down
 wait_for 10 driver_unload
