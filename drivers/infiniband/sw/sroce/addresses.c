@@ -23,6 +23,11 @@ static void sroce_gid_work(struct work_struct *work)
 	struct sroce_device *dev = container_of(to_delayed_work(work),
 						struct sroce_device, gid_work);
 
+	/* It is going: whoever takes it away waits for its holds, and then for this work */
+	if (!ib_device_try_get(&dev->ibdev))
+		return;
+	/* What changes meanwhile is for the next look, which is not to follow at once */
+	WRITE_ONCE(dev->gids_next, jiffies + GID_INTERVAL);
 	/*
 	 * ib_core can only delete all GIDs of a netdev. Those whose address is
 	 * still there come back with the rescan.
@@ -54,17 +59,16 @@ unsigned long sroce_addresses_delay(const struct sroce_device *dev)
 }
 
 /*
- * The caller's hold on the device passes to the work. Work that is pending already
- * has a hold of its own, and the caller's is dropped.
+ * Work that waits does not hold the device: events that come without a pause would hold it
+ * for ever.
  */
 static void sroce_addresses_changed(struct sroce_device *dev,
 				    unsigned long event)
 {
 	if (event == NETDEV_DOWN)
 		set_bit(0, &dev->address_gone);
-	if (!schedule_delayed_work(&dev->gid_work,
-				   sroce_addresses_delay(dev)))
-		ib_device_put(&dev->ibdev);
+	schedule_delayed_work(&dev->gid_work, sroce_addresses_delay(dev));
+	ib_device_put(&dev->ibdev);
 }
 
 static int sroce_address_event(struct net_device *ndev, unsigned long event)

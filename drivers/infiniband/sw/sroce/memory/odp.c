@@ -157,13 +157,13 @@ static void sroce_odp_end(struct sroce_odp *odp)
 
 /*
  * A process that makes another region at once should find that this one does not count any
- * more. Nobody else waits: who takes the device away has nothing to do with it.
+ * more.
  */
-void sroce_odp_destroy(struct sroce_odp *odp)
+void sroce_odp_destroy(struct sroce_odp *odp, bool settle)
 {
 	struct sroce_pager *pager = odp->pager;
 
-	if (!sroce_odp_is_ours(odp)) {
+	if (!settle || !sroce_odp_is_ours(odp)) {
 		sroce_odp_end(odp);
 		return;
 	}

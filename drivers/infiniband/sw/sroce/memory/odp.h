@@ -110,11 +110,12 @@ void sroce_odp_close(struct sroce_odp *odp);
 /**
  * sroce_odp_destroy() - end what sroce_odp_create() has begun
  * @odp: closed, and nobody uses its region any more
+ * @settle: wait for a moment, in the region's process, until it does not count any more. Not
+ *	where somebody waits for the end of many of them, who takes the device away.
  *
- * Context: process, may sleep, but waits for no page, and for others of the region's process
- * only within that, and for a moment.
+ * Context: process, may sleep, but waits for no page.
  */
-void sroce_odp_destroy(struct sroce_odp *odp);
+void sroce_odp_destroy(struct sroce_odp *odp, bool settle);
 
 /* Keep it for one who may want pages when the region is gone; then put it */
 void sroce_odp_hold(struct sroce_odp *odp);

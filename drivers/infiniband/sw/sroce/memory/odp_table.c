@@ -228,7 +228,6 @@ static void sroce_odp_forget_pages(struct sroce_odp_table *table,
 		return;
 	sroce_odp_await_readers();
 	found = sroce_odp_drop_pages(table, i, end);
-	/* Once no page is there this may be longer than the region, which has the statistics */
 	if (found)
 		atomic64_add(found, &table->stats->invalidations);
 }
@@ -236,23 +235,8 @@ static void sroce_odp_forget_pages(struct sroce_odp_table *table,
 /*
  * The OOM reaper must not wait, neither for the lock, which sleeps where kernels are
  * preemptible everywhere, nor for readers. Where there is no page there is nothing to wait
- * for, and it can have the memory. Return: false when we would.
+ * for, and it can have the memory. Return: false when we would wait.
  */
-static bool sroce_odp_lock_to_lose(struct sroce_odp_table *table,
-				   const struct mmu_notifier_range *range)
-{
-	if (mmu_notifier_range_blockable(range)) {
-		spin_lock(&table->lock);
-		return true;
-	}
-	if (!spin_trylock(&table->lock))
-		return false;
-	if (!table->filled)
-		return true;
-	spin_unlock(&table->lock);
-	return false;
-}
-
 static bool sroce_odp_invalidate(struct mmu_interval_notifier *mni,
 				 const struct mmu_notifier_range *range,
 				 unsigned long seq)
@@ -261,17 +245,21 @@ static bool sroce_odp_invalidate(struct mmu_interval_notifier *mni,
 						     notifier);
 	u64 start = max_t(u64, table->base, range->start);
 	u64 end = min_t(u64, table->base + table->nr * PAGE_SIZE, range->end);
-	bool filled;
+	bool may = mmu_notifier_range_blockable(range), filled;
 
-	if (!sroce_odp_lock_to_lose(table, range))
+	if (may)
+		spin_lock(&table->lock);
+	else if (!spin_trylock(&table->lock))
 		return false;
-	mmu_interval_set_seq(mni, seq);
 	filled = table->filled;
+	may = may || !filled;
+	if (may)
+		mmu_interval_set_seq(mni, seq);
 	spin_unlock(&table->lock);
-	if (filled)
+	if (may && filled)
 		sroce_odp_forget_pages(table, PFN_DOWN(start - table->base),
 				       PFN_UP(end - table->base));
-	return true;
+	return may;
 }
 
 static const struct mmu_interval_notifier_ops sroce_odp_notifier_ops = {

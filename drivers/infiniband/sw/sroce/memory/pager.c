@@ -447,12 +447,14 @@ static void sroce_pager_end_work(struct work_struct *work)
 {
 	struct sroce_pager *pager = container_of(work, struct sroce_pager, end);
 
-	/* The last table may be the process's last, and its pager would go with it */
+	/* The last table may be the process's last: its pager would go with it, and the module */
+	__module_get(THIS_MODULE);
 	sroce_pager_hold(pager);
 	while (sroce_pager_end_first(pager))
 		cond_resched();
 	wake_up_all(&pager->settled);
 	sroce_pager_put(pager);
+	module_put(THIS_MODULE);
 }
 
 void sroce_pager_end_table(struct sroce_pager *pager,

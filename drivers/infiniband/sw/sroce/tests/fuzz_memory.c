@@ -225,7 +225,7 @@ void pen_end_regions(struct pen *pen, struct pen_side *ps)
 		sroce_mr_free(mr);
 	}
 	if (odp)
-		sroce_odp_destroy(odp);
+		sroce_odp_destroy(odp, true);
 }
 
 void pen_lose_pages(struct pen *pen, struct pen_side *ps)

@@ -79,7 +79,7 @@ static void all_exit(struct kunit *test)
 	odp = a->mr->odp;
 	sroce_pager_tables_end(odp->pager, a->filled);
 	sroce_mr_free(a->mr);
-	sroce_odp_destroy(odp);
+	sroce_odp_destroy(odp, true);
 	sroce_mr_table_destroy(&a->table);
 }
 
@@ -272,7 +272,7 @@ static void implicit_reaped(struct kunit *test)
 	spin_lock(&odp->table->lock);
 	KUNIT_EXPECT_FALSE(test, notifier->ops->invalidate(notifier, &range, 1));
 	spin_unlock(&odp->table->lock);
-	sroce_odp_destroy(odp);
+	sroce_odp_destroy(odp, true);
 }
 
 /* --- windows -------------------------------------------------------------------------- */
@@ -441,7 +441,7 @@ static void implicit_limit(struct kunit *test)
 	sroce_odp_count(odp, &c);
 	KUNIT_EXPECT_EQ(test, SROCE_IMPLICIT_OWN + 3, c.tables);
 	KUNIT_EXPECT_EQ(test, PIECES + 1 - c.tables, c.evictions);
-	sroce_odp_destroy(odp);
+	sroce_odp_destroy(odp, true);
 	atomic64_sub(other, &current->mm->pinned_vm);
 }
 
@@ -604,7 +604,7 @@ static void makers_closed(struct kunit *test, struct all *a, unsigned int us)
 	makers_begin(test, &m, task);
 	WRITE_ONCE(m.go, true);
 	udelay(us);
-	sroce_odp_destroy(m.odp);
+	sroce_odp_destroy(m.odp, true);
 	for (i = 0; i < MAKERS; i++)
 		wait_for_completion(&m.done);
 	for (i = 0; i < MAKERS; i++)

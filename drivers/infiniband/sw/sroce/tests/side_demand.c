@@ -36,5 +36,5 @@ void side_demand_free(struct sroce_mr *mr)
 	struct sroce_odp *odp = mr->odp;
 
 	sroce_mr_free(mr);
-	sroce_odp_destroy(odp);
+	sroce_odp_destroy(odp, true);
 }

@@ -201,7 +201,7 @@ static struct sroce_mr *sroce_reg_on_demand(const struct sroce_reg *reg)
 		return ERR_CAST(odp);
 	mr = sroce_reg_alloc(reg, SROCE_MR_ON_DEMAND, 0);
 	if (IS_ERR(mr)) {
-		sroce_odp_destroy(odp);
+		sroce_odp_destroy(odp, false);
 		return mr;
 	}
 	mr->odp = odp;
@@ -487,7 +487,7 @@ int sroce_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	sroce_pinned_uncharge(&pinned);
 	ib_umem_release(umem);
 	if (odp)
-		sroce_odp_destroy(odp);
+		sroce_odp_destroy(odp, !sroce_device_awaited(&dev->ibdev));
 	if (dmabuf)
 		sroce_dmabuf_destroy(dmabuf);
 	return 0;
