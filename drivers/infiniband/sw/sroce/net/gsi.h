@@ -15,15 +15,10 @@ enum sroce_gsi_verdict {
 	SROCE_GSI_DROP,		/* never */
 };
 
-/**
- * sroce_gsi_judge() - may QP 1 have a packet?
- * @net: namespace that it has come to
- * @port: device it is for
- * @skb: IP header, or GRH of RoCE v1, at skb->data and linear
- *
- * Asks for the sender's neighbour, if that is not known. Tests change it.
- *
- * Context: RCU, softirq or bottom halves off.
+/*
+ * May QP 1 have a packet for @port that has come to @net? @skb has its IP header, or GRH of
+ * RoCE v1, at skb->data and linear. The sender's neighbour is asked for, if that is not known.
+ * Context: RCU, softirq or bottom halves off. Tests change it.
  */
 extern enum sroce_gsi_verdict (*sroce_gsi_judge)(struct net *net,
 						 const struct sroce_netport *port,
