@@ -40,7 +40,7 @@
  * @lost_after: buffers after which there is no route, 0: there is always one
  * @crowded: much hangs in the stack's queues, and each train is sent by itself
  */
-static const struct pack_case {
+struct pack_case {
 	const char *name;
 	u8 service;
 	u8 op;
@@ -53,7 +53,9 @@ static const struct pack_case {
 	u32 buffers;
 	u32 lost_after;
 	bool crowded;
-} pack_cases[] = {
+};
+
+static const struct pack_case pack_cases[] = {
 	{ "SEND", SROCE_RC, SROCE_OP_SEND, 1024, 60, 1024, 5 },
 	{ "SEND, last one short", SROCE_RC, SROCE_OP_SEND, 1024, 60, 1, 5 },
 	{ "SEND, MTU 4096", SROCE_RC, SROCE_OP_SEND, 4096, 15, 4096, 5 },
