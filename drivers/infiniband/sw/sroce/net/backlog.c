@@ -136,14 +136,18 @@ static struct sroce_backlog *sroce_backlog_of(const struct sk_buff *skb)
 
 /* --- buffers that have to wait ----------------------------------------------- */
 
-/* A buffer that waits keeps no socket, route or tracked connection */
-static void sroce_backlog_detach(struct net *net, struct sk_buff *skb,
-				 const struct sroce_rx_place *place)
+void sroce_backlog_strip(struct sk_buff *skb)
 {
 	skb_orphan(skb);
 	skb_dst_drop(skb);
 	nf_reset_ct(skb);
 	skb_ext_reset(skb);
+}
+
+static void sroce_backlog_detach(struct net *net, struct sk_buff *skb,
+				 const struct sroce_rx_place *place)
+{
+	sroce_backlog_strip(skb);
 	*sroce_backlog_cb(skb) = (struct sroce_backlog_cb){
 		.net_cookie = net->net_cookie,
 		.place = *place,

@@ -24,6 +24,9 @@ struct sroce_rx_place;
 void sroce_net_input(struct net *net, struct sroce_netport *port,
 		     struct sk_buff *skb);
 
+/* A buffer that waits keeps no socket, route or tracked connection. Context: any. */
+void sroce_backlog_strip(struct sk_buff *skb);
+
 /* Return: 0 or a negative errno */
 int sroce_backlog_init(void);
 /* Module end: no socket and no hook is left through which packets come */

@@ -244,11 +244,7 @@ void sroce_gsi_wait(struct net *net, struct sroce_netport *port,
 {
 	struct net_device *dev = skb->dev;
 
-	/* What waits keeps no socket, route or tracked connection */
-	skb_orphan(skb);
-	skb_dst_drop(skb);
-	nf_reset_ct(skb);
-	skb_ext_reset(skb);
+	sroce_backlog_strip(skb);
 	*sroce_gsi_cb(skb) = (struct sroce_gsi_cb){
 		.net_cookie = net->net_cookie,
 		.until = jiffies + SROCE_GSI_PATIENCE,

@@ -278,29 +278,6 @@ struct buffer {
 /* With more parts a train takes no more packets */
 #define TRAIN_PARTS 62
 
-static void buffer_headers(u8 *to, u16 id, u32 len)
-{
-	struct udphdr *udp = (struct udphdr *)(to + sizeof(struct iphdr));
-	struct iphdr *ip = (struct iphdr *)to;
-
-	*ip = (struct iphdr){
-		.version = 4,
-		.ihl = 5,
-		.ttl = 64,
-		.tot_len = htons(HEADERS + len),
-		.id = htons(id),
-		.frag_off = htons(IP_DF),
-		.protocol = IPPROTO_UDP,
-		.saddr = htonl(0x0a4d0001),
-		.daddr = htonl(0x0a4d0002),
-	};
-	*udp = (struct udphdr){
-		.source = htons(0xc123),
-		.dest = htons(SROCE_UDP_PORT),
-		.len = htons(sizeof(*udp) + len),
-	};
-}
-
 /* Packet @k of the buffer is packet @i of @t */
 static void buffer_packet(const struct buffer *b, const struct sroce_train *t,
 			  u32 k, u32 i, u8 *to)
@@ -313,7 +290,7 @@ static void buffer_packet(const struct buffer *b, const struct sroce_train *t,
 	if (k == b->changed && b->bit < BIT_ICRC)
 		to[b->bit / 8] ^= BIT(b->bit % 8);
 	memset(to + SROCE_BTH_LEN, k, MTU);
-	buffer_headers(headers, k, STRIDE);
+	pieces_headers(headers, k, STRIDE);
 	crc = sroce_icrc_ipv4((const void *)headers,
 			      (const void *)(headers + sizeof(struct iphdr)));
 	crc = sroce_icrc_bth(crc, to, STRIDE - SROCE_ICRC_LEN);
@@ -402,7 +379,7 @@ static struct sk_buff *buffer_skb(struct kunit *test, const struct buffer *b, u8
 	u32 len = b->n * STRIDE;
 	struct sk_buff *skb;
 
-	buffer_headers(bytes, 0, len);
+	pieces_headers(bytes, 0, len);
 	skb = pieces_skb(&b->pieces, bytes, HEADERS, HEADERS + len);
 	KUNIT_ASSERT_NOT_NULL(test, skb);
 	skb_reset_mac_header(skb);

@@ -60,29 +60,6 @@ static u16 coupled_id(const struct coupled *c, u32 k)
 	       (int)(k - k / c->per) * c->within;
 }
 
-static void coupled_headers(u8 *to, u16 id, u32 len)
-{
-	struct udphdr *udp = (struct udphdr *)(to + sizeof(struct iphdr));
-	struct iphdr *ip = (struct iphdr *)to;
-
-	*ip = (struct iphdr){
-		.version = 4,
-		.ihl = 5,
-		.ttl = 64,
-		.tot_len = htons(HEADERS + len),
-		.id = htons(id),
-		.frag_off = htons(IP_DF),
-		.protocol = IPPROTO_UDP,
-		.saddr = htonl(0x0a4d0001),
-		.daddr = htonl(0x0a4d0002),
-	};
-	*udp = (struct udphdr){
-		.source = htons(0xc123),
-		.dest = htons(SROCE_UDP_PORT),
-		.len = htons(sizeof(*udp) + len),
-	};
-}
-
 /* Each packet is a message of its own, so that no two of them are one train */
 static bool coupled_apart;
 
@@ -123,10 +100,10 @@ static struct sk_buff *coupled_skb(struct kunit *test, struct net_device *dev,
 
 	KUNIT_ASSERT_NOT_NULL(test, headers);
 	for (k = 0; k < PACKETS; k++) {
-		coupled_headers(headers, coupled_id(c, k), STRIDE);
+		pieces_headers(headers, coupled_id(c, k), STRIDE);
 		coupled_packet(packets + k * STRIDE, headers, k);
 	}
-	coupled_headers(headers, c->id, PACKETS * STRIDE);
+	pieces_headers(headers, c->id, PACKETS * STRIDE);
 	skb = pieces_skb(pieces, headers, HEADERS, HEADERS + PACKETS * STRIDE);
 	KUNIT_ASSERT_NOT_NULL(test, skb);
 	skb_reset_mac_header(skb);

@@ -3,8 +3,12 @@
  * Packet buffers whose bytes are in one piece, in page fragments (as many NICs and their GRO
  * leave them), or in a list of buffers (as GRO leaves those of the other NICs).
  */
+#include <linux/ip.h>
 #include <linux/mm.h>
+#include <linux/udp.h>
 
+#include "compat.h"
+#include "net/net.h"
 #include "tests/pieces.h"
 
 static struct sk_buff *linear(const u8 *from, u32 len)
@@ -60,4 +64,27 @@ struct sk_buff *pieces_skb(const struct pieces *p, const u8 *from, u32 head, u32
 		return NULL;
 	}
 	return skb;
+}
+
+void pieces_headers(u8 *to, u16 id, u32 len)
+{
+	struct udphdr *udp = (struct udphdr *)(to + sizeof(struct iphdr));
+	struct iphdr *ip = (struct iphdr *)to;
+
+	*ip = (struct iphdr){
+		.version = 4,
+		.ihl = 5,
+		.ttl = 64,
+		.tot_len = htons(sizeof(*ip) + sizeof(*udp) + len),
+		.id = htons(id),
+		.frag_off = htons(IP_DF),
+		.protocol = IPPROTO_UDP,
+		.saddr = htonl(0x0a4d0001),
+		.daddr = htonl(0x0a4d0002),
+	};
+	*udp = (struct udphdr){
+		.source = htons(0xc123),
+		.dest = htons(SROCE_UDP_PORT),
+		.len = htons(sizeof(*udp) + len),
+	};
 }

@@ -29,4 +29,7 @@ struct pieces {
  */
 struct sk_buff *pieces_skb(const struct pieces *p, const u8 *from, u32 head, u32 len);
 
+/* IPv4 and UDP headers of one QP's packets: @id is the identification, @len bytes follow */
+void pieces_headers(u8 *to, u16 id, u32 len);
+
 #endif
