@@ -5,7 +5,10 @@
  */
 #include <kunit/test.h>
 #include <linux/capability.h>
+#include <linux/completion.h>
 #include <linux/cred.h>
+#include <linux/workqueue.h>
+#include <net/netlink.h>
 
 #include "device.h"
 #include "transport/ah.h"
@@ -371,6 +374,58 @@ static void limits_made_for_process(struct kunit *test)
 	put_cred(cred);
 }
 
+/* --- who asks waits for nobody's memory ---------------------------------------- */
+
+/**
+ * struct asker - somebody who asks what a queue pair is
+ * @work: asks
+ * @qp: whom
+ * @msg: for "rdma resource"
+ * @done: has been told
+ * @err: what
+ */
+struct asker {
+	struct work_struct work;
+	struct ib_qp *qp;
+	struct sk_buff *msg;
+	struct completion done;
+	int err;
+};
+
+static void ask(struct work_struct *work)
+{
+	struct asker *asker = container_of(work, struct asker, work);
+	struct ib_qp_init_attr init;
+	struct ib_qp_attr attr;
+
+	asker->err = sroce_ib_query_qp(asker->qp, &attr, 0, &init) ?:
+		     sroce_ib_fill_res_qp_entry(asker->msg, asker->qp);
+	complete(&asker->done);
+}
+
+/* While a process's modify waits for memory, or for RTNL in the middle of a group */
+static void limits_asked(struct kunit *test)
+{
+	struct asker asker = { .msg = nlmsg_new(NLMSG_GOODSIZE, GFP_KERNEL) };
+	struct made *m = made_of(test);
+
+	KUNIT_ASSERT_NOT_NULL(test, asker.msg);
+	KUNIT_ASSERT_EQ(test, made_qp(m, NULL), 0);
+	asker.qp = &m->qp.ibqp;
+	init_completion(&asker.done);
+	INIT_WORK_ONSTACK(&asker.work, ask);
+	mutex_lock(&m->qp.lock);
+	schedule_work(&asker.work);
+	KUNIT_EXPECT_NE(test, 0, wait_for_completion_timeout(&asker.done, 5 * HZ));
+	mutex_unlock(&m->qp.lock);
+	flush_work(&asker.work);
+	destroy_work_on_stack(&asker.work);
+	KUNIT_EXPECT_EQ(test, 0, asker.err);
+	KUNIT_EXPECT_GT(test, asker.msg->len, 0);
+	nlmsg_free(asker.msg);
+	end_qp(m);
+}
+
 /* --- events that nobody reads ------------------------------------------------- */
 
 static int raise_events(struct sroce_events *e, struct list_head *unread, int n)
@@ -448,7 +503,10 @@ static int raise_of_target(struct sroce_events *e, struct ib_qp *real, int n)
 	return raised;
 }
 
-/* The QP itself has no uobject, though it is a process's: its maker's handle counts */
+/*
+ * The QP itself has no uobject, though it is a process's: its maker's handle counts. There
+ * may be any number of handles since, which nobody has the time to look at.
+ */
 static void limits_unread_target(struct kunit *test)
 {
 	struct sroce_device *dev = test->priv;
@@ -464,7 +522,8 @@ static void limits_unread_target(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, raise_of_target(&none, real, 1000), 1000);
 	open_handle(test, real, NULL);
 	maker = open_handle(test, real, test);
-	open_handle(test, real, NULL);
+	/* Whoever looks at this one follows a pointer to nowhere */
+	open_handle(test, real, NULL)->qp.uobject = (void *)sizeof(long);
 	KUNIT_EXPECT_EQ(test, raise_of_target(&e, real, 1), 1);
 	list_add_tail(&event, &maker->obj.event_list);
 	KUNIT_EXPECT_EQ(test, raise_of_target(&e, real, 1000),
@@ -520,6 +579,7 @@ static struct kunit_case limits_cases[] = {
 	KUNIT_CASE(limits_keys_sparse),
 	KUNIT_CASE_PARAM(limits_made, maker_gen_params),
 	KUNIT_CASE(limits_made_for_process),
+	KUNIT_CASE(limits_asked),
 	KUNIT_CASE(limits_unread),
 	KUNIT_CASE(limits_unread_unknown),
 	KUNIT_CASE(limits_unread_target),

@@ -324,3 +324,18 @@ void sroce_qp_query(struct sroce_qp *qp, struct ib_qp_attr *attr)
 	spin_unlock(&qp->resp.half.lock);
 	spin_unlock_bh(&qp->req.half.lock);
 }
+
+bool sroce_qp_query_path(struct sroce_qp *qp, __be16 *sport, u8 *tclass)
+{
+	const struct sroce_path *path;
+
+	/* Either half keeps the path */
+	spin_lock_bh(&qp->req.half.lock);
+	path = qp->path;
+	if (path) {
+		*sport = path->sport;
+		*tclass = path->tclass;
+	}
+	spin_unlock_bh(&qp->req.half.lock);
+	return path;
+}

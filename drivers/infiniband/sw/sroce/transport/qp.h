@@ -1016,6 +1016,16 @@ void sroce_qp_count_in(struct sroce_qp *qp,
 void sroce_qp_query(struct sroce_qp *qp, struct ib_qp_attr *attr);
 
 /**
+ * sroce_qp_query_path() - how packets of a connected QP look to the network
+ * @qp: QP
+ * @sport: UDP source port
+ * @tclass: traffic class
+ *
+ * Return: has it a path?
+ */
+bool sroce_qp_query_path(struct sroce_qp *qp, __be16 *sport, u8 *tclass);
+
+/**
  * sroce_qp_post_send() - post a list of work requests, for kernel users
  * @qp: QP with !@qp->user
  * @wr: list

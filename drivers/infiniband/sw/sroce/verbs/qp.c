@@ -263,6 +263,7 @@ static int sroce_qp_make(struct sroce_qp_obj *obj, struct sroce_device *dev,
 	struct ib_qp *ibqp = &obj->ibqp;
 
 	mutex_init(&obj->lock);
+	mutex_init(&obj->asked_lock);
 	INIT_LIST_HEAD(&obj->mcasts);
 	obj->qp = sroce_qp_create(&dev->port, ibqp, init,
 				  uctx ? uctx->doorbell : NULL,
@@ -312,7 +313,9 @@ int sroce_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	mutex_lock(&obj->lock);
 	sroce_mcast_del_all(obj);
 	qp = obj->qp;
+	mutex_lock(&obj->asked_lock);
 	obj->qp = NULL;
+	mutex_unlock(&obj->asked_lock);
 	mutex_unlock(&obj->lock);
 	if (sroce_device_going(ibqp->device) && qp->user) {
 		sroce_qp_flush(qp);
@@ -596,7 +599,7 @@ int sroce_ib_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	struct sroce_qp_obj *obj = to_sroce_qp_obj(ibqp);
 	int err = -ENODEV;
 
-	mutex_lock(&obj->lock);
+	mutex_lock(&obj->asked_lock);
 	if (obj->qp) {
 		sroce_qp_query(obj->qp, attr);
 		sroce_qp_query_cap(obj->qp, &attr->cap);
@@ -606,6 +609,6 @@ int sroce_ib_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 			sroce_qp_query_hide(attr);
 		err = 0;
 	}
-	mutex_unlock(&obj->lock);
+	mutex_unlock(&obj->asked_lock);
 	return err;
 }

@@ -12,7 +12,6 @@
 
 #include "memory/mr.h"
 #include "memory/odp.h"
-#include "path.h"
 #include "txq.h"
 #include "verbs/verbs.h"
 
@@ -130,20 +129,22 @@ static int sroce_restrack_put_responder(struct sk_buff *msg,
 }
 
 /* The path of a connected QP; the network tells such QPs apart by their source port */
-static int sroce_restrack_put_path(struct sk_buff *msg,
-				   const struct sroce_path *path)
+static int sroce_restrack_put_path(struct sk_buff *msg, struct sroce_qp *qp)
 {
-	if (!path)
+	__be16 sport;
+	u8 tclass;
+
+	if (!sroce_qp_query_path(qp, &sport, &tclass))
 		return 0;
-	return rdma_nl_put_driver_u32(msg, "udp_sport", ntohs(path->sport)) ?:
-	       rdma_nl_put_driver_u32_hex(msg, "traffic_class", path->tclass);
+	return rdma_nl_put_driver_u32(msg, "udp_sport", ntohs(sport)) ?:
+	       rdma_nl_put_driver_u32_hex(msg, "traffic_class", tclass);
 }
 
-static int sroce_restrack_put_qp(struct sk_buff *msg, const struct sroce_qp *qp)
+static int sroce_restrack_put_qp(struct sk_buff *msg, struct sroce_qp *qp)
 {
 	return rdma_nl_put_driver_u32(msg, "path_mtu", qp->mtu) ?:
 	       rdma_nl_put_driver_u32_hex(msg, "pkey", sroce_qp_pkey(qp)) ?:
-	       sroce_restrack_put_path(msg, qp->path) ?:
+	       sroce_restrack_put_path(msg, qp) ?:
 	       sroce_restrack_put_psns(msg, qp) ?:
 	       sroce_restrack_put_requester(msg, qp) ?:
 	       sroce_restrack_put_responder(msg, qp) ?:
@@ -156,10 +157,10 @@ int sroce_ib_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 	struct sroce_qp_obj *obj = to_sroce_qp_obj(ibqp);
 	int err = 0;
 
-	mutex_lock(&obj->lock);
+	mutex_lock(&obj->asked_lock);
 	if (nest && obj->qp)
 		err = sroce_restrack_put_qp(msg, obj->qp);
-	mutex_unlock(&obj->lock);
+	mutex_unlock(&obj->asked_lock);
 	return sroce_restrack_end(msg, nest, err);
 }
 

@@ -136,12 +136,12 @@ static int sroce_bound_set_qp(struct ib_qp *ibqp,
 	struct sroce_qp_obj *obj = to_sroce_qp_obj(ibqp);
 	int err = -ENODEV;
 
-	mutex_lock(&obj->lock);
+	mutex_lock(&obj->asked_lock);
 	if (obj->qp) {
 		sroce_qp_count_in(obj->qp, counters);
 		err = 0;
 	}
-	mutex_unlock(&obj->lock);
+	mutex_unlock(&obj->asked_lock);
 	return err;
 }
 

@@ -108,8 +108,11 @@ struct sroce_srq_obj {
  * @ibqp: what ib_core knows
  * @qp: the transport's part, which may outlive this struct; NULL once it was
  *	destroyed, because old kernels go on asking for it a little longer
- * @lock: serialises modify, query and destroy; ib_core lets a process call
- *	them from several threads at once
+ * @lock: serialises modify, groups and destroy; ib_core lets a process call
+ *	them from several threads at once. It is held for as long as memory or RTNL
+ *	are waited for
+ * @asked_lock: keeps @qp for whoever asks what it is, which may be somebody else ("rdma
+ *	resource"): nobody waits who holds it. Taken in @lock
  * @map: mapping of both queues, for user queues
  * @rss: raw packets: work queues that it has in place of its own
  * @rss_pinned: counts the memory of @rss
@@ -120,6 +123,7 @@ struct sroce_qp_obj {
 	struct ib_qp ibqp;
 	struct sroce_qp *qp;
 	struct mutex lock; /* see above */
+	struct mutex asked_lock; /* see above */
 	struct sroce_mmap *map;
 	struct sroce_rss *rss;
 	struct sroce_pinned rss_pinned;
