@@ -32,7 +32,7 @@ run() {
 }
 verdict() { sed -n "s|^$2 ||p" "$TMP/$1" | tail -n 1; }
 # What it says of a test after its line
-said() { sed -n "\\|^$2 .*\\[[a-z ]*\\]|,\\|^nvme/|{\\|^nvme/|d;p}" "$TMP/log.$1"; }
+said() { sed -n "\\|^$2 .*\\[[a-z ]*\\]|,\\|^nvme/|{\\|^nvme/|d;/^ *runtime /d;p}" "$TMP/log.$1"; }
 
 run tcp
 run rdma
