@@ -26,6 +26,11 @@
 /* Least rate limit of a queue pair, in kbit/s: a packet of 4 KiB takes a third of a second */
 #define SROCE_MIN_RATE_LIMIT 100
 
+/* Tag matching: elements of a tagged buffer */
+#define SROCE_MAX_TAG_SGE 4
+/* ... and bytes of a message that begins a rendezvous */
+#define SROCE_MAX_RNDV_HEADER 64
+
 /* --- user context ------------------------------------------------------- */
 
 /* Bits of sroce_alloc_ucontext_resp.caps */
@@ -36,6 +41,8 @@ enum {
 	SROCE_CAP_NULL_LKEY = 1 << 1,
 	/* raw packets: queue pairs, work queues, flows */
 	SROCE_CAP_RAW_PACKET = 1 << 2,
+	/* shared receive queues that match tags, and SROCE_METHOD_SRQ_TAGS */
+	SROCE_CAP_TAG_MATCHING = 1 << 3,
 };
 
 /*
@@ -100,6 +107,39 @@ struct sroce_query_dm_resp {
 	__aligned_u64 mmap_offset;
 	__aligned_u64 mmap_len;
 	__aligned_u64 length;
+};
+
+/*
+ * Tag matching: a method of UVERBS_OBJECT_SRQ that changes the list of tags of a queue,
+ * which the kernel keeps. It takes up to SROCE_TAG_OPS operations, struct sroce_tag_op, and
+ * carries them out in their order, up to one that it refuses. The answer says how many it
+ * has carried out; also that one was refused is no error of the call.
+ */
+enum {
+	SROCE_METHOD_SRQ_TAGS = SROCE_UVERBS_ID_BASE,
+};
+
+enum {
+	SROCE_ATTR_SRQ_TAGS_HANDLE = SROCE_UVERBS_ID_BASE,
+	SROCE_ATTR_SRQ_TAGS_OPS,
+	SROCE_ATTR_SRQ_TAGS_RESP,
+};
+
+#define SROCE_TAG_OPS 64
+
+/* sroce_tag_op.opcode; the numbers are those of ibv_ops_wr_opcode */
+enum {
+	SROCE_TAG_ADD = 0,
+	SROCE_TAG_DEL = 1,
+	SROCE_TAG_SYNC = 2,
+};
+
+/* sroce_tag_op.flags; the numbers are those of ibv_ops_flags */
+enum {
+	/* it has a completion */
+	SROCE_TAG_SIGNALED = 1 << 0,
+	/* @unexpected_cnt is valid */
+	SROCE_TAG_SYNCS = 1 << 1,
 };
 
 /* --- rings --------------------------------------------------------------- */
@@ -183,6 +223,34 @@ struct sroce_sge {
 	__u32 lkey;
 };
 
+/*
+ * One change of the list of tags. SROCE_TAG_ADD adds a buffer that messages match whose
+ * tag has the bits of @tag that are set in @mask; their work request is @recv_wr_id. Its
+ * @handle is in the answer, and names it for SROCE_TAG_DEL. What an operation does not use
+ * is reserved.
+ */
+struct sroce_tag_op {
+	__aligned_u64 wr_id;
+	__aligned_u64 recv_wr_id;
+	__aligned_u64 tag;
+	__aligned_u64 mask;
+	__u32 opcode;
+	__u32 flags;
+	__u32 handle;
+	/* messages that nothing matched, and that the process has handled; modulo 2^16 */
+	__u32 unexpected_cnt;
+	__u32 num_sge;
+	__u32 reserved;
+	struct sroce_sge sge[SROCE_MAX_TAG_SGE];
+};
+
+/* @err is why the operation behind the first @done was refused, a negative errno, or 0 */
+struct sroce_tag_ops_resp {
+	__u32 done;
+	__s32 err;
+	__u32 handles[SROCE_TAG_OPS];
+};
+
 /* Opcodes of a send work request; the numbers are those of ib_wr_opcode */
 enum {
 	SROCE_WR_RDMA_WRITE = 0,
@@ -201,6 +269,14 @@ enum {
 	SROCE_WR_ATOMIC_WRITE = 15,
 	/* only the kernel may post these */
 	SROCE_WR_REG_MR = 32,
+	/*
+	 * tag matching: the READ of a rendezvous that was matched (SROCE_CQE_TAG_MATCH
+	 * without SROCE_CQE_TAG_DATA), on the QP that it came to. The kernel knows from
+	 * where and to where; wr_id and the completion are those of the tagged buffer
+	 */
+	SROCE_WR_TAG_READ = 40,
+	/* ... and the SEND behind it, by which the peer learns. It has no completion */
+	SROCE_WR_TAG_FIN = 41,
 };
 
 /* sroce_send_wqe.flags; the numbers are those of ib_send_flags */
@@ -286,6 +362,9 @@ struct sroce_send_wqe {
 			/* with SROCE_SEND_VLAN: the tag, of type 0x8100 */
 			__u16 vlan_tci;
 		} raw;
+		struct {
+			__u32 handle;
+		} tag;
 		/* SROCE_WR_REG_MR: a kernel pointer, refused from user space */
 		struct {
 			__aligned_u64 mr;
@@ -321,7 +400,26 @@ enum {
 	SROCE_CQE_NETWORK_HDR = 1 << 6,
 	/* solicited: not in ib_wc_flags */
 	SROCE_CQE_SOLICITED = 1 << 16,
+	/* tag matching: IBV_WC_TM_SYNC_REQ, IBV_WC_TM_MATCH, IBV_WC_TM_DATA_VALID */
+	SROCE_CQE_TAG_SYNC_REQ = 1 << 17,
+	SROCE_CQE_TAG_MATCH = 1 << 18,
+	SROCE_CQE_TAG_DATA = 1 << 19,
 };
+
+/* sroce_cqe.opcode of tag matching, in libibverbs' numbers: the kernel has none */
+enum {
+	SROCE_WC_TAG_ADD = 130,
+	SROCE_WC_TAG_DEL = 131,
+	SROCE_WC_TAG_SYNC = 132,
+	SROCE_WC_TAG_RECV = 133,
+	SROCE_WC_NO_TAG = 134,
+};
+
+/* sroce_cqe.status of SROCE_TAG_DEL when there is no such buffer: IBV_WC_TM_ERR */
+#define SROCE_WC_STATUS_TAG 22
+
+/* sroce_cqe.qpn of an operation that is no QP's */
+#define SROCE_QPN_NONE 0xffffff
 
 /* network_hdr_type: what carried a datagram, in the kernel's numbers */
 enum {
@@ -347,13 +445,27 @@ struct sroce_cqe {
 	__u8 opcode;
 	__u8 sl;
 	__u8 network_hdr_type;
-	__u16 pkey_index;
-	__u16 vlan_id;
-	__u8 smac[6];
-	__u16 reserved0;
-	__u32 vendor_err;
-	/* raw packets: of the flow that has steered it here; 0: it has none */
-	__u32 flow_tag;
+	union {
+		struct {
+			__u16 pkey_index;
+			__u16 vlan_id;
+			__u8 smac[6];
+			__u16 reserved0;
+			__u32 vendor_err;
+		};
+		/* of a message that matches: what its header has, in the host's order */
+		struct {
+			__aligned_u64 tag;
+			__u32 app_ctx;
+			__u32 reserved;
+		} tm;
+	};
+	union {
+		/* raw packets: of the flow that has steered it here; 0: it has none */
+		__u32 flow_tag;
+		/* a rendezvous that was matched: for SROCE_WR_TAG_READ */
+		__u32 tag_handle;
+	};
 	__u32 reserved1;
 };
 

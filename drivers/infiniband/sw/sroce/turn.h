@@ -25,6 +25,7 @@ struct workqueue_struct;
 #define SROCE_TURN_CQE 256		/* a completion */
 #define SROCE_TURN_REGION 64		/* a region of a train that waits, looked at */
 #define SROCE_TURN_LOOKUP 64		/* flows of one shape looked for */
+#define SROCE_TURN_TAG 32		/* a tagged buffer that a message is compared with */
 
 /**
  * struct sroce_turn_watch - what module parameters tell of the longest stretches

@@ -224,6 +224,11 @@ static void side_make_srq(struct side *s)
 			sroce_ring_alloc(&srq->ring, s->pair->config.depth,
 					 sizeof(struct sroce_recv_wqe) +
 					 4 * sizeof(struct sroce_sge), false));
+	if (!s->pair->config.tags)
+		return;
+	srq->ibsrq.srq_type = IB_SRQT_TM;
+	KUNIT_ASSERT_EQ(s->pair->test, 0,
+			sroce_srq_match_tags(srq, &s->rcq, s->pair->config.tags));
 }
 
 static bool side_is_xrc(const struct side *s)
@@ -452,7 +457,7 @@ static void side_make(struct pair *p, int number)
 static void pair_fill_config(struct pair_config *c)
 {
 	c->type = c->type ?: IB_QPT_RC;
-	c->srq = c->srq || c->type == IB_QPT_XRC_INI;
+	c->srq = c->srq || c->tags || c->type == IB_QPT_XRC_INI;
 	c->mtu = c->mtu ?: IB_MTU_1024;
 	c->depth = c->depth ?: 64;
 	c->cq_depth = c->cq_depth ?: 4 * c->depth;
@@ -511,6 +516,7 @@ static void side_destroy(struct side *s)
 		sroce_cq_cleanup(&s->rcq);
 	if (s->srq.xrcd)
 		sroce_srq_unpublish(&s->srq);
+	sroce_srq_end_tags(&s->srq);
 	sroce_ring_free(&s->srq.ring);
 	if (!IS_ERR_OR_NULL(s->mr))
 		sroce_mr_free(s->mr);
@@ -882,6 +888,17 @@ void pair_deliver(struct pair *p)
 bool side_poll(struct sroce_cq *cq, struct ib_wc *wc)
 {
 	return sroce_cq_poll(cq, 1, wc) == 1;
+}
+
+bool side_poll_cqe(struct sroce_cq *cq, struct sroce_cqe *cqe)
+{
+	unsigned long irq = sroce_lock(&cq->lock, cq->user);
+	bool got = cq->cons != cq->ring.index;
+
+	if (got)
+		memcpy(cqe, sroce_ring_entry(&cq->ring, cq->cons++), sizeof(*cqe));
+	sroce_unlock(&cq->lock, cq->user, irq);
+	return got;
 }
 
 void side_expect(struct side *s, struct sroce_cq *cq, u64 wr_id,

@@ -78,6 +78,7 @@ struct side {
  * @direct: no network between them
  * @sig_all: every send completes with a completion
  * @srq: both use a shared receive queue
+ * @tags: both have as many tagged buffers at most, in such a queue
  * @mtu: path MTU (IB_MTU_1024)
  * @depth: entries of every queue (64)
  * @cq_depth: entries of the completion queues (4 * @depth)
@@ -99,6 +100,7 @@ struct pair_config {
 	bool direct;
 	bool sig_all;
 	bool srq;
+	u32 tags;
 	enum ib_mtu mtu;
 	u32 depth;
 	u32 cq_depth;
@@ -227,6 +229,9 @@ struct sroce_qp *side_another_qp(struct side *s, struct ib_qp *ibqp,
 
 /* Take one completion; false when there is none */
 bool side_poll(struct sroce_cq *cq, struct ib_wc *wc);
+
+/* The same, as a process finds it */
+bool side_poll_cqe(struct sroce_cq *cq, struct sroce_cqe *cqe);
 
 /**
  * pair_wait() - let time pass until a completion queue has completions

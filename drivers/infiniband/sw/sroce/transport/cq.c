@@ -313,6 +313,24 @@ bool sroce_cq_add(struct sroce_cq *cq, struct ib_qp *ibqp,
 	return ok;
 }
 
+bool sroce_cq_add_op(struct sroce_cq *cq, struct sroce_cqe *cqe)
+{
+	bool notify = false;
+	unsigned long irq;
+	bool room;
+
+	cqe->qpn = SROCE_QPN_NONE;
+	cqe->timestamp = cq->timestamp ? ktime_get_ns() : 0;
+	irq = sroce_lock(&cq->lock, cq->user);
+	room = !cq->overrun && sroce_cq_room(cq);
+	if (room)
+		notify = sroce_cq_store(cq, NULL, cqe, cqe->status != IB_WC_SUCCESS);
+	sroce_unlock(&cq->lock, cq->user, irq);
+	if (notify)
+		sroce_cq_queue(cq);
+	return room || cq->ignore_overrun;
+}
+
 /* --- kernel users --------------------------------------------------------------- */
 
 /* The ABI's flags are numbered as user space does, where INV is another bit */

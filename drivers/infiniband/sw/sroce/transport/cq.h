@@ -133,6 +133,18 @@ bool sroce_cq_add(struct sroce_cq *cq, struct ib_qp *ibqp,
 		  struct sroce_cqe *cqe, bool solicited);
 
 /**
+ * sroce_cq_add_op() - add the completion of what was done for no QP
+ * @cq: a process's queue
+ * @cqe: as for sroce_cq_add()
+ *
+ * One that does not fit is not added, and the queue does not overrun.
+ *
+ * Context: bottom halves off; the caller has the handler called (run.h).
+ * Return: false when it does not fit, unless the consumer does not mind.
+ */
+bool sroce_cq_add_op(struct sroce_cq *cq, struct sroce_cqe *cqe);
+
+/**
  * sroce_cq_moderate() - let one event stand for several completions
  * @cq: queue
  * @count: how many

@@ -60,6 +60,16 @@ static const struct sroce_qp_kind sroce_kinds[] = {
 	},
 };
 
+/* One of IB_QPT_RC whose shared receive queue matches tags */
+static const struct sroce_qp_kind sroce_kind_tags = {
+	.service = SROCE_RC,
+	.acked = true,
+	.receives = true,
+	.tags = true,
+	.train_flags = SROCE_ACKREQ,
+	.posts = POST_RC | POST(TAG_READ) | POST(TAG_FIN),
+};
+
 /* A receive queue of raw packets, as it stands in the tables of others */
 static const struct sroce_qp_kind sroce_kind_wq = {
 	.service = SROCE_NO_SERVICE,
@@ -79,6 +89,8 @@ const struct sroce_qp_kind *sroce_qp_kind(const struct ib_qp_init_attr *init)
 		return &sroce_kind_rss;
 	if (init->qp_type == IB_QPT_RAW_PACKET && !init->send_cq)
 		return &sroce_kind_wq;
+	if (init->srq && init->srq->srq_type == IB_SRQT_TM)
+		return &sroce_kind_tags;
 	return &sroce_kinds[array_index_nospec(init->qp_type,
 					       ARRAY_SIZE(sroce_kinds))];
 }

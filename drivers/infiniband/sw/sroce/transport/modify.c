@@ -18,6 +18,7 @@
 #include "transport/probe.h"
 #include "transport/repair.h"
 #include "transport/responder.h"
+#include "transport/responder_tag.h"
 #include "transport/run.h"
 #include "transport/trace.h"
 #include "transport/window.h"
@@ -150,6 +151,7 @@ static void sroce_modify_reset(struct sroce_qp *qp, struct sroce_modify *m)
 	if (!qp->srq)
 		sroce_ring_reset(&qp->resp.ring);
 	sroce_responder_reset(&qp->resp);
+	sroce_responder_forget_tags(qp);
 	swap(qp->path, m->path);
 	m->peer = qp->attr.dest_qp_num;
 	memset(&qp->attr, 0, sizeof(qp->attr));

@@ -28,6 +28,7 @@
 #include "transport/qp.h"
 #include "transport/requester.h"
 #include "transport/responder.h"
+#include "transport/responder_tag.h"
 #include "transport/retransmit.h"
 #include "transport/run.h"
 #include "transport/send.h"
@@ -214,6 +215,8 @@ static void sroce_qp_set_cqs(struct sroce_qp *qp,
 		qp->scq = to_sroce_cq(scq);
 		qp->rcq = to_sroce_cq(rcq);
 	}
+	if (qp->kind->tags)
+		qp->rcq = to_sroce_srq(init->srq)->cq;
 }
 
 static struct sroce_qp *sroce_qp_alloc(struct sroce_port *port,
@@ -441,6 +444,7 @@ void sroce_qp_destroy(struct sroce_qp *qp)
 	sroce_qp_wait_lent(qp, READ_ONCE(qp->attr.dest_qp_num));
 	sroce_txq_free(qp->txq);
 	sroce_qp_forget_completions(qp);
+	sroce_responder_forget_tags(qp);
 	sroce_mw_disown(&qp->windows);
 	sroce_path_put(path);
 	sroce_qp_free_queues(qp);

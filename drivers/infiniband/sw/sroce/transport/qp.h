@@ -91,12 +91,14 @@ struct sroce_fault {
  * @posts: a bit for each SROCE_WR_x that may be posted
  * @kernel_posts: likewise, by kernel users only
  * @raw: Ethernet frames instead of packets of RoCE
+ * @tags: it receives from a shared receive queue that matches tags
  */
 struct sroce_qp_kind {
 	u8 service;
 	bool acked;
 	bool receives;
 	bool raw;
+	bool tags;
 	u16 train_flags;
 	u64 posts;
 	u64 kernel_posts;
@@ -821,7 +823,7 @@ struct sroce_qp_attr {
  * @path: to the peer, for connected QPs
  * @txq: what it has in the stack's queues
  * @scq: completion queue of the send queue
- * @rcq: completion queue of the receive queue
+ * @rcq: completion queue of the receive queue; with tag matching @srq's
  * @srq: shared receive queue, or NULL; @rcq, @srq and @pd of an XRC target are
  *	set while it handles a packet (xrc.c)
  * @xrcd: XRC target: its domain; NULL for other types
@@ -854,6 +856,7 @@ struct sroce_qp_attr {
  * @congestion: what it was told itself, and the rate that it keeps to since
  * @groups: multicast groups it is attached to (group.c)
  * @windows: of type 2, bound through it
+ * @tag: with @kind->tags: the message that the responder is in
  * @net_cookie: raw packets: network namespace in which the process was allowed to make it
  *	(verbs/). When the device goes to another one, it is as if its cable had been pulled
  * @rcu: freed after a grace period
@@ -899,6 +902,7 @@ struct sroce_qp {
 	struct sroce_qp_congestion congestion;
 	struct list_head groups;
 	struct sroce_mw_list windows;
+	struct sroce_tag_msg tag;
 	u64 net_cookie;
 	struct rcu_head rcu;
 };

@@ -12,6 +12,16 @@
 #include "transport/requester_fetch.h"
 #include "transport/run.h"
 
+/*
+ * A process has not posted the end of a rendezvous itself, and hears nothing of it; unless
+ * that is what has failed the QP
+ */
+static void sroce_requester_fin_done(struct sroce_qp *qp, enum ib_wc_status status)
+{
+	if (status != IB_WC_SUCCESS && status != IB_WC_WR_FLUSH_ERR)
+		sroce_qp_event(qp, IB_EVENT_QP_FATAL);
+}
+
 static void sroce_requester_complete(struct sroce_qp *qp,
 				     struct sroce_swqe *slot,
 				     enum ib_wc_status status)
@@ -20,6 +30,7 @@ static void sroce_requester_complete(struct sroce_qp *qp,
 		.wr_id = slot->wqe.wr_id,
 		.status = status,
 	};
+	struct sroce_cq *cq = qp->scq;
 
 	if (status == IB_WC_SUCCESS) {
 		if (!qp->sig_all && !(slot->wqe.flags & SROCE_SEND_SIGNALED))
@@ -31,7 +42,16 @@ static void sroce_requester_complete(struct sroce_qp *qp,
 			       SROCE_CNT_REQ_CQE_FLUSH_ERROR :
 			       SROCE_CNT_REQ_CQE_ERROR, 1);
 	}
-	if (!sroce_cq_add(qp->scq, qp->ibqp, &cqe, status != IB_WC_SUCCESS))
+	if (unlikely(slot->wqe.opcode >= SROCE_WR_TAG_READ) && qp->kind->tags) {
+		if (slot->wqe.opcode == SROCE_WR_TAG_FIN) {
+			sroce_requester_fin_done(qp, status);
+			return;
+		}
+		/* To the process it is the end of a receive, and no send at all */
+		cqe.flags = SROCE_CQE_TAG_DATA;
+		cq = qp->rcq;
+	}
+	if (!sroce_cq_add(cq, qp->ibqp, &cqe, status != IB_WC_SUCCESS))
 		sroce_qp_fatal(qp);
 }
 

@@ -48,6 +48,10 @@ const struct sroce_wr_kind sroce_wr_table[] = {
 			     SROCE_ARGS_END(flush, selectivity) },
 	[SROCE_WR_ATOMIC_WRITE] = { SROCE_OP_ATOMIC_WRITE, IB_WC_ATOMIC_WRITE,
 				    0, SROCE_ARGS_RDMA },
+	/* The READ of a rendezvous, which is the end of a receive */
+	[SROCE_WR_TAG_READ] = { SROCE_OP_READ, SROCE_WC_TAG_RECV, 0,
+				SROCE_ARGS_END(tag, handle) },
+	[SROCE_WR_TAG_FIN] = { SROCE_OP_SEND, IB_WC_SEND },
 	[SROCE_WR_REG_MR] = { SROCE_OP_NONE, IB_WC_REG_MR, 0, SROCE_ARGS(reg) },
 };
 
@@ -107,8 +111,31 @@ static u64 sroce_swqe_length(const struct sroce_swqe *slot)
 	return sum;
 }
 
+/*
+ * The READ of a rendezvous that was matched: from where, and to where, has been known
+ * since. The process says which one, and that there is room in its send queue.
+ */
+static u8 sroce_swqe_tag_read(const struct sroce_qp *qp, struct sroce_swqe *slot)
+{
+	struct sroce_send_wqe *wqe = &slot->wqe;
+	struct sroce_tag t;
+
+	/* All elements have been counted as far as there is room for them */
+	if (wqe->num_sge || qp->max_send_sge < SROCE_MAX_TAG_SGE ||
+	    !sroce_srq_claim_tag(qp->srq, wqe->tag.handle, qp->qpn, &t))
+		return IB_WC_LOC_QP_OP_ERR;
+	wqe->flags |= SROCE_SEND_SIGNALED;
+	wqe->wr_id = t.wr_id;
+	wqe->rdma.remote_addr = t.va;
+	wqe->rdma.rkey = t.rkey;
+	wqe->num_sge = t.num_sge;
+	memcpy(slot->sge, t.sge, t.num_sge * sizeof(t.sge[0]));
+	slot->length = t.len;
+	return t.len > 1U << 31 ? IB_WC_LOC_LEN_ERR : IB_WC_SUCCESS;
+}
+
 /* Is the data of the work request what its operation needs? */
-static u8 sroce_swqe_check_op(const struct sroce_swqe *slot)
+static u8 sroce_swqe_check_op(const struct sroce_qp *qp, struct sroce_swqe *slot)
 {
 	bool is_inline = slot->wqe.flags & SROCE_SEND_INLINE;
 
@@ -117,7 +144,10 @@ static u8 sroce_swqe_check_op(const struct sroce_swqe *slot)
 		return is_inline || slot->wqe.num_sge ? IB_WC_LOC_QP_OP_ERR :
 							IB_WC_SUCCESS;
 	case SROCE_OP_READ:
-		return is_inline ? IB_WC_LOC_QP_OP_ERR : IB_WC_SUCCESS;
+		if (is_inline)
+			return IB_WC_LOC_QP_OP_ERR;
+		return slot->wqe.opcode == SROCE_WR_TAG_READ ?
+		       sroce_swqe_tag_read(qp, slot) : IB_WC_SUCCESS;
 	case SROCE_OP_CMP_SWAP:
 	case SROCE_OP_FETCH_ADD:
 		if (is_inline)
@@ -184,7 +214,7 @@ static u8 sroce_swqe_check(struct sroce_qp *qp, struct sroce_swqe *slot)
 	if (len > sroce_swqe_most(qp))
 		return IB_WC_LOC_LEN_ERR;
 	slot->length = len;
-	return sroce_swqe_check_op(slot);
+	return sroce_swqe_check_op(qp, slot);
 }
 
 /*

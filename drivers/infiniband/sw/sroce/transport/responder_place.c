@@ -16,6 +16,7 @@
 #include "transport/responder.h"
 #include "transport/responder_place.h"
 #include "transport/responder_recv.h"
+#include "transport/responder_tag.h"
 #include "transport/responder_verdict.h"
 #include "transport/xrc.h"
 
@@ -75,14 +76,18 @@ int sroce_place_rkey(struct sroce_qp *qp, struct sroce_train *t, u32 least)
 	return err;
 }
 
-static void sroce_place_send_done(struct sroce_qp *qp, struct sroce_train *t)
+void sroce_place_send_done(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_resp_msg *msg = &qp->resp.msg;
 
 	msg->state = t->flags & SROCE_END ? SROCE_RESP_IDLE : SROCE_RESP_SEND;
 	if (t->flags & SROCE_END) {
 		msg->inv_wait = 0;
-		sroce_recv_complete_message(qp, t, IB_WC_RECV, msg->recv_off);
+		if (unlikely(qp->kind->tags))
+			sroce_responder_complete_tagged(qp, t);
+		else
+			sroce_recv_complete_message(qp, t, IB_WC_RECV,
+						    msg->recv_off);
 	}
 	sroce_responder_accept(qp, t, t->npkts);
 }
@@ -130,13 +135,7 @@ static int sroce_place_payload(struct sroce_qp *qp, struct sroce_train *t)
 	return err;
 }
 
-/*
- * While the region is still being copied to or from the message is not
- * complete: the peer is asked for this train again, which is placed again, in
- * whatever pieces it comes then. The key is invalidated once.
- */
-static bool sroce_place_invalidated(struct sroce_qp *qp,
-				    const struct sroce_train *t)
+bool sroce_place_invalidated(struct sroce_qp *qp, const struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
 	struct sroce_mr_table *mrs = &qp->port->mrs;
@@ -155,9 +154,7 @@ static bool sroce_place_invalidated(struct sroce_qp *qp,
 	return false;
 }
 
-/* What becomes of a train that needs a receive work request when sroce_recv_take() failed */
-static void sroce_place_no_receive(struct sroce_qp *qp, struct sroce_train *t,
-				   int err)
+void sroce_place_no_receive(struct sroce_qp *qp, struct sroce_train *t, int err)
 {
 	if (err == -ENOENT)
 		sroce_responder_not_ready(qp, t);
@@ -231,9 +228,13 @@ void sroce_responder_execute_send(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_responder_refuse_request(qp);
 		return;
 	}
-	/* One is taken already when its pages were missing the first time */
-	if ((t->flags & SROCE_START) && !resp->msg.have_wqe) {
-		err = sroce_recv_take(qp);
+	if (t->flags & SROCE_START) {
+		if (unlikely(qp->kind->tags)) {
+			sroce_responder_begin_tagged(qp, t);
+			return;
+		}
+		/* One is taken already when its pages were missing the first time */
+		err = resp->msg.have_wqe ? 0 : sroce_recv_take(qp);
 		if (err) {
 			sroce_place_no_receive(qp, t, err);
 			return;

@@ -88,6 +88,26 @@ void sroce_place_write_done(struct sroce_qp *qp, const struct sroce_train *t);
  */
 int sroce_place_sges(struct sroce_qp *qp, struct sroce_train *t, u32 least);
 
+/* What becomes of a train that needs a receive work request, which could not be taken (@err) */
+void sroce_place_no_receive(struct sroce_qp *qp, struct sroce_train *t, int err);
+
+/**
+ * sroce_place_invalidated() - a SEND is in place that invalidates a key
+ * @qp: QP
+ * @t: its last train
+ *
+ * While the region is still being copied to or from the message is not complete: the peer
+ * is asked for this train again, which is placed again, in whatever pieces it comes then.
+ * The key is invalidated once.
+ *
+ * Context: responder lock held.
+ * Return: false when that is so, or the key is not to be invalidated, which was refused.
+ */
+bool sroce_place_invalidated(struct sroce_qp *qp, const struct sroce_train *t);
+
+/* A train of a SEND is in place: it is accepted, and the message complete at its end */
+void sroce_place_send_done(struct sroce_qp *qp, struct sroce_train *t);
+
 /* As sroce_place_sges(): the payload of an RDMA WRITE to the region that it names */
 int sroce_place_rkey(struct sroce_qp *qp, struct sroce_train *t, u32 least);
 

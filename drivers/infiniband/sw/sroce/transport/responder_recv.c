@@ -62,6 +62,19 @@ int sroce_recv_look_for(struct sroce_qp *qp, u32 len)
 	return err ?: sroce_recv_check(qp);
 }
 
+int sroce_recv_take_tagged(struct sroce_qp *qp)
+{
+	struct sroce_resp_msg *msg = &qp->resp.msg;
+	int err;
+
+	err = sroce_srq_take_tagged(qp->srq, qp->qpn, msg->wqe, &qp->tag);
+	if (err)
+		return err;
+	msg->wqe_user = qp->srq->user;
+	msg->have_wqe = true;
+	return sroce_recv_check(qp);
+}
+
 bool sroce_recv_claim(struct sroce_qp *qp)
 {
 	struct sroce_resp_msg *msg = &qp->resp.msg;

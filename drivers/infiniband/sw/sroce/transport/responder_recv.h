@@ -26,6 +26,15 @@ static inline int sroce_recv_take(struct sroce_qp *qp)
 }
 
 /**
+ * sroce_recv_take_tagged() - take the receive work request for a message that may match
+ * @qp: QP with tag matching; @qp->tag is the message
+ *
+ * Context: responder lock held.
+ * Return: as sroce_recv_take_for().
+ */
+int sroce_recv_take_tagged(struct sroce_qp *qp);
+
+/**
  * sroce_recv_look_for() - look at the next receive work request
  * @qp: QP that has taken none
  * @len: as for sroce_recv_take_for()

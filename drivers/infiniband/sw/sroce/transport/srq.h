@@ -14,6 +14,7 @@
 #include "memory/ring.h"
 #include "transport/events.h"
 #include "transport/recv_ring.h"
+#include "transport/tags.h"
 
 struct sroce_cq;
 struct sroce_port;
@@ -48,10 +49,12 @@ struct sroce_srq_entry {
  * @prod: kernel producer's index, when not @user
  * @events: that may wait to be read
  * @xrcd: XRC: its domain; NULL for other queues
- * @cq: XRC: where its work requests complete
+ * @cq: XRC and tag matching: where its work requests complete
  * @srqn: XRC: number by which requests name it
  * @entry: XRC: what its number leads to
  * @idle: completed when nobody uses it any more
+ * @tags: tag matching: its buffers, NULL for other queues; and all that its QPs receive
+ *	completes in @cq
  */
 struct sroce_srq {
 	struct ib_srq ibsrq;
@@ -68,6 +71,7 @@ struct sroce_srq {
 	u32 srqn;
 	struct sroce_srq_entry *entry;
 	struct completion idle;
+	struct sroce_tags *tags;
 };
 
 static inline struct sroce_srq *to_sroce_srq(struct ib_srq *ibsrq)
@@ -135,6 +139,55 @@ void sroce_srq_unpublish(struct sroce_srq *srq);
  */
 struct sroce_srq *sroce_srq_get(u32 srqn, const struct ib_xrcd *xrcd);
 void sroce_srq_put(struct sroce_srq *srq);
+
+/**
+ * sroce_srq_match_tags() - let messages to a new queue be matched
+ * @srq: a process's queue
+ * @cq: where its work requests complete
+ * @max: tagged buffers
+ *
+ * Context: process.
+ * Return: 0 or -ENOMEM.
+ */
+int sroce_srq_match_tags(struct sroce_srq *srq, struct sroce_cq *cq, u32 max);
+
+/* End that, or nothing. Context: process; no QP uses the queue. */
+void sroce_srq_end_tags(struct sroce_srq *srq);
+
+/**
+ * sroce_srq_tag_op() - carry out one operation on the list of tagged buffers
+ * @srq: queue with tag matching
+ * @op: operation, a private copy
+ * @handle: set to that of a buffer that is added
+ *
+ * Its completion, if it has one, comes before any that follows from it. Where there is no
+ * room for that in the completion queue the operation is refused, and no queue overruns.
+ *
+ * Context: process.
+ * Return: 0; -EINVAL for an operation that makes no sense; -ENOMEM when the list or the
+ * completion queue is full.
+ */
+int sroce_srq_tag_op(struct sroce_srq *srq, const struct sroce_tag_op *op, u32 *handle);
+
+/**
+ * sroce_srq_take_tagged() - take the work request for a message that may match
+ * @srq: queue with tag matching
+ * @qpn: QP that the message has come to
+ * @wqe: as for sroce_srq_take(); for a rendezvous that was matched only the wr_id
+ * @m: the message, as it was read; @m->matched and what depends on it is filled in
+ *
+ * A rendezvous whose data is longer than the buffer takes that, and is not reserved:
+ * @m->handle is 0.
+ *
+ * Context: bottom halves off.
+ * Return: 0, or -ENOENT when nothing matches and there is no ordinary receive.
+ */
+int sroce_srq_take_tagged(struct sroce_srq *srq, u32 qpn, struct sroce_recv_wqe *wqe,
+			  struct sroce_tag_msg *m);
+
+/* sroce_tags_claim() and sroce_tags_forget() with the lock. Context: bottom halves off. */
+bool sroce_srq_claim_tag(struct sroce_srq *srq, u32 handle, u32 qpn, struct sroce_tag *t);
+void sroce_srq_forget_tags(struct sroce_srq *srq, u32 qpn);
 
 /* Raise the limit event. Context: no lock held. */
 void sroce_srq_limit_event(struct sroce_srq *srq);

@@ -36,6 +36,10 @@
 /* Work requests of a send, receive or shared receive queue; a power of two */
 #define SROCE_MAX_QP_WR SZ_32K
 #define SROCE_MAX_SRQ_WR SZ_32K
+/* Tagged buffers of a shared receive queue: a message may be compared with each */
+#define SROCE_MAX_NUM_TAGS 1024
+/* ... and operations on them that are posted at once: the library does them in parts */
+#define SROCE_MAX_TAG_OPS 1024
 /* Completions of a queue, 64 bytes each (80 for kernel users); a power of two */
 #define SROCE_MAX_CQE SZ_4M
 /* Bytes of one region: 512 GiB with pages of 4 KiB, of which a table takes 1 GiB */

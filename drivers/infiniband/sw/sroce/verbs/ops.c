@@ -120,5 +120,6 @@ const struct ib_device_ops sroce_device_ops = {
 const struct uapi_definition sroce_uapi_defs[] = {
 	UAPI_DEF_CHAIN(sroce_ucontext_defs),
 	UAPI_DEF_CHAIN(sroce_dm_defs),
+	UAPI_DEF_CHAIN(sroce_tags_defs),
 	{}
 };

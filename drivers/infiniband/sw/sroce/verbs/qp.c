@@ -85,8 +85,12 @@ static int sroce_qp_check_queues(struct ib_device *ibdev,
 		ibdev_dbg(ibdev, "create_qp: wrong queues\n");
 		return -EINVAL;
 	}
-	if (init->srq && init->srq->srq_type != IB_SRQT_BASIC)
+	if (init->srq && init->srq->srq_type != IB_SRQT_BASIC &&
+	    (init->srq->srq_type != IB_SRQT_TM || init->qp_type != IB_QPT_RC)) {
+		ibdev_dbg(ibdev, "create_qp: type %d with an SRQ of type %d\n",
+			  init->qp_type, init->srq->srq_type);
 		return -EOPNOTSUPP;
+	}
 	return 0;
 }
 
@@ -110,6 +114,17 @@ static int sroce_qp_check_cap(struct ib_device *ibdev,
 		return -EINVAL;
 	}
 	return 0;
+}
+
+/* A tagged buffer may be filled by a SEND or by the QP's own READ: in one domain */
+static int sroce_qp_check_tags(const struct ib_qp *ibqp,
+			       const struct ib_qp_init_attr *init)
+{
+	if (!init->srq || init->srq->srq_type != IB_SRQT_TM ||
+	    init->srq->pd == ibqp->pd)
+		return 0;
+	ibdev_dbg(ibqp->device, "create_qp: tag matching in another domain\n");
+	return -EINVAL;
 }
 
 static int sroce_qp_check_init(struct ib_device *ibdev,
@@ -286,6 +301,8 @@ int sroce_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	int err;
 
 	err = sroce_qp_check_init(ibqp->device, init, udata);
+	if (!err)
+		err = sroce_qp_check_tags(ibqp, init);
 	if (!err && init->qp_type == IB_QPT_RAW_PACKET)
 		err = sroce_raw_allowed(dev->port.net.raw, &net_cookie);
 	if (!err)

@@ -120,6 +120,15 @@ static void sroce_query_raw(struct ib_device_attr *attr)
 	attr->max_wq_type_rq = SROCE_MAX_QP;
 }
 
+static void sroce_query_tags(struct ib_tm_caps *caps)
+{
+	caps->max_rndv_hdr_size = SROCE_MAX_RNDV_HEADER;
+	caps->max_num_tags = SROCE_MAX_NUM_TAGS;
+	caps->flags = IB_TM_CAP_RNDV_RC;
+	caps->max_ops = SROCE_MAX_TAG_OPS;
+	caps->max_sge = SROCE_MAX_TAG_SGE;
+}
+
 int sroce_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 			  struct ib_udata *udata)
 {
@@ -135,6 +144,7 @@ int sroce_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	sroce_query_sizes(attr);
 	sroce_query_abilities(attr);
 	sroce_query_on_demand(attr);
+	sroce_query_tags(&attr->tm_caps);
 	if (sroce_raw_possible(to_sroce_device(ibdev)->port.net.raw))
 		sroce_query_raw(attr);
 	return 0;

@@ -19,11 +19,19 @@ static int sroce_srq_check_attr(struct ib_device *ibdev,
 {
 	const struct ib_srq_attr *attr = &init->attr;
 
-	/* In the kernel nobody uses XRC */
+	/* In the kernel nobody uses XRC, nor tag matching */
 	if (init->srq_type != IB_SRQT_BASIC &&
-	    (init->srq_type != IB_SRQT_XRC || !user)) {
+	    ((init->srq_type != IB_SRQT_XRC &&
+	      init->srq_type != IB_SRQT_TM) || !user)) {
 		ibdev_dbg(ibdev, "create_srq: type %d\n", init->srq_type);
 		return -EOPNOTSUPP;
+	}
+	if (init->srq_type == IB_SRQT_TM &&
+	    (!init->ext.tag_matching.max_num_tags ||
+	     init->ext.tag_matching.max_num_tags > SROCE_MAX_NUM_TAGS)) {
+		ibdev_dbg(ibdev, "create_srq: %u tags\n",
+			  init->ext.tag_matching.max_num_tags);
+		return -EINVAL;
 	}
 	/* srq_limit is not looked at: creating has no use for it, and many leave it unset */
 	if (!attr->max_wr || attr->max_wr > SROCE_MAX_SRQ_WR ||
@@ -42,14 +50,19 @@ static u32 sroce_srq_entry_size(u32 max_sge)
 }
 
 static int sroce_srq_init(struct sroce_srq *srq, struct sroce_device *dev,
-			  struct ib_srq_attr *attr)
+			  struct ib_srq_init_attr *init)
 {
+	/*
+	 * A work request of no elements takes a message of no bytes. What a QP takes may be
+	 * a tagged buffer
+	 */
+	u32 least = init->srq_type == IB_SRQT_TM ? SROCE_MAX_TAG_SGE : 1;
+	struct ib_srq_attr *attr = &init->attr;
 	int err;
 
 	srq->port = &dev->port;
 	sroce_lock_init(&srq->lock, srq->user);
-	/* a work request of no elements takes a message of no bytes */
-	srq->max_sge = max(attr->max_sge, 1U);
+	srq->max_sge = max(attr->max_sge, least);
 	err = sroce_ring_alloc(&srq->ring, attr->max_wr,
 			       sroce_srq_entry_size(srq->max_sge), srq->user);
 	if (err)
@@ -74,12 +87,18 @@ static int sroce_srq_user_map(struct sroce_srq_obj *obj, struct ib_udata *udata)
 	return err;
 }
 
-/* Packets may name it from here on; nobody knows the number before the process */
-static int sroce_srq_init_xrc(struct sroce_srq *srq,
-			      const struct ib_srq_init_attr *init)
+/*
+ * What its type has in addition. Packets may name one of XRC from here on; nobody knows the
+ * number before the process
+ */
+static int sroce_srq_init_type(struct sroce_srq *srq,
+			       const struct ib_srq_init_attr *init)
 {
 	int err;
 
+	if (init->srq_type == IB_SRQT_TM)
+		return sroce_srq_match_tags(srq, to_sroce_cq(init->ext.cq),
+					    init->ext.tag_matching.max_num_tags);
 	if (init->srq_type != IB_SRQT_XRC)
 		return 0;
 	srq->xrcd = init->ext.xrc.xrcd;
@@ -93,6 +112,7 @@ static void sroce_srq_end(struct sroce_srq *srq)
 {
 	if (srq->xrcd)
 		sroce_srq_unpublish(srq);
+	sroce_srq_end_tags(srq);
 	sroce_ring_free(&srq->ring);
 }
 
@@ -103,10 +123,10 @@ static int sroce_srq_make(struct sroce_srq_obj *obj, struct sroce_device *dev,
 
 	mutex_init(&obj->lock);
 	obj->srq.user = udata;
-	err = sroce_srq_init(&obj->srq, dev, &init->attr);
+	err = sroce_srq_init(&obj->srq, dev, init);
 	if (err)
 		return err;
-	err = sroce_srq_init_xrc(&obj->srq, init);
+	err = sroce_srq_init_type(&obj->srq, init);
 	if (err) {
 		sroce_ring_free(&obj->srq.ring);
 		return err;

@@ -13,7 +13,8 @@
 #include <rdma/uverbs_named_ioctl.h>
 
 #define SROCE_CAPS							\
-	(SROCE_CAP_DOORBELL_FD | SROCE_CAP_NULL_LKEY | SROCE_CAP_RAW_PACKET)
+	(SROCE_CAP_DOORBELL_FD | SROCE_CAP_NULL_LKEY |			\
+	 SROCE_CAP_RAW_PACKET | SROCE_CAP_TAG_MATCHING)
 
 int sroce_udata_check_reserved(struct ib_device *ibdev, struct ib_udata *udata,
 			       const char *call)

@@ -325,6 +325,9 @@ struct ib_mr *sroce_ib_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 				 struct uverbs_attr_bundle *attrs);
 extern const struct uapi_definition sroce_dm_defs[];
 
+/* tags.c */
+extern const struct uapi_definition sroce_tags_defs[];
+
 /* advise.c */
 int sroce_ib_advise_mr(struct ib_pd *ibpd,
 		       enum ib_uverbs_advise_mr_advice advice, u32 flags,
