@@ -113,7 +113,8 @@ static const uint64_t supported_wc_flags =
 	IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
 	IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK |
 	IBV_WC_EX_WITH_CVLAN |
-	IBV_WC_EX_WITH_FLOW_TAG;
+	IBV_WC_EX_WITH_FLOW_TAG |
+	IBV_WC_EX_WITH_TM_INFO;
 
 static int check_attr(const struct ibv_cq_init_attr_ex *attr)
 {
@@ -211,6 +212,7 @@ static struct sroce_cq *create_cq(struct ibv_context *ctx,
 	if (!cq)
 		return NULL;
 	cq->origin = origin;
+	list_head_init(&cq->matching);
 
 	err = init_locks(cq, needs_locks(attr));
 	if (err)

@@ -33,8 +33,9 @@ static void sroce_end_poll(struct ibv_cq_ex *cq_ex)
 		cq_end_gathering(cq);
 }
 
-static int sroce_start_poll(struct ibv_cq_ex *cq_ex,
-			    struct ibv_poll_cq_attr *attr)
+static inline int start_poll(struct ibv_cq_ex *cq_ex,
+			     struct ibv_poll_cq_attr *attr,
+			     int (*take)(struct sroce_cq *cq))
 {
 	struct sroce_cq *cq = to_scq_ex(cq_ex);
 	int err;
@@ -43,14 +44,15 @@ static int sroce_start_poll(struct ibv_cq_ex *cq_ex,
 		return EINVAL;
 
 	sroce_lock(&cq->lock);
-	err = take_entry(cq);
+	err = take(cq);
 	/* An application calls ibv_end_poll() only after success. */
 	if (err)
 		sroce_end_poll(cq_ex);
 	return err;
 }
 
-static int sroce_next_poll(struct ibv_cq_ex *cq_ex)
+static inline int next_poll(struct ibv_cq_ex *cq_ex,
+			    int (*take)(struct sroce_cq *cq))
 {
 	struct sroce_cq *cq = to_scq_ex(cq_ex);
 
@@ -60,7 +62,18 @@ static int sroce_next_poll(struct ibv_cq_ex *cq_ex)
 	 */
 	if (cq->cons - cq->freed >= cq->ring.nr_entries / 2)
 		cq_free_entries(cq);
-	return take_entry(cq);
+	return take(cq);
+}
+
+static int sroce_start_poll(struct ibv_cq_ex *cq_ex,
+			    struct ibv_poll_cq_attr *attr)
+{
+	return start_poll(cq_ex, attr, take_entry);
+}
+
+static int sroce_next_poll(struct ibv_cq_ex *cq_ex)
+{
+	return next_poll(cq_ex, take_entry);
 }
 
 static enum ibv_wc_opcode sroce_read_opcode(struct ibv_cq_ex *cq_ex)
@@ -147,6 +160,64 @@ static uint64_t sroce_read_wallclock(struct ibv_cq_ex *cq_ex)
 	return clock_ns(CLOCK_REALTIME) - age;
 }
 
+/* --- tag matching --- */
+
+/* A rendezvous that was matched is begun here: see tags.c */
+static int take_tagged_entry(struct sroce_cq *cq)
+{
+	int err;
+
+	if (cq->rndv_waits)
+		sroce_tags_retry(cq);
+	err = take_entry(cq);
+	if (!err)
+		sroce_tags_polled(cq);
+	return err;
+}
+
+static int sroce_start_poll_tagged(struct ibv_cq_ex *cq_ex,
+				   struct ibv_poll_cq_attr *attr)
+{
+	return start_poll(cq_ex, attr, take_tagged_entry);
+}
+
+static int sroce_next_poll_tagged(struct ibv_cq_ex *cq_ex)
+{
+	return next_poll(cq_ex, take_tagged_entry);
+}
+
+static unsigned int sroce_read_wc_flags_tagged(struct ibv_cq_ex *cq_ex)
+{
+	const struct sroce_cqe *cqe = to_scq_ex(cq_ex)->cqe;
+	unsigned int flags = cqe_wc_flags(cqe);
+
+	if (cqe->flags & SROCE_CQE_TAG_SYNC_REQ)
+		flags |= IBV_WC_TM_SYNC_REQ;
+	if (cqe->flags & SROCE_CQE_TAG_MATCH)
+		flags |= IBV_WC_TM_MATCH;
+	if (cqe->flags & SROCE_CQE_TAG_DATA)
+		flags |= IBV_WC_TM_DATA_VALID;
+	return flags;
+}
+
+/* Of a message that has matched. Of another one the buffer has the header */
+static void sroce_read_tm_info(struct ibv_cq_ex *cq_ex,
+			       struct ibv_wc_tm_info *info)
+{
+	const struct sroce_cqe *cqe = to_scq_ex(cq_ex)->cqe;
+	bool match = cqe->flags & SROCE_CQE_TAG_MATCH;
+
+	info->tag = match ? cqe->tm.tag : 0;
+	info->priv = match ? cqe->tm.app_ctx : 0;
+}
+
+void sroce_cq_ex_match_tags(struct ibv_cq_ex *cq_ex)
+{
+	cq_ex->start_poll = sroce_start_poll_tagged;
+	cq_ex->next_poll = sroce_next_poll_tagged;
+	cq_ex->read_wc_flags = sroce_read_wc_flags_tagged;
+}
+
 void sroce_cq_ex_init(struct ibv_cq_ex *cq_ex, uint64_t wc_flags)
 {
 	cq_ex->start_poll = sroce_start_poll;
@@ -178,4 +249,6 @@ void sroce_cq_ex_init(struct ibv_cq_ex *cq_ex, uint64_t wc_flags)
 		cq_ex->read_cvlan = sroce_read_cvlan;
 	if (wc_flags & IBV_WC_EX_WITH_FLOW_TAG)
 		cq_ex->read_flow_tag = sroce_read_flow_tag;
+	if (wc_flags & IBV_WC_EX_WITH_TM_INFO)
+		cq_ex->read_tm_info = sroce_read_tm_info;
 }

@@ -32,6 +32,12 @@ static inline void sroce_lock(struct sroce_lock *lock)
 		pthread_spin_lock(&lock->spin);
 }
 
+/* False where it is held, also by the caller itself; true where it is not needed */
+static inline bool sroce_trylock(struct sroce_lock *lock)
+{
+	return !lock->needed || !pthread_spin_trylock(&lock->spin);
+}
+
 static inline void sroce_unlock(struct sroce_lock *lock)
 {
 	if (lock->needed)

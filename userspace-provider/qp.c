@@ -107,7 +107,9 @@ static int init_queues(struct sroce_qp *qp, struct ibv_context *ctx,
 		       const struct ibv_qp_init_attr_ex *attr,
 		       const struct sroce_create_qp_resp *resp)
 {
-	bool needs_locks = sroce_pd_needs_locks(pd_of(attr));
+	/* Whoever polls posts to a QP with tag matching, whoever uses that */
+	bool needs_locks = sroce_pd_needs_locks(pd_of(attr)) ||
+			   sroce_tags_of(attr->srq);
 	struct sroce_ring ring;
 	int err;
 
@@ -175,6 +177,7 @@ static int create_qp(struct ibv_context *ctx, struct sroce_qp *qp,
 
 	reserve_inline(attr);
 	reserve_header(attr);
+	sroce_tags_reserve(attr);
 	/* The younger command knows what the other one does not */
 	if (create_flags(attr) || is_raw(attr))
 		err = cmd_create_qp_flags(ctx, qp, attr, &resp);
@@ -193,6 +196,11 @@ static int create_qp(struct ibv_context *ctx, struct sroce_qp *qp,
 		sroce_wr_init(qp);
 	sroce_cq_get(qp->vqp.qp.send_cq);
 	sroce_cq_get(qp->vqp.qp.recv_cq);
+	if (!sroce_tags_of(attr->srq))
+		return 0;
+	qp->match_cq = to_scq(to_ssrq(attr->srq)->vsrq.cq);
+	sroce_cq_get(&qp->match_cq->vcq.cq);
+	sroce_tags_join(qp);
 	return 0;
 }
 
@@ -289,6 +297,8 @@ static void forget_completions(struct ibv_qp *qp)
 		sroce_cq_forget_qp(qp->send_cq, qp->qp_num);
 	if (qp->recv_cq && qp->recv_cq != qp->send_cq)
 		sroce_cq_forget_qp(qp->recv_cq, qp->qp_num);
+	if (to_sqp(qp)->match_cq)
+		sroce_cq_forget_qp(&to_sqp(qp)->match_cq->vcq.cq, qp->qp_num);
 }
 
 /* The command that knows a rate limit is a younger one */
@@ -317,18 +327,21 @@ int sroce_modify_qp_rate_limit(struct ibv_qp *qp,
 
 int sroce_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
+	bool reset = (mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET;
 	int err;
 
+	/* Nobody who polls may post to a ring that is about to be as new */
+	if (reset)
+		sroce_tags_leave(to_sqp(qp));
 	err = modify_qp(qp, attr, mask);
-	if (err)
-		return err;
-
-	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET) {
+	if (reset && !err) {
 		forget_completions(qp);
 		sroce_sq_restart(&to_sqp(qp)->sq);
 		sroce_rq_restart(&to_sqp(qp)->rq);
 	}
-	return 0;
+	if (reset)
+		sroce_tags_join(to_sqp(qp));
+	return err;
 }
 
 int sroce_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
@@ -344,12 +357,17 @@ int sroce_destroy_qp(struct ibv_qp *ibqp)
 	struct sroce_qp *qp = to_sqp(ibqp);
 	int err;
 
+	sroce_tags_leave(qp);
 	err = ibv_cmd_destroy_qp(ibqp);
-	if (err)
+	if (err) {
+		sroce_tags_join(qp);
 		return err;
+	}
 
 	/* From here on the kernel adds none. */
 	forget_completions(ibqp);
+	if (qp->match_cq)
+		sroce_cq_put(&qp->match_cq->vcq.cq);
 	sroce_cq_put(ibqp->send_cq);
 	sroce_cq_put(ibqp->recv_cq);
 	sroce_rq_fini(&qp->rq);

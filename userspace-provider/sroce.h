@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <ccan/list.h>
 #include <infiniband/driver.h>
 #include <util/util.h>
 
@@ -79,6 +80,9 @@ struct sroce_cq {
 	atomic_uint users;	/* queues that have completions here */
 	/* a QP whose requests the kernel lets gather, 0: none that we know */
 	_Atomic(uint32_t) gathering;
+	/* tag matching, under the lock: QPs that receive from queues completing here */
+	struct list_head matching;
+	uint32_t rndv_waits;	/* rendezvous that wait, of all of them */
 };
 
 struct sroce_rq {
@@ -89,11 +93,23 @@ struct sroce_rq {
 	uint32_t max_sge;
 };
 
+/* A rendezvous that was matched, and that its QP had no room for */
+struct sroce_rndv {
+	uint64_t tag;
+	uint32_t app_ctx;
+	uint32_t handle;
+	uint32_t qp_num;	/* 0: none */
+};
+
 struct sroce_srq {
 	struct verbs_srq vsrq;
 	struct sroce_origin origin;
 	struct sroce_rq rq;
 	uint32_t srqn;
+	/* tag matching */
+	uint32_t max_ops;
+	uint32_t max_tags;
+	struct sroce_rndv *rndv;	/* one for each tagged buffer */
 };
 
 struct sroce_sq {
@@ -151,6 +167,10 @@ struct sroce_qp {
 	struct sroce_origin origin;
 	struct sroce_sq sq;
 	struct sroce_rq rq;
+	/* tag matching: the shared receive queue's, NULL: it has no such queue */
+	struct sroce_cq *match_cq;
+	struct list_node matching;	/* of @match_cq */
+	uint32_t rndv_waits;
 };
 
 static inline struct sroce_context *to_sctx(struct ibv_context *ctx)
@@ -286,6 +306,34 @@ void sroce_cq_put(struct ibv_cq *cq);
 
 /* cq_ex.c: what ibv_start_poll() and its kin call, as far as asked for */
 void sroce_cq_ex_init(struct ibv_cq_ex *cq, uint64_t wc_flags);
+/* From now on completions of tag matching may come */
+void sroce_cq_ex_match_tags(struct ibv_cq_ex *cq);
+
+/* tags.c: tag matching */
+
+/* Returns an errno */
+int sroce_tags_check_srq(struct ibv_context *ctx,
+			 const struct ibv_srq_init_attr_ex *attr);
+int sroce_tags_init_srq(struct sroce_srq *srq,
+			const struct ibv_srq_init_attr_ex *attr);
+void sroce_tags_fini_srq(struct sroce_srq *srq);
+int sroce_post_srq_ops(struct ibv_srq *srq, struct ibv_ops_wr *wr,
+		       struct ibv_ops_wr **bad);
+
+/* Has it, or would it have, a shared receive queue with tag matching? */
+bool sroce_tags_of(const struct ibv_srq *srq);
+/* What the kernel is asked for has room for what is posted here */
+void sroce_tags_reserve(struct ibv_qp_init_attr_ex *attr);
+/*
+ * From the first to the second a QP takes part: a rendezvous that was matched for it is
+ * begun when the completion of that is polled.
+ */
+void sroce_tags_join(struct sroce_qp *qp);
+void sroce_tags_leave(struct sroce_qp *qp);
+
+/* A completion of tag matching was taken; and before one is. Under the queue's lock. */
+void sroce_tags_polled(struct sroce_cq *cq);
+void sroce_tags_retry(struct sroce_cq *cq);
 
 /* rq.c: receive queues, of a QP or shared */
 

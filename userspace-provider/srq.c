@@ -32,7 +32,30 @@ static int create_srq(struct ibv_context *ctx, struct sroce_srq *srq,
 	}
 
 	srq->srqn = resp.srqn;
-	return 0;
+	if (!sroce_tags_of(&srq->vsrq.srq))
+		return 0;
+	err = sroce_tags_init_srq(srq, attr);
+	if (err) {
+		ibv_cmd_destroy_srq(&srq->vsrq.srq);
+		sroce_rq_fini(&srq->rq);
+	}
+	return err;
+}
+
+static int check_kind(struct ibv_context *ctx,
+		      const struct ibv_srq_init_attr_ex *attr)
+{
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE))
+		return 0;
+	switch (attr->srq_type) {
+	case IBV_SRQT_BASIC:
+	case IBV_SRQT_XRC:
+		return 0;
+	case IBV_SRQT_TM:
+		return sroce_tags_check_srq(ctx, attr);
+	default:
+		return EOPNOTSUPP;
+	}
 }
 
 struct ibv_srq *sroce_create_srq_ex(struct ibv_context *ctx,
@@ -42,10 +65,9 @@ struct ibv_srq *sroce_create_srq_ex(struct ibv_context *ctx,
 	struct sroce_srq *srq;
 	int err;
 
-	if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) &&
-	    attr->srq_type != IBV_SRQT_BASIC &&
-	    attr->srq_type != IBV_SRQT_XRC) {
-		errno = EOPNOTSUPP;
+	err = check_kind(ctx, attr);
+	if (err) {
+		errno = err;
 		return NULL;
 	}
 
@@ -188,6 +210,7 @@ int sroce_destroy_srq(struct ibv_srq *ibsrq)
 	if (err)
 		return err;
 
+	sroce_tags_fini_srq(srq);
 	sroce_rq_fini(&srq->rq);
 	sroce_pd_free(srq, &srq->origin);
 	return 0;
