@@ -214,9 +214,8 @@ static void tie_shared(struct fz_thread *t, struct fz_ctx *c, void *core, void *
 {
 	struct ib_uverbs_create_xsrq *cmd = core;
 
-	/* what the others are for is not there */
-	cmd->srq_type = fz_once(t, 4) ? fz_below(t, 4) : IB_UVERBS_SRQT_XRC;
-	cmd->max_num_tags = 0;
+	cmd->srq_type = fz_once(t, 4) ? fz_below(t, 4) : fz_once(t, 2) ? IB_UVERBS_SRQT_TM : IB_UVERBS_SRQT_XRC;
+	cmd->max_num_tags = fz_once(t, 4) ? fz_below(t, 1100) : 8;
 }
 
 static void tie_resize(struct fz_thread *t, struct fz_ctx *c, void *core, void *driver)

@@ -26,6 +26,7 @@ enum fz_form {
 	A_REGION, /* an address, its length, and a second address: three attributes with the ids in @arg */
 	A_PART, /* of device memory, from an offset on; the length has the id @arg */
 	A_LENT, /* the same of a dma-buf, and an address for it: two attributes with the ids in @arg */
+	A_TAGS, /* operations on tagged buffers */
 	A_HASH, /* the driver's part of a QP with a table: how it shares frames */
 };
 
@@ -34,7 +35,7 @@ struct fz_attr {
 	enum fz_form form;
 	/* 0: as often as not */
 	bool needed;
-	uint8_t len;
+	uint16_t len;
 	enum fz_what what;
 	uint32_t arg;
 };
@@ -141,8 +142,13 @@ static const struct fz_attr a_create_srq[] = {
 	IN(UVERBS_ATTR_CREATE_SRQ_MAX_WR, 4, W_DEPTH, 0), IN(UVERBS_ATTR_CREATE_SRQ_MAX_SGE, 4, W_SGES, 0),
 	IN(UVERBS_ATTR_CREATE_SRQ_LIMIT, 4, W_BELOW, 3), PERHAPS(UVERBS_ATTR_CREATE_SRQ_XRCD_HANDLE, FZ_XRCD),
 	PERHAPS(UVERBS_ATTR_CREATE_SRQ_CQ_HANDLE, FZ_CQ), PERHAPS(UVERBS_ATTR_CREATE_SRQ_EVENT_FD, FZ_ASYNC),
-	OUT(UVERBS_ATTR_CREATE_SRQ_RESP_MAX_WR, 4), OUT(UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE, 4),
+	IN(UVERBS_ATTR_CREATE_SRQ_MAX_NUM_TAGS, 4, W_BELOW, 1100), OUT(UVERBS_ATTR_CREATE_SRQ_RESP_MAX_WR, 4), OUT(UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE, 4),
 	OUT(UVERBS_ATTR_CREATE_SRQ_RESP_SRQ_NUM, 4), { 0 }
+};
+static const struct fz_attr a_tags[] = {
+	HANDLE(SROCE_ATTR_SRQ_TAGS_HANDLE, FZ_SRQ),
+	{ SROCE_ATTR_SRQ_TAGS_OPS, A_TAGS, true, 2 * sizeof(struct sroce_tag_op) },
+	OUT(SROCE_ATTR_SRQ_TAGS_RESP, sizeof(struct sroce_tag_ops_resp)), { 0 }
 };
 static const struct fz_attr a_destroy_srq[] = {
 	HANDLE(UVERBS_ATTR_DESTROY_SRQ_HANDLE, FZ_SRQ), OUT(UVERBS_ATTR_DESTROY_SRQ_RESP, 4), { 0 }
@@ -195,6 +201,8 @@ static const struct fz_method methods[] = {
 	{ "destroy qp", UVERBS_OBJECT_QP, UVERBS_METHOD_QP_DESTROY, 0, 0, 0, FZ_QP, a_destroy_qp },
 	{ "create srq", UVERBS_OBJECT_SRQ, UVERBS_METHOD_SRQ_CREATE, 8, sizeof(struct sroce_create_srq_resp), FZ_SRQ, 0,
 	  a_create_srq },
+	{ "change tags", UVERBS_OBJECT_SRQ, SROCE_METHOD_SRQ_TAGS, 0, 0, 0, 0, a_tags },
+	{ "change tags", UVERBS_OBJECT_SRQ, SROCE_METHOD_SRQ_TAGS, 0, 0, 0, 0, a_tags },
 	{ "destroy srq", UVERBS_OBJECT_SRQ, UVERBS_METHOD_SRQ_DESTROY, 0, 0, 0, FZ_SRQ, a_destroy_srq },
 	{ "advise mr", UVERBS_OBJECT_MR, UVERBS_METHOD_ADVISE_MR, 0, 0, 0, 0, a_advise },
 	{ "advise mr", UVERBS_OBJECT_MR, UVERBS_METHOD_ADVISE_MR, 0, 0, 0, 0, a_advise },
@@ -297,6 +305,42 @@ static void add_advice(struct fz_thread *t, struct fz_ctx *c, struct request *q,
 	add(q, id, n * sizeof(sge[0]), (uintptr_t)fz_elsewhere(t, q->in, sizeof(sge)));
 }
 
+/* Few tags and few entries, so that something matches, and is deleted, now and then */
+static void some_tag_op(struct fz_thread *t, struct fz_ctx *c, struct sroce_tag_op *op)
+{
+	struct fz_obj *o = fz_some(t, c, FZ_MR);
+	uint64_t start, length;
+
+	op->opcode = fz_below(t, fz_once(t, 8) ? 4 : 3);
+	op->flags = fz_below(t, 4);
+	op->unexpected_cnt = op->flags & SROCE_TAG_SYNCS ? fz_below(t, 8) : 0;
+	if (op->opcode == SROCE_TAG_DEL)
+		op->handle = (1 + fz_below(t, 4)) << 16 | fz_below(t, 4);
+	if (op->opcode != SROCE_TAG_ADD)
+		return;
+	op->tag = fz_below(t, 4);
+	op->mask = fz_below(t, 8);
+	op->recv_wr_id = fz_rand(t);
+	if (!o)
+		return;
+	fz_part_of(t, o, &start, &length);
+	op->num_sge = 1;
+	op->sge[0].addr = start;
+	op->sge[0].length = length;
+	op->sge[0].lkey = o->number;
+}
+
+static void add_tags(struct fz_thread *t, struct fz_ctx *c, struct request *q, uint16_t id)
+{
+	struct sroce_tag_op ops[2] = {};
+	uint32_t n = 1 + fz_below(t, 2);
+
+	some_tag_op(t, c, &ops[0]);
+	some_tag_op(t, c, &ops[1]);
+	memcpy(q->in, ops, sizeof(ops));
+	add(q, id, n * sizeof(ops[0]), (uintptr_t)fz_elsewhere(t, q->in, sizeof(ops)));
+}
+
 static void add_region(struct fz_thread *t, struct request *q, const struct fz_attr *a)
 {
 	do
@@ -368,6 +412,9 @@ static void add_attr(struct fz_thread *t, struct fz_ctx *c, struct request *q, c
 		break;
 	case A_ADVICE:
 		add_advice(t, c, q, a->id);
+		break;
+	case A_TAGS:
+		add_tags(t, c, q, a->id);
 		break;
 	case A_PART:
 		add_part(t, q, a);
