@@ -3,8 +3,12 @@
  * Tag matching: the list of tagged buffers, the operations on it, and messages that match
  * or do not.
  */
+#include <linux/mm.h>
+
 #include "compat.h"
+#include "tests/side_demand.h"
 #include "tests/transport_pair.h"
+#include "transport/fault.h"
 #include "transport/tags.h"
 
 #define SRC 0x1003
@@ -564,6 +568,237 @@ static void not_ready(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, b->srq.tags->unexpected);
 }
 
+/* --- a message that has to come again, and another one that comes instead -------------- */
+
+#define WAIT_BYTES (4 * PAGE_SIZE)
+
+/*
+ * A pair whose side 1 has a region on demand, of which no page comes before wait_over().
+ * What wants one waits with the receive that it has taken.
+ */
+static struct pair *wait_pair(struct kunit *test, struct sroce_mr **mr)
+{
+	struct pair *p;
+
+	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
+		kunit_skip(test, "no memory on demand in this kernel");
+	p = tag_pair(test, false);
+	*mr = side_demand_create(&p->side[1], WAIT_BYTES, 0);
+	mmap_write_lock(current->mm);
+	return p;
+}
+
+static void wait_over(struct pair *p, struct sroce_mr *mr)
+{
+	struct side *b = &p->side[1];
+
+	mmap_write_unlock(current->mm);
+	while (sroce_fault_is_running(&b->qp->resp.half))
+		usleep_range(100, 200);
+	side_demand_free(mr);
+}
+
+static void side_waits_with_receive(struct side *s)
+{
+	struct kunit *test = s->pair->test;
+
+	pair_deliver(s->pair);
+	KUNIT_ASSERT_TRUE(test, s->qp->resp.msg.have_wqe);
+	KUNIT_ASSERT_EQ(test, SROCE_RESP_IDLE, s->qp->resp.msg.state);
+}
+
+/* The QP is as new, and the next that it sends is to its peer the one that waits */
+static void side_send_instead(struct side *s)
+{
+	side_to_reset(s);
+	s->pair->config.psn = pair_peer(s)->qp->resp.epsn;
+	side_to_init(s);
+	side_to_rtr(s);
+	side_to_rts(s);
+}
+
+/* The receive that was taken ends with an error, and nothing is made of either message */
+static void side_expect_refused(struct side *s, u64 wr_id)
+{
+	struct kunit *test = s->pair->test;
+	struct sroce_cqe cqe;
+
+	side_expect_recv(s, wr_id, IB_WC_REM_INV_REQ_ERR);
+	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, side_state(s));
+	KUNIT_EXPECT_FALSE(test, side_poll_cqe(&s->rcq, &cqe));
+}
+
+static void side_recv_demand(struct side *s, u64 wr_id, struct sroce_mr *mr, u32 len)
+{
+	struct ib_sge sge = { .addr = mr->iova, .length = len, .lkey = mr->key };
+	struct ib_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 };
+
+	KUNIT_ASSERT_EQ(s->pair->test, 0, side_try_recv(s, &wr));
+}
+
+static void side_add_demand(struct side *s, u64 tag, struct sroce_mr *mr, u32 len)
+{
+	struct sroce_tag_op op = op_add(s, tag, ALL_BITS, DST, len);
+
+	op.sge[0].addr = mr->iova;
+	op.sge[0].lkey = mr->key;
+	op_do(s, &op, IB_WC_SUCCESS, 0);
+}
+
+static void side_write_imm_demand(struct side *s, u64 wr_id, struct sroce_mr *mr)
+{
+	struct work w;
+
+	work_rdma(s, &w, SROCE_WR_RDMA_WRITE_IMM, wr_id, SRC, 0, 100);
+	w.wqe.rdma.remote_addr = mr->iova;
+	w.wqe.rdma.rkey = mr->key;
+	side_post(s, &w);
+}
+
+/*
+ * An RDMA WRITE with immediate data has taken a receive without elements, after a SEND
+ * that nothing has matched. The SEND that comes instead has nothing of either: not the
+ * header of the older one, for which there would be no room.
+ */
+static void send_instead_of_write(struct kunit *test)
+{
+	struct sroce_mr *mr;
+	struct pair *p = wait_pair(test, &mr);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct work w;
+
+	side_recv(b, 1, OTHER, 64);
+	side_recv(b, 2, 0, 0);
+	side_send_tagged(a, EAGER, 5, 0, 1);
+	side_expect_cqe(b, 1, SROCE_WC_TAG_RECV, 0);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	side_write_imm_demand(a, 2, mr);
+	side_waits_with_receive(b);
+	side_send_instead(a);
+	side_post(a, work_send(a, &w, 3, SRC, 0));
+	side_expect_refused(b, 2);
+	side_expect_send(a, 3, IB_WC_REM_INV_REQ_ERR);
+	wait_over(p, mr);
+}
+
+/* The older SEND has matched: the ordinary receive is not that of a tagged buffer */
+static void eager_instead_of_write(struct kunit *test)
+{
+	struct sroce_mr *mr;
+	struct pair *p = wait_pair(test, &mr);
+	struct side *a = &p->side[0], *b = &p->side[1];
+
+	side_add_tag(b, 5, DST, 64);
+	side_recv(b, 2, OTHER, 200);
+	side_send_tagged(a, EAGER, 5, 64, 1);
+	side_expect_cqe(b, 2005, SROCE_WC_TAG_RECV, MATCHED);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	side_write_imm_demand(a, 2, mr);
+	side_waits_with_receive(b);
+	side_send_instead(a);
+	side_send_tagged(a, EAGER, 5, 64, 3);
+	side_expect_refused(b, 2);
+	wait_over(p, mr);
+}
+
+/* The other way: a tagged buffer is not the receive of an RDMA WRITE with immediate data */
+static void write_instead_of_eager(struct kunit *test)
+{
+	struct sroce_mr *mr;
+	struct pair *p = wait_pair(test, &mr);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct work w;
+
+	side_recv(b, 2, OTHER, 200);
+	side_add_demand(b, 5, mr, 64);
+	side_send_tagged(a, EAGER, 5, 64, 1);
+	side_waits_with_receive(b);
+	side_send_instead(a);
+	work_rdma(a, &w, SROCE_WR_RDMA_WRITE_IMM, 3, SRC, OTHER, 64);
+	side_post(a, &w);
+	side_expect_refused(b, 2005);
+	wait_over(p, mr);
+}
+
+/* Another header, or none, than that by which the buffer, or the receive, was chosen */
+static void other_header(struct kunit *test)
+{
+	static const struct {
+		bool matched;
+		u32 len;
+		u8 opcode;
+		u64 tag;
+	} cases[] = {
+		{ false, 5 }, { true, 5 }, { true, 0 },
+		{ false, 80, EAGER, 6 }, { true, 80, EAGER, 6 }, { true, 80, FIN, 5 },
+		{ true, 80, RNDV, 5 }, { false, 80, RNDV, 5 }, { false, 80, 0, 5 },
+	};
+	struct sroce_mr *mr;
+	struct side *a, *b;
+	struct pair *p;
+	struct work w;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		p = wait_pair(test, &mr);
+		a = &p->side[0];
+		b = &p->side[1];
+		if (cases[i].matched)
+			side_add_demand(b, 5, mr, 100);
+		else
+			side_recv_demand(b, 2005, mr, 100);
+		side_send_tagged(a, EAGER, 5, 64, 1);
+		side_waits_with_receive(b);
+		side_send_instead(a);
+		side_fill_tagged(a, cases[i].opcode, cases[i].tag, 64, 2);
+		side_post(a, work_send(a, &w, 2, SRC, cases[i].len));
+		side_expect_refused(b, 2005);
+		wait_over(p, mr);
+	}
+}
+
+/* The same message, of as many packets, comes again when the pages are there */
+static void waits_for_pages_of(struct kunit *test, u32 len, bool matched)
+{
+	struct sroce_mr *mr;
+	struct pair *p = wait_pair(test, &mr);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	u32 skip = matched ? SROCE_TMH_LEN : 0;
+	struct sroce_cqe cqe;
+	u8 *got;
+
+	if (matched)
+		side_add_demand(b, 5, mr, len);
+	else
+		side_recv_demand(b, 2005, mr, SROCE_TMH_LEN + len);
+	side_send_tagged(a, EAGER, 5, len, 1);
+	side_waits_with_receive(b);
+	mmap_write_unlock(current->mm);
+	while (sroce_fault_is_running(&b->qp->resp.half) ||
+	       READ_ONCE(b->qp->resp.half.fault.waiting))
+		pair_deliver(p);
+	cqe = side_expect_cqe(b, 2005, SROCE_WC_TAG_RECV, matched ? MATCHED : 0);
+	KUNIT_EXPECT_EQ(test, SROCE_TMH_LEN + len - skip, cqe.byte_len);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	got = kunit_kmalloc(test, cqe.byte_len, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, got);
+	KUNIT_EXPECT_EQ(test, 0, copy_from_user(got, u64_to_user_ptr(mr->iova), cqe.byte_len));
+	KUNIT_EXPECT_EQ(test, 0, memcmp(got, a->mem + SRC + skip, cqe.byte_len));
+	KUNIT_EXPECT_EQ(test, !matched, b->srq.tags->unexpected);
+	side_demand_free(mr);
+}
+
+static void waits_for_pages(struct kunit *test)
+{
+	const u32 lens[] = { 1, 64, MTU, 5 * MTU + 3 };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(lens); i++) {
+		waits_for_pages_of(test, lens[i], false);
+		waits_for_pages_of(test, lens[i], true);
+	}
+}
+
 /* --- rendezvous --------------------------------------------------------------------- */
 
 /* Data that is to be read; the header with its address is in another place */
@@ -748,6 +983,11 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(added_out_of_step),
 	KUNIT_CASE(eager_too_long),
 	KUNIT_CASE(not_ready),
+	KUNIT_CASE(send_instead_of_write),
+	KUNIT_CASE(eager_instead_of_write),
+	KUNIT_CASE(write_instead_of_eager),
+	KUNIT_CASE(other_header),
+	KUNIT_CASE(waits_for_pages),
 	KUNIT_CASE(rendezvous),
 	KUNIT_CASE(rendezvous_sig_all),
 	KUNIT_CASE(rendezvous_hostile),

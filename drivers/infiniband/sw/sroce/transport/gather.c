@@ -254,7 +254,8 @@ static int sroce_gather_list(struct sroce_gather *g, const struct sroce_sgl *l,
 		len -= part;
 		off = 0;
 	}
-	return 0;
+	/* What the list has no room for would land in pages of an earlier user of @g */
+	return len ? -EMSGSIZE : 0;
 }
 
 int sroce_gather_sges(struct sroce_gather *g, const struct sroce_sgl *l,

@@ -132,7 +132,7 @@ static inline struct sroce_sgl sroce_sgl_of_recv(const struct sroce_qp *qp)
  * @len: bytes to add, as in sroce_gather_rkey(); the list has as many after @off
  * @ahead: bytes that the message will want, these included
  *
- * Return: as sroce_gather_rkey().
+ * Return: as sroce_gather_rkey(), or -EMSGSIZE when the list is shorter.
  */
 int sroce_gather_sges(struct sroce_gather *g, const struct sroce_sgl *l,
 		      int access, u32 off, u32 *len, u32 ahead);

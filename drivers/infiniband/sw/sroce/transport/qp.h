@@ -658,6 +658,7 @@ struct sroce_hold {
  * @srqn: XRC: shared receive queue of the message
  * @srq_id: XRC: that queue's id, by which it differs from a later one of the same number
  * @srq_index: place in the shared receive queue of what sroce_recv_look_for() saw
+ * @wqe_tagged: while @have_wqe: it was taken for the SEND that the QP's @tag describes
  */
 struct sroce_resp_msg {
 	u8 state;
@@ -673,6 +674,7 @@ struct sroce_resp_msg {
 	u32 srqn;
 	u64 srq_id;
 	u32 srq_index;
+	bool wqe_tagged;
 };
 
 /**

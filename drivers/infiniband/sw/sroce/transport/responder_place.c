@@ -158,6 +158,8 @@ void sroce_place_no_receive(struct sroce_qp *qp, struct sroce_train *t, int err)
 {
 	if (err == -ENOENT)
 		sroce_responder_not_ready(qp, t);
+	else if (err == -EBADMSG)
+		sroce_responder_refuse_request(qp);
 	else
 		sroce_responder_refuse(qp, SROCE_NAK_REM_OP,
 				       IB_WC_LOC_QP_OP_ERR);
@@ -305,6 +307,17 @@ bool sroce_place_write_length_ok(const struct sroce_responder *resp,
 	return t->flags & SROCE_END ? len == left : len < left;
 }
 
+/* As sroce_recv_take(); -EBADMSG: a SEND of this PSN has it: this is another message */
+static int sroce_place_take_for_imm(struct sroce_qp *qp)
+{
+	const struct sroce_resp_msg *msg = &qp->resp.msg;
+
+	/* One is taken already when its pages were missing the first time */
+	if (msg->have_wqe)
+		return unlikely(msg->wqe_tagged) ? -EBADMSG : 0;
+	return sroce_recv_take(qp);
+}
+
 void sroce_responder_execute_write(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_responder *resp = &qp->resp;
@@ -316,8 +329,8 @@ void sroce_responder_execute_write(struct sroce_qp *qp, struct sroce_train *t)
 		return;
 	}
 	/* Nothing is placed before the receive work request is there */
-	if (t->flags & SROCE_IMM && !resp->msg.have_wqe)
-		err = sroce_recv_take(qp);
+	if (t->flags & SROCE_IMM)
+		err = sroce_place_take_for_imm(qp);
 	if (err) {
 		sroce_place_no_receive(qp, t, err);
 		return;

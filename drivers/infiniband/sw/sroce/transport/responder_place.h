@@ -88,7 +88,10 @@ void sroce_place_write_done(struct sroce_qp *qp, const struct sroce_train *t);
  */
 int sroce_place_sges(struct sroce_qp *qp, struct sroce_train *t, u32 least);
 
-/* What becomes of a train that needs a receive work request, which could not be taken (@err) */
+/*
+ * What becomes of a train that needs a receive work request, which could not be taken
+ * (@err: of sroce_recv_take(), or -EBADMSG: it makes no sense)
+ */
 void sroce_place_no_receive(struct sroce_qp *qp, struct sroce_train *t, int err);
 
 /**

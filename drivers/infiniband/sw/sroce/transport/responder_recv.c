@@ -39,6 +39,7 @@ int sroce_recv_take_for(struct sroce_qp *qp, u32 len)
 	if (qp->srq) {
 		err = sroce_srq_take(qp->srq, msg->wqe, len);
 		msg->wqe_user = qp->srq->user;
+		msg->wqe_tagged = false;
 	} else {
 		err = sroce_recv_ring_take(&resp->ring, msg->wqe,
 					   qp->max_recv_sge, len);
@@ -71,6 +72,7 @@ int sroce_recv_take_tagged(struct sroce_qp *qp)
 	if (err)
 		return err;
 	msg->wqe_user = qp->srq->user;
+	msg->wqe_tagged = true;
 	msg->have_wqe = true;
 	return sroce_recv_check(qp);
 }

@@ -169,6 +169,8 @@ static bool sroce_tag_fits(const struct sroce_qp *qp, const struct sroce_train *
 
 	if (m->rndv && m->matched)
 		return m->handle;
+	if (t->bi.bi_size < m->head)
+		return false;
 	return t->bi.bi_size - sroce_tag_left_out(qp) <= qp->resp.msg.recv_len;
 }
 
@@ -179,18 +181,35 @@ static void sroce_tag_rendezvous(struct sroce_qp *qp, struct sroce_train *t)
 		sroce_place_send_done(qp, t);
 }
 
+/*
+ * A message has come before, and waits for pages or for a region that it invalidates: is
+ * this the one that has the receive? It has been matched by its header, which was in a
+ * packet of its own then, so a peer may have sent another one in its place; or the
+ * receive is that of an RDMA WRITE with immediate data, and @qp->tag of an older message.
+ */
+static bool sroce_tag_is_same(const struct sroce_qp *qp, const struct sroce_train *t)
+{
+	const struct sroce_tag_msg *was = &qp->tag;
+	struct sroce_tag_msg m;
+
+	if (!qp->resp.msg.wqe_tagged || sroce_tag_read(&m, t))
+		return false;
+	return m.head == was->head && !memcmp(m.raw, was->raw, sizeof(m.raw)) &&
+	       m.va == was->va && m.rkey == was->rkey && m.len == was->len;
+}
+
+/* Return: 0 with a receive, an errno of sroce_recv_take_tagged(), or -EBADMSG */
+static int sroce_tag_take(struct sroce_qp *qp, const struct sroce_train *t)
+{
+	if (qp->resp.msg.have_wqe)
+		return sroce_tag_is_same(qp, t) ? 0 : -EBADMSG;
+	return sroce_tag_read(&qp->tag, t) ?: sroce_recv_take_tagged(qp);
+}
+
 void sroce_responder_begin_tagged(struct sroce_qp *qp, struct sroce_train *t)
 {
-	int err = 0;
+	int err = sroce_tag_take(qp, t);
 
-	/* One is taken already when its pages were missing the first time */
-	if (!qp->resp.msg.have_wqe) {
-		if (sroce_tag_read(&qp->tag, t)) {
-			sroce_responder_refuse_request(qp);
-			return;
-		}
-		err = sroce_recv_take_tagged(qp);
-	}
 	if (err)
 		sroce_place_no_receive(qp, t, err);
 	else if (!sroce_tag_fits(qp, t))

@@ -107,7 +107,8 @@ struct sroce_tags {
  * @late: the process is to be told that it is late with its count
  * @head: bytes in @raw
  * @raw: the header. The sender may be a process of this host, which changes what it
- *	sends meanwhile: it is read once, and who receives it gets what was looked at
+ *	sends meanwhile: who receives it gets what was looked at, and not what is there
+ *	by then. A message that comes again must have the same.
  */
 struct sroce_tag_msg {
 	u64 tag;
