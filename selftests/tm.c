@@ -894,6 +894,37 @@ static void lifetimes(void)
 	vt_check(vt_silent(b.send_cq), "failed: nothing else is");
 }
 
+/* Messages that nothing has matched, and whose completions nobody has seen: they do not count */
+static void forgotten(bool destroy)
+{
+	const char *how = destroy ? "destroyed" : "reset";
+
+	fresh(4);
+	add(1, ALL_BITS, 1, 0, 64);
+	send_sized(IBV_TMH_EAGER, 5, 8, 1);
+	sent(IBV_WC_SUCCESS);
+	expect("forgotten: one that is seen", 0, IBV_WC_TM_RECV, 0, IBV_WC_SUCCESS);
+	send_sized(IBV_TMH_EAGER, 5, 8, 1);
+	sent(IBV_WC_SUCCESS);
+	send_sized(IBV_TMH_NO_TAG, 5, 8, 1);
+	sent(IBV_WC_SUCCESS);
+	send_sized(IBV_TMH_EAGER, 1, 8, 1);
+	sent(IBV_WC_SUCCESS);
+	if (destroy) {
+		ends_fresh(IBV_QPT_RC);
+	} else {
+		vt_to_state(b.qp, IBV_QPS_RESET);
+		vt_to_state(a.qp, IBV_QPS_RESET);
+		ends_connect();
+	}
+	nothing(how);
+	sync_to(1, 0);
+	add(5, ALL_BITS, 50, 0, 64);
+	send_sized(IBV_TMH_EAGER, 5, 8, 2);
+	expect(how, 50, IBV_WC_TM_RECV, matched, IBV_WC_SUCCESS);
+	sent(IBV_WC_SUCCESS);
+}
+
 /* Several queue pairs with one queue: each rendezvous is read from its own peer */
 static void two_pairs(void)
 {
@@ -1084,6 +1115,8 @@ int main(int argc, char **argv)
 	hostile();
 	counts();
 	lifetimes();
+	forgotten(false);
+	forgotten(true);
 	two_pairs();
 	tm_end();
 	printf("%d wrong\n", vt_failures);

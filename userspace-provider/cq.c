@@ -74,20 +74,24 @@ int sroce_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	return 0;
 }
 
-void sroce_cq_forget_qp(struct ibv_cq *ibcq, uint32_t qp_num)
+uint32_t sroce_cq_forget_qp(struct ibv_cq *ibcq, uint32_t qp_num)
 {
 	struct sroce_cq *cq = to_scq(ibcq);
 	struct sroce_cqe *cqe;
+	uint32_t unexpected = 0;
 	uint32_t index;
 
 	sroce_lock(&cq->lock);
 	cq_look(cq);
 	for (index = cq->cons; index != cq->prod; index++) {
 		cqe = sroce_ring_entry(&cq->ring, index);
-		if (cqe->qpn == qp_num)
-			cqe->qpn = SROCE_QPN_NOBODY;
+		if (cqe->qpn != qp_num)
+			continue;
+		cqe->qpn = SROCE_QPN_NOBODY;
+		unexpected += sroce_tags_is_unexpected(cqe);
 	}
 	sroce_unlock(&cq->lock);
+	return unexpected;
 }
 
 /* --- life --- */

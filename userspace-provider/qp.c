@@ -291,14 +291,20 @@ free_qp:
 	return NULL;
 }
 
+/* Any of the queues may be that of tag matching */
 static void forget_completions(struct ibv_qp *qp)
 {
+	struct sroce_cq *match_cq = to_sqp(qp)->match_cq;
+	uint32_t unexpected = 0;
+
 	if (qp->send_cq)
-		sroce_cq_forget_qp(qp->send_cq, qp->qp_num);
+		unexpected = sroce_cq_forget_qp(qp->send_cq, qp->qp_num);
 	if (qp->recv_cq && qp->recv_cq != qp->send_cq)
-		sroce_cq_forget_qp(qp->recv_cq, qp->qp_num);
-	if (to_sqp(qp)->match_cq)
-		sroce_cq_forget_qp(&to_sqp(qp)->match_cq->vcq.cq, qp->qp_num);
+		unexpected += sroce_cq_forget_qp(qp->recv_cq, qp->qp_num);
+	if (!match_cq)
+		return;
+	unexpected += sroce_cq_forget_qp(&match_cq->vcq.cq, qp->qp_num);
+	atomic_fetch_add(&to_ssrq(qp->srq)->unseen, unexpected);
 }
 
 /* The command that knows a rate limit is a younger one */

@@ -110,6 +110,11 @@ struct sroce_srq {
 	uint32_t max_ops;
 	uint32_t max_tags;
 	struct sroce_rndv *rndv;	/* one for each tagged buffer */
+	/*
+	 * Unexpected messages whose completions were forgotten with their QP: the kernel
+	 * counts them, and the application cannot
+	 */
+	_Atomic(uint32_t) unseen;
 };
 
 struct sroce_sq {
@@ -294,8 +299,11 @@ int sroce_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 int sroce_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int sroce_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 
-/* Completions of this QP that were not polled yet shall never be. */
-void sroce_cq_forget_qp(struct ibv_cq *cq, uint32_t qp_num);
+/*
+ * Completions of this QP that were not polled yet shall never be. Returns how many of them
+ * were of messages that no tag has matched.
+ */
+uint32_t sroce_cq_forget_qp(struct ibv_cq *cq, uint32_t qp_num);
 
 /*
  * From here to sroce_cq_put() the queue cannot be destroyed. The kernel lets go of it
@@ -319,6 +327,14 @@ int sroce_tags_init_srq(struct sroce_srq *srq,
 void sroce_tags_fini_srq(struct sroce_srq *srq);
 int sroce_post_srq_ops(struct ibv_srq *srq, struct ibv_ops_wr *wr,
 		       struct ibv_ops_wr **bad);
+
+/* A message with a tag that matches nothing: the application and the kernel count these */
+static inline bool sroce_tags_is_unexpected(const struct sroce_cqe *cqe)
+{
+	return cqe->opcode == SROCE_WC_TAG_RECV &&
+	       cqe->status == IBV_WC_SUCCESS &&
+	       !(cqe->flags & (SROCE_CQE_TAG_MATCH | SROCE_CQE_TAG_DATA));
+}
 
 /* Has it, or would it have, a shared receive queue with tag matching? */
 bool sroce_tags_of(const struct ibv_srq *srq);

@@ -94,7 +94,8 @@ void sroce_tags_fini_srq(struct sroce_srq *srq)
 
 /* --- operations on the list --- */
 
-static int write_op(struct sroce_tag_op *op, const struct ibv_ops_wr *wr)
+static int write_op(const struct sroce_srq *srq, struct sroce_tag_op *op,
+		    const struct ibv_ops_wr *wr)
 {
 	const int flags = IBV_OPS_SIGNALED | IBV_OPS_TM_SYNC;
 
@@ -106,7 +107,8 @@ static int write_op(struct sroce_tag_op *op, const struct ibv_ops_wr *wr)
 		.flags = wr->flags,
 	};
 	if (wr->flags & IBV_OPS_TM_SYNC)
-		op->unexpected_cnt = wr->tm.unexpected_cnt;
+		op->unexpected_cnt = (uint16_t)(wr->tm.unexpected_cnt +
+						atomic_load(&srq->unseen));
 	switch (wr->opcode) {
 	case IBV_WR_TAG_ADD:
 		/* Compared as unsigned, a negative number is too large as well. */
@@ -158,7 +160,7 @@ static int post_part(struct ibv_srq *srq, struct ibv_ops_wr **wr, uint32_t n)
 	int err;
 
 	for (; next && count < n && count < SROCE_TAG_OPS; next = next->next) {
-		refused = write_op(&ops[count], next);
+		refused = write_op(to_ssrq(srq), &ops[count], next);
 		if (refused)
 			break;
 		count++;

@@ -799,6 +799,147 @@ static void waits_for_pages(struct kunit *test)
 	}
 }
 
+/* --- messages that are counted, and never complete ------------------------------------ */
+
+/* Nothing is counted, and what was added out of step is matched */
+static void side_in_step(struct side *s)
+{
+	struct kunit *test = s->pair->test;
+
+	KUNIT_EXPECT_EQ(test, s->srq.tags->handled, s->srq.tags->unexpected);
+	KUNIT_EXPECT_EQ(test, SROCE_TAG_NONE, s->srq.tags->dormant);
+}
+
+static void pair_begin_anew(struct pair *p)
+{
+	int i;
+
+	for (i = 0; i < 2; i++)
+		side_to_reset(&p->side[i]);
+	for (i = 0; i < 2; i++) {
+		side_to_init(&p->side[i]);
+		side_to_rtr(&p->side[i]);
+		side_to_rts(&p->side[i]);
+	}
+}
+
+/* A buffer of tag 7 is matched by the next message to it */
+static void pair_matches(struct pair *p)
+{
+	struct side *a = &p->side[0], *b = &p->side[1];
+
+	side_send_tagged(a, EAGER, 7, 64, 70);
+	side_expect_cqe(b, 2007, SROCE_WC_TAG_RECV, MATCHED);
+	side_expect_send(a, 70, IB_WC_SUCCESS);
+}
+
+/* Too long for its receive, or with a receive that nothing can be written to */
+static void counted_and_failed(struct kunit *test)
+{
+	struct pair *p = tag_pair(test, true);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct recv r;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		recv_init(&r, b, 1, OTHER, i ? 200 : 79);
+		if (i)
+			r.sge.lkey ^= 1 << 8;
+		KUNIT_ASSERT_EQ(test, 0, side_try_recv(b, &r.wr));
+		side_send_tagged(a, EAGER, 5, 64, 1);
+		side_expect_recv(b, 1, i ? IB_WC_LOC_PROT_ERR : IB_WC_LOC_LEN_ERR);
+		side_expect_send(a, 1, i ? IB_WC_REM_OP_ERR : IB_WC_REM_INV_REQ_ERR);
+		KUNIT_EXPECT_EQ(test, 0, b->srq.tags->unexpected);
+		pair_begin_anew(p);
+		side_add_tag(b, 7, DST, 64);
+		pair_matches(p);
+	}
+}
+
+/* A receive that makes no sense, which is taken all the same */
+static void counted_without_receive(struct kunit *test)
+{
+	struct pair *p = tag_pair(test, true);
+	struct side *a = &p->side[0], *b = &p->side[1];
+
+	side_recv(b, 1, OTHER, 200);
+	((struct sroce_recv_wqe *)sroce_ring_entry(&b->srq.ring, b->srq.ring.index))->reserved = 1;
+	side_send_tagged(a, EAGER, 5, 64, 1);
+	side_expect_recv(b, 1, IB_WC_LOC_QP_OP_ERR);
+	side_in_step(b);
+}
+
+/* The first packets of a message have come, and no others; and a buffer was added meanwhile */
+static struct pair *half_a_message(struct kunit *test)
+{
+	static struct rule rules[2];
+	struct pair *p = tag_pair(test, false);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct sroce_tag_op op = op_add(b, 7, ALL_BITS, DST, 64);
+
+	rules[0] = rule_nth(a, SROCE_OP_SEND, 1, 0, FAKE_DROP);
+	pair_rules(p, rules);
+	side_recv(b, 1, OTHER, 4 * MTU);
+	side_send_tagged(a, EAGER, 5, 3 * MTU, 1);
+	pair_deliver(p);
+	KUNIT_ASSERT_EQ(test, SROCE_RESP_SEND, b->qp->resp.msg.state);
+	KUNIT_ASSERT_EQ(test, 1, b->srq.tags->unexpected);
+	/* It may be for this one, as far as anybody knows */
+	op_do(b, &op, IB_WC_SUCCESS, SROCE_CQE_TAG_SYNC_REQ);
+	KUNIT_ASSERT_NE(test, SROCE_TAG_NONE, b->srq.tags->dormant);
+	return p;
+}
+
+static void counted_until_reset(struct kunit *test)
+{
+	struct pair *p = half_a_message(test);
+
+	side_to_reset(&p->side[1]);
+	side_in_step(&p->side[1]);
+	pair_rules(p, NULL);
+	pair_begin_anew(p);
+	pair_matches(p);
+}
+
+static void counted_until_error(struct kunit *test)
+{
+	struct pair *p = half_a_message(test);
+	struct side *b = &p->side[1];
+
+	side_to_error(b);
+	side_expect_recv(b, 1, IB_WC_WR_FLUSH_ERR);
+	side_in_step(b);
+	/* Once */
+	side_to_reset(b);
+	side_in_step(b);
+}
+
+static void counted_until_destroyed(struct kunit *test)
+{
+	struct pair *p = half_a_message(test);
+	struct side *b = &p->side[1];
+
+	sroce_qp_destroy(b->qp);
+	b->qp = NULL;
+	side_in_step(b);
+}
+
+/* What has completed stays counted, until the process says otherwise */
+static void counted_and_completed(struct kunit *test)
+{
+	struct pair *p = tag_pair(test, true);
+	struct side *a = &p->side[0], *b = &p->side[1];
+
+	side_recv(b, 1, OTHER, 200);
+	side_send_tagged(a, EAGER, 5, 64, 1);
+	side_expect_cqe(b, 1, SROCE_WC_TAG_RECV, 0);
+	side_to_error(b);
+	side_to_reset(b);
+	KUNIT_EXPECT_EQ(test, 1, b->srq.tags->unexpected);
+	side_sync(b, 1, 0);
+	side_in_step(b);
+}
+
 /* --- rendezvous --------------------------------------------------------------------- */
 
 /* Data that is to be read; the header with its address is in another place */
@@ -937,6 +1078,26 @@ static void rendezvous_forgotten(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, sroce_tags_full(b->srq.tags));
 }
 
+/* It matches, and has a buffer, but invalidates a key that it must not: the buffer is free */
+static void rendezvous_fails(struct kunit *test)
+{
+	struct pair *p = tag_pair(test, true);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct work w;
+	u32 i;
+
+	side_add_tag(b, 5, DST, 64);
+	side_fill_tagged(a, RNDV, 5, SROCE_RVH_LEN, 0);
+	memset(a->mem + SRC + SROCE_TMH_LEN, 0, SROCE_RVH_LEN);
+	work_send(a, &w, 1, SRC, SROCE_TMH_LEN + SROCE_RVH_LEN);
+	w.wqe.opcode = SROCE_WR_SEND_INV;
+	w.wqe.invalidate_rkey = 0x12345678;
+	side_post(a, &w);
+	side_expect_recv(b, 2005, IB_WC_LOC_ACCESS_ERR);
+	for (i = 0; i < TAGS; i++)
+		KUNIT_EXPECT_EQ(test, SROCE_TAG_FREE, b->srq.tags->tags[i].state);
+}
+
 /* What is longer than the buffer, or no request of a rendezvous at all */
 static void rendezvous_refused(struct kunit *test)
 {
@@ -988,11 +1149,18 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(write_instead_of_eager),
 	KUNIT_CASE(other_header),
 	KUNIT_CASE(waits_for_pages),
+	KUNIT_CASE(counted_and_failed),
+	KUNIT_CASE(counted_without_receive),
+	KUNIT_CASE(counted_until_reset),
+	KUNIT_CASE(counted_until_error),
+	KUNIT_CASE(counted_until_destroyed),
+	KUNIT_CASE(counted_and_completed),
 	KUNIT_CASE(rendezvous),
 	KUNIT_CASE(rendezvous_sig_all),
 	KUNIT_CASE(rendezvous_hostile),
 	KUNIT_CASE(rendezvous_elsewhere),
 	KUNIT_CASE(rendezvous_forgotten),
+	KUNIT_CASE(rendezvous_fails),
 	KUNIT_CASE(rendezvous_refused),
 	{}
 };

@@ -150,8 +150,8 @@ static void sroce_modify_reset(struct sroce_qp *qp, struct sroce_modify *m)
 	qp->resp.posted = 0;
 	if (!qp->srq)
 		sroce_ring_reset(&qp->resp.ring);
-	sroce_responder_reset(&qp->resp);
 	sroce_responder_forget_tags(qp);
+	sroce_responder_reset(&qp->resp);
 	swap(qp->path, m->path);
 	m->peer = qp->attr.dest_qp_num;
 	memset(&qp->attr, 0, sizeof(qp->attr));

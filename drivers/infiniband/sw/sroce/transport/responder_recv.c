@@ -12,6 +12,7 @@
 
 #include "transport/internal.h"
 #include "transport/responder_recv.h"
+#include "transport/responder_tag.h"
 
 /* What was copied from a queue is checked before anybody looks at its elements */
 static int sroce_recv_check(struct sroce_qp *qp)
@@ -110,6 +111,8 @@ void sroce_recv_fail(struct sroce_qp *qp, enum ib_wc_status status)
 		.opcode = IB_WC_RECV,
 	};
 
+	if (unlikely(qp->kind->tags))
+		sroce_responder_drop_tagged(qp);
 	sroce_recv_complete(qp, &cqe, true);
 }
 

@@ -259,8 +259,18 @@ void sroce_responder_complete_tagged(struct sroce_qp *qp, const struct sroce_tra
 	sroce_recv_complete(qp, &cqe, t->flags & SROCE_SOLICITED);
 }
 
+void sroce_responder_drop_tagged(struct sroce_qp *qp)
+{
+	const struct sroce_resp_msg *msg = &qp->resp.msg;
+
+	if (msg->have_wqe && msg->wqe_tagged)
+		sroce_srq_untake_tagged(qp->srq, qp->qpn, &qp->tag);
+}
+
 void sroce_responder_forget_tags(struct sroce_qp *qp)
 {
-	if (qp->kind->tags)
-		sroce_srq_forget_tags(qp->srq, qp->qpn);
+	if (!qp->kind->tags)
+		return;
+	sroce_responder_drop_tagged(qp);
+	sroce_srq_forget_tags(qp->srq, qp->qpn);
 }

@@ -32,8 +32,14 @@ void sroce_responder_begin_tagged(struct sroce_qp *qp, struct sroce_train *t);
 void sroce_responder_complete_tagged(struct sroce_qp *qp, const struct sroce_train *t);
 
 /*
- * The QP begins anew, or has ended: buffers of rendezvous that it was asked for, and
- * that it will not read, are free. Context: process, or the QP's locks held.
+ * The message that has the receive, if it is a tagged one, is not going to complete: what
+ * it was counted as is undone. For the receive itself see sroce_recv_fail().
+ */
+void sroce_responder_drop_tagged(struct sroce_qp *qp);
+
+/*
+ * The QP begins anew, or has ended: the message that has a receive is dropped, and buffers
+ * of rendezvous that it was asked for, and that it will not read, are free. Context: process, or the QP's locks held.
  */
 void sroce_responder_forget_tags(struct sroce_qp *qp);
 

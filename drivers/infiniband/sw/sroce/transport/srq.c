@@ -304,6 +304,19 @@ int sroce_srq_take_tagged(struct sroce_srq *srq, u32 qpn, struct sroce_recv_wqe 
 	return err;
 }
 
+void sroce_srq_untake_tagged(struct sroce_srq *srq, u32 qpn, const struct sroce_tag_msg *m)
+{
+	struct sroce_tag unread;
+	unsigned long irq;
+
+	irq = sroce_lock(&srq->lock, srq->user);
+	if (m->matched && m->handle)
+		sroce_tags_claim(srq->tags, m->handle, qpn, &unread);
+	else if (m->tagged && !m->matched)
+		sroce_tags_uncount(srq->tags);
+	sroce_unlock(&srq->lock, srq->user, irq);
+}
+
 bool sroce_srq_claim_tag(struct sroce_srq *srq, u32 handle, u32 qpn, struct sroce_tag *t)
 {
 	unsigned long irq;

@@ -185,6 +185,19 @@ int sroce_srq_tag_op(struct sroce_srq *srq, const struct sroce_tag_op *op, u32 *
 int sroce_srq_take_tagged(struct sroce_srq *srq, u32 qpn, struct sroce_recv_wqe *wqe,
 			  struct sroce_tag_msg *m);
 
+/**
+ * sroce_srq_untake_tagged() - a message that has taken a work request does not complete
+ * @srq: queue
+ * @qpn: QP that the message has come to
+ * @m: the message
+ *
+ * It was not unexpected, as the process counts; or nobody is going to read the data of
+ * the rendezvous that it began. What was taken stays taken.
+ *
+ * Context: bottom halves off.
+ */
+void sroce_srq_untake_tagged(struct sroce_srq *srq, u32 qpn, const struct sroce_tag_msg *m);
+
 /* sroce_tags_claim() and sroce_tags_forget() with the lock. Context: bottom halves off. */
 bool sroce_srq_claim_tag(struct sroce_srq *srq, u32 handle, u32 qpn, struct sroce_tag *t);
 void sroce_srq_forget_tags(struct sroce_srq *srq, u32 qpn);

@@ -16,7 +16,10 @@
  * What nothing matches goes to an ordinary receive, and the process looks for a match
  * itself. Until it has done so, a buffer that it adds may be meant for that message: so
  * both count such messages, and nothing matches buffers that were added while the counts
- * differed. They are the last ones of the list, @dormant is the first of them.
+ * differed. They are the last ones of the list, @dormant is the first of them. The kernel
+ * counts a message when it begins: a buffer that is added before it ends may be for it, and
+ * must not be taken by the next one. The process counts what completes. So a message that
+ * ends in any other way is taken out of the count again.
  */
 #include <linux/minmax.h>
 #include <linux/mm.h>
@@ -241,4 +244,10 @@ bool sroce_tags_unexpected(struct sroce_tags *tags)
 {
 	tags->unexpected++;
 	return (u16)(tags->unexpected - tags->handled) > SROCE_TAG_SYNC_LATE;
+}
+
+void sroce_tags_uncount(struct sroce_tags *tags)
+{
+	tags->unexpected--;
+	sroce_tags_sync(tags, tags->handled);
 }

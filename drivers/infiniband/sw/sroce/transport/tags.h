@@ -216,4 +216,7 @@ void sroce_tags_forget(struct sroce_tags *tags, u32 qpn);
  */
 bool sroce_tags_unexpected(struct sroce_tags *tags);
 
+/* One of them has failed: the process never hears of it, and counts one less */
+void sroce_tags_uncount(struct sroce_tags *tags);
+
 #endif
