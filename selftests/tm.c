@@ -647,8 +647,8 @@ static void rendezvous_many(void)
 		 "many rendezvous: %u matches, %u with data", matches, data);
 }
 
-/* A poll in the middle of ibv_wr_start() and ibv_wr_complete() */
-static void rendezvous_in_a_batch(void)
+/* Its send queue is posted to by ibv_wr_start() and its kin */
+static struct ibv_qp_ex *fresh_ex(void)
 {
 	struct ibv_qp_init_attr_ex init = {
 		.send_cq = b.send_cq,
@@ -660,7 +660,6 @@ static void rendezvous_in_a_batch(void)
 		.send_ops_flags = IBV_QP_EX_WITH_SEND,
 		.cap = { .max_send_wr = 4, .max_send_sge = 1 },
 	};
-	struct ibv_qp_ex *ex;
 
 	fresh(1);
 	if (ibv_destroy_qp(b.qp))
@@ -673,11 +672,18 @@ static void rendezvous_in_a_batch(void)
 	ends_connect();
 	post_recv(&a, 1, (struct place){ (uintptr_t)from->addr + 4096, from->lkey }, 64);
 	post_recv(&a, 2, (struct place){ (uintptr_t)from->addr + 8192, from->lkey }, 64);
+	return ibv_qp_to_qp_ex(b.qp);
+}
+
+/* A poll in the middle of ibv_wr_start() and ibv_wr_complete() */
+static void rendezvous_in_a_batch(void)
+{
+	struct ibv_qp_ex *ex = fresh_ex();
+
 	vt_pattern((char *)from->addr + DATA, 6, 0, 4096);
 	add(5, ALL_BITS, 50, 0, 4096);
 	ask(5, DATA, 4096, from->rkey, 0);
 	sent(IBV_WC_SUCCESS);
-	ex = ibv_qp_to_qp_ex(b.qp);
 	ibv_wr_start(ex);
 	ex->wr_id = 99;
 	ibv_wr_send(ex);
@@ -688,6 +694,26 @@ static void rendezvous_in_a_batch(void)
 	expect("in a batch: data", 50, IBV_WC_TM_RECV, IBV_WC_TM_DATA_VALID, IBV_WC_SUCCESS);
 	vt_check(is_pattern(at(0), 6, 4096), "in a batch: the bytes");
 	vt_check(vt_silent(b.send_cq), "in a batch: each work request has one completion, and no others are there");
+}
+
+/* A reset that fails leaves the queue pair as it was, and what it has been asked for */
+static void reset_fails(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+	struct ibv_qp_ex *ex = fresh_ex();
+	int rc;
+
+	vt_pattern((char *)from->addr + DATA, 7, 0, 4096);
+	add(5, ALL_BITS, 50, 0, 4096);
+	ask(5, DATA, 4096, from->rkey, 0);
+	sent(IBV_WC_SUCCESS);
+	ibv_wr_start(ex);
+	expect("a reset that fails: match", 50, IBV_WC_TM_RECV, IBV_WC_TM_MATCH, IBV_WC_SUCCESS);
+	rc = ibv_modify_qp(b.qp, &attr, IBV_QP_STATE | IBV_QP_PORT);
+	vt_check(rc == EINVAL, "a reset that fails: %s", strerror(rc));
+	ibv_wr_abort(ex);
+	expect("a reset that fails: data", 50, IBV_WC_TM_RECV, IBV_WC_TM_DATA_VALID, IBV_WC_SUCCESS);
+	vt_check(is_pattern(at(0), 7, 4096), "a reset that fails: the bytes");
 }
 
 /* --- errors --------------------------------------------------------------------------------------------- */
@@ -1110,6 +1136,7 @@ int main(int argc, char **argv)
 	rendezvous_unexpected();
 	rendezvous_many();
 	rendezvous_in_a_batch();
+	reset_fails();
 	too_long();
 	rights();
 	hostile();

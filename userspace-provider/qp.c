@@ -338,15 +338,16 @@ int sroce_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 
 	/* Nobody who polls may post to a ring that is about to be as new */
 	if (reset)
-		sroce_tags_leave(to_sqp(qp));
+		sroce_tags_pause(to_sqp(qp), true);
 	err = modify_qp(qp, attr, mask);
 	if (reset && !err) {
 		forget_completions(qp);
+		sroce_tags_forget(to_sqp(qp));
 		sroce_sq_restart(&to_sqp(qp)->sq);
 		sroce_rq_restart(&to_sqp(qp)->rq);
 	}
 	if (reset)
-		sroce_tags_join(to_sqp(qp));
+		sroce_tags_pause(to_sqp(qp), false);
 	return err;
 }
 
@@ -363,15 +364,16 @@ int sroce_destroy_qp(struct ibv_qp *ibqp)
 	struct sroce_qp *qp = to_sqp(ibqp);
 	int err;
 
-	sroce_tags_leave(qp);
+	sroce_tags_pause(qp, true);
 	err = ibv_cmd_destroy_qp(ibqp);
 	if (err) {
-		sroce_tags_join(qp);
+		sroce_tags_pause(qp, false);
 		return err;
 	}
 
 	/* From here on the kernel adds none. */
 	forget_completions(ibqp);
+	sroce_tags_leave(qp);
 	if (qp->match_cq)
 		sroce_cq_put(&qp->match_cq->vcq.cq);
 	sroce_cq_put(ibqp->send_cq);

@@ -98,7 +98,7 @@ struct sroce_rndv {
 	uint64_t tag;
 	uint32_t app_ctx;
 	uint32_t handle;
-	uint32_t qp_num;	/* 0: none */
+	struct sroce_qp *qp;	/* NULL: there is none */
 };
 
 struct sroce_srq {
@@ -176,6 +176,7 @@ struct sroce_qp {
 	struct sroce_cq *match_cq;
 	struct list_node matching;	/* of @match_cq */
 	uint32_t rndv_waits;
+	bool rndv_paused;		/* they all wait */
 };
 
 static inline struct sroce_context *to_sctx(struct ibv_context *ctx)
@@ -346,6 +347,12 @@ void sroce_tags_reserve(struct ibv_qp_init_attr_ex *attr);
  */
 void sroce_tags_join(struct sroce_qp *qp);
 void sroce_tags_leave(struct sroce_qp *qp);
+/*
+ * The QP is about to be reset or destroyed: what is matched for it waits. When that has
+ * failed, the QP goes on with all of it; and what is forgotten is so only afterwards.
+ */
+void sroce_tags_pause(struct sroce_qp *qp, bool pause);
+void sroce_tags_forget(struct sroce_qp *qp);
 
 /* A completion of tag matching was taken; and before one is. Under the queue's lock. */
 void sroce_tags_polled(struct sroce_cq *cq);

@@ -219,26 +219,55 @@ void sroce_tags_join(struct sroce_qp *qp)
 	if (!cq)
 		return;
 	sroce_lock(&cq->lock);
-	list_add_tail(&cq->matching, &qp->matching);
+	/* In front of one that has just gone, and had its number */
+	list_add(&cq->matching, &qp->matching);
+	sroce_unlock(&cq->lock);
+}
+
+void sroce_tags_pause(struct sroce_qp *qp, bool pause)
+{
+	struct sroce_cq *cq = qp->match_cq;
+
+	if (!cq)
+		return;
+	sroce_lock(&cq->lock);
+	qp->rndv_paused = pause;
+	sroce_unlock(&cq->lock);
+}
+
+/* Under the completion queue's lock */
+static void forget_rndv(struct sroce_qp *qp)
+{
+	struct sroce_srq *srq = to_ssrq(qp->vqp.qp.srq);
+	uint32_t i;
+
+	for (i = 0; qp->rndv_waits && i < srq->max_tags; i++)
+		if (srq->rndv[i].qp == qp)
+			srq->rndv[i].qp = NULL;
+	qp->match_cq->rndv_waits -= qp->rndv_waits;
+	qp->rndv_waits = 0;
+}
+
+void sroce_tags_forget(struct sroce_qp *qp)
+{
+	struct sroce_cq *cq = qp->match_cq;
+
+	if (!cq)
+		return;
+	sroce_lock(&cq->lock);
+	forget_rndv(qp);
 	sroce_unlock(&cq->lock);
 }
 
 void sroce_tags_leave(struct sroce_qp *qp)
 {
 	struct sroce_cq *cq = qp->match_cq;
-	struct sroce_srq *srq;
-	uint32_t i;
 
 	if (!cq)
 		return;
-	srq = to_ssrq(qp->vqp.qp.srq);
 	sroce_lock(&cq->lock);
+	forget_rndv(qp);
 	list_del(&qp->matching);
-	for (i = 0; qp->rndv_waits && i < srq->max_tags; i++)
-		if (srq->rndv[i].qp_num == qp->vqp.qp.qp_num)
-			srq->rndv[i].qp_num = 0;
-	cq->rndv_waits -= qp->rndv_waits;
-	qp->rndv_waits = 0;
 	sroce_unlock(&cq->lock);
 }
 
@@ -272,7 +301,7 @@ static bool begin_rndv(struct sroce_qp *qp, const struct sroce_rndv *rndv)
 	bool ring_doorbell = false;
 	bool room;
 
-	if (!sroce_trylock(&sq->lock))
+	if (qp->rndv_paused || !sroce_trylock(&sq->lock))
 		return false;
 	room = sroce_ring_has_room(&sq->ring, &sq->cons, sq->prod + 1);
 	if (room) {
@@ -304,7 +333,7 @@ static void wait_rndv(struct sroce_cq *cq, struct sroce_qp *qp,
 	struct sroce_srq *srq = to_ssrq(qp->vqp.qp.srq);
 	uint32_t i = rndv->handle & TAGS_INDEX_MASK;
 
-	if (i >= srq->max_tags || srq->rndv[i].qp_num)
+	if (i >= srq->max_tags || srq->rndv[i].qp)
 		return;
 	srq->rndv[i] = *rndv;
 	qp->rndv_waits++;
@@ -328,7 +357,7 @@ void sroce_tags_polled(struct sroce_cq *cq)
 		.tag = cqe->tm.tag,
 		.app_ctx = cqe->tm.app_ctx,
 		.handle = cqe->tag_handle,
-		.qp_num = cqe->qpn,
+		.qp = qp,
 	};
 	if (!begin_rndv(qp, &rndv))
 		wait_rndv(cq, qp, &rndv);
@@ -340,11 +369,11 @@ static void retry_qp(struct sroce_cq *cq, struct sroce_qp *qp)
 	struct sroce_rndv *rndv;
 
 	for (rndv = srq->rndv; qp->rndv_waits && rndv < srq->rndv + srq->max_tags; rndv++) {
-		if (rndv->qp_num != qp->vqp.qp.qp_num)
+		if (rndv->qp != qp)
 			continue;
 		if (!begin_rndv(qp, rndv))
 			return;
-		rndv->qp_num = 0;
+		rndv->qp = NULL;
 		qp->rndv_waits--;
 		cq->rndv_waits--;
 	}
