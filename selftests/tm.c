@@ -716,6 +716,77 @@ static void reset_fails(void)
 	vt_check(is_pattern(at(0), 7, 4096), "a reset that fails: the bytes");
 }
 
+/* Poll until all of @n rendezvous have been matched, and then until all have their data */
+static void take_rendezvous(uint32_t n, uint32_t *matches, uint32_t *data, bool wait_for_data)
+{
+	struct got got;
+
+	while ((*matches < n || (wait_for_data && *data < n)) && poll_tm(&got, 10)) {
+		if (got.status)
+			vt_check(false, "rendezvous: %s", ibv_wc_status_str(got.status));
+		*matches += got.flags == IBV_WC_TM_MATCH;
+		*data += got.flags == IBV_WC_TM_DATA_VALID;
+	}
+}
+
+/* The peer takes what b sends, until b has so many completions of its own */
+static void peer_takes(uint32_t n)
+{
+	double end = vt_now() + 10;
+	struct ibv_wc wc;
+	uint32_t done = 0, i;
+
+	for (i = 0; i < ENDS_DEPTH; i++)
+		post_recv(&a, 1, (struct place){ (uintptr_t)from->addr + 4096, from->lkey }, 64);
+	while (done < n && vt_now() < end) {
+		while (poll_one(a.recv_cq, &wc, 0))
+			post_recv(&a, 1, (struct place){ (uintptr_t)from->addr + 4096, from->lkey }, 64);
+		done += poll_one(b.send_cq, &wc, 0) && wc.status == IBV_WC_SUCCESS;
+	}
+	vt_check(done == n, "own entries: %u of %u are done", done, n);
+}
+
+/*
+ * Rendezvous that do not end, because the peer has no receive for the message that ends them, take nothing of the send
+ * queue that the application was promised
+ */
+static void own_entries(void)
+{
+	enum { MANY = 12 };
+	uint32_t i, depth, matches = 0, data = 0;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	int rc = 0;
+
+	fresh(1);
+	rc = ibv_query_qp(b.qp, &attr, IBV_QP_CAP, &init);
+	depth = init.cap.max_send_wr;
+	vt_check(!rc && depth >= ENDS_DEPTH && attr.cap.max_send_wr == depth, "own entries: %u", depth);
+	vt_pattern((char *)from->addr + DATA, 9, 0, MANY * 4096);
+	for (i = 0; i < MANY; i++) {
+		add(i, ALL_BITS, i, i * 4096, 4096);
+		ask(i, DATA + i * 4096, 4096, from->rkey, 0);
+		sent(IBV_WC_SUCCESS);
+	}
+	take_rendezvous(MANY, &matches, &data, false);
+	for (i = 0; i < depth && !rc; i++)
+		rc = post_op(&b, i, IBV_WR_SEND, local(to), 4, local(to));
+	vt_check(!rc, "own entries: %u of %u are posted: %s", i, depth, strerror(rc));
+	rc = post_op(&b, i, IBV_WR_SEND, local(to), 4, local(to));
+	vt_check(rc == ENOMEM, "own entries: and not one more: %s", strerror(rc));
+	peer_takes(depth);
+	vt_drain_cq(a.recv_cq);
+	for (i = 0; i < ENDS_DEPTH; i++)
+		post_recv(&a, 1, (struct place){ (uintptr_t)from->addr + 4096, from->lkey }, 64);
+	take_rendezvous(MANY, &matches, &data, true);
+	vt_check(matches == MANY && data == MANY && is_pattern(at(0), 9, MANY * 4096),
+		 "own entries: %u rendezvous, %u with data", matches, data);
+	/* All of them are free again */
+	for (i = 0, rc = 0; i < depth && !rc; i++)
+		rc = post_op(&b, i, IBV_WR_SEND, local(to), 4, local(to));
+	vt_check(!rc, "own entries: %u of %u afterwards: %s", i, depth, strerror(rc));
+}
+
 /* --- errors --------------------------------------------------------------------------------------------- */
 
 static void too_long(void)
@@ -1137,6 +1208,7 @@ int main(int argc, char **argv)
 	rendezvous_many();
 	rendezvous_in_a_batch();
 	reset_fails();
+	own_entries();
 	too_long();
 	rights();
 	hostile();

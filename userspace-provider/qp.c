@@ -198,6 +198,8 @@ static int create_qp(struct ibv_context *ctx, struct sroce_qp *qp,
 	sroce_cq_get(qp->vqp.qp.recv_cq);
 	if (!sroce_tags_of(attr->srq))
 		return 0;
+	sroce_tags_hide(attr->srq, &attr->cap);
+	sroce_sq_keep(&qp->sq);
 	qp->match_cq = to_scq(to_ssrq(attr->srq)->vsrq.cq);
 	sroce_cq_get(&qp->match_cq->vcq.cq);
 	sroce_tags_join(qp);
@@ -355,8 +357,14 @@ int sroce_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 		   struct ibv_qp_init_attr *init_attr)
 {
 	struct ibv_query_qp cmd;
+	int err;
 
-	return ibv_cmd_query_qp(qp, attr, mask, init_attr, &cmd, sizeof(cmd));
+	err = ibv_cmd_query_qp(qp, attr, mask, init_attr, &cmd, sizeof(cmd));
+	if (err)
+		return err;
+	sroce_tags_hide(qp->srq, &attr->cap);
+	sroce_tags_hide(qp->srq, &init_attr->cap);
+	return 0;
 }
 
 int sroce_destroy_qp(struct ibv_qp *ibqp)

@@ -48,7 +48,31 @@ void sroce_sq_restart(struct sroce_sq *sq)
 {
 	sroce_lock(&sq->lock);
 	sroce_ring_restart(&sq->ring, &sq->prod, &sq->cons);
+	if (sq->rndvs)
+		sroce_sq_keep(sq);
+	sq->rndvs = 0;
 	sroce_unlock(&sq->lock);
+}
+
+void sroce_sq_keep(struct sroce_sq *sq)
+{
+	sq->kept = SROCE_RNDV_MOST * SROCE_RNDV_WQES;
+}
+
+/* What is not there any more makes room for others of the kind, one by one */
+void sroce_sq_look(struct sroce_sq *sq)
+{
+	sq->cons = sroce_load_index(&sq->ring.hdr->cons);
+	if (!sq->rndvs)
+		return;
+	while (sq->rndvs &&
+	       (int32_t)(sq->cons - sq->rndv_end[sq->first_rndv]) >= 0) {
+		sq->first_rndv = (sq->first_rndv + 1) % SROCE_RNDV_MOST;
+		sq->rndvs--;
+	}
+	sq->kept = (SROCE_RNDV_MOST - sq->rndvs) * SROCE_RNDV_WQES;
+	if (sq->rndvs && sq->rndv_end[sq->first_rndv] - sq->cons < SROCE_RNDV_WQES)
+		sq->kept++;
 }
 
 bool sroce_qp_may_send(struct ibv_qp *qp)
@@ -216,7 +240,7 @@ int sroce_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 	sroce_lock(&sq->lock);
 	begin = sq->prod;
 	for (next = begin; wr; wr = wr->next, next++) {
-		if (!sroce_ring_has_room(&sq->ring, &sq->cons, next))
+		if (!sroce_sq_has_room(sq, next))
 			err = ENOMEM;
 		else
 			err = write_request(qp, next, wr);

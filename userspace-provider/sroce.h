@@ -117,6 +117,9 @@ struct sroce_srq {
 	_Atomic(uint32_t) unseen;
 };
 
+/* Rendezvous that one queue pair may have under way; and entries that each takes */
+enum { SROCE_RNDV_MOST = 8, SROCE_RNDV_WQES = 2 };
+
 struct sroce_sq {
 	struct sroce_ring ring;
 	struct sroce_lock lock;
@@ -127,6 +130,14 @@ struct sroce_sq {
 	uint32_t ops;		/* a bit for each SROCE_WR_x this QP may post */
 	uint32_t flags;		/* IBV_SEND_x that its requests may have */
 	bool sig_all;
+	/*
+	 * Tag matching: how many of the entries that the ring has beside the
+	 * application's are free for rendezvous, and where those that are not end
+	 */
+	uint8_t kept;
+	uint8_t rndvs;		/* under way */
+	uint8_t first_rndv;
+	uint32_t rndv_end[SROCE_RNDV_MOST];
 
 	/*
 	 * The request that is being written. Its data goes to its entry of the
@@ -339,8 +350,12 @@ static inline bool sroce_tags_is_unexpected(const struct sroce_cqe *cqe)
 
 /* Has it, or would it have, a shared receive queue with tag matching? */
 bool sroce_tags_of(const struct ibv_srq *srq);
-/* What the kernel is asked for has room for what is posted here */
+/*
+ * What the kernel is asked for has room for what is posted here, and what the application
+ * is told of that is what is its own
+ */
 void sroce_tags_reserve(struct ibv_qp_init_attr_ex *attr);
+void sroce_tags_hide(const struct ibv_srq *srq, struct ibv_qp_cap *cap);
 /*
  * From the first to the second a QP takes part: a rendezvous that was matched for it is
  * begun when the completion of that is polled.
@@ -449,6 +464,24 @@ int sroce_sq_init(struct sroce_sq *sq, struct ibv_context *ctx,
 		  const struct sroce_ring_info *info,
 		  const struct ibv_qp_init_attr_ex *attr, bool needs_lock);
 void sroce_sq_fini(struct sroce_sq *sq);
+
+/*
+ * Keep entries for rendezvous: the ring is to have them beside those that the application
+ * has asked for. And look how far the kernel is: @kept always goes with @cons, or an
+ * entry of a rendezvous could be taken twice. Under the lock.
+ */
+void sroce_sq_keep(struct sroce_sq *sq);
+void sroce_sq_look(struct sroce_sq *sq);
+
+/* Is there a free entry at @next for the application? Under the lock. */
+static inline bool sroce_sq_has_room(struct sroce_sq *sq, uint32_t next)
+{
+	if (next + sq->kept - sq->cons < sq->ring.nr_entries)
+		return true;
+
+	sroce_sq_look(sq);
+	return next + sq->kept - sq->cons < sq->ring.nr_entries;
+}
 
 /* The kernel has emptied the queue and may have moved the indices */
 void sroce_sq_restart(struct sroce_sq *sq);

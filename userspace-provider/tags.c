@@ -5,9 +5,12 @@
  * The kernel has the list of tagged buffers, and matches. What is done here is to hand it
  * operations on the list, and to begin a rendezvous that it has matched: a READ, and behind
  * it the message that tells the peer, posted to the QP that the request has come to.
- * They are posted when the completion of the match is polled. Where the QP has no room for
- * them, or its lock is held (by this thread, maybe, in the middle of ibv_wr_start()), that
- * is tried again with each poll.
+ * They are posted when the completion of the match is polled. The send queue has entries of
+ * their own for some of them, which the application is not told of: it may count on those
+ * that it has asked for, whatever a peer begins. Where these are taken, or the queue's lock
+ * is held (by this thread, maybe, in the middle of ibv_wr_start()), the rendezvous waits,
+ * and that is tried again with each poll. Entries are free, at the latest, when the READ
+ * behind them is complete, and its completion is one that whoever polls waits for.
  */
 #include <assert.h>
 #include <errno.h>
@@ -35,8 +38,8 @@ static_assert((int)SROCE_WC_TAG_ADD == (int)IBV_WC_TM_ADD &&
 	      (int)SROCE_WC_STATUS_TAG == (int)IBV_WC_TM_ERR,
 	      "enum ibv_wc_opcode is not SROCE_WC_x");
 
-/* Entries of a send queue, at the least: some rendezvous may be under way */
-enum { TAGS_MIN_SEND_WR = 16 };
+/* Entries of a send queue that the application does not know of */
+enum { TAGS_SEND_WR = SROCE_RNDV_MOST * SROCE_RNDV_WQES };
 
 /* Part of a handle that tells buffers apart that there are at the same time */
 enum { TAGS_INDEX_MASK = 0xffff };
@@ -208,8 +211,15 @@ void sroce_tags_reserve(struct ibv_qp_init_attr_ex *attr)
 	/* An entry that has room for the elements has it for a header, too */
 	if (cap->max_send_sge < SROCE_MAX_TAG_SGE)
 		cap->max_send_sge = SROCE_MAX_TAG_SGE;
-	if (cap->max_send_wr < TAGS_MIN_SEND_WR)
-		cap->max_send_wr = TAGS_MIN_SEND_WR;
+	/* What is more than the kernel has stays so */
+	if (cap->max_send_wr <= UINT32_MAX - TAGS_SEND_WR)
+		cap->max_send_wr += TAGS_SEND_WR;
+}
+
+void sroce_tags_hide(const struct ibv_srq *srq, struct ibv_qp_cap *cap)
+{
+	if (sroce_tags_of(srq) && cap->max_send_wr >= TAGS_SEND_WR)
+		cap->max_send_wr -= TAGS_SEND_WR;
 }
 
 void sroce_tags_join(struct sroce_qp *qp)
@@ -294,6 +304,14 @@ static void write_fin(struct sroce_sq *sq, const struct sroce_rndv *rndv)
 	wqe_end(sq);
 }
 
+static void note_rndv(struct sroce_sq *sq)
+{
+	uint8_t i = (sq->first_rndv + sq->rndvs++) % SROCE_RNDV_MOST;
+
+	sq->rndv_end[i] = sq->prod + SROCE_RNDV_WQES;
+	sq->kept -= SROCE_RNDV_WQES;
+}
+
 /* False when it is to be tried again */
 static bool begin_rndv(struct sroce_qp *qp, const struct sroce_rndv *rndv)
 {
@@ -303,11 +321,15 @@ static bool begin_rndv(struct sroce_qp *qp, const struct sroce_rndv *rndv)
 
 	if (qp->rndv_paused || !sroce_trylock(&sq->lock))
 		return false;
-	room = sroce_ring_has_room(&sq->ring, &sq->cons, sq->prod + 1);
+	sroce_sq_look(sq);
+	/* There is, but for memory that may say anything: see sroce_ring_pending() */
+	room = sq->rndvs < SROCE_RNDV_MOST &&
+	       sq->prod + 1 - sq->cons < sq->ring.nr_entries;
 	if (room) {
 		write_read(sq, rndv);
 		write_fin(sq, rndv);
-		ring_doorbell = sroce_sq_publish(qp, sq->prod + 2);
+		note_rndv(sq);
+		ring_doorbell = sroce_sq_publish(qp, sq->prod + SROCE_RNDV_WQES);
 	}
 	sroce_unlock(&sq->lock);
 	/* When that fails, the device is gone, and all is flushed */

@@ -34,7 +34,7 @@ static struct sroce_send_wqe *begin(struct ibv_qp_ex *qp_ex, uint8_t opcode)
 		fail(sq, EINVAL);
 		return NULL;
 	}
-	if (!sroce_ring_has_room(&sq->ring, &sq->cons, sq->next)) {
+	if (!sroce_sq_has_room(sq, sq->next)) {
 		fail(sq, ENOMEM);
 		return NULL;
 	}
