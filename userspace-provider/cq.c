@@ -217,6 +217,7 @@ static struct sroce_cq *create_cq(struct ibv_context *ctx,
 		return NULL;
 	cq->origin = origin;
 	list_head_init(&cq->matching);
+	list_head_init(&cq->ringing);
 
 	err = init_locks(cq, needs_locks(attr));
 	if (err)

@@ -35,7 +35,8 @@ static void sroce_end_poll(struct ibv_cq_ex *cq_ex)
 
 static inline int start_poll(struct ibv_cq_ex *cq_ex,
 			     struct ibv_poll_cq_attr *attr,
-			     int (*take)(struct sroce_cq *cq))
+			     int (*take)(struct sroce_cq *cq),
+			     void (*end)(struct ibv_cq_ex *cq_ex))
 {
 	struct sroce_cq *cq = to_scq_ex(cq_ex);
 	int err;
@@ -47,7 +48,7 @@ static inline int start_poll(struct ibv_cq_ex *cq_ex,
 	err = take(cq);
 	/* An application calls ibv_end_poll() only after success. */
 	if (err)
-		sroce_end_poll(cq_ex);
+		end(cq_ex);
 	return err;
 }
 
@@ -68,7 +69,7 @@ static inline int next_poll(struct ibv_cq_ex *cq_ex,
 static int sroce_start_poll(struct ibv_cq_ex *cq_ex,
 			    struct ibv_poll_cq_attr *attr)
 {
-	return start_poll(cq_ex, attr, take_entry);
+	return start_poll(cq_ex, attr, take_entry, sroce_end_poll);
 }
 
 static int sroce_next_poll(struct ibv_cq_ex *cq_ex)
@@ -175,10 +176,22 @@ static int take_tagged_entry(struct sroce_cq *cq)
 	return err;
 }
 
+static void sroce_end_poll_tagged(struct ibv_cq_ex *cq_ex)
+{
+	struct sroce_cq *cq = to_scq_ex(cq_ex);
+	bool waits = !cq->cqe;
+
+	cq_free_entries(cq);
+	sroce_tags_unlock(cq);
+	if (waits)
+		cq_end_gathering(cq);
+}
+
 static int sroce_start_poll_tagged(struct ibv_cq_ex *cq_ex,
 				   struct ibv_poll_cq_attr *attr)
 {
-	return start_poll(cq_ex, attr, take_tagged_entry);
+	return start_poll(cq_ex, attr, take_tagged_entry,
+			  sroce_end_poll_tagged);
 }
 
 static int sroce_next_poll_tagged(struct ibv_cq_ex *cq_ex)
@@ -215,6 +228,7 @@ void sroce_cq_ex_match_tags(struct ibv_cq_ex *cq_ex)
 {
 	cq_ex->start_poll = sroce_start_poll_tagged;
 	cq_ex->next_poll = sroce_next_poll_tagged;
+	cq_ex->end_poll = sroce_end_poll_tagged;
 	cq_ex->read_wc_flags = sroce_read_wc_flags_tagged;
 }
 

@@ -82,6 +82,7 @@ struct sroce_cq {
 	_Atomic(uint32_t) gathering;
 	/* tag matching, under the lock: QPs that receive from queues completing here */
 	struct list_head matching;
+	struct list_head ringing;	/* those of them whose doorbell is to be rung */
 	uint32_t rndv_waits;	/* rendezvous that wait, of all of them */
 };
 
@@ -186,6 +187,8 @@ struct sroce_qp {
 	/* tag matching: the shared receive queue's, NULL: it has no such queue */
 	struct sroce_cq *match_cq;
 	struct list_node matching;	/* of @match_cq */
+	struct list_node ringing;	/* likewise, if @rings */
+	bool rings;
 	uint32_t rndv_waits;
 	bool rndv_paused;		/* they all wait */
 };
@@ -372,6 +375,8 @@ void sroce_tags_forget(struct sroce_qp *qp);
 /* A completion of tag matching was taken; and before one is. Under the queue's lock. */
 void sroce_tags_polled(struct sroce_cq *cq);
 void sroce_tags_retry(struct sroce_cq *cq);
+/* Drop that lock, and have the kernel begin what was posted under it */
+void sroce_tags_unlock(struct sroce_cq *cq);
 
 /* rq.c: receive queues, of a QP or shared */
 

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <ccan/array_size.h>
 #include <infiniband/cmd_write.h>
 #include <infiniband/tm_types.h>
 
@@ -278,6 +279,8 @@ void sroce_tags_leave(struct sroce_qp *qp)
 	sroce_lock(&cq->lock);
 	forget_rndv(qp);
 	list_del(&qp->matching);
+	if (qp->rings)
+		list_del(&qp->ringing);
 	sroce_unlock(&cq->lock);
 }
 
@@ -312,11 +315,45 @@ static void note_rndv(struct sroce_sq *sq)
 	sq->kept -= SROCE_RNDV_WQES;
 }
 
+/* Under the completion queue's lock */
+static void note_doorbell(struct sroce_qp *qp)
+{
+	if (qp->rings)
+		return;
+	qp->rings = true;
+	list_add_tail(&qp->match_cq->ringing, &qp->ringing);
+}
+
+/*
+ * A doorbell is a system call, from within which the kernel sends: nobody is to wait for
+ * the lock meanwhile. By number, for a QP may be gone then, which is no news to anybody.
+ */
+void sroce_tags_unlock(struct sroce_cq *cq)
+{
+	uint32_t numbers[16];
+	struct sroce_qp *qp;
+	unsigned int i, n;
+
+	do {
+		for (n = 0; n < ARRAY_SIZE(numbers); n++) {
+			qp = list_pop(&cq->ringing, struct sroce_qp, ringing);
+			if (!qp)
+				break;
+			qp->rings = false;
+			numbers[n] = qp->vqp.qp.qp_num;
+		}
+		sroce_unlock(&cq->lock);
+		for (i = 0; i < n; i++)
+			sroce_ring_doorbell(cq->vcq.cq.context, numbers[i]);
+		if (n == ARRAY_SIZE(numbers))
+			sroce_lock(&cq->lock);
+	} while (n == ARRAY_SIZE(numbers));
+}
+
 /* False when it is to be tried again */
 static bool begin_rndv(struct sroce_qp *qp, const struct sroce_rndv *rndv)
 {
 	struct sroce_sq *sq = &qp->sq;
-	bool ring_doorbell = false;
 	bool room;
 
 	if (qp->rndv_paused || !sroce_trylock(&sq->lock))
@@ -329,12 +366,10 @@ static bool begin_rndv(struct sroce_qp *qp, const struct sroce_rndv *rndv)
 		write_read(sq, rndv);
 		write_fin(sq, rndv);
 		note_rndv(sq);
-		ring_doorbell = sroce_sq_publish(qp, sq->prod + SROCE_RNDV_WQES);
+		if (sroce_sq_publish(qp, sq->prod + SROCE_RNDV_WQES))
+			note_doorbell(qp);
 	}
 	sroce_unlock(&sq->lock);
-	/* When that fails, the device is gone, and all is flushed */
-	if (ring_doorbell)
-		sroce_doorbell(&qp->vqp.qp);
 	return room;
 }
 
