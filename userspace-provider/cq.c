@@ -90,7 +90,7 @@ uint32_t sroce_cq_forget_qp(struct ibv_cq *ibcq, uint32_t qp_num)
 		cqe->qpn = SROCE_QPN_NOBODY;
 		unexpected += sroce_tags_is_unexpected(cqe);
 	}
-	sroce_unlock(&cq->lock);
+	sroce_tags_unlock(cq);
 	return unexpected;
 }
 
@@ -369,6 +369,6 @@ int sroce_resize_cq(struct ibv_cq *ibcq, int cqe)
 	sroce_lock(&cq->arm_lock);
 	err = replace_ring(cq, cqe);
 	sroce_unlock(&cq->arm_lock);
-	sroce_unlock(&cq->lock);
+	sroce_tags_unlock(cq);
 	return err;
 }

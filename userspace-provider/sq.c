@@ -251,6 +251,8 @@ int sroce_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 	}
 	ring_doorbell = sroce_sq_publish(qp, next);
 	sroce_unlock(&sq->lock);
+	if (qp->match_cq)
+		sroce_tags_sq_unlocked(qp);
 
 	lost = ring_doorbell ? sroce_doorbell(ibqp) : 0;
 	if (!lost)

@@ -84,6 +84,8 @@ struct sroce_cq {
 	struct list_head matching;
 	struct list_head ringing;	/* those of them whose doorbell is to be rung */
 	uint32_t rndv_waits;	/* rendezvous that wait, of all of them */
+	/* whoever has the lock is to try them again once it has dropped it */
+	atomic_bool rndv_retry;
 };
 
 struct sroce_rq {
@@ -189,7 +191,7 @@ struct sroce_qp {
 	struct list_node matching;	/* of @match_cq */
 	struct list_node ringing;	/* likewise, if @rings */
 	bool rings;
-	uint32_t rndv_waits;
+	_Atomic(uint32_t) rndv_waits;	/* written under the lock of @match_cq */
 	bool rndv_paused;		/* they all wait */
 };
 
@@ -377,6 +379,8 @@ void sroce_tags_polled(struct sroce_cq *cq);
 void sroce_tags_retry(struct sroce_cq *cq);
 /* Drop that lock, and have the kernel begin what was posted under it */
 void sroce_tags_unlock(struct sroce_cq *cq);
+/* The lock of the send queue of a QP with tag matching was dropped by who posts */
+void sroce_tags_sq_unlocked(struct sroce_qp *qp);
 
 /* rq.c: receive queues, of a QP or shared */
 

@@ -8,9 +8,15 @@
  * They are posted when the completion of the match is polled. The send queue has entries of
  * their own for some of them, which the application is not told of: it may count on those
  * that it has asked for, whatever a peer begins. Where these are taken, or the queue's lock
- * is held (by this thread, maybe, in the middle of ibv_wr_start()), the rendezvous waits,
- * and that is tried again with each poll. Entries are free, at the latest, when the READ
- * behind them is complete, and its completion is one that whoever polls waits for.
+ * is held (by this thread, maybe, in the middle of ibv_wr_start()), the rendezvous waits.
+ *
+ * Nobody may poll again before something completes, so whatever ends the wait has to try
+ * again. Entries are free, at the latest, when the READ behind them is complete, and its
+ * completion is one that is polled, which begins with that. And whoever drops the lock of a
+ * send queue looks whether something waits. It must not wait for the completion queue's
+ * lock, which its own thread may hold, in the middle of a batch of ibv_start_poll(): where
+ * it does not get that it says so (@rndv_retry), and whoever has that lock looks when it
+ * has dropped it.
  */
 #include <assert.h>
 #include <errno.h>
@@ -232,7 +238,7 @@ void sroce_tags_join(struct sroce_qp *qp)
 	sroce_lock(&cq->lock);
 	/* In front of one that has just gone, and had its number */
 	list_add(&cq->matching, &qp->matching);
-	sroce_unlock(&cq->lock);
+	sroce_tags_unlock(cq);
 }
 
 void sroce_tags_pause(struct sroce_qp *qp, bool pause)
@@ -243,7 +249,9 @@ void sroce_tags_pause(struct sroce_qp *qp, bool pause)
 		return;
 	sroce_lock(&cq->lock);
 	qp->rndv_paused = pause;
-	sroce_unlock(&cq->lock);
+	if (!pause)
+		sroce_tags_retry(cq);
+	sroce_tags_unlock(cq);
 }
 
 /* Under the completion queue's lock */
@@ -267,7 +275,7 @@ void sroce_tags_forget(struct sroce_qp *qp)
 		return;
 	sroce_lock(&cq->lock);
 	forget_rndv(qp);
-	sroce_unlock(&cq->lock);
+	sroce_tags_unlock(cq);
 }
 
 void sroce_tags_leave(struct sroce_qp *qp)
@@ -281,7 +289,7 @@ void sroce_tags_leave(struct sroce_qp *qp)
 	list_del(&qp->matching);
 	if (qp->rings)
 		list_del(&qp->ringing);
-	sroce_unlock(&cq->lock);
+	sroce_tags_unlock(cq);
 }
 
 static void write_read(struct sroce_sq *sq, const struct sroce_rndv *rndv)
@@ -324,32 +332,6 @@ static void note_doorbell(struct sroce_qp *qp)
 	list_add_tail(&qp->match_cq->ringing, &qp->ringing);
 }
 
-/*
- * A doorbell is a system call, from within which the kernel sends: nobody is to wait for
- * the lock meanwhile. By number, for a QP may be gone then, which is no news to anybody.
- */
-void sroce_tags_unlock(struct sroce_cq *cq)
-{
-	uint32_t numbers[16];
-	struct sroce_qp *qp;
-	unsigned int i, n;
-
-	do {
-		for (n = 0; n < ARRAY_SIZE(numbers); n++) {
-			qp = list_pop(&cq->ringing, struct sroce_qp, ringing);
-			if (!qp)
-				break;
-			qp->rings = false;
-			numbers[n] = qp->vqp.qp.qp_num;
-		}
-		sroce_unlock(&cq->lock);
-		for (i = 0; i < n; i++)
-			sroce_ring_doorbell(cq->vcq.cq.context, numbers[i]);
-		if (n == ARRAY_SIZE(numbers))
-			sroce_lock(&cq->lock);
-	} while (n == ARRAY_SIZE(numbers));
-}
-
 /* False when it is to be tried again */
 static bool begin_rndv(struct sroce_qp *qp, const struct sroce_rndv *rndv)
 {
@@ -383,24 +365,41 @@ static struct sroce_qp *find_qp(struct sroce_cq *cq, uint32_t qp_num)
 	return NULL;
 }
 
-/* Memory that the kernel writes to may say anything by now: see sroce_ring_pending() */
-static void wait_rndv(struct sroce_cq *cq, struct sroce_qp *qp,
-		      const struct sroce_rndv *rndv)
+/*
+ * NULL when there is no place. Memory that the kernel writes to may say anything by now:
+ * see sroce_ring_pending()
+ */
+static struct sroce_rndv *wait_rndv(const struct sroce_rndv *rndv)
 {
+	struct sroce_qp *qp = rndv->qp;
 	struct sroce_srq *srq = to_ssrq(qp->vqp.qp.srq);
 	uint32_t i = rndv->handle & TAGS_INDEX_MASK;
 
 	if (i >= srq->max_tags || srq->rndv[i].qp)
-		return;
+		return NULL;
 	srq->rndv[i] = *rndv;
 	qp->rndv_waits++;
-	cq->rndv_waits++;
+	qp->match_cq->rndv_waits++;
+	return &srq->rndv[i];
+}
+
+static bool try_rndv(struct sroce_rndv *rndv)
+{
+	struct sroce_qp *qp = rndv->qp;
+
+	if (!begin_rndv(qp, rndv))
+		return false;
+	rndv->qp = NULL;
+	qp->rndv_waits--;
+	qp->match_cq->rndv_waits--;
+	return true;
 }
 
 void sroce_tags_polled(struct sroce_cq *cq)
 {
 	const uint32_t mask = SROCE_CQE_TAG_MATCH | SROCE_CQE_TAG_DATA;
 	const struct sroce_cqe *cqe = cq->cqe;
+	struct sroce_rndv *waits;
 	struct sroce_rndv rndv;
 	struct sroce_qp *qp;
 
@@ -416,24 +415,22 @@ void sroce_tags_polled(struct sroce_cq *cq)
 		.handle = cqe->tag_handle,
 		.qp = qp,
 	};
-	if (!begin_rndv(qp, &rndv))
-		wait_rndv(cq, qp, &rndv);
+	waits = wait_rndv(&rndv);
+	if (!waits)
+		return;
+	/* Pairs with sroce_tags_sq_unlocked() */
+	sroce_full_barrier();
+	try_rndv(waits);
 }
 
-static void retry_qp(struct sroce_cq *cq, struct sroce_qp *qp)
+static void retry_qp(struct sroce_qp *qp)
 {
 	struct sroce_srq *srq = to_ssrq(qp->vqp.qp.srq);
 	struct sroce_rndv *rndv;
 
-	for (rndv = srq->rndv; qp->rndv_waits && rndv < srq->rndv + srq->max_tags; rndv++) {
-		if (rndv->qp != qp)
-			continue;
-		if (!begin_rndv(qp, rndv))
+	for (rndv = srq->rndv; qp->rndv_waits && rndv < srq->rndv + srq->max_tags; rndv++)
+		if (rndv->qp == qp && !try_rndv(rndv))
 			return;
-		rndv->qp = NULL;
-		qp->rndv_waits--;
-		cq->rndv_waits--;
-	}
 }
 
 void sroce_tags_retry(struct sroce_cq *cq)
@@ -442,5 +439,63 @@ void sroce_tags_retry(struct sroce_cq *cq)
 
 	list_for_each(&cq->matching, qp, matching)
 		if (qp->rndv_waits)
-			retry_qp(cq, qp);
+			retry_qp(qp);
+}
+
+/*
+ * A doorbell is a system call, from within which the kernel sends: nobody is to wait for
+ * the lock meanwhile. By number, for a QP may be gone then, which is no news to anybody.
+ */
+static void unlock_and_ring(struct sroce_cq *cq)
+{
+	uint32_t numbers[16];
+	struct sroce_qp *qp;
+	unsigned int i, n;
+
+	do {
+		for (n = 0; n < ARRAY_SIZE(numbers); n++) {
+			qp = list_pop(&cq->ringing, struct sroce_qp, ringing);
+			if (!qp)
+				break;
+			qp->rings = false;
+			numbers[n] = qp->vqp.qp.qp_num;
+		}
+		sroce_unlock(&cq->lock);
+		for (i = 0; i < n; i++)
+			sroce_ring_doorbell(cq->vcq.cq.context, numbers[i]);
+		if (n == ARRAY_SIZE(numbers))
+			sroce_lock(&cq->lock);
+	} while (n == ARRAY_SIZE(numbers));
+}
+
+/* Each of them has said so after it had dropped the lock that was in the way */
+static void retry_unlocked(struct sroce_cq *cq)
+{
+	while (atomic_load(&cq->rndv_retry) && sroce_trylock(&cq->lock)) {
+		atomic_store(&cq->rndv_retry, false);
+		sroce_tags_retry(cq);
+		unlock_and_ring(cq);
+		sroce_full_barrier();
+	}
+}
+
+void sroce_tags_unlock(struct sroce_cq *cq)
+{
+	unlock_and_ring(cq);
+	sroce_full_barrier();
+	retry_unlocked(cq);
+}
+
+void sroce_tags_sq_unlocked(struct sroce_qp *qp)
+{
+	struct sroce_cq *cq = qp->match_cq;
+
+	/* Pairs with sroce_tags_polled(): it finds the lock free, or we see what waits */
+	sroce_full_barrier();
+	if (!atomic_load_explicit(&qp->rndv_waits, memory_order_relaxed))
+		return;
+	/* Pairs with those in retry_unlocked() and before it */
+	atomic_store(&cq->rndv_retry, true);
+	sroce_full_barrier();
+	retry_unlocked(cq);
 }

@@ -98,6 +98,8 @@ static int sroce_wr_complete(struct ibv_qp_ex *qp_ex)
 		ring_doorbell = sroce_sq_publish(qp, next);
 	}
 	sroce_unlock(&qp->sq.lock);
+	if (qp->match_cq)
+		sroce_tags_sq_unlocked(qp);
 	if (!ring_doorbell)
 		return err;
 
@@ -110,7 +112,11 @@ static int sroce_wr_complete(struct ibv_qp_ex *qp_ex)
 
 static void sroce_wr_abort(struct ibv_qp_ex *qp_ex)
 {
-	sroce_unlock(&to_sqp_ex(qp_ex)->sq.lock);
+	struct sroce_qp *qp = to_sqp_ex(qp_ex);
+
+	sroce_unlock(&qp->sq.lock);
+	if (qp->match_cq)
+		sroce_tags_sq_unlocked(qp);
 }
 
 /* --- builders: one for each operation --- */
