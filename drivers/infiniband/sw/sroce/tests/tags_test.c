@@ -1050,6 +1050,19 @@ static void rendezvous_hostile(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, sroce_tags_has(b->srq.tags, listed));
 }
 
+/* What comes behind the work requests of tag matching is unknown, and a send that fails */
+static void rendezvous_unknown(struct kunit *test)
+{
+	struct side *s = &tag_pair(test, true)->side[0];
+	struct sroce_cqe cqe;
+	struct work w;
+
+	work_init(&w, SROCE_WR_TAG_FIN + 1, 3);
+	side_post(s, &w);
+	side_expect_send(s, 3, IB_WC_LOC_QP_OP_ERR);
+	KUNIT_EXPECT_FALSE(test, side_poll_cqe(&s->rcq, &cqe));
+}
+
 /* A QP without tag matching knows no such work request */
 static void rendezvous_elsewhere(struct kunit *test)
 {
@@ -1158,6 +1171,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(rendezvous),
 	KUNIT_CASE(rendezvous_sig_all),
 	KUNIT_CASE(rendezvous_hostile),
+	KUNIT_CASE(rendezvous_unknown),
 	KUNIT_CASE(rendezvous_elsewhere),
 	KUNIT_CASE(rendezvous_forgotten),
 	KUNIT_CASE(rendezvous_fails),

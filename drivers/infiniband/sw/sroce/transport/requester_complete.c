@@ -42,14 +42,17 @@ static void sroce_requester_complete(struct sroce_qp *qp,
 			       SROCE_CNT_REQ_CQE_FLUSH_ERROR :
 			       SROCE_CNT_REQ_CQE_ERROR, 1);
 	}
+	/* What is above these nobody knows: it has failed, as any other */
 	if (unlikely(slot->wqe.opcode >= SROCE_WR_TAG_READ) && qp->kind->tags) {
 		if (slot->wqe.opcode == SROCE_WR_TAG_FIN) {
 			sroce_requester_fin_done(qp, status);
 			return;
 		}
-		/* To the process it is the end of a receive, and no send at all */
-		cqe.flags = SROCE_CQE_TAG_DATA;
-		cq = qp->rcq;
+		if (slot->wqe.opcode == SROCE_WR_TAG_READ) {
+			/* To the process it is the end of a receive, and no send at all */
+			cqe.flags = SROCE_CQE_TAG_DATA;
+			cq = qp->rcq;
+		}
 	}
 	if (!sroce_cq_add(cq, qp->ibqp, &cqe, status != IB_WC_SUCCESS))
 		sroce_qp_fatal(qp);
