@@ -90,6 +90,11 @@ int sroce_tags_init_srq(struct sroce_srq *srq,
 	if (!srq->rndv)
 		return ENOMEM;
 	sroce_cq_get(attr->cq);
+	/*
+	 * Its application may have promised to poll it from one thread (single-threaded
+	 * queues, thread domains), and not to create queue pairs or to post there
+	 */
+	sroce_lock_need(&to_scq(attr->cq)->lock);
 	sroce_cq_ex_match_tags(&to_scq(attr->cq)->vcq.cq_ex);
 	return 0;
 }
