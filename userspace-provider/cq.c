@@ -4,6 +4,7 @@
  * calls.
  */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "cq.h"
 #include "sroce-abi.h"
@@ -216,8 +217,6 @@ static struct sroce_cq *create_cq(struct ibv_context *ctx,
 	if (!cq)
 		return NULL;
 	cq->origin = origin;
-	list_head_init(&cq->matching);
-	list_head_init(&cq->ringing);
 
 	err = init_locks(cq, needs_locks(attr));
 	if (err)
@@ -284,6 +283,7 @@ int sroce_destroy_cq(struct ibv_cq *ibcq)
 
 	sroce_ring_unmap(&cq->ring);
 	destroy_locks(cq);
+	free(cq->matching);
 	sroce_pd_free(cq, &cq->origin);
 	return 0;
 }

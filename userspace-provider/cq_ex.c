@@ -168,8 +168,7 @@ static int take_tagged_entry(struct sroce_cq *cq)
 {
 	int err;
 
-	if (cq->rndv_waits)
-		sroce_tags_retry(cq);
+	sroce_tags_retry(cq);
 	err = take_entry(cq);
 	if (!err)
 		sroce_tags_polled(cq);

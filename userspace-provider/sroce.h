@@ -66,6 +66,15 @@ struct sroce_ah {
 	uint32_t ahn;
 };
 
+enum { SROCE_MATCHING = 256 };
+
+/* Tag matching: QPs that receive from queues completing in one completion queue */
+struct sroce_matching {
+	struct list_head by_number[SROCE_MATCHING];
+	struct list_head waiting;	/* those of them that a rendezvous waits for */
+	struct list_head ringing;	/* those of them whose doorbell is to be rung */
+};
+
 struct sroce_cq {
 	struct verbs_cq vcq;
 	struct sroce_origin origin;
@@ -80,10 +89,8 @@ struct sroce_cq {
 	atomic_uint users;	/* queues that have completions here */
 	/* a QP whose requests the kernel lets gather, 0: none that we know */
 	_Atomic(uint32_t) gathering;
-	/* tag matching, under the lock: QPs that receive from queues completing here */
-	struct list_head matching;
-	struct list_head ringing;	/* those of them whose doorbell is to be rung */
-	uint32_t rndv_waits;	/* rendezvous that wait, of all of them */
+	/* under the lock; NULL: no tag matching */
+	struct sroce_matching *matching;
 	/* whoever has the lock is to try them again once it has dropped it */
 	atomic_bool rndv_retry;
 };
@@ -189,6 +196,7 @@ struct sroce_qp {
 	/* tag matching: the shared receive queue's, NULL: it has no such queue */
 	struct sroce_cq *match_cq;
 	struct list_node matching;	/* of @match_cq */
+	struct list_node waiting;	/* likewise, if @rndv_waits */
 	struct list_node ringing;	/* likewise, if @rings */
 	bool rings;
 	_Atomic(uint32_t) rndv_waits;	/* written under the lock of @match_cq */

@@ -81,20 +81,46 @@ int sroce_tags_check_srq(struct ibv_context *ctx,
 	return to_scq(attr->cq)->vcq.cq_ex.start_poll ? 0 : EINVAL;
 }
 
+/* It stays until the completion queue goes. Returns an errno. */
+static int init_matching(struct sroce_cq *cq)
+{
+	struct sroce_matching *m = calloc(1, sizeof(*m));
+	unsigned int i;
+
+	if (!m)
+		return ENOMEM;
+	for (i = 0; i < SROCE_MATCHING; i++)
+		list_head_init(&m->by_number[i]);
+	list_head_init(&m->waiting);
+	list_head_init(&m->ringing);
+	/*
+	 * Its application may have promised to poll it from one thread (single-threaded
+	 * queues, thread domains), and not to create queue pairs or to post there
+	 */
+	sroce_lock_need(&cq->lock);
+	sroce_lock(&cq->lock);
+	if (cq->matching)
+		free(m);
+	else
+		cq->matching = m;
+	sroce_unlock(&cq->lock);
+	return 0;
+}
+
 int sroce_tags_init_srq(struct sroce_srq *srq,
 			const struct ibv_srq_init_attr_ex *attr)
 {
+	int err;
+
+	err = init_matching(to_scq(attr->cq));
+	if (err)
+		return err;
 	srq->max_tags = attr->tm_cap.max_num_tags;
 	srq->max_ops = attr->tm_cap.max_ops;
 	srq->rndv = calloc(srq->max_tags, sizeof(*srq->rndv));
 	if (!srq->rndv)
 		return ENOMEM;
 	sroce_cq_get(attr->cq);
-	/*
-	 * Its application may have promised to poll it from one thread (single-threaded
-	 * queues, thread domains), and not to create queue pairs or to post there
-	 */
-	sroce_lock_need(&to_scq(attr->cq)->lock);
 	sroce_cq_ex_match_tags(&to_scq(attr->cq)->vcq.cq_ex);
 	return 0;
 }
@@ -234,6 +260,11 @@ void sroce_tags_hide(const struct ibv_srq *srq, struct ibv_qp_cap *cap)
 		cap->max_send_wr -= TAGS_SEND_WR;
 }
 
+static struct list_head *bucket_of(struct sroce_cq *cq, uint32_t qp_num)
+{
+	return &cq->matching->by_number[qp_num % SROCE_MATCHING];
+}
+
 void sroce_tags_join(struct sroce_qp *qp)
 {
 	struct sroce_cq *cq = qp->match_cq;
@@ -242,7 +273,7 @@ void sroce_tags_join(struct sroce_qp *qp)
 		return;
 	sroce_lock(&cq->lock);
 	/* In front of one that has just gone, and had its number */
-	list_add(&cq->matching, &qp->matching);
+	list_add(bucket_of(cq, qp->vqp.qp.qp_num), &qp->matching);
 	sroce_tags_unlock(cq);
 }
 
@@ -265,10 +296,11 @@ static void forget_rndv(struct sroce_qp *qp)
 	struct sroce_srq *srq = to_ssrq(qp->vqp.qp.srq);
 	uint32_t i;
 
-	for (i = 0; qp->rndv_waits && i < srq->max_tags; i++)
+	for (i = 0; i < srq->max_tags && qp->rndv_waits; i++)
 		if (srq->rndv[i].qp == qp)
 			srq->rndv[i].qp = NULL;
-	qp->match_cq->rndv_waits -= qp->rndv_waits;
+	if (qp->rndv_waits)
+		list_del(&qp->waiting);
 	qp->rndv_waits = 0;
 }
 
@@ -334,7 +366,7 @@ static void note_doorbell(struct sroce_qp *qp)
 	if (qp->rings)
 		return;
 	qp->rings = true;
-	list_add_tail(&qp->match_cq->ringing, &qp->ringing);
+	list_add_tail(&qp->match_cq->matching->ringing, &qp->ringing);
 }
 
 /* False when it is to be tried again */
@@ -364,7 +396,7 @@ static struct sroce_qp *find_qp(struct sroce_cq *cq, uint32_t qp_num)
 {
 	struct sroce_qp *qp;
 
-	list_for_each(&cq->matching, qp, matching)
+	list_for_each(bucket_of(cq, qp_num), qp, matching)
 		if (qp->vqp.qp.qp_num == qp_num)
 			return qp;
 	return NULL;
@@ -383,8 +415,8 @@ static struct sroce_rndv *wait_rndv(const struct sroce_rndv *rndv)
 	if (i >= srq->max_tags || srq->rndv[i].qp)
 		return NULL;
 	srq->rndv[i] = *rndv;
-	qp->rndv_waits++;
-	qp->match_cq->rndv_waits++;
+	if (!qp->rndv_waits++)
+		list_add_tail(&qp->match_cq->matching->waiting, &qp->waiting);
 	return &srq->rndv[i];
 }
 
@@ -395,8 +427,8 @@ static bool try_rndv(struct sroce_rndv *rndv)
 	if (!begin_rndv(qp, rndv))
 		return false;
 	rndv->qp = NULL;
-	qp->rndv_waits--;
-	qp->match_cq->rndv_waits--;
+	if (!--qp->rndv_waits)
+		list_del(&qp->waiting);
 	return true;
 }
 
@@ -440,11 +472,29 @@ static void retry_qp(struct sroce_qp *qp)
 
 void sroce_tags_retry(struct sroce_cq *cq)
 {
-	struct sroce_qp *qp;
+	struct sroce_qp *qp, *next;
 
-	list_for_each(&cq->matching, qp, matching)
-		if (qp->rndv_waits)
-			retry_qp(qp);
+	if (!cq->matching)
+		return;
+	list_for_each_safe(&cq->matching->waiting, qp, next, waiting)
+		retry_qp(qp);
+}
+
+/* Queue pairs whose doorbell is to be rung, @most of them. Returns how many. */
+static unsigned int take_ringing(struct sroce_cq *cq, uint32_t *numbers,
+				 unsigned int most)
+{
+	struct sroce_qp *qp;
+	unsigned int n = 0;
+
+	while (cq->matching && n < most) {
+		qp = list_pop(&cq->matching->ringing, struct sroce_qp, ringing);
+		if (!qp)
+			break;
+		qp->rings = false;
+		numbers[n++] = qp->vqp.qp.qp_num;
+	}
+	return n;
 }
 
 /*
@@ -454,23 +504,19 @@ void sroce_tags_retry(struct sroce_cq *cq)
 static void unlock_and_ring(struct sroce_cq *cq)
 {
 	uint32_t numbers[16];
-	struct sroce_qp *qp;
 	unsigned int i, n;
 
-	do {
-		for (n = 0; n < ARRAY_SIZE(numbers); n++) {
-			qp = list_pop(&cq->ringing, struct sroce_qp, ringing);
-			if (!qp)
-				break;
-			qp->rings = false;
-			numbers[n] = qp->vqp.qp.qp_num;
-		}
-		sroce_unlock(&cq->lock);
+	n = take_ringing(cq, numbers, ARRAY_SIZE(numbers));
+	sroce_unlock(&cq->lock);
+	while (n) {
 		for (i = 0; i < n; i++)
 			sroce_ring_doorbell(cq->vcq.cq.context, numbers[i]);
-		if (n == ARRAY_SIZE(numbers))
-			sroce_lock(&cq->lock);
-	} while (n == ARRAY_SIZE(numbers));
+		if (n < ARRAY_SIZE(numbers))
+			return;
+		sroce_lock(&cq->lock);
+		n = take_ringing(cq, numbers, ARRAY_SIZE(numbers));
+		sroce_unlock(&cq->lock);
+	}
 }
 
 /* Each of them has said so after it had dropped the lock that was in the way */
