@@ -18,6 +18,7 @@
 #include <rdma/ib_umem.h>
 
 #include "memory/copy.h"
+#include "memory/integrity.h"
 #include "memory/internal.h"
 #include "memory/mw.h"
 #include "memory/odp.h"
@@ -27,6 +28,9 @@
 /* Rights that REG_MR may give a fast-register region */
 #define REGISTER_ACCESS (IB_ACCESS_LOCAL_WRITE | SROCE_REMOTE_ACCESS | \
 			 IB_ACCESS_MW_BIND | IB_ACCESS_OPTIONAL)
+/* ... if it has protection information */
+#define REGISTER_SIG_ACCESS (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ | \
+			     IB_ACCESS_REMOTE_WRITE | IB_ACCESS_OPTIONAL)
 
 void sroce_mr_table_init(struct sroce_mr_table *table)
 {
@@ -525,13 +529,35 @@ bool sroce_mr_quiet(struct sroce_mr_table *table, u32 key)
 	return quiet;
 }
 
+/* As sroce_mr_take_staged(), of a region with protection information */
+static int sroce_mr_take_integrity(struct sroce_mr *mr)
+{
+	if (!mr->sig->ready)
+		return -EINVAL;
+	/* Whoever comes now finds it invalid; who came before is counted (sroce_mr_quiet()) */
+	if (refcount_read(&mr->users) > 1)
+		return -EAGAIN;
+	/* Their copies come before what is changed now */
+	smp_mb();
+	mr->iova = mr->ibmr.iova;
+	mr->length = sroce_integrity_take(mr->sig);
+	return 0;
+}
+
 static int sroce_mr_register_locked(struct sroce_mr *mr, u32 key, int access)
 {
+	int err = 0;
+
 	if (READ_ONCE(mr->valid) || (key ^ mr->key) & ~SROCE_KEY_BYTE)
 		return -EINVAL;
+	if (mr->sig)
+		err = sroce_mr_take_integrity(mr);
+	else
+		sroce_mr_take_staged(mr);
+	if (err)
+		return err;
 	WRITE_ONCE(mr->key, key);
 	mr->access = access;
-	sroce_mr_take_staged(mr);
 	sroce_mr_publish(mr);
 	return 0;
 }
@@ -543,7 +569,7 @@ int sroce_mr_register(struct sroce_mr *mr, const struct ib_pd *pd, u32 key,
 	int err;
 
 	if (mr->kind != SROCE_MR_FAST_REG || mr->ibmr.pd != pd ||
-	    access & ~REGISTER_ACCESS)
+	    access & ~(mr->sig ? REGISTER_SIG_ACCESS : REGISTER_ACCESS))
 		return -EINVAL;
 	if (access & SROCE_REMOTE_CHANGE && !(access & IB_ACCESS_LOCAL_WRITE))
 		return -EINVAL;

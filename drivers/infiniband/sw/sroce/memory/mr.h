@@ -20,6 +20,7 @@
 #include "memory/pinned.h"
 
 struct sroce_dmabuf;
+struct sroce_integrity;
 struct sroce_odp;
 
 /*
@@ -96,6 +97,8 @@ struct sroce_mw_list {
  *	as many for @staged. Belongs to verbs/mr.c, too
  * @umem: pinned user memory, or NULL
  * @odp: memory on demand, or NULL; of a window its region's
+ * @sig: fast-register with protection information (memory/integrity.h), otherwise NULL;
+ *	belongs to the caller. Such a region has no @blocks
  * @dmabuf: dma-buf that its pages are of, or NULL
  * @pinned: of a region on device memory: counts @blocks, as the memory counts once for all
  *	of its regions; belongs to the caller, too
@@ -144,6 +147,7 @@ struct sroce_mr {
 	u64 *ends;
 	struct ib_umem *umem;
 	struct sroce_odp *odp;
+	struct sroce_integrity *sig;
 	struct sroce_dmabuf *dmabuf;
 	struct sroce_pinned pinned;
 	atomic_t windows;
@@ -161,6 +165,12 @@ struct sroce_mr {
 static inline struct sroce_mr *to_sroce_mr(struct ib_mr *ibmr)
 {
 	return container_of(ibmr, struct sroce_mr, ibmr);
+}
+
+/* Have those who gather to do more than to name its pages? Asked in one look */
+static inline bool sroce_mr_is_special(const struct sroce_mr *mr)
+{
+	return (unsigned long)mr->odp | (unsigned long)mr->sig;
 }
 
 void sroce_mr_table_init(struct sroce_mr_table *table);
@@ -216,8 +226,8 @@ void sroce_mr_publish(struct sroce_mr *mr);
 
 /**
  * sroce_mr_free() - unregister a region, wait for its users, free it
- * @mr: region; pages are not unpinned (@mr->umem, @mr->odp, @mr->dmabuf and @mr->pinned
- *	belong to the caller)
+ * @mr: region; pages are not unpinned (@mr->umem, @mr->odp, @mr->sig, @mr->dmabuf and
+ *	@mr->pinned belong to the caller)
  *
  * A region is used only for the time of a copy, or held while a train waits to
  * be taken by a QP of this host, which is told to give it back (memory/pd.h); no wait
@@ -388,9 +398,14 @@ bool sroce_mr_quiet(struct sroce_mr_table *table, u32 key);
  * @access: rights, IB_ACCESS_*; a remote write or atomic right needs the local
  *	write right (C10-74)
  *
+ * One with protection information has no atomics and no windows: a word of it may be in two
+ * places. What its bytes are must not change as long as somebody copies who has found it
+ * valid before.
+ *
  * Context: any.
- * Return: 0, or -EINVAL when the region is valid already, foreign, of another
- * kind, or the key or rights are not allowed.
+ * Return: 0; -EINVAL when the region is valid already, foreign, of another kind, nothing
+ * was mapped that fits, or the key or rights are not allowed; -EAGAIN when it has
+ * protection information and somebody uses it still.
  */
 int sroce_mr_register(struct sroce_mr *mr, const struct ib_pd *pd, u32 key,
 		      int access);

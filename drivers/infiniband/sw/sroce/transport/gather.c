@@ -10,9 +10,11 @@
 #include <linux/percpu.h>
 
 #include "memory/copy.h"
+#include "memory/integrity.h"
 #include "memory/odp.h"
 #include "transport/fault.h"
 #include "transport/gather.h"
+#include "turn.h"
 
 static DEFINE_PER_CPU(struct sroce_gather, sroce_gathers) = {
 	.lock = INIT_LOCAL_LOCK(lock),
@@ -31,16 +33,45 @@ struct sroce_gather *sroce_gather_begin(struct sroce_half *half)
 	g->inlined = false;
 	g->swqe = NULL;
 	g->on_demand = false;
+	g->special = false;
+	g->placed = 0;
 	g->least = U32_MAX;
 	/* The lock is kept until the end, for which sparse has no annotation */
 	__release(&sroce_gathers.lock);
 	return g;
 }
 
+/* What was gathered for a copy that did not come about, or for its first bytes only, counts so */
+static void sroce_gather_end_sig(const struct sroce_gather *g,
+				 const struct sroce_gathered_sig *sig)
+{
+	if (sig->at < g->placed)
+		sroce_integrity_placed(sig->mr, sig->off,
+				       min(sig->len, g->placed - sig->at));
+}
+
+static void sroce_gather_end_special(struct sroce_gather *g)
+{
+	u32 i;
+
+	for (i = 0; i < g->nsigs; i++)
+		sroce_gather_end_sig(g, &g->sig[i]);
+	if (g->on_demand)
+		sroce_odp_leave();
+}
+
+/* The first that is special */
+static void sroce_gather_is_special(struct sroce_gather *g)
+{
+	if (!g->special)
+		g->nsigs = 0;
+	g->special = true;
+}
+
 void sroce_gather_end(struct sroce_gather *g)
 {
-	if (unlikely(g->on_demand))
-		sroce_odp_leave();
+	if (unlikely(g->special))
+		sroce_gather_end_special(g);
 	sroce_mr_uses_end(g->uses);
 	__acquire(&sroce_gathers.lock);
 	local_unlock_nested_bh(&sroce_gathers.lock);
@@ -68,6 +99,7 @@ static int sroce_gather_demand(struct sroce_gather *g, struct sroce_mr *mr,
 	if (!g->on_demand)
 		sroce_odp_enter();
 	g->on_demand = true;
+	sroce_gather_is_special(g);
 	there = sroce_odp_present(mr, va, *len, miss.write);
 	if (likely(there == *len))
 		return 0;
@@ -75,6 +107,45 @@ static int sroce_gather_demand(struct sroce_gather *g, struct sroce_mr *mr,
 		return sroce_fault_start(g->half, &miss);
 	*len = there;
 	return there ? 0 : -ENOSPC;
+}
+
+/* Remember a range that is going to be copied to */
+static void sroce_gather_sig_sink(struct sroce_gather *g, struct sroce_mr *mr,
+				  u32 off, u32 len)
+{
+	g->sig[g->nsigs++] = (struct sroce_gathered_sig){
+		.mr = mr,
+		.off = off,
+		.at = g->len,
+		.len = len,
+	};
+}
+
+/*
+ * Add a range of a region with protection information. Its bytes may be in more pieces than
+ * there is room for, in which case less is gathered: so only for who is content with that,
+ * which is everybody with ACKs but for atomics. To check it is work as copying is.
+ */
+static int sroce_gather_sig(struct sroce_gather *g, struct sroce_mr *mr,
+			    int access, u64 va, u32 len)
+{
+	u32 off = va - mr->iova;
+	u32 done;
+
+	if (g->least == U32_MAX)
+		return -EINVAL;
+	sroce_gather_is_special(g);
+	if (g->nsigs == ARRAY_SIZE(g->sig))
+		return -ENOSPC;
+	g->nbv += sroce_integrity_bvecs(mr->sig, off, len, g->bv + g->nbv,
+					ARRAY_SIZE(g->bv) - g->nbv, &done);
+	sroce_turn_spend(done);
+	if (access & (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE))
+		sroce_gather_sig_sink(g, mr, off, done);
+	else if (done)
+		sroce_integrity_leave(mr, off, done);
+	g->len += done;
+	return done == len ? 0 : -ENOSPC;
 }
 
 /* Add a range of a region that was found by its key, and is among @g->uses */
@@ -87,7 +158,9 @@ static int sroce_gather_mr(struct sroce_gather *g, struct sroce_mr *mr,
 
 	if (IS_ERR(mr))
 		return PTR_ERR(mr);
-	if (unlikely(mr->odp)) {
+	if (unlikely(sroce_mr_is_special(mr))) {
+		if (mr->sig)
+			return sroce_gather_sig(g, mr, access, va, len);
 		err = sroce_gather_demand(g, mr, access, va, &there);
 		if (err)
 			return err;
@@ -170,6 +243,8 @@ int __init sroce_gathers_start(void)
 	BUILD_BUG_ON(SROCE_MR_USES < SROCE_MAX_SGE);
 	BUILD_BUG_ON(SROCE_TRAIN_BVECS < SROCE_MR_GAP_FREE);
 	BUILD_BUG_ON(SROCE_TRAIN_BVECS < SROCE_MR_GAP_RUN + 1);
+	BUILD_BUG_ON(SROCE_TRAIN_BVECS < SROCE_PACKET_PIECES);
+	BUILD_BUG_ON(SROCE_PIECES_BYTES < ib_mtu_enum_to_int(IB_MTU_4096));
 	BUILD_BUG_ON(SROCE_MR_GAP_BYTES < ib_mtu_enum_to_int(IB_MTU_4096));
 	sroce_null_source = alloc_page(GFP_KERNEL | __GFP_ZERO);
 	sroce_null_sink = alloc_page(GFP_KERNEL);

@@ -24,6 +24,20 @@
 #define SROCE_TRAIN_BVECS (SROCE_TRAIN_BYTES / 4096 + 2 * SROCE_MAX_SGE)
 
 /**
+ * struct sroce_gathered_sig - a range of a region with protection information
+ * @mr: region, used
+ * @off: its first byte on the wire, counted from the region's first
+ * @at: bytes gathered before it
+ * @len: bytes
+ */
+struct sroce_gathered_sig {
+	struct sroce_mr *mr;
+	u32 off;
+	u32 at;
+	u32 len;
+};
+
+/**
  * struct sroce_gather - pages of a piece of a message, in use while it is sent
  * @lock: a processor has one buffer; a lock only where those who have bottom halves
  *	off can be preempted. Taken with a half's lock held, outside all of those
@@ -38,6 +52,11 @@
  *	for one that an ACK completes
  * @on_demand: some of @uses are on demand: we are a reader, which keeps their pages
  *	in place
+ * @special: memory that wants more than to be let go of in the end: on demand, or with
+ *	protection information
+ * @placed: bytes that were copied to @bv; set by who has copied them
+ * @nsigs: entries of @sig; of interest with @special only
+ * @sig: ranges of regions with protection information that are going to be copied to
  * @ahead: bytes that will be wanted from a page on that is missing
  * @least: where pages are missing, or @bv is full, the caller is content with whole
  *	packets, so many bytes at least; U32_MAX when it needs all. Its own to set, after
@@ -53,8 +72,12 @@ struct sroce_gather {
 	struct sroce_swqe *swqe;
 	bool inlined;
 	bool on_demand;
+	bool special;
+	u32 placed;
 	u32 ahead;
 	u32 least;
+	u32 nsigs;
+	struct sroce_gathered_sig sig[SROCE_MAX_SGE];
 };
 
 /**
@@ -66,6 +89,8 @@ struct sroce_gather {
  * and end that could gather again.
  */
 struct sroce_gather *sroce_gather_begin(struct sroce_half *half);
+
+/* All that was gathered may go; what was placed (@g->placed) is checked first, if it is to be */
 void sroce_gather_end(struct sroce_gather *g);
 
 /**

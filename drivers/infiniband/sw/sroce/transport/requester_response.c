@@ -234,8 +234,10 @@ static int sroce_response_place(struct sroce_qp *qp, struct sroce_swqe *slot,
 
 	g->least = qp->mtu;
 	err = sroce_gather_sink(g, slot, k * qp->mtu, &len);
-	if (!err)
+	if (!err) {
 		sroce_bvec_copy(g->bv, &di, t->bv, &t->bi, len);
+		g->placed = len;
+	}
 	sroce_gather_end(g);
 	return err;
 }

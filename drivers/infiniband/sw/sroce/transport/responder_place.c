@@ -49,6 +49,7 @@ int sroce_place_sges(struct sroce_qp *qp, struct sroce_train *t, u32 least)
 				&len, msg->recv_len - msg->recv_off);
 	if (!err) {
 		sroce_bvec_copy(g->bv, &di, t->bv, &t->bi, len);
+		g->placed = len;
 		msg->recv_off += len;
 	}
 	sroce_gather_end(g);
@@ -69,6 +70,7 @@ int sroce_place_rkey(struct sroce_qp *qp, struct sroce_train *t, u32 least)
 				&len, write->left);
 	if (!err) {
 		sroce_bvec_copy(g->bv, &di, t->bv, &t->bi, len);
+		g->placed = len;
 		write->va += len;
 		write->left -= len;
 	}

@@ -1,0 +1,603 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Regions with protection information: where their bytes are, and what becomes of the tuples
+ * (dif.c) between memory and wire. Only gather.c comes here, with ranges that are about to
+ * be sent or have been placed.
+ *
+ * The tuples on the wire have memory of their own (@wire), so that what is sent or placed
+ * are pages, as of any other region, whatever has to be made, changed or left out. Between
+ * there and memory they go block by block.
+ *
+ * What leaves: the tuple of a block is made when any byte of it is about to leave, from the
+ * block in memory. Packets that are sent again have it made again, which gives the same.
+ *
+ * What comes: a block is complete when all its bytes have come, however packets have cut it.
+ * The bytes of a message come in order, but one block may be in two messages, and these in
+ * any order: so of each block there is known from where to where it is there. Data that is
+ * placed anew begins that anew at the first byte of the block; somewhere in the middle it is
+ * a packet that was placed twice, and the block stays complete.
+ */
+#include <linux/minmax.h>
+#include <linux/mm.h>
+#include <linux/overflow.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "memory/integrity.h"
+#include "memory/mr.h"
+
+/* --- lists of pieces ----------------------------------------------------------------- */
+
+static bool sroce_pieces_alloc(struct sroce_pieces *l, u32 max)
+{
+	l->piece = kvcalloc(max, sizeof(*l->piece), GFP_KERNEL);
+	l->max = max;
+	return l->piece;
+}
+
+/* Does the last piece leave too few bytes for so many in a row? */
+static bool sroce_pieces_are_thin(const struct sroce_pieces *l)
+{
+	return l->n > SROCE_PIECES_RUN &&
+	       l->piece[l->n - 1].end -
+	       l->piece[l->n - SROCE_PIECES_RUN].begin < SROCE_PIECES_BYTES;
+}
+
+static bool sroce_pieces_append(struct sroce_pieces *l, u8 *addr, u32 begin,
+				u32 end)
+{
+	if (l->n == l->max)
+		return false;
+	l->piece[l->n++] = (struct sroce_piece){
+		.addr = addr,
+		.begin = begin,
+		.end = end,
+	};
+	return !sroce_pieces_are_thin(l);
+}
+
+bool sroce_pieces_add(struct sroce_pieces *l, void *addr, u32 len)
+{
+	u32 begin = sroce_pieces_bytes(l);
+	struct sroce_piece *last;
+	u32 end;
+
+	if (!len)
+		return true;
+	if (check_add_overflow(begin, len, &end))
+		return false;
+	if (!l->n)
+		return sroce_pieces_append(l, addr, begin, end);
+	last = &l->piece[l->n - 1];
+	if (last->addr + (last->end - last->begin) != addr)
+		return sroce_pieces_append(l, addr, begin, end);
+	last->end = end;
+	return true;
+}
+
+static void sroce_pieces_copy(struct sroce_pieces *to,
+			      const struct sroce_pieces *from)
+{
+	memcpy(to->piece, from->piece, from->n * sizeof(*from->piece));
+	to->n = from->n;
+}
+
+/**
+ * struct sroce_pieces_at - a place in a list of pieces
+ * @l: list
+ * @i: piece
+ * @off: bytes before the place; it is in the piece
+ */
+struct sroce_pieces_at {
+	const struct sroce_pieces *l;
+	u32 i;
+	u32 off;
+};
+
+static struct sroce_pieces_at sroce_pieces_seek(const struct sroce_pieces *l,
+						u32 off)
+{
+	u32 low = 0, high = l->n;
+
+	while (low < high) {
+		u32 mid = low + (high - low) / 2;
+
+		if (l->piece[mid].end <= off)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return (struct sroce_pieces_at){ .l = l, .i = low, .off = off };
+}
+
+/* What is there in one piece, *len at the most; the place is behind it then. Or NULL */
+static u8 *sroce_pieces_next(struct sroce_pieces_at *at, u32 *len)
+{
+	const struct sroce_piece *p = &at->l->piece[at->i];
+	u8 *addr;
+
+	if (at->i >= at->l->n)
+		return NULL;
+	addr = p->addr + (at->off - p->begin);
+	*len = min(*len, p->end - at->off);
+	at->off += *len;
+	if (at->off == p->end)
+		at->i++;
+	return addr;
+}
+
+static void sroce_pieces_read(const struct sroce_pieces *l, u32 off, void *to,
+			      u32 len)
+{
+	struct sroce_pieces_at at = sroce_pieces_seek(l, off);
+	u8 *from;
+	u32 n;
+
+	for (; len; len -= n, to += n) {
+		n = len;
+		from = sroce_pieces_next(&at, &n);
+		if (!from)
+			return;
+		memcpy(to, from, n);
+	}
+}
+
+static void sroce_pieces_write(const struct sroce_pieces *l, u32 off,
+			       const void *from, u32 len)
+{
+	struct sroce_pieces_at at = sroce_pieces_seek(l, off);
+	u8 *to;
+	u32 n;
+
+	for (; len; len -= n, from += n) {
+		n = len;
+		to = sroce_pieces_next(&at, &n);
+		if (!to)
+			return;
+		memcpy(to, from, n);
+	}
+}
+
+/* --- life ------------------------------------------------------------------------------ */
+
+struct sroce_integrity *sroce_integrity_alloc(u32 max_data, u32 max_meta)
+{
+	struct sroce_integrity *sig = kzalloc(sizeof(*sig), GFP_KERNEL);
+
+	if (!sig)
+		return NULL;
+	spin_lock_init(&sig->lock);
+	sig->max_blocks = max_data * (SZ_4K / SROCE_BLOCK_LEAST);
+	sig->wire = kvcalloc(sig->max_blocks, sizeof(*sig->wire), GFP_KERNEL);
+	sig->cover = kvcalloc(sig->max_blocks, sizeof(*sig->cover), GFP_KERNEL);
+	if (sig->wire && sig->cover &&
+	    sroce_pieces_alloc(&sig->now.data, max_data) &&
+	    sroce_pieces_alloc(&sig->now.meta, max_meta) &&
+	    sroce_pieces_alloc(&sig->next.data, max_data) &&
+	    sroce_pieces_alloc(&sig->next.meta, max_meta))
+		return sig;
+	sroce_integrity_free(sig);
+	return NULL;
+}
+
+void sroce_integrity_free(struct sroce_integrity *sig)
+{
+	if (!sig)
+		return;
+	kvfree(sig->next.meta.piece);
+	kvfree(sig->next.data.piece);
+	kvfree(sig->now.meta.piece);
+	kvfree(sig->now.data.piece);
+	kvfree(sig->cover);
+	kvfree(sig->wire);
+	kfree(sig);
+}
+
+/* --- what is to be done ---------------------------------------------------------------- */
+
+/* A domain's protection information, NULL where it has none */
+static const struct ib_t10_dif_domain *
+sroce_domain_dif(const struct ib_sig_domain *domain)
+{
+	return domain->sig_type == IB_SIG_TYPE_T10_DIF ? &domain->sig.dif : NULL;
+}
+
+static int sroce_domain_check(const struct ib_sig_domain *domain)
+{
+	const struct ib_t10_dif_domain *dif = &domain->sig.dif;
+
+	if (domain->sig_type == IB_SIG_TYPE_NONE)
+		return 0;
+	if (domain->sig_type != IB_SIG_TYPE_T10_DIF ||
+	    (dif->bg_type != IB_T10DIF_CRC && dif->bg_type != IB_T10DIF_CSUM))
+		return -EOPNOTSUPP;
+	if (dif->pi_interval < SROCE_BLOCK_LEAST ||
+	    dif->pi_interval > SROCE_BLOCK_MOST || dif->pi_interval % 8)
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+/* Bytes of data of a block, 0 where there are no blocks, -EINVAL when the domains disagree */
+static int sroce_attrs_interval(const struct ib_sig_attrs *attrs)
+{
+	const struct ib_t10_dif_domain *mem = sroce_domain_dif(&attrs->mem);
+	const struct ib_t10_dif_domain *wire = sroce_domain_dif(&attrs->wire);
+
+	if (mem && wire && mem->pi_interval != wire->pi_interval)
+		return -EINVAL;
+	if (mem)
+		return mem->pi_interval;
+	return wire ? wire->pi_interval : 0;
+}
+
+static int sroce_plan_blocks(struct sroce_plan *plan, u32 max_blocks)
+{
+	u32 bytes = sroce_pieces_bytes(&plan->data);
+	int interval = sroce_attrs_interval(&plan->attrs);
+
+	if (interval < 0 || !bytes)
+		return -EINVAL;
+	/* Without blocks all of it is one, so that nobody divides by 0 */
+	plan->interval = interval ?: bytes;
+	plan->stride = plan->interval;
+	if (sroce_domain_dif(&plan->attrs.wire))
+		plan->stride += sizeof(struct sroce_pi);
+	plan->blocks = interval ? bytes / interval : 0;
+	if (bytes % plan->interval || plan->blocks > max_blocks)
+		return -EINVAL;
+	if (sroce_domain_dif(&plan->attrs.mem) &&
+	    sroce_pieces_bytes(&plan->meta) / sizeof(struct sroce_pi) <
+	    plan->blocks)
+		return -EINVAL;
+	plan->length = interval ? plan->blocks * plan->stride : bytes;
+	return 0;
+}
+
+int sroce_integrity_prepare(struct sroce_integrity *sig,
+			    const struct ib_sig_attrs *attrs)
+{
+	struct sroce_plan *plan = &sig->next;
+	int err;
+
+	sig->ready = false;
+	plan->attrs = *attrs;
+	err = sroce_domain_check(&attrs->mem) ?: sroce_domain_check(&attrs->wire);
+	if (!err)
+		err = sroce_plan_blocks(plan, sig->max_blocks);
+	sig->ready = !err;
+	return err;
+}
+
+static void sroce_plan_copy(struct sroce_plan *to, const struct sroce_plan *from)
+{
+	to->attrs = from->attrs;
+	sroce_pieces_copy(&to->data, &from->data);
+	sroce_pieces_copy(&to->meta, &from->meta);
+	to->blocks = from->blocks;
+	to->interval = from->interval;
+	to->stride = from->stride;
+	to->length = from->length;
+}
+
+/* A copy, because a consumer may register the same memory once more */
+u32 sroce_integrity_take(struct sroce_integrity *sig)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&sig->lock, flags);
+	sroce_plan_copy(&sig->now, &sig->next);
+	memset(sig->cover, 0, sig->now.blocks * sizeof(*sig->cover));
+	sig->failed = false;
+	spin_unlock_irqrestore(&sig->lock, flags);
+	return sig->now.length;
+}
+
+/* --- where bytes are --------------------------------------------------------------------- */
+
+/**
+ * struct sroce_describer - a page vector that is being filled in
+ * @bv: entries
+ * @n: so many are
+ * @max: room for so many
+ * @behind: behind the last one, where it is memory that neighbours may join
+ */
+struct sroce_describer {
+	struct bio_vec *bv;
+	unsigned int n;
+	unsigned int max;
+	u8 *behind;
+};
+
+static bool sroce_describe_data(struct sroce_describer *d, u8 *addr, u32 len)
+{
+	if (d->n && d->behind == addr) {
+		d->bv[d->n - 1].bv_len += len;
+	} else {
+		if (d->n == d->max)
+			return false;
+		bvec_set_page(&d->bv[d->n++], virt_to_page(addr), len,
+			      offset_in_page(addr));
+	}
+	d->behind = addr + len;
+	return true;
+}
+
+/* A tuple is in one page, and the table of tuples may be vmalloc memory */
+static bool sroce_describe_tuple(struct sroce_describer *d, u8 *addr, u32 len)
+{
+	struct page *page = is_vmalloc_addr(addr) ? vmalloc_to_page(addr) :
+						    virt_to_page(addr);
+
+	if (d->n == d->max)
+		return false;
+	bvec_set_page(&d->bv[d->n++], page, len, offset_in_page(addr));
+	d->behind = NULL;
+	return true;
+}
+
+unsigned int sroce_integrity_bvecs(const struct sroce_integrity *sig, u32 off,
+				   u32 len, struct bio_vec *bv,
+				   unsigned int max, u32 *done)
+{
+	const struct sroce_plan *plan = &sig->now;
+	struct sroce_describer d = { .bv = bv, .max = max };
+	u32 block = off / plan->stride, in = off % plan->stride;
+	struct sroce_pieces_at at = sroce_pieces_seek(&plan->data,
+		block * plan->interval + min(in, plan->interval));
+	u32 left, n;
+	u8 *addr;
+
+	for (left = len; left; left -= n) {
+		if (in < plan->interval) {
+			n = min(left, plan->interval - in);
+			addr = sroce_pieces_next(&at, &n);
+			if (!addr || !sroce_describe_data(&d, addr, n))
+				break;
+		} else {
+			n = min(left, plan->stride - in);
+			addr = (u8 *)&sig->wire[block] + in - plan->interval;
+			if (!sroce_describe_tuple(&d, addr, n))
+				break;
+		}
+		in += n;
+		if (in == plan->stride) {
+			in = 0;
+			block++;
+		}
+	}
+	*done = len - left;
+	return d.n;
+}
+
+/* --- one block --------------------------------------------------------------------------- */
+
+static __be16 sroce_block_guard(const struct sroce_plan *plan,
+				const struct ib_t10_dif_domain *dif, u32 block)
+{
+	struct sroce_pieces_at at = sroce_pieces_seek(&plan->data,
+						      block * plan->interval);
+	u32 left = plan->interval, n;
+	struct sroce_guard g;
+	u8 *addr;
+
+	sroce_guard_begin(&g, dif);
+	for (; left; left -= n) {
+		n = left;
+		addr = sroce_pieces_next(&at, &n);
+		if (!addr)
+			break;
+		sroce_guard_add(&g, addr, n);
+	}
+	return sroce_guard_end(&g);
+}
+
+/* The lowest block that has one is told of: which that is does not depend on repetitions */
+static void sroce_block_failed(struct sroce_mr *mr, u32 block,
+			       struct ib_sig_err *err)
+{
+	struct sroce_integrity *sig = mr->sig;
+	unsigned long flags;
+
+	err->key = mr->key;
+	/* As if there were tuples on the wire, whether there are or not: consumers divide */
+	err->sig_err_offset = (u64)block *
+			      (sig->now.interval + sizeof(struct sroce_pi));
+	spin_lock_irqsave(&sig->lock, flags);
+	if (!sig->failed || err->sig_err_offset < sig->err.sig_err_offset)
+		sig->err = *err;
+	sig->failed = true;
+	spin_unlock_irqrestore(&sig->lock, flags);
+}
+
+/*
+ * A guard of another type is as wrong as the one that it takes the place of: who only looks
+ * at what arrives must not find a block right that was not.
+ */
+static __be16 sroce_block_new_guard(const struct sroce_plan *plan,
+				    const struct ib_t10_dif_domain *to,
+				    u32 block, __be16 right, __be16 found)
+{
+	return sroce_block_guard(plan, to, block) ^ right ^ found;
+}
+
+/* Check a tuple, and set @out, if there is a domain that it goes to */
+static void sroce_block_pass(struct sroce_mr *mr, u32 block,
+			     const struct ib_t10_dif_domain *from,
+			     const struct ib_t10_dif_domain *to,
+			     const struct sroce_pi *in, struct sroce_pi *out)
+{
+	const struct sroce_plan *plan = &mr->sig->now;
+	bool same = !to || sroce_dif_same_guard(from, to);
+	u8 mask = plan->attrs.check_mask;
+	struct ib_sig_err err = {};
+	__be16 guard = in->guard;
+
+	/* Nobody has written the block: that is not to be lost on the way */
+	if (sroce_dif_is_escaped(from, in)) {
+		*out = *in;
+		return;
+	}
+	if (sroce_dif_checks_guard(mask) || !same)
+		guard = sroce_block_guard(plan, from, block);
+	if (!sroce_dif_check(from, mask, in, guard, block, &err))
+		sroce_block_failed(mr, block, &err);
+	if (!to)
+		return;
+	sroce_dif_pass(from, to, block, in, out);
+	out->guard = same ? in->guard :
+		     sroce_block_new_guard(plan, to, block, guard, in->guard);
+}
+
+static void sroce_block_make(const struct sroce_plan *plan, u32 block,
+			     const struct ib_t10_dif_domain *to,
+			     struct sroce_pi *out)
+{
+	sroce_dif_make(to, sroce_block_guard(plan, to, block), block, out);
+}
+
+static void sroce_block_leaves(struct sroce_mr *mr, u32 block)
+{
+	struct sroce_integrity *sig = mr->sig;
+	const struct sroce_plan *plan = &sig->now;
+	const struct ib_t10_dif_domain *mem = sroce_domain_dif(&plan->attrs.mem);
+	const struct ib_t10_dif_domain *wire = sroce_domain_dif(&plan->attrs.wire);
+	struct sroce_pi in = {}, out = {};
+
+	if (mem) {
+		sroce_pieces_read(&plan->meta, block * sizeof(in), &in,
+				  sizeof(in));
+		sroce_block_pass(mr, block, mem, wire, &in, &out);
+	} else if (wire) {
+		sroce_block_make(plan, block, wire, &out);
+	}
+	if (wire)
+		sig->wire[block] = out;
+}
+
+static void sroce_block_is_there(struct sroce_mr *mr, u32 block)
+{
+	struct sroce_integrity *sig = mr->sig;
+	const struct sroce_plan *plan = &sig->now;
+	const struct ib_t10_dif_domain *mem = sroce_domain_dif(&plan->attrs.mem);
+	const struct ib_t10_dif_domain *wire = sroce_domain_dif(&plan->attrs.wire);
+	struct sroce_pi in = sig->wire[block], out = {};
+
+	if (wire)
+		sroce_block_pass(mr, block, wire, mem, &in, &out);
+	else if (mem)
+		sroce_block_make(plan, block, mem, &out);
+	if (mem)
+		sroce_pieces_write(&plan->meta, block * sizeof(out), &out,
+				   sizeof(out));
+}
+
+/* --- ranges ------------------------------------------------------------------------------ */
+
+/* Offset in a block from which on a range has to have a byte for the block to be looked at */
+static u32 sroce_block_matters_from(const struct sroce_plan *plan)
+{
+	return plan->stride > plan->interval ? plan->interval : plan->stride - 1;
+}
+
+void sroce_integrity_leave(struct sroce_mr *mr, u32 off, u32 len)
+{
+	const struct sroce_plan *plan = &mr->sig->now;
+	u32 block = off / plan->stride;
+	u32 from = sroce_block_matters_from(plan);
+
+	for (; block < plan->blocks; block++) {
+		if (block * plan->stride + from >= off + len)
+			break;
+		sroce_block_leaves(mr, block);
+	}
+}
+
+/* Bytes of a block have been placed: is all of it there? Context: lock held */
+static bool sroce_cover_add(struct sroce_cover *c, u32 stride, u32 from, u32 to)
+{
+	bool complete = !c->from && c->to == stride;
+
+	if (complete && from)
+		return true;
+	if (complete || !c->to || from > c->to || to < c->from) {
+		c->from = from;
+		c->to = to;
+	} else {
+		c->from = min_t(u32, c->from, from);
+		c->to = max_t(u32, c->to, to);
+	}
+	return !c->from && c->to == stride;
+}
+
+static bool sroce_block_covered(struct sroce_integrity *sig, u32 block, u32 from,
+				u32 to)
+{
+	unsigned long flags;
+	bool complete;
+
+	spin_lock_irqsave(&sig->lock, flags);
+	complete = sroce_cover_add(&sig->cover[block], sig->now.stride, from, to);
+	spin_unlock_irqrestore(&sig->lock, flags);
+	return complete;
+}
+
+void sroce_integrity_placed(struct sroce_mr *mr, u32 off, u32 len)
+{
+	const struct sroce_plan *plan = &mr->sig->now;
+	u32 block = off / plan->stride, in = off % plan->stride;
+	u32 n;
+
+	for (; len && block < plan->blocks; block++) {
+		n = min(len, plan->stride - in);
+		if (sroce_block_covered(mr->sig, block, in, in + n))
+			sroce_block_is_there(mr, block);
+		len -= n;
+		in = 0;
+	}
+}
+
+/* --- what became of it --------------------------------------------------------------------- */
+
+static bool sroce_cover_is_partial(const struct sroce_cover *c, u32 stride)
+{
+	return c->to && (c->from || c->to != stride);
+}
+
+/* Context: lock held */
+static bool sroce_integrity_partial(struct sroce_mr *mr, struct ib_sig_err *err)
+{
+	const struct sroce_plan *plan = &mr->sig->now;
+	u32 i;
+
+	for (i = 0; i < plan->blocks; i++) {
+		if (!sroce_cover_is_partial(&mr->sig->cover[i], plan->stride))
+			continue;
+		*err = (struct ib_sig_err){
+			.err_type = IB_SIG_BAD_GUARD,
+			.key = mr->key,
+			.sig_err_offset = (u64)i * (plan->interval +
+						    sizeof(struct sroce_pi)),
+		};
+		mr->sig->cover[i] = (struct sroce_cover){};
+		return true;
+	}
+	return false;
+}
+
+bool sroce_integrity_status(struct sroce_mr *mr, struct ib_sig_err *err)
+{
+	struct sroce_integrity *sig = mr->sig;
+	unsigned long flags;
+	bool failed;
+
+	spin_lock_irqsave(&sig->lock, flags);
+	failed = sig->failed;
+	if (failed)
+		*err = sig->err;
+	else
+		failed = sroce_integrity_partial(mr, err);
+	sig->failed = false;
+	spin_unlock_irqrestore(&sig->lock, flags);
+	return failed;
+}
