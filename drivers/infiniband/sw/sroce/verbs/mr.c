@@ -10,6 +10,7 @@
 #include <rdma/ib_umem.h>
 
 #include "memory/dmabuf.h"
+#include "memory/integrity.h"
 #include "memory/mr.h"
 #include "memory/mw.h"
 #include "memory/odp.h"
@@ -470,6 +471,7 @@ int sroce_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	struct ib_umem *umem = mr->umem;
 	struct sroce_odp *odp = mr->odp;
 	struct sroce_dmabuf *dmabuf = mr->dmabuf;
+	struct sroce_integrity *sig = mr->sig;
 	struct sroce_pinned pinned = mr->pinned;
 	/* After re-registration the key is the new region's, and counts there */
 	bool replaced = mr->replaced;
@@ -484,6 +486,7 @@ int sroce_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	if (!replaced)
 		sroce_quota_give(dev, SROCE_OBJECT_MR);
 	sroce_staged_free(staged, ends);
+	sroce_integrity_free(sig);
 	sroce_pinned_uncharge(&pinned);
 	ib_umem_release(umem);
 	if (odp)

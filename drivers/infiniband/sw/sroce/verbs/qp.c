@@ -5,6 +5,7 @@
  */
 #include <rdma/ib_addr.h>
 
+#include "memory/dif.h"
 #include "path.h"
 #include "raw/raw.h"
 #include "verbs/compat.h"
@@ -58,9 +59,11 @@ static bool sroce_qp_queues_given(const struct ib_qp_init_attr *init)
 	}
 }
 
-static u32 sroce_qp_known_flags(const struct ib_qp_init_attr *init)
+static u32 sroce_qp_known_flags(const struct ib_qp_init_attr *init, bool user)
 {
 	switch (init->qp_type) {
+	case IB_QPT_RC:
+		return SROCE_HAS_DIF && !user ? IB_QP_CREATE_INTEGRITY_EN : 0;
 	case IB_QPT_UD:
 		return IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
 	case IB_QPT_RAW_PACKET:
@@ -72,9 +75,10 @@ static u32 sroce_qp_known_flags(const struct ib_qp_init_attr *init)
 }
 
 static int sroce_qp_check_queues(struct ib_device *ibdev,
-				 const struct ib_qp_init_attr *init)
+				 const struct ib_qp_init_attr *init,
+				 bool user)
 {
-	u32 known = sroce_qp_known_flags(init);
+	u32 known = sroce_qp_known_flags(init, user);
 
 	if (init->create_flags & ~known ||
 	    (init->rwq_ind_tbl && init->qp_type != IB_QPT_RAW_PACKET)) {
@@ -135,7 +139,7 @@ static int sroce_qp_check_init(struct ib_device *ibdev,
 
 	err = sroce_qp_check_type(ibdev, init, udata);
 	if (!err)
-		err = sroce_qp_check_queues(ibdev, init);
+		err = sroce_qp_check_queues(ibdev, init, udata);
 	if (!err)
 		err = sroce_qp_check_cap(ibdev, init);
 	return err;

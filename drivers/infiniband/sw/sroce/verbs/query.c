@@ -7,6 +7,7 @@
 #include <rdma/ib_addr.h>
 #include <rdma/ib_mad.h>
 
+#include "memory/dif.h"
 #include "raw/raw.h"
 #include "transport/ah.h"
 #include "verbs/compat.h"
@@ -49,6 +50,7 @@ static void sroce_query_sizes(struct ib_device_attr *attr)
 	attr->max_srq_sge = SROCE_MAX_SGE;
 	attr->max_sgl_rd = SROCE_MAX_SGE;
 	attr->max_fast_reg_page_list_len = SROCE_MAX_FRWR_PAGES;
+	attr->max_pi_fast_reg_page_list_len = SROCE_MAX_FRWR_PAGES;
 	attr->cq_caps.max_cq_moderation_count = U16_MAX;
 	attr->cq_caps.max_cq_moderation_period = U16_MAX;
 }
@@ -82,6 +84,16 @@ static void sroce_query_abilities(struct ib_device_attr *attr)
 	/* completions are stamped with nanoseconds of CLOCK_MONOTONIC */
 	attr->timestamp_mask = U64_MAX;
 	attr->hca_core_clock = NSEC_PER_MSEC;
+}
+
+static void sroce_query_integrity(struct ib_device_attr *attr)
+{
+	if (!SROCE_HAS_DIF)
+		return;
+	attr->kernel_cap_flags |= IBK_INTEGRITY_HANDOVER;
+	attr->sig_prot_cap = IB_PROT_T10DIF_TYPE_1 | IB_PROT_T10DIF_TYPE_2 |
+			     IB_PROT_T10DIF_TYPE_3;
+	attr->sig_guard_cap = IB_GUARD_T10DIF_CRC | IB_GUARD_T10DIF_CSUM;
 }
 
 /*
@@ -145,6 +157,7 @@ int sroce_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	sroce_query_abilities(attr);
 	sroce_query_on_demand(attr);
 	sroce_query_tags(&attr->tm_caps);
+	sroce_query_integrity(attr);
 	if (sroce_raw_possible(to_sroce_device(ibdev)->port.net.raw))
 		sroce_query_raw(attr);
 	return 0;

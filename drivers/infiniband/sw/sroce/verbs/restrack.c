@@ -217,6 +217,8 @@ static const char *sroce_restrack_mr_kind(const struct sroce_mr *mr)
 {
 	if (mr->dmabuf)
 		return "dma-buf";
+	if (mr->sig)
+		return "integrity";
 	if (mr->odp && sroce_odp_is_implicit(mr->odp))
 		return "implicit";
 	return sroce_mr_kinds[mr->kind];

@@ -308,6 +308,17 @@ int sroce_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 struct sroce_mr *sroce_reg_alloc_mr(struct ib_pd *ibpd, enum sroce_mr_kind kind,
 				    u32 max_blocks, bool user);
 
+/* integrity.c */
+struct ib_mr *sroce_ib_alloc_mr_integrity(struct ib_pd *ibpd,
+					  u32 max_num_data_sg,
+					  u32 max_num_meta_sg);
+int sroce_ib_map_mr_sg_pi(struct ib_mr *ibmr, struct scatterlist *data_sg,
+			  int data_sg_nents, unsigned int *data_sg_offset,
+			  struct scatterlist *meta_sg, int meta_sg_nents,
+			  unsigned int *meta_sg_offset);
+int sroce_ib_check_mr_status(struct ib_mr *ibmr, u32 check_mask,
+			     struct ib_mr_status *status);
+
 /* dmabuf.c */
 struct ib_mr *sroce_ib_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset,
 					  u64 length, u64 virt_addr, int fd,

@@ -5,6 +5,8 @@
  */
 #include <linux/string.h>
 
+#include "memory/integrity.h"
+#include "memory/mr.h"
 #include "verbs/verbs.h"
 
 #define SROCE_SEND_FLAGS						\
@@ -47,16 +49,44 @@ static int sroce_wr_fill_ud(struct sroce_qp *qp, struct sroce_send_wqe *wqe,
 	return 0;
 }
 
+static void sroce_wr_fill_reg_args(struct sroce_send_wqe *wqe,
+				   const struct ib_reg_wr *reg)
+{
+	wqe->reg.mr = (uintptr_t)to_sroce_mr(reg->mr);
+	wqe->reg.key = reg->key;
+	wqe->reg.access = reg->access;
+}
+
 static int sroce_wr_fill_reg(struct sroce_send_wqe *wqe,
 			     const struct ib_send_wr *wr)
 {
 	const struct ib_reg_wr *reg = reg_wr(wr);
 
-	if (!reg->mr)
+	if (!reg->mr || to_sroce_mr(reg->mr)->sig)
 		return -EINVAL;
-	wqe->reg.mr = (uintptr_t)to_sroce_mr(reg->mr);
-	wqe->reg.key = reg->key;
-	wqe->reg.access = reg->access;
+	sroce_wr_fill_reg_args(wqe, reg);
+	return 0;
+}
+
+/* A registration as any other, once it is known what the region is to be */
+static int sroce_wr_fill_reg_integrity(struct sroce_qp *qp,
+				       struct sroce_send_wqe *wqe,
+				       const struct ib_send_wr *wr)
+{
+	const struct ib_reg_wr *reg = reg_wr(wr);
+	struct sroce_integrity *sig = reg->mr ? to_sroce_mr(reg->mr)->sig : NULL;
+	int err;
+
+	if (!sig || !qp->ibqp->integrity_en)
+		return -EINVAL;
+	err = sroce_integrity_prepare(sig, reg->mr->sig_attrs);
+	if (err) {
+		ibdev_dbg(qp->port->ibdev, "reg_mr_integrity: domains: %d\n",
+			  err);
+		return err;
+	}
+	wqe->opcode = SROCE_WR_REG_MR;
+	sroce_wr_fill_reg_args(wqe, reg);
 	return 0;
 }
 
@@ -88,6 +118,8 @@ static int sroce_wr_fill_op(struct sroce_qp *qp, struct sroce_send_wqe *wqe,
 		return 0;
 	case IB_WR_REG_MR:
 		return sroce_wr_fill_reg(wqe, wr);
+	case IB_WR_REG_MR_INTEGRITY:
+		return sroce_wr_fill_reg_integrity(qp, wqe, wr);
 	default:
 		return -EINVAL;
 	}
@@ -135,7 +167,8 @@ static int sroce_wr_fill_sge(struct sroce_qp *qp, struct sroce_send_wqe *wqe,
  */
 static bool sroce_wr_is_local(const struct ib_send_wr *wr)
 {
-	return wr->opcode == IB_WR_REG_MR || wr->opcode == IB_WR_LOCAL_INV;
+	return wr->opcode == IB_WR_REG_MR || wr->opcode == IB_WR_LOCAL_INV ||
+	       wr->opcode == IB_WR_REG_MR_INTEGRITY;
 }
 
 static int sroce_wr_fill_data(struct sroce_qp *qp, struct sroce_send_wqe *wqe,
