@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Regions with protection information at one end of each operation, over a network that
+ * loses, repeats and reorders packets, and directly: right bytes on the wire, right bytes
+ * in memory, errors found once.
+ */
+#include <kunit/test.h>
+#include <linux/string.h>
+
+#include "tests/sig_region.h"
+#include "tests/transport_pair.h"
+
+#define PLACE 0x80003		/* of what is on the wire, in the peer's memory */
+
+/* How bytes pass: in the first three cases out of the region, which is side 0's */
+enum way {
+	WRITE_FROM,
+	READ_OF,
+	SEND_FROM,
+	WRITE_INTO,
+	READ_INTO,
+	SEND_INTO,
+	WAYS
+};
+
+static const char *const way_names[] = {
+	"WRITE from", "READ of", "SEND from", "WRITE into", "READ into", "SEND into"
+};
+
+static bool goes_out(enum way way)
+{
+	return way <= SEND_FROM;
+}
+
+/* The region in place of the local memory */
+static void from_region(struct work *w, const struct sig_region *r)
+{
+	w->sge[0] = (struct sroce_sge){
+		.length = sig_wire_bytes(r),
+		.lkey = r->mr->key,
+	};
+	w->wqe.num_sge = 1;
+}
+
+static void own_request(struct side *s, const struct sig_region *r, u8 opcode)
+{
+	struct work w;
+
+	work_init(&w, opcode, 1);
+	from_region(&w, r);
+	work_remote(s, &w, PLACE);
+	side_post(s, &w);
+}
+
+static void peer_request(struct side *peer, const struct sig_region *r, u8 opcode)
+{
+	struct work w;
+
+	work_rdma(peer, &w, opcode, 1, PLACE, 0, sig_wire_bytes(r));
+	w.wqe.rdma.remote_addr = 0;
+	w.wqe.rdma.rkey = r->mr->key;
+	side_post(peer, &w);
+}
+
+static void receive_into(struct side *s, const struct sig_region *r)
+{
+	struct recv recv;
+
+	recv_init(&recv, s, 1, 0, sig_wire_bytes(r));
+	recv.sge.addr = 0;
+	recv.sge.lkey = r->mr->key;
+	KUNIT_ASSERT_EQ(s->pair->test, side_try_recv(s, &recv.wr), 0);
+}
+
+/* Who has posted */
+static struct side *pass(struct pair *p, const struct sig_region *r, enum way way)
+{
+	struct side *s = &p->side[0], *peer = &p->side[1];
+	struct work w;
+
+	switch (way) {
+	case WRITE_FROM:
+		own_request(s, r, SROCE_WR_RDMA_WRITE);
+		return s;
+	case READ_INTO:
+		own_request(s, r, SROCE_WR_RDMA_READ);
+		return s;
+	case READ_OF:
+		peer_request(peer, r, SROCE_WR_RDMA_READ);
+		return peer;
+	case WRITE_INTO:
+		peer_request(peer, r, SROCE_WR_RDMA_WRITE);
+		return peer;
+	case SEND_FROM:
+		side_recv(peer, 1, PLACE, sig_wire_bytes(r));
+		own_request(s, r, SROCE_WR_SEND);
+		return s;
+	default:
+		receive_into(s, r);
+		side_post(peer, work_send(peer, &w, 1, PLACE, sig_wire_bytes(r)));
+		return peer;
+	}
+}
+
+static void pass_all(struct pair *p, const struct sig_region *r, enum way way)
+{
+	struct side *s = pass(p, r, way);
+
+	side_expect_send(s, 1, IB_WC_SUCCESS);
+	if (way == SEND_FROM || way == SEND_INTO)
+		side_expect_recv(pair_peer(s), 1, IB_WC_SUCCESS);
+	/* What is sent again once more than necessary must change nothing */
+	pair_settle(p);
+}
+
+/* --- nothing is wrong ------------------------------------------------------------------ */
+
+static void expect_passes(struct pair *p, struct sig_region *r, enum way way)
+{
+	u8 *there = p->side[1].mem + PLACE;
+	u32 bytes = sig_wire_bytes(r);
+	struct ib_sig_err err = {};
+
+	sig_to_memory(r, !goes_out(way));
+	if (goes_out(way)) {
+		memset(there, 0, bytes);
+		sig_make_wire(r, r->wire);
+	} else {
+		sig_make_wire(r, there);
+	}
+	pass_all(p, r, way);
+	if (goes_out(way))
+		KUNIT_EXPECT_EQ_MSG(p->test, memcmp(there, r->wire, bytes), 0, "%s",
+				    way_names[way]);
+	KUNIT_EXPECT_TRUE_MSG(p->test, sig_memory_is_right(r), "%s", way_names[way]);
+	KUNIT_EXPECT_FALSE_MSG(p->test, sroce_integrity_status(r->mr, &err),
+			       "%s: type %d expected %x actual %x at %llx", way_names[way],
+			       err.err_type, err.expected, err.actual, err.sig_err_offset);
+	KUNIT_EXPECT_EQ(p->test, sig_register(r), 0);
+}
+
+/* --- an error ---------------------------------------------------------------------------- */
+
+/* Data of one block is not what its tuple says; everything arrives all the same */
+static void expect_error(struct pair *p, struct sig_region *r, enum way way, u32 block)
+{
+	u8 *there = p->side[1].mem + PLACE;
+	bool has_tuple = goes_out(way) ? r->c.mem != SIG_NONE : r->c.wire != SIG_NONE;
+	struct ib_sig_err err = {};
+
+	sig_to_memory(r, !goes_out(way));
+	sig_make_wire(r, there);
+	if (goes_out(way))
+		sig_damage(r, block, 77);
+	else
+		there[sig_wire_bytes(r) / r->c.blocks * block + 77] ^= 0x21;
+	pass_all(p, r, way);
+	KUNIT_EXPECT_EQ_MSG(p->test, sroce_integrity_status(r->mr, &err), has_tuple, "%s",
+			    way_names[way]);
+	if (has_tuple) {
+		KUNIT_EXPECT_EQ(p->test, err.err_type, IB_SIG_BAD_GUARD);
+		KUNIT_EXPECT_EQ(p->test, err.sig_err_offset, (u64)block * (r->c.interval + 8));
+		KUNIT_EXPECT_EQ(p->test, err.key, r->mr->key);
+	}
+	KUNIT_EXPECT_FALSE(p->test, sroce_integrity_status(r->mr, &err));
+	KUNIT_EXPECT_EQ(p->test, sig_register(r), 0);
+}
+
+/* --- all of it ------------------------------------------------------------------------------ */
+
+static const struct sig_case cases[] = {
+	{ SIG_NONE, SIG_CRC, 1, 512, 60, false, SIG_CHECK_ALL },
+	{ SIG_CRC, SIG_NONE, 3, 4096, 7, false, SIG_CHECK_ALL },
+	{ SIG_CRC, SIG_CRC, 2, 4096, 9, false, SIG_CHECK_ALL },
+	{ SIG_CSUM, SIG_CRC, 1, 512, 71, true, SIG_CHECK_ALL },
+	{ SIG_CRC, SIG_CSUM, 3, 520, 33, true, SIG_CHECK_ALL },
+};
+
+static void every_way(struct pair *p)
+{
+	struct sig_region *r;
+	unsigned int i;
+	enum way way;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		r = sig_new(p->test, &p->side[0].port.mrs, &p->side[0].pd, &cases[i]);
+		sig_fill(r, i);
+		for (way = 0; way < WAYS; way++) {
+			expect_passes(p, r, way);
+			expect_error(p, r, way, r->c.blocks / 2);
+			expect_error(p, r, way, r->c.blocks - 1);
+		}
+		sig_free(r);
+	}
+}
+
+static const enum ib_mtu mtus[] = {
+	IB_MTU_256, IB_MTU_512, IB_MTU_1024, IB_MTU_2048, IB_MTU_4096
+};
+
+static void by_network(struct kunit *test)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(mtus); i++) {
+		every_way(pair_create(test, &(struct pair_config){ .mtu = mtus[i] }));
+		pair_exit(test);
+	}
+}
+
+static void directly(struct kunit *test)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(mtus); i++) {
+		every_way(pair_create(test, &(struct pair_config){
+			.mtu = mtus[i],
+			.direct = true,
+		}));
+		pair_exit(test);
+	}
+}
+
+static void by_bad_network(struct kunit *test, bool plain)
+{
+	struct pair *p;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(mtus); i++) {
+		p = pair_create(test, &(struct pair_config){
+			.mtu = mtus[i],
+			.plain = plain,
+			.seed = 7 + i,
+		});
+		p->net.drop = 30;
+		p->net.twice = 50;
+		p->net.swap = 50;
+		every_way(p);
+		pair_exit(test);
+	}
+}
+
+/* Sent again from the gap on, and kept what was early */
+static void go_back_n(struct kunit *test)
+{
+	by_bad_network(test, true);
+}
+
+static void selective_repeat(struct kunit *test)
+{
+	by_bad_network(test, false);
+}
+
+/* --- what does not go ------------------------------------------------------------------------- */
+
+/* Packets may be in more pieces than there is room for: where that cannot be helped, never */
+static void not_without_acks(struct kunit *test)
+{
+	const struct sig_case c = { SIG_CRC, SIG_CRC, 1, 512, 4, false, SIG_CHECK_ALL };
+	struct pair *p = pair_create(test, &(struct pair_config){ .type = IB_QPT_UC });
+	struct side *s = &p->side[0], *peer = &p->side[1];
+	struct sig_region *r = sig_new(test, &s->port.mrs, &s->pd, &c);
+	struct ib_sig_err err;
+
+	sig_fill(r, 1);
+	sig_to_memory(r, false);
+	sig_make_wire(r, peer->mem + PLACE);
+	peer->mem[PLACE] ^= 1;
+	peer_request(peer, r, SROCE_WR_RDMA_WRITE);
+	side_expect_send(peer, 1, IB_WC_SUCCESS);
+	pair_settle(p);
+	KUNIT_EXPECT_TRUE(test, sig_memory_is_right(r));
+	KUNIT_EXPECT_FALSE(test, sroce_integrity_status(r->mr, &err));
+	sig_free(r);
+}
+
+/* The peer sees no more of it than there is on the wire, and not after it was invalidated */
+static void bounds(struct kunit *test)
+{
+	const struct sig_case c = { SIG_CRC, SIG_NONE, 1, 512, 4, false, SIG_CHECK_ALL };
+	struct pair *p = pair_create(test, &(struct pair_config){});
+	struct side *s = &p->side[0], *peer = &p->side[1];
+	struct sig_region *r = sig_new(test, &s->port.mrs, &s->pd, &c);
+	struct work w;
+
+	work_rdma(peer, &w, SROCE_WR_RDMA_READ, 1, PLACE, 0, 4 * 512 + 1);
+	w.wqe.rdma.remote_addr = 0;
+	w.wqe.rdma.rkey = r->mr->key;
+	side_post(peer, &w);
+	side_expect_send(peer, 1, IB_WC_REM_ACCESS_ERR);
+	pair_settle(p);
+	sig_free(r);
+}
+
+static struct kunit_case transport_integrity_cases[] = {
+	KUNIT_CASE(by_network),
+	KUNIT_CASE(directly),
+	KUNIT_CASE(go_back_n),
+	KUNIT_CASE(selective_repeat),
+	KUNIT_CASE(not_without_acks),
+	KUNIT_CASE(bounds),
+	{}
+};
+
+static struct kunit_suite transport_integrity_suite = {
+	.name = "sroce_transport_integrity",
+	.exit = pair_exit,
+	.test_cases = transport_integrity_cases,
+};
+
+kunit_test_suite(transport_integrity_suite);
