@@ -1,0 +1,173 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# Protection information of T10 over iSER and NVMe-oF: blocks are followed by it on the wire, lie apart from it in memory,
+# and an error is found by whoever passes the block on. What the target has stored is checked without the kernel.
+# The part with NVMe-oF wants scsi_debug: a disk that keeps protection information by itself.
+. "$(dirname "$0")/lib.sh"
+
+. "$SELF/storage/iser_lib.sh"
+target_modules="ib_isert iscsi_target_mod target_core_mod target_core_file"
+need_both
+need_program python3
+
+pi() { python3 "$SELF/storage/pi.py" "$@"; }
+
+# --- iSER -----------------------------------------------------------------------------------------
+
+DISK=$TMP/pi.disk
+CORE=$T/core/fileio_0/d0
+BLOCK=512
+
+# A file that has protection information in another one beside it. Whether they fit is not for the target's own code to
+# see, so that it is seen by who sends them.
+target_up() {
+	mkdir -p "$CORE" && echo "fd_dev_name=$DISK,fd_dev_size=$((128 << 20))" >"$CORE/control" &&
+		echo 1 >"$CORE/enable" && echo $BLOCK >"$CORE/attrib/block_size" &&
+		echo "$1" >"$CORE/attrib/pi_prot_type" && echo 1 >"$CORE/attrib/pi_prot_format" &&
+		echo 0 >"$CORE/attrib/pi_prot_verify" || return
+	mkdir -p "$TPG/lun/lun_0" && ln -s "$CORE" "$TPG/lun/lun_0/d0" || return
+	echo 0 >"$TPG/attrib/authentication"
+	echo 1 >"$TPG/attrib/generate_node_acls"
+	echo 1 >"$TPG/attrib/cache_dynamic_acls"
+	echo 0 >"$TPG/attrib/demo_mode_write_protect"
+	echo 1 >"$TPG/attrib/t10_pi" || return
+	portal_up && echo 1 >"$TPG/enable"
+}
+
+target_down() {
+	echo 0 >"$TPG/enable"
+	portal_down
+	rm "$TPG/lun/lun_0/d0"
+	rmdir "$TPG/lun/lun_0" "$TPG" "${TPG%/*}" "$T/iscsi" "$CORE" "${CORE%/*}"
+	rm -f "$DISK" "$DISK.protection"
+}
+
+with_pi() { modprobe -r ib_iser && modprobe ib_iser pi_enable=1; }
+
+integrity() { echo "/sys/block/${d##*/}/integrity"; }
+profile() { cat "$(integrity)/format"; }
+stored() { pi check "$DISK" "$DISK.protection" $BLOCK; }
+read_block() { dd if="$d" of=/dev/null bs=4096 skip="$1" count=1 iflag=direct status=none; }
+found() { dmesg | grep -c "PI error found type $1"; }
+
+# error_found NAME TYPE FILE OFFSET : a byte that is wrong there is found when the block at 1 MiB is read, and no other
+error_found() {
+	local before
+	before=$(found "$2")
+	pi flip "$3" "$4"
+	check "$1: the block before it can be read" 30 read_block 255
+	read_block 256 2>/dev/null
+	[ $? -ne 0 ]
+	result $? "$1: reading it is an error"
+	[ "$(found "$2")" -gt "$before" ]
+	result $? "$1: with its name"
+	dmesg | grep "PI error found type $2" | tail -n 1 | notes
+	pi flip "$3" "$4"
+	check "$1: it can be read when it is right again" 30 read_block 256
+}
+
+errors_found() {
+	check "$1: data is written" 60 put_data "$d"
+	check "$1: and stored with the right protection information" 120 stored
+	error_found "$1: data" 0 "$DISK" $(((1 << 20) + 5))
+	error_found "$1: guard" 0 "$DISK.protection" $(((1 << 20) / BLOCK * 8 + 1))
+	error_found "$1: reference tag" 1 "$DISK.protection" $(((1 << 20) / BLOCK * 8 + 7))
+	check "$1: the data is what it was" 60 same_data "$d"
+}
+
+# The initiator makes none and looks at none: it is put in, and taken out, on the way
+no_pi_in_memory() {
+	echo 0 >"$(integrity)/write_generate" && echo 0 >"$(integrity)/read_verify"
+}
+
+iser_round() { # TYPE
+	check "target, type $1, blocks of $BLOCK" 20 target_up "$1"
+	session
+	[[ $(profile) == T10-DIF-TYPE$1-* ]]
+	result $? "the disk has protection information ($(profile))"
+	rdma resource show mr -dd 2>/dev/null | grep -q integrity
+	result $? "its regions have"
+	before=$(found '[012]')
+	check "fio with verify, 4 KiB to 1 MiB" 120 fio_mixed "$d" --io_size="$(mb 32)"
+	check "what is stored is right" 120 stored
+	[ "$(found '[012]')" = "$before" ]
+	result $? "nobody has found an error"
+	errors_found "in memory"
+	check "none in memory" 10 no_pi_in_memory
+	check "fio with verify, none in memory" 120 fio_mixed "$d" --io_size="$(mb 32)"
+	errors_found "none in memory"
+	check "logout" 60 node --logout
+	iscsiadm -k 0
+	check "target goes" 30 target_down
+}
+
+links_up 1
+check "ib_iser with protection information" 20 with_pi
+iser_round 1
+BLOCK=4096
+iser_round 1
+check "initiator module unloads" 30 rmmod ib_iser
+check "target module unloads" 30 rmmod ib_isert
+
+# --- NVMe-oF ---------------------------------------------------------------------------------------
+
+. "$SELF/storage/nvme_lib.sh"
+for m in nvmet-rdma nvme-rdma scsi_debug sd_mod; do
+	# scsi_debug makes a disk as soon as it is there
+	modprobe -nq $m && continue
+	ktap_skip "NVMe-oF" "this kernel does not have $m"
+	ktap_end
+done
+need_program nvme
+
+initiator_down() { disconnect; }
+target_down() {
+	port_del 1
+	subsystem_del $NQN
+	modprobe -r scsi_debug
+}
+
+debug_disk() { lsscsi | awk '/scsi_debug/ { print $NF }' | grep -m 1 /dev/; }
+
+pi_target() {
+	local dir=$T/subsystems/$NQN backing
+	modprobe -aq nvmet-rdma sd_mod && modprobe scsi_debug dev_size_mb=64 dif=1 dix=1 guard=0 || return
+	backing=$(wait_disk debug_disk) || return
+	mkdir "$dir" && echo 1 >"$dir/attr_allow_any_host" && echo 1 >"$dir/attr_pi_enable" &&
+		mkdir "$dir/namespaces/1" && echo -n "$backing" >"$dir/namespaces/1/device_path" &&
+		echo 1 >"$dir/namespaces/1/enable" || return
+	port 1 "$TGT" $NQN param_pi_enable=1
+}
+
+# What a program brings itself, and is wrong: only the first block of it that differs is told of
+raw_write() { # GUARD ERROR
+	head -c 4096 /dev/urandom >"$TMP/blocks"
+	pi make "$TMP/blocks" 512 2048 "$1" >"$TMP/tuples"
+	nvme write "$d" --start-block=2048 --block-count=7 --data="$TMP/blocks" --data-size=4096 \
+		--metadata="$TMP/tuples" --metadata-size=64 --prinfo=7 --ref-tag=2048 --force
+}
+
+check "NVMe-oF target" 30 pi_target
+check "connect" 60 connect "$TGT" --nr-io-queues=2
+d=$(wait_disk disk) || bail "no disk"
+[ "$(profile)" = T10-DIF-TYPE1-CRC ]
+result $? "the name space has protection information ($(profile))"
+before=$(found '[012]')
+check "fio with verify, 4 KiB to 1 MiB" 120 fio_mixed "$d" --size=48m --io_size=48m
+check "none in memory" 10 no_pi_in_memory
+check "fio with verify, none in memory" 120 fio_mixed "$d" --size=48m --io_size=48m
+[ "$(found '[012]')" = "$before" ]
+result $? "nobody has found an error"
+check "a program's own protection information is taken" 30 raw_write 0
+raw_write 1 >"$TMP/out" 2>&1
+[ $? -ne 0 ]
+result $? "and refused when it is wrong"
+notes <"$TMP/out"
+[ "$(found 0)" -gt "$before" ]
+result $? "by its name"
+dmesg | grep "PI error found" | tail -n 2 | notes
+check "disconnect" 60 disconnect
+check "target goes" 30 target_down
+check "initiator module unloads" 30 rmmod nvme-rdma
+check "target module unloads" 30 rmmod nvmet-rdma
+ktap_end
