@@ -80,6 +80,32 @@ no_pi_in_memory() {
 	echo 0 >"$(integrity)/write_generate" && echo 0 >"$(integrity)/read_verify"
 }
 
+# Page by page, each with a buffer of its own for its tuples, which are then in one request
+buffered_data() { dd if="$TMP/data" of="$d" bs=1M conv=fsync status=none && echo 1 >/proc/sys/vm/drop_caches; }
+# As many as there may be, that come at once and become one
+merged() {
+	fio_verify "$d" --rw=write --bs=4k --size=16m --iodepth=128 --iodepth_batch_submit=128 --iodepth_batch_complete_min=128
+}
+merges() { awk '{ print $2 + $6 }' "/sys/block/${d##*/}/stat"; }
+
+small_io() {
+	local before
+	check "mkfs" 60 mkfs.ext4 -qF "$d"
+	mkdir -p "$MNT"
+	check "mount" 30 mount "$d" "$MNT" && {
+		check "a tree of files, checksums" 120 copy_tree "$MNT"
+		check "umount" 30 umount "$MNT"
+		check "fsck" 60 fsck.ext4 -fn "$d"
+	}
+	before=$(merges)
+	check "data is written" 60 put_data "$d"
+	check "and once more, through the page cache" 60 buffered_data
+	check "and is there" 60 same_data "$d"
+	check "fio with verify, 128 of 4 KiB at once" 120 merged
+	[ "$(merges)" -gt "$before" ]
+	result $? "requests were merged ($(($(merges) - before)))"
+}
+
 iser_round() { # TYPE
 	check "target, type $1, blocks of $BLOCK" 20 target_up "$1"
 	session
@@ -89,6 +115,7 @@ iser_round() { # TYPE
 	result $? "its regions have"
 	before=$(found '[012]')
 	check "fio with verify, 4 KiB to 1 MiB" 120 fio_mixed "$d" --io_size="$(mb 32)"
+	small_io
 	check "what is stored is right" 120 stored
 	[ "$(found '[012]')" = "$before" ]
 	result $? "nobody has found an error"

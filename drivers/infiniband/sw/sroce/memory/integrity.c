@@ -36,12 +36,19 @@ static bool sroce_pieces_alloc(struct sroce_pieces *l, u32 max)
 	return l->piece;
 }
 
-/* Does the last piece leave too few bytes for so many in a row? */
-static bool sroce_pieces_are_thin(const struct sroce_pieces *l)
+bool sroce_pieces_are_thin(const struct sroce_pieces *l)
 {
-	return l->n > SROCE_PIECES_RUN &&
-	       l->piece[l->n - 1].end -
-	       l->piece[l->n - SROCE_PIECES_RUN].begin < SROCE_PIECES_BYTES;
+	u32 first, last;
+
+	if (l->n <= SROCE_MR_GAP_FREE)
+		return false;
+	for (last = SROCE_MR_GAP_RUN - 1; last < l->n; last++) {
+		first = last + 1 - SROCE_MR_GAP_RUN;
+		if (l->piece[last].end - l->piece[first].begin <
+		    SROCE_MR_GAP_BYTES)
+			return true;
+	}
+	return false;
 }
 
 static bool sroce_pieces_append(struct sroce_pieces *l, u8 *addr, u32 begin,
@@ -54,7 +61,7 @@ static bool sroce_pieces_append(struct sroce_pieces *l, u8 *addr, u32 begin,
 		.begin = begin,
 		.end = end,
 	};
-	return !sroce_pieces_are_thin(l);
+	return true;
 }
 
 bool sroce_pieces_add(struct sroce_pieces *l, void *addr, u32 len)

@@ -15,22 +15,19 @@
 #include <rdma/signature.h>
 
 #include "memory/dif.h"
-
-struct sroce_mr;
+#include "memory/mr.h"
 
 /* Bytes of a block of data, a multiple of 8 in between */
 #define SROCE_BLOCK_LEAST 512
 #define SROCE_BLOCK_MOST 4224
 
 /*
- * So many pieces of data in a row have the bytes of a packet, or the list is refused.
- * Whoever gathers has room for the pieces of a packet: those, one more as it may begin in
- * the middle of one, and two more for each tuple, which parts a piece.
+ * Data is in as many pieces as that of a region with gaps may be (SROCE_MR_GAP_FREE), and a
+ * tuple is a piece more and parts another one. Whoever gathers has room for those of a
+ * packet, where one element of a list has all of it.
  */
-#define SROCE_PIECES_RUN 100
-#define SROCE_PIECES_BYTES 4096
-#define SROCE_PACKET_PIECES (SROCE_PIECES_RUN + 1 + \
-			     2 * (SROCE_PIECES_BYTES / SROCE_BLOCK_LEAST + 1))
+#define SROCE_PACKET_TUPLES (SROCE_MR_GAP_BYTES / SROCE_BLOCK_LEAST + 1)
+#define SROCE_PACKET_PIECES (SROCE_MR_GAP_FREE + 2 * SROCE_PACKET_TUPLES)
 
 /**
  * struct sroce_piece - a piece of memory in a list of them
@@ -140,6 +137,13 @@ static inline void sroce_pieces_reset(struct sroce_integrity *sig,
 
 /* Add one; neighbours become one piece. Return: false when there is no room */
 bool sroce_pieces_add(struct sroce_pieces *l, void *addr, u32 len);
+
+/*
+ * Is there a packet whose data is in more pieces than whoever gathers has room for? To ask
+ * of a whole list of data, once. Tuples may be as scattered as they like: what is gathered
+ * of them is in @wire of the region.
+ */
+bool sroce_pieces_are_thin(const struct sroce_pieces *l);
 
 /**
  * sroce_integrity_prepare() - say what is to be done with the lists of the next registration

@@ -607,12 +607,6 @@ static void refused_lists(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, prepare(r, &r->attrs), 0);
 	KUNIT_EXPECT_FALSE(test, sroce_pieces_add(l, r->data, U32_MAX - 511));
 
-	/* More pieces than a packet may be in */
-	sroce_pieces_reset(r->mr->sig, l);
-	for (i = 0; i < SROCE_PIECES_RUN; i++)
-		KUNIT_EXPECT_TRUE(test, sroce_pieces_add(l, r->data + i * 16, 8));
-	KUNIT_EXPECT_FALSE(test, sroce_pieces_add(l, r->data + i * 16, 8));
-
 	/* More pieces, and more blocks, than the region was made for */
 	sroce_pieces_reset(r->mr->sig, l);
 	for (i = 0; i < l->max; i++)
@@ -624,23 +618,72 @@ static void refused_lists(struct kunit *test)
 	sig_free(r);
 }
 
-/* The largest packet in the smallest pieces, and no byte of it is left out */
-static void thin_pieces(struct kunit *test)
+/* Map data in pieces of @len bytes and in a last one of @last, that are no neighbours */
+static void map_data(struct sig_region *r, u32 n, u32 len, u32 last)
+{
+	struct sroce_pieces *l = &r->mr->sig->next.data;
+	u32 i;
+
+	sroce_pieces_reset(r->mr->sig, l);
+	for (i = 0; i < n; i++)
+		KUNIT_ASSERT_TRUE(r->test, sroce_pieces_add(l, r->data + i * (len + 1),
+							    i < n - 1 ? len : last));
+}
+
+/* No packet of the region has a byte that is left out */
+static void expect_packets_fit(struct sig_region *r)
+{
+	u32 packet = min_t(u32, 4096, r->mr->length), off;
+
+	KUNIT_ASSERT_EQ(r->test, sig_register(r), 0);
+	for (off = 0; off + packet <= r->mr->length; off++)
+		describe(r, off, packet);
+}
+
+/* The largest packet in the smallest pieces */
+static void thin_data(struct kunit *test)
 {
 	const struct sig_case c = usual(SIG_NONE, SIG_CRC);
 	struct sig_region *r = region(test, &c);
 	struct sroce_pieces *l = &r->mr->sig->next.data;
-	u32 i, off;
 
+	/* So many may be of any length, as in a region with gaps */
+	map_data(r, SROCE_MR_GAP_FREE, 4, 4);
+	KUNIT_EXPECT_FALSE(test, sroce_pieces_are_thin(l));
+	expect_packets_fit(r);
+	/* ... and no more; but neighbours are one */
+	KUNIT_ASSERT_TRUE(test, sroce_pieces_add(l, r->data + 640, 4));
+	KUNIT_EXPECT_TRUE(test, sroce_pieces_are_thin(l));
 	sroce_pieces_reset(r->mr->sig, l);
-	/* 99 of 41 bytes and one of 37 are 4096 */
-	for (i = 0; i < 100; i++)
-		KUNIT_ASSERT_TRUE(test, sroce_pieces_add(l, r->data + i * 42, i < 99 ? 41 : 37));
-	for (; i < 112; i++)
-		KUNIT_ASSERT_TRUE(test, sroce_pieces_add(l, r->data + i * 42, i < 111 ? 41 : 61));
-	KUNIT_ASSERT_EQ(test, sig_register(r), 0);
-	for (off = 0; off + 4096 <= r->mr->length; off++)
-		describe(r, off, 4096);
+	map_data(r, SROCE_MR_GAP_FREE, 4, 4);
+	KUNIT_ASSERT_TRUE(test, sroce_pieces_add(l, r->data + 639, 4));
+	KUNIT_EXPECT_FALSE(test, sroce_pieces_are_thin(l));
+
+	/* 126 of 32 bytes are not the bytes of a packet, 126 of 33 are */
+	map_data(r, 140, 32, 32);
+	KUNIT_EXPECT_TRUE(test, sroce_pieces_are_thin(l));
+	map_data(r, 140, 33, 9 * 512 - 139 * 33);
+	KUNIT_EXPECT_FALSE(test, sroce_pieces_are_thin(l));
+	expect_packets_fit(r);
+	sig_free(r);
+}
+
+/* One request of many small ones: a buffer for each tuple, none beside the next */
+static void scattered_tuples(struct kunit *test)
+{
+	struct sig_case c = usual(SIG_CRC, SIG_CSUM);
+	struct sig_region *r;
+	u32 i;
+
+	c.blocks = 150;
+	r = region(test, &c);
+	KUNIT_ASSERT_EQ(test, sig_scatter_tuples(r), 0);
+	KUNIT_EXPECT_EQ(test, r->mr->sig->now.meta.n, c.blocks);
+	sig_fill(r, 13);
+	for (i = 0; i < ARRAY_SIZE(cuts); i++) {
+		expect_leaves_right(r, cuts[i]);
+		expect_arrives_right(r, cuts[i]);
+	}
 	sig_free(r);
 }
 
@@ -696,7 +739,8 @@ static struct kunit_case integrity_cases[] = {
 	KUNIT_CASE(parts_only),
 	KUNIT_CASE(refused_domains),
 	KUNIT_CASE(refused_lists),
-	KUNIT_CASE(thin_pieces),
+	KUNIT_CASE(thin_data),
+	KUNIT_CASE(scattered_tuples),
 	KUNIT_CASE(registration),
 	KUNIT_CASE(no_words),
 	{}

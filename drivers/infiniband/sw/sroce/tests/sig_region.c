@@ -3,17 +3,20 @@
  * A region with protection information for the tests (sig_region.h).
  */
 #include <linux/err.h>
+#include <linux/scatterlist.h>
 #include <linux/string.h>
 
 #include "memory/users.h"
 #include "tests/sig_region.h"
+#include "verbs/verbs.h"
 
-#define MAX_PIECES 128
+#define MAX_PIECES 160
 #define GAP 48
 
 /* Lengths of pieces, again and again; tuples are cut, too */
 static const u32 data_piece[] = { 700, 512, 24, 4096, 1333, 8, 903 };
 static const u32 meta_piece[] = { 5, 8, 13, 64, 1 };
+static const u32 whole_tuple[] = { sizeof(struct sroce_pi) };
 
 /* --- by other means ---------------------------------------------------------------- */
 
@@ -93,7 +96,8 @@ static void data_move(const struct sig_region *r, u32 off, u8 *lin, u32 len, boo
 
 static void meta_move(const struct sig_region *r, u32 block, struct sroce_pi *pi, bool in)
 {
-	pieces_move(r->meta, meta_piece, ARRAY_SIZE(meta_piece),
+	pieces_move(r->meta, r->scattered ? whole_tuple : meta_piece,
+		    r->scattered ? ARRAY_SIZE(whole_tuple) : ARRAY_SIZE(meta_piece),
 		    block * sizeof(*pi), (u8 *)pi, sizeof(*pi), in);
 }
 
@@ -107,6 +111,22 @@ static void pieces_map(struct sig_region *r, struct sroce_pieces *l, u8 *mem,
 		part = min(piece[i % n], len - off);
 		KUNIT_ASSERT_TRUE(r->test, sroce_pieces_add(l, mem + off + i * GAP, part));
 	}
+}
+
+/* As pieces_map() places them. Return: elements of @sg in use */
+static u32 pieces_list(struct sig_region *r, struct scatterlist *sg, u8 *mem,
+		       const u32 *piece, u32 n, u32 len)
+{
+	u32 off = 0, i, part;
+
+	sg_init_table(sg, MAX_PIECES);
+	for (i = 0; off < len; i++, off += part) {
+		KUNIT_ASSERT_LT(r->test, i, MAX_PIECES);
+		part = min(piece[i % n], len - off);
+		sg_dma_address(&sg[i]) = (uintptr_t)(mem + off + i * GAP);
+		sg_dma_len(&sg[i]) = part;
+	}
+	return i;
 }
 
 static u8 *room(struct sig_region *r, u32 bytes)
@@ -195,6 +215,21 @@ void sig_free(struct sig_region *r)
 	kunit_kfree(r->test, r->data);
 	kunit_kfree(r->test, r->plain);
 	kunit_kfree(r->test, r);
+}
+
+int sig_scatter_tuples(struct sig_region *r)
+{
+	struct scatterlist *sg = (struct scatterlist *)room(r, 2 * MAX_PIECES * sizeof(*sg));
+	u32 meta = r->c.blocks * sizeof(struct sroce_pi), n, m;
+	int err;
+
+	n = pieces_list(r, sg, r->data, data_piece, ARRAY_SIZE(data_piece), sig_data_bytes(r));
+	m = pieces_list(r, sg + MAX_PIECES, r->meta, whole_tuple, ARRAY_SIZE(whole_tuple), meta);
+	r->scattered = true;
+	r->mr->ibmr.sig_attrs = &r->attrs;
+	err = sroce_ib_map_mr_sg_pi(&r->mr->ibmr, sg, n, NULL, sg + MAX_PIECES, m, NULL);
+	kunit_kfree(r->test, sg);
+	return err ?: sig_register(r);
 }
 
 /* --- contents ---------------------------------------------------------------------------- */

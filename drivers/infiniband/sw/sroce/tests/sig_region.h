@@ -54,6 +54,7 @@ struct sig_case {
  * @plain: data in one piece, as it is to be
  * @data: where data is, with gaps
  * @meta: likewise tuples in memory
+ * @scattered: each tuple is a piece of its own
  * @wire: room for all bytes on the wire
  * @mem_pi: the tuple of each block of @plain in memory, as it is to be
  * @wire_pi: ... and on the wire
@@ -66,6 +67,7 @@ struct sig_region {
 	u8 *plain;
 	u8 *data;
 	u8 *meta;
+	bool scattered;
 	u8 *wire;
 	struct sroce_pi *mem_pi;
 	struct sroce_pi *wire_pi;
@@ -81,6 +83,9 @@ void sig_free(struct sig_region *r);
 
 /* End its registration, and begin another one of the same memory. Return: as the driver */
 int sig_register(struct sig_region *r);
+
+/* As sig_register(), by what the verbs map: each tuple is a piece, beside no other one */
+int sig_scatter_tuples(struct sig_region *r);
 
 static inline u32 sig_data_bytes(const struct sig_region *r)
 {

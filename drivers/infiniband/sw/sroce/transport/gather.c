@@ -10,7 +10,6 @@
 #include <linux/percpu.h>
 
 #include "memory/copy.h"
-#include "memory/integrity.h"
 #include "memory/odp.h"
 #include "transport/fault.h"
 #include "transport/gather.h"
@@ -243,8 +242,7 @@ int __init sroce_gathers_start(void)
 	BUILD_BUG_ON(SROCE_MR_USES < SROCE_MAX_SGE);
 	BUILD_BUG_ON(SROCE_TRAIN_BVECS < SROCE_MR_GAP_FREE);
 	BUILD_BUG_ON(SROCE_TRAIN_BVECS < SROCE_MR_GAP_RUN + 1);
-	BUILD_BUG_ON(SROCE_TRAIN_BVECS < SROCE_PACKET_PIECES);
-	BUILD_BUG_ON(SROCE_PIECES_BYTES < ib_mtu_enum_to_int(IB_MTU_4096));
+	BUILD_BUG_ON(SROCE_GATHER_BVECS < SROCE_PACKET_PIECES);
 	BUILD_BUG_ON(SROCE_MR_GAP_BYTES < ib_mtu_enum_to_int(IB_MTU_4096));
 	sroce_null_source = alloc_page(GFP_KERNEL | __GFP_ZERO);
 	sroce_null_sink = alloc_page(GFP_KERNEL);

@@ -10,6 +10,7 @@
 #define SROCE_TRANSPORT_GATHER_H
 
 #include "compat.h"
+#include "memory/integrity.h"
 #include "memory/users.h"
 #include "transport/qp.h"
 
@@ -22,6 +23,9 @@
  * the last byte of a page and end with the first one of another.
  */
 #define SROCE_TRAIN_BVECS (SROCE_TRAIN_BYTES / 4096 + 2 * SROCE_MAX_SGE)
+
+/* ... and for a packet with tuples of protection information between pieces of data */
+#define SROCE_GATHER_BVECS (SROCE_TRAIN_BVECS + 2 * SROCE_PACKET_TUPLES)
 
 /**
  * struct sroce_gathered_sig - a range of a region with protection information
@@ -65,7 +69,7 @@ struct sroce_gathered_sig {
 struct sroce_gather {
 	local_lock_t lock; /* see above */
 	struct sroce_half *half;
-	struct bio_vec bv[SROCE_TRAIN_BVECS];
+	struct bio_vec bv[SROCE_GATHER_BVECS];
 	struct sroce_mr_uses *uses;
 	unsigned int nbv;
 	u32 len;

@@ -78,6 +78,8 @@ int sroce_ib_map_mr_sg_pi(struct ib_mr *ibmr, struct scatterlist *data_sg,
 			    data_sg_offset) ?:
 	      sroce_sig_map(&next->meta, meta_sg, meta_sg_nents,
 			    meta_sg_offset);
+	if (!err && sroce_pieces_are_thin(&next->data))
+		err = -ENOMEM;
 	if (err) {
 		ibdev_dbg(ibmr->device, "map_mr_sg_pi: %d and %d pieces: %d\n",
 			  data_sg_nents, meta_sg_nents, err);
