@@ -12,6 +12,31 @@ need_program python3
 
 pi() { python3 "$SELF/storage/pi.py" "$@"; }
 
+found() { dmesg | grep -c "PI error found type $1"; }
+
+reads() {
+	fio --name=reads --filename="$d" --rw=randread --bs=128k --size=48m --ioengine=libaio --direct=1 --iodepth=16 --time_based \
+		--runtime=$((30 * SLOW))
+}
+
+# Requests end in the middle of their data when their connection does: that is no wrong data
+outages() {
+	local fio before i
+	before=$(found '[012]')
+	reads >"$TMP/reads" 2>&1 &
+	fio=$!
+	for i in 1 2 3; do
+		sleep 1
+		outage >"$TMP/outage" 2>&1 || notes <"$TMP/outage"
+	done
+	wait_for $((120 * SLOW)) eval "! kill -0 $fio"
+	kill $fio 2>/dev/null && note "fio did not end"
+	wait $fio
+	result $? "$1: reads survive that the link is down"
+	[ "$(found '[012]')" = "$before" ]
+	result $? "$1: and nobody takes that for wrong data"
+}
+
 # --- iSER -----------------------------------------------------------------------------------------
 
 DISK=$TMP/pi.disk
@@ -48,8 +73,6 @@ integrity() { echo "/sys/block/${d##*/}/integrity"; }
 profile() { cat "$(integrity)/format"; }
 stored() { pi check "$DISK" "$DISK.protection" $BLOCK; }
 read_block() { dd if="$d" of=/dev/null bs=4096 skip="$1" count=1 iflag=direct status=none; }
-found() { dmesg | grep -c "PI error found type $1"; }
-
 # error_found NAME TYPE FILE OFFSET : a byte that is wrong there is found when the block at 1 MiB is read, and no other
 error_found() {
 	local before
@@ -123,6 +146,7 @@ iser_round() { # TYPE
 	check "none in memory" 10 no_pi_in_memory
 	check "fio with verify, none in memory" 120 fio_mixed "$d" --io_size="$(mb 32)"
 	errors_found "none in memory"
+	outages "iSER"
 	check "logout" 60 node --logout
 	iscsiadm -k 0
 	check "target goes" 30 target_down
@@ -193,6 +217,7 @@ notes <"$TMP/out"
 [ "$(found 0)" -gt "$before" ]
 result $? "by its name"
 dmesg | grep "PI error found" | tail -n 2 | notes
+outages "NVMe-oF"
 check "disconnect" 60 disconnect
 check "target goes" 30 target_down
 check "initiator module unloads" 30 rmmod nvme-rdma

@@ -399,22 +399,32 @@ static __be16 sroce_block_guard(const struct sroce_plan *plan,
 	return sroce_guard_end(&g);
 }
 
-/* The lowest block that has one is told of: which that is does not depend on repetitions */
-static void sroce_block_failed(struct sroce_mr *mr, u32 block,
-			       struct ib_sig_err *err)
+/*
+ * The lowest block that has one is told of: which that is does not depend on repetitions.
+ * Context: lock held
+ */
+static void sroce_block_note(struct sroce_mr *mr, u32 block,
+			     struct ib_sig_err *err)
 {
 	struct sroce_integrity *sig = mr->sig;
-	unsigned long flags;
 
 	err->key = mr->key;
 	/* As if there were tuples on the wire, whether there are or not: consumers divide */
 	err->sig_err_offset = (u64)block *
 			      (sig->now.interval + sizeof(struct sroce_pi));
-	spin_lock_irqsave(&sig->lock, flags);
 	if (!sig->failed || err->sig_err_offset < sig->err.sig_err_offset)
 		sig->err = *err;
 	sig->failed = true;
-	spin_unlock_irqrestore(&sig->lock, flags);
+}
+
+static void sroce_block_failed(struct sroce_mr *mr, u32 block,
+			       struct ib_sig_err *err)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&mr->sig->lock, flags);
+	sroce_block_note(mr, block, err);
+	spin_unlock_irqrestore(&mr->sig->lock, flags);
 }
 
 /*
@@ -571,27 +581,26 @@ static bool sroce_cover_is_partial(const struct sroce_cover *c, u32 stride)
 	return c->to && (c->from || c->to != stride);
 }
 
-/* Context: lock held */
-static bool sroce_integrity_partial(struct sroce_mr *mr, struct ib_sig_err *err)
+/* Each is noted, and none is found again. Context: lock held */
+static void sroce_integrity_note_parts(struct sroce_mr *mr)
 {
-	const struct sroce_plan *plan = &mr->sig->now;
+	struct sroce_integrity *sig = mr->sig;
 	u32 i;
 
-	for (i = 0; i < plan->blocks; i++) {
-		if (!sroce_cover_is_partial(&mr->sig->cover[i], plan->stride))
+	for (i = 0; i < sig->now.blocks; i++) {
+		struct ib_sig_err err = { .err_type = IB_SIG_BAD_GUARD };
+
+		if (!sroce_cover_is_partial(&sig->cover[i], sig->now.stride))
 			continue;
-		*err = (struct ib_sig_err){
-			.err_type = IB_SIG_BAD_GUARD,
-			.key = mr->key,
-			.sig_err_offset = (u64)i * (plan->interval +
-						    sizeof(struct sroce_pi)),
-		};
-		mr->sig->cover[i] = (struct sroce_cover){};
-		return true;
+		sroce_block_note(mr, i, &err);
+		sig->cover[i] = (struct sroce_cover){};
 	}
-	return false;
 }
 
+/*
+ * While it is registered, bytes may be on their way, or the connection has gone in the middle
+ * of them. Whoever asks then because of that is not to take it for wrong data.
+ */
 bool sroce_integrity_status(struct sroce_mr *mr, struct ib_sig_err *err)
 {
 	struct sroce_integrity *sig = mr->sig;
@@ -599,11 +608,11 @@ bool sroce_integrity_status(struct sroce_mr *mr, struct ib_sig_err *err)
 	bool failed;
 
 	spin_lock_irqsave(&sig->lock, flags);
+	if (!READ_ONCE(mr->valid))
+		sroce_integrity_note_parts(mr);
 	failed = sig->failed;
 	if (failed)
 		*err = sig->err;
-	else
-		failed = sroce_integrity_partial(mr, err);
 	sig->failed = false;
 	spin_unlock_irqrestore(&sig->lock, flags);
 	return failed;

@@ -214,8 +214,15 @@ void sroce_integrity_placed(struct sroce_mr *mr, u32 off, u32 len);
  * @mr: region, whether it is still registered or not
  * @err: set if so
  *
- * Says so once. A block of which only a part has come cannot be right either: its guard is
- * reported, with no values.
+ * Says so once: of all that was wrong up to now the lowest block is told of, and the others
+ * are forgotten with it.
+ *
+ * When the registration has ended, a block of which only a part has come is wrong, too: its
+ * guard is reported, with no values. Consumers let a registration end once they know that
+ * all has come, before they ask (NVMe-oF by themselves, an iSER target for its initiator). As
+ * long as it is valid they may ask because all has come, or of a request whose connection has
+ * gone in the middle: to call that a wrong guard would hide from multipath that it was the
+ * path.
  *
  * Context: any.
  */

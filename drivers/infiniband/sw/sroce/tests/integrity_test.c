@@ -515,7 +515,20 @@ static void order_of_parts(struct kunit *test)
 	sig_free(r);
 }
 
-/* Nobody is told that a block is right of which only a part has come */
+static void invalidate(struct sig_region *r)
+{
+	KUNIT_ASSERT_EQ(r->test, sroce_mr_invalidate(r->mr->table, r->mr->key, r->mr->ibmr.pd,
+						     NULL, false), 0);
+}
+
+/* A new life, in which only some parts come */
+static void only(struct sig_region *r, u32 block, const char *parts)
+{
+	KUNIT_ASSERT_EQ(r->test, sig_register(r), 0);
+	thirds(r, block, parts);
+}
+
+/* Nobody who has let a registration end is told that such a block is right */
 static void parts_only(struct kunit *test)
 {
 	const char *const orders[] = { "1", "2", "3", "12", "23", "13", "31" };
@@ -527,15 +540,69 @@ static void parts_only(struct kunit *test)
 	sig_make_wire(r, r->wire);
 	sig_to_memory(r, true);
 	for (i = 0; i < ARRAY_SIZE(orders); i++) {
-		thirds(r, 6, orders[i]);
+		only(r, 6, orders[i]);
+		invalidate(r);
 		expect_failure(r, IB_SIG_BAD_GUARD, 6, 0, 0);
 	}
 	/* A gap in the middle is never closed unseen */
-	thirds(r, 7, "132");
+	only(r, 7, "132");
+	invalidate(r);
 	expect_failure(r, IB_SIG_BAD_GUARD, 7, 0, 0);
-	thirds(r, 7, "123");
+	only(r, 7, "123");
+	invalidate(r);
 	expect_clean(r);
 	KUNIT_EXPECT_TRUE(test, tuple_is_right(r, 7));
+	sig_free(r);
+}
+
+/* The connection has gone in the middle of a message: no wrong data, but no data */
+static void cancelled(struct kunit *test)
+{
+	const struct fault guard = { .type = IB_SIG_BAD_GUARD, .guard = 1 };
+	struct sig_case c = usual(SIG_CRC, SIG_CRC);
+	struct sig_region *r = region(test, &c);
+	struct sroce_pi pi;
+
+	sig_fill(r, 14);
+	sig_make_wire(r, r->wire);
+	only(r, 3, "12");
+	expect_clean(r);
+	/* What has been found wrong before is */
+	memcpy(&pi, sig_wire_tuple(r, r->wire, 2), sizeof(pi));
+	apply(&guard, &pi);
+	memcpy(sig_wire_tuple(r, r->wire, 2), &pi, sizeof(pi));
+	thirds(r, 2, "123");
+	expect_fault(r, &guard, 2, &r->attrs.wire);
+	/* To ask early takes nothing away */
+	invalidate(r);
+	expect_failure(r, IB_SIG_BAD_GUARD, 3, 0, 0);
+	sig_free(r);
+}
+
+/* Of wrong blocks and of parts the lowest one, and then none */
+static void lowest_of_both(struct kunit *test)
+{
+	const struct fault guard = { .type = IB_SIG_BAD_GUARD, .guard = 1 };
+	struct sig_case c = usual(SIG_CRC, SIG_CRC);
+	struct sig_region *r = region(test, &c);
+	struct sroce_pi pi;
+
+	sig_fill(r, 15);
+	sig_make_wire(r, r->wire);
+	memcpy(&pi, sig_wire_tuple(r, r->wire, 4), sizeof(pi));
+	apply(&guard, &pi);
+	memcpy(sig_wire_tuple(r, r->wire, 4), &pi, sizeof(pi));
+	only(r, 4, "123");
+	thirds(r, 3, "12");
+	thirds(r, 8, "1");
+	invalidate(r);
+	expect_failure(r, IB_SIG_BAD_GUARD, 3, 0, 0);
+
+	only(r, 4, "123");
+	thirds(r, 5, "23");
+	thirds(r, 9, "2");
+	invalidate(r);
+	expect_fault(r, &guard, 4, &r->attrs.wire);
 	sig_free(r);
 }
 
@@ -737,6 +804,8 @@ static struct kunit_case integrity_cases[] = {
 	KUNIT_CASE(no_escape),
 	KUNIT_CASE(order_of_parts),
 	KUNIT_CASE(parts_only),
+	KUNIT_CASE(cancelled),
+	KUNIT_CASE(lowest_of_both),
 	KUNIT_CASE(refused_domains),
 	KUNIT_CASE(refused_lists),
 	KUNIT_CASE(thin_data),
