@@ -379,8 +379,10 @@ unsigned int sroce_integrity_bvecs(const struct sroce_integrity *sig, u32 off,
 
 /* --- one block --------------------------------------------------------------------------- */
 
+/* *work counts the bytes that were looked at */
 static __be16 sroce_block_guard(const struct sroce_plan *plan,
-				const struct ib_t10_dif_domain *dif, u32 block)
+				const struct ib_t10_dif_domain *dif, u32 block,
+				u32 *work)
 {
 	struct sroce_pieces_at at = sroce_pieces_seek(&plan->data,
 						      block * plan->interval);
@@ -388,6 +390,7 @@ static __be16 sroce_block_guard(const struct sroce_plan *plan,
 	struct sroce_guard g;
 	u8 *addr;
 
+	*work += plan->interval;
 	sroce_guard_begin(&g, dif);
 	for (; left; left -= n) {
 		n = left;
@@ -433,16 +436,18 @@ static void sroce_block_failed(struct sroce_mr *mr, u32 block,
  */
 static __be16 sroce_block_new_guard(const struct sroce_plan *plan,
 				    const struct ib_t10_dif_domain *to,
-				    u32 block, __be16 right, __be16 found)
+				    u32 block, __be16 right, __be16 found,
+				    u32 *work)
 {
-	return sroce_block_guard(plan, to, block) ^ right ^ found;
+	return sroce_block_guard(plan, to, block, work) ^ right ^ found;
 }
 
 /* Check a tuple, and set @out, if there is a domain that it goes to */
 static void sroce_block_pass(struct sroce_mr *mr, u32 block,
 			     const struct ib_t10_dif_domain *from,
 			     const struct ib_t10_dif_domain *to,
-			     const struct sroce_pi *in, struct sroce_pi *out)
+			     const struct sroce_pi *in, struct sroce_pi *out,
+			     u32 *work)
 {
 	const struct sroce_plan *plan = &mr->sig->now;
 	bool same = !to || sroce_dif_same_guard(from, to);
@@ -456,24 +461,25 @@ static void sroce_block_pass(struct sroce_mr *mr, u32 block,
 		return;
 	}
 	if (sroce_dif_checks_guard(mask) || !same)
-		guard = sroce_block_guard(plan, from, block);
+		guard = sroce_block_guard(plan, from, block, work);
 	if (!sroce_dif_check(from, mask, in, guard, block, &err))
 		sroce_block_failed(mr, block, &err);
 	if (!to)
 		return;
 	sroce_dif_pass(from, to, block, in, out);
 	out->guard = same ? in->guard :
-		     sroce_block_new_guard(plan, to, block, guard, in->guard);
+		     sroce_block_new_guard(plan, to, block, guard, in->guard,
+					   work);
 }
 
 static void sroce_block_make(const struct sroce_plan *plan, u32 block,
 			     const struct ib_t10_dif_domain *to,
-			     struct sroce_pi *out)
+			     struct sroce_pi *out, u32 *work)
 {
-	sroce_dif_make(to, sroce_block_guard(plan, to, block), block, out);
+	sroce_dif_make(to, sroce_block_guard(plan, to, block, work), block, out);
 }
 
-static void sroce_block_leaves(struct sroce_mr *mr, u32 block)
+static void sroce_block_leaves(struct sroce_mr *mr, u32 block, u32 *work)
 {
 	struct sroce_integrity *sig = mr->sig;
 	const struct sroce_plan *plan = &sig->now;
@@ -484,15 +490,15 @@ static void sroce_block_leaves(struct sroce_mr *mr, u32 block)
 	if (mem) {
 		sroce_pieces_read(&plan->meta, block * sizeof(in), &in,
 				  sizeof(in));
-		sroce_block_pass(mr, block, mem, wire, &in, &out);
+		sroce_block_pass(mr, block, mem, wire, &in, &out, work);
 	} else if (wire) {
-		sroce_block_make(plan, block, wire, &out);
+		sroce_block_make(plan, block, wire, &out, work);
 	}
 	if (wire)
 		sig->wire[block] = out;
 }
 
-static void sroce_block_is_there(struct sroce_mr *mr, u32 block)
+static void sroce_block_is_there(struct sroce_mr *mr, u32 block, u32 *work)
 {
 	struct sroce_integrity *sig = mr->sig;
 	const struct sroce_plan *plan = &sig->now;
@@ -501,9 +507,9 @@ static void sroce_block_is_there(struct sroce_mr *mr, u32 block)
 	struct sroce_pi in = sig->wire[block], out = {};
 
 	if (wire)
-		sroce_block_pass(mr, block, wire, mem, &in, &out);
+		sroce_block_pass(mr, block, wire, mem, &in, &out, work);
 	else if (mem)
-		sroce_block_make(plan, block, mem, &out);
+		sroce_block_make(plan, block, mem, &out, work);
 	if (mem)
 		sroce_pieces_write(&plan->meta, block * sizeof(out), &out,
 				   sizeof(out));
@@ -517,17 +523,19 @@ static u32 sroce_block_matters_from(const struct sroce_plan *plan)
 	return plan->stride > plan->interval ? plan->interval : plan->stride - 1;
 }
 
-void sroce_integrity_leave(struct sroce_mr *mr, u32 off, u32 len)
+u32 sroce_integrity_leave(struct sroce_mr *mr, u32 off, u32 len)
 {
 	const struct sroce_plan *plan = &mr->sig->now;
 	u32 block = off / plan->stride;
 	u32 from = sroce_block_matters_from(plan);
+	u32 work = 0;
 
 	for (; block < plan->blocks; block++) {
 		if (block * plan->stride + from >= off + len)
 			break;
-		sroce_block_leaves(mr, block);
+		sroce_block_leaves(mr, block, &work);
 	}
+	return work;
 }
 
 /* Bytes of a block have been placed: is all of it there? Context: lock held */
@@ -559,19 +567,20 @@ static bool sroce_block_covered(struct sroce_integrity *sig, u32 block, u32 from
 	return complete;
 }
 
-void sroce_integrity_placed(struct sroce_mr *mr, u32 off, u32 len)
+u32 sroce_integrity_placed(struct sroce_mr *mr, u32 off, u32 len)
 {
 	const struct sroce_plan *plan = &mr->sig->now;
 	u32 block = off / plan->stride, in = off % plan->stride;
-	u32 n;
+	u32 work = 0, n;
 
 	for (; len && block < plan->blocks; block++) {
 		n = min(len, plan->stride - in);
 		if (sroce_block_covered(mr->sig, block, in, in + n))
-			sroce_block_is_there(mr, block);
+			sroce_block_is_there(mr, block, &work);
 		len -= n;
 		in = 0;
 	}
+	return work;
 }
 
 /* --- what became of it --------------------------------------------------------------------- */

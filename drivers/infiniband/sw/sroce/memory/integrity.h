@@ -194,8 +194,10 @@ unsigned int sroce_integrity_bvecs(const struct sroce_integrity *sig, u32 off,
  * again, the same is done to the same effect.
  *
  * Context: any, for longer than a copy of the data takes.
+ * Return: bytes that were summed up for it: each block whole, and twice when its guard
+ * changes its type, however few of its bytes are in the range.
  */
-void sroce_integrity_leave(struct sroce_mr *mr, u32 off, u32 len);
+u32 sroce_integrity_leave(struct sroce_mr *mr, u32 off, u32 len);
 
 /**
  * sroce_integrity_placed() - a range has been copied to where sroce_integrity_bvecs() said
@@ -206,8 +208,9 @@ void sroce_integrity_leave(struct sroce_mr *mr, u32 off, u32 len);
  * Blocks of which all bytes have come are checked, and their tuples go to memory.
  *
  * Context: as sroce_integrity_leave().
+ * Return: as sroce_integrity_leave().
  */
-void sroce_integrity_placed(struct sroce_mr *mr, u32 off, u32 len);
+u32 sroce_integrity_placed(struct sroce_mr *mr, u32 off, u32 len);
 
 /**
  * sroce_integrity_status() - has something been wrong since the registration?

@@ -9,6 +9,8 @@
 
 #include "tests/sig_region.h"
 #include "tests/transport_pair.h"
+#include "transport/run.h"
+#include "turn.h"
 
 #define PLACE 0x80003		/* of what is on the wire, in the peer's memory */
 
@@ -42,23 +44,33 @@ static void from_region(struct work *w, const struct sig_region *r)
 	w->wqe.num_sge = 1;
 }
 
+static void own_work(struct side *s, const struct sig_region *r, u8 opcode, struct work *w)
+{
+	work_init(w, opcode, 1);
+	from_region(w, r);
+	work_remote(s, w, PLACE);
+}
+
 static void own_request(struct side *s, const struct sig_region *r, u8 opcode)
 {
 	struct work w;
 
-	work_init(&w, opcode, 1);
-	from_region(&w, r);
-	work_remote(s, &w, PLACE);
+	own_work(s, r, opcode, &w);
 	side_post(s, &w);
+}
+
+static void peer_work(struct side *peer, const struct sig_region *r, u8 opcode, struct work *w)
+{
+	work_rdma(peer, w, opcode, 1, PLACE, 0, sig_wire_bytes(r));
+	w->wqe.rdma.remote_addr = 0;
+	w->wqe.rdma.rkey = r->mr->key;
 }
 
 static void peer_request(struct side *peer, const struct sig_region *r, u8 opcode)
 {
 	struct work w;
 
-	work_rdma(peer, &w, opcode, 1, PLACE, 0, sig_wire_bytes(r));
-	w.wqe.rdma.remote_addr = 0;
-	w.wqe.rdma.rkey = r->mr->key;
+	peer_work(peer, r, opcode, &w);
 	side_post(peer, &w);
 }
 
@@ -274,6 +286,53 @@ static void not_without_acks(struct kunit *test)
 	sig_free(r);
 }
 
+/* Bytes that a turn counts for one byte out of the region, or into it */
+static unsigned long spent_on(struct pair *p, const struct sig_region *r, u32 byte, bool out)
+{
+	struct side *s = &p->side[!out];
+	unsigned long spent;
+	struct work w;
+
+	if (out) {
+		own_work(s, r, SROCE_WR_RDMA_WRITE, &w);
+		w.sge[0].addr = byte;
+		w.sge[0].length = 1;
+	} else {
+		peer_work(s, r, SROCE_WR_RDMA_WRITE, &w);
+		w.sge[0].length = 1;
+		w.wqe.rdma.remote_addr = byte;
+	}
+	local_bh_disable();
+	sroce_turn_begin(false);
+	spent = sroce_turn_spent();
+	KUNIT_EXPECT_EQ(p->test, side_try_post(s, &w), 0);
+	sroce_run_pending();
+	spent = sroce_turn_spent() - spent;
+	sroce_turn_end();
+	local_bh_enable();
+	side_expect_send(s, 1, IB_WC_SUCCESS);
+	pair_settle(p);
+	return spent;
+}
+
+/* Who asks for one byte of a tuple, or changes one, has the guards of its block made */
+static void guards_are_work(struct kunit *test)
+{
+	const struct sig_case c = { SIG_CSUM, SIG_CRC, 1, 4096, 4, false, SIG_CHECK_ALL };
+	struct pair *p = pair_create(test, &(struct pair_config){ .direct = true });
+	struct side *s = &p->side[0];
+	struct sig_region *r = sig_new(test, &s->port.mrs, &s->pd, &c);
+
+	sig_fill(r, 1);
+	sig_to_memory(r, false);
+	KUNIT_EXPECT_EQ(test, spent_on(p, r, 4103, true) - spent_on(p, r, 1, true), 2 * 4096);
+	sig_make_wire(r, p->side[1].mem + PLACE);
+	pass_all(p, r, WRITE_INTO);
+	/* Of a block that is there each byte but the first; of one that is not, none */
+	KUNIT_EXPECT_EQ(test, spent_on(p, r, 1, false) - spent_on(p, r, 4104, false), 2 * 4096);
+	sig_free(r);
+}
+
 /* The peer sees no more of it than there is on the wire, and not after it was invalidated */
 static void bounds(struct kunit *test)
 {
@@ -298,6 +357,7 @@ static struct kunit_case transport_integrity_cases[] = {
 	KUNIT_CASE(go_back_n),
 	KUNIT_CASE(selective_repeat),
 	KUNIT_CASE(not_without_acks),
+	KUNIT_CASE(guards_are_work),
 	KUNIT_CASE(bounds),
 	{}
 };

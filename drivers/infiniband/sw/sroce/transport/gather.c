@@ -44,9 +44,12 @@ struct sroce_gather *sroce_gather_begin(struct sroce_half *half)
 static void sroce_gather_end_sig(const struct sroce_gather *g,
 				 const struct sroce_gathered_sig *sig)
 {
-	if (sig->at < g->placed)
-		sroce_integrity_placed(sig->mr, sig->off,
-				       min(sig->len, g->placed - sig->at));
+	u32 len;
+
+	if (sig->at >= g->placed)
+		return;
+	len = min(sig->len, g->placed - sig->at);
+	sroce_turn_spend(sroce_integrity_placed(sig->mr, sig->off, len));
 }
 
 static void sroce_gather_end_special(struct sroce_gather *g)
@@ -123,7 +126,8 @@ static void sroce_gather_sig_sink(struct sroce_gather *g, struct sroce_mr *mr,
 /*
  * Add a range of a region with protection information. Its bytes may be in more pieces than
  * there is room for, in which case less is gathered: so only for who is content with that,
- * which is everybody with ACKs but for atomics. To check it is work as copying is.
+ * which is everybody with ACKs but for atomics. Guards are work as copying is: what of each
+ * block is summed up counts, because a peer may ask for a byte of it.
  */
 static int sroce_gather_sig(struct sroce_gather *g, struct sroce_mr *mr,
 			    int access, u64 va, u32 len)
@@ -138,11 +142,10 @@ static int sroce_gather_sig(struct sroce_gather *g, struct sroce_mr *mr,
 		return -ENOSPC;
 	g->nbv += sroce_integrity_bvecs(mr->sig, off, len, g->bv + g->nbv,
 					ARRAY_SIZE(g->bv) - g->nbv, &done);
-	sroce_turn_spend(done);
 	if (access & (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE))
 		sroce_gather_sig_sink(g, mr, off, done);
 	else if (done)
-		sroce_integrity_leave(mr, off, done);
+		sroce_turn_spend(sroce_integrity_leave(mr, off, done));
 	g->len += done;
 	return done == len ? 0 : -ENOSPC;
 }
