@@ -281,22 +281,33 @@ static void sroce_plan_copy(struct sroce_plan *to, const struct sroce_plan *from
 	to->attrs = from->attrs;
 	sroce_pieces_copy(&to->data, &from->data);
 	sroce_pieces_copy(&to->meta, &from->meta);
-	to->blocks = from->blocks;
 	to->interval = from->interval;
 	to->stride = from->stride;
 	to->length = from->length;
 }
 
-/* A copy, because a consumer may register the same memory once more */
-u32 sroce_integrity_take(struct sroce_integrity *sig)
+/* What may be known of the region: nothing yet, of so many blocks */
+static void sroce_integrity_know(struct sroce_integrity *sig, u32 blocks)
 {
 	unsigned long flags;
 
 	spin_lock_irqsave(&sig->lock, flags);
-	sroce_plan_copy(&sig->now, &sig->next);
-	memset(sig->cover, 0, sig->now.blocks * sizeof(*sig->cover));
+	sig->now.blocks = blocks;
 	sig->failed = false;
 	spin_unlock_irqrestore(&sig->lock, flags);
+}
+
+/*
+ * A copy, because a consumer may register the same memory once more. Nobody else is here but
+ * who asks what became of the life before. He finds no blocks meanwhile, so that the lock,
+ * with interrupts off, is not held for all of that.
+ */
+u32 sroce_integrity_take(struct sroce_integrity *sig)
+{
+	sroce_integrity_know(sig, 0);
+	sroce_plan_copy(&sig->now, &sig->next);
+	memset(sig->cover, 0, sig->next.blocks * sizeof(*sig->cover));
+	sroce_integrity_know(sig, sig->next.blocks);
 	return sig->now.length;
 }
 
@@ -555,31 +566,49 @@ static bool sroce_cover_add(struct sroce_cover *c, u32 stride, u32 from, u32 to)
 	return !c->from && c->to == stride;
 }
 
-static bool sroce_block_covered(struct sroce_integrity *sig, u32 block, u32 from,
-				u32 to)
+/**
+ * struct sroce_blocks - some blocks in a row
+ * @first: the first of them
+ * @end: behind the last one
+ */
+struct sroce_blocks {
+	u32 first;
+	u32 end;
+};
+
+/*
+ * A range has been placed. Return: blocks of it that are there. Only the first and the last
+ * one of a range may be there in part, so these are in a row.
+ */
+static struct sroce_blocks sroce_blocks_covered(struct sroce_integrity *sig,
+						u32 off, u32 len)
 {
+	const struct sroce_plan *plan = &sig->now;
+	u32 block = off / plan->stride, in = off % plan->stride, n;
+	struct sroce_blocks there = { .first = block, .end = block };
 	unsigned long flags;
-	bool complete;
 
 	spin_lock_irqsave(&sig->lock, flags);
-	complete = sroce_cover_add(&sig->cover[block], sig->now.stride, from, to);
+	for (; len && block < plan->blocks; block++) {
+		n = min(len, plan->stride - in);
+		if (sroce_cover_add(&sig->cover[block], plan->stride, in, in + n))
+			there.end = block + 1;
+		else if (there.end == there.first)
+			there = (struct sroce_blocks){ block + 1, block + 1 };
+		len -= n;
+		in = 0;
+	}
 	spin_unlock_irqrestore(&sig->lock, flags);
-	return complete;
+	return there;
 }
 
 u32 sroce_integrity_placed(struct sroce_mr *mr, u32 off, u32 len)
 {
-	const struct sroce_plan *plan = &mr->sig->now;
-	u32 block = off / plan->stride, in = off % plan->stride;
-	u32 work = 0, n;
+	struct sroce_blocks there = sroce_blocks_covered(mr->sig, off, len);
+	u32 work = 0;
 
-	for (; len && block < plan->blocks; block++) {
-		n = min(len, plan->stride - in);
-		if (sroce_block_covered(mr->sig, block, in, in + n))
-			sroce_block_is_there(mr, block, &work);
-		len -= n;
-		in = 0;
-	}
+	for (; there.first < there.end; there.first++)
+		sroce_block_is_there(mr, there.first, &work);
 	return work;
 }
 
