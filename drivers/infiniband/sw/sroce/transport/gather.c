@@ -125,9 +125,9 @@ static void sroce_gather_sig_sink(struct sroce_gather *g, struct sroce_mr *mr,
 
 /*
  * Add a range of a region with protection information. Its bytes may be in more pieces than
- * there is room for, in which case less is gathered: so only for who is content with that,
- * which is everybody with ACKs but for atomics. Guards are work as copying is: what of each
- * block is summed up counts, because a peer may ask for a byte of it.
+ * there is room for, in which case less is gathered. So only for who is content with that:
+ * whoever sends, but datagrams, and whoever receives with ACKs, but atomics. Guards are work
+ * as copying is: what is summed up counts, because a peer may ask for one byte of a block.
  */
 static int sroce_gather_sig(struct sroce_gather *g, struct sroce_mr *mr,
 			    int access, u64 va, u32 len)
