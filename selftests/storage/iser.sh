@@ -25,6 +25,9 @@ silence() {
 
 ram_target "target" 20 512
 session
+# Without t10_pi: each connection would cost some megabytes
+! rdma resource show mr -dd 2>/dev/null | grep -q integrity
+result $? "no regions with protection information"
 disk_checks "iSER" "$d"
 under_io "short link failure" 6 "$d" link_flap 0 1
 under_io "silence on the link" 20 "$d" silence

@@ -14,27 +14,25 @@ pi() { python3 "$SELF/storage/pi.py" "$@"; }
 
 found() { dmesg | grep -c "PI error found type $1"; }
 
-reads() {
+reads() { # SECONDS
 	fio --name=reads --filename="$d" --rw=randread --bs=128k --size=48m --ioengine=libaio --direct=1 --iodepth=16 --time_based \
-		--runtime=$((30 * SLOW))
+		--runtime=$(($1 * SLOW))
 }
 
 # Requests end in the middle of their data when their connection does: that is no wrong data
-outages() {
-	local fio before i
+cut_off() { # NAME SECONDS COMMAND...
+	local name=$1 fio before
 	before=$(found '[012]')
-	reads >"$TMP/reads" 2>&1 &
+	reads "$2" >"$TMP/reads" 2>&1 &
 	fio=$!
-	for i in 1 2 3; do
-		sleep 1
-		outage >"$TMP/outage" 2>&1 || notes <"$TMP/outage"
-	done
+	sleep 1
+	check "$name: connections end under reads" $((240 * SLOW)) "${@:3}"
 	wait_for $((120 * SLOW)) eval "! kill -0 $fio"
 	kill $fio 2>/dev/null && note "fio did not end"
 	wait $fio
-	result $? "$1: reads survive that the link is down"
+	result $? "$name: which get what they want"
 	[ "$(found '[012]')" = "$before" ]
-	result $? "$1: and nobody takes that for wrong data"
+	result $? "$name: and nobody takes that for wrong data"
 }
 
 # --- iSER -----------------------------------------------------------------------------------------
@@ -129,6 +127,12 @@ small_io() {
 	result $? "requests were merged ($(($(merges) - before)))"
 }
 
+# Not by taking the link down: see iser.sh
+silence() {
+	link_silent 0 $((8 * SLOW))
+	wait_for 60 session_up
+}
+
 iser_round() { # TYPE
 	check "target, type $1, blocks of $BLOCK" 20 target_up "$1"
 	session
@@ -146,12 +150,15 @@ iser_round() { # TYPE
 	check "none in memory" 10 no_pi_in_memory
 	check "fio with verify, none in memory" 120 fio_mixed "$d" --io_size="$(mb 32)"
 	errors_found "none in memory"
-	outages "iSER"
+	cut_off "iSER" 20 silence
 	check "logout" 60 node --logout
 	iscsiadm -k 0
 	check "target goes" 30 target_down
 }
 
+# What a device can do is asked for when it is made
+driver_load
+[ ! -w /sys/module/sroce/parameters/t10_pi ] || echo Y >/sys/module/sroce/parameters/t10_pi
 links_up 1
 check "ib_iser with protection information" 20 with_pi
 iser_round 1
@@ -190,6 +197,15 @@ pi_target() {
 	port 1 "$TGT" $NQN param_pi_enable=1
 }
 
+outages() {
+	local i
+	for i in 1 2 3; do
+		outage
+		wait_for 60 states live || return
+		sleep 1
+	done
+}
+
 # What a program brings itself, and is wrong: only the first block of it that differs is told of
 raw_write() { # GUARD ERROR
 	head -c 4096 /dev/urandom >"$TMP/blocks"
@@ -217,7 +233,7 @@ notes <"$TMP/out"
 [ "$(found 0)" -gt "$before" ]
 result $? "by its name"
 dmesg | grep "PI error found" | tail -n 2 | notes
-outages "NVMe-oF"
+cut_off "NVMe-oF" 40 outages
 check "disconnect" 60 disconnect
 check "target goes" 30 target_down
 check "initiator module unloads" 30 rmmod nvme-rdma

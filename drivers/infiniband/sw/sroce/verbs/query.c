@@ -3,6 +3,7 @@
  * What the device and its port are able to do, and how the link is.
  */
 #include <linux/ethtool.h>
+#include <linux/moduleparam.h>
 #include <linux/rtnetlink.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_mad.h>
@@ -16,6 +17,11 @@
 
 /* Not 0, and no vendor's number: programs can recognise the device by it */
 #define SROCE_VENDOR_ID 0x73726f
+
+static bool sroce_t10_pi;
+module_param_named(t10_pi, sroce_t10_pi, bool, 0644);
+MODULE_PARM_DESC(t10_pi,
+		 "Tell storage of protection information (T10-PI), for which an iSER target takes memory with each connection; read when a device is made (default: N)");
 
 /* --- device ---------------------------------------------------------------- */
 
@@ -86,9 +92,13 @@ static void sroce_query_abilities(struct ib_device_attr *attr)
 	attr->hca_core_clock = NSEC_PER_MSEC;
 }
 
+/*
+ * iSER's target makes 128 signature regions for each connection of a device that has them,
+ * before it knows who that is. So a device has them where somebody wants them.
+ */
 static void sroce_query_integrity(struct ib_device_attr *attr)
 {
-	if (!SROCE_HAS_DIF)
+	if (!SROCE_HAS_DIF || !READ_ONCE(sroce_t10_pi))
 		return;
 	attr->kernel_cap_flags |= IBK_INTEGRITY_HANDOVER;
 	attr->sig_prot_cap = IB_PROT_T10DIF_TYPE_1 | IB_PROT_T10DIF_TYPE_2 |
