@@ -16,6 +16,7 @@
 #include <rdma/sroce-abi.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -860,6 +861,56 @@ static void rights(void)
 	vt_mr_free(secret);
 }
 
+/* --- memory on demand --------------------------------------------------------------------------------- */
+
+/* Pages are missing each time: before the header, before the rest, and before what a rendezvous reads */
+static void on_demand(void)
+{
+	struct ibv_device_attr_ex attr = {};
+	struct ibv_mr *pinned = to;
+	uint32_t i, len;
+	void *mem;
+
+	if (ibv_query_device_ex(b.dev->ctx, NULL, &attr) || !(attr.odp_caps.general_caps & IBV_ODP_SUPPORT))
+		return;
+	mem = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	to = ibv_reg_mr(b.dev->pd, mem, ROOM, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
+	if (mem == MAP_FAILED || !to)
+		vt_die(VT_WRONG, "WRONG: memory on demand: %s", strerror(errno));
+	fresh(8);
+	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
+		len = lengths[i];
+		madvise(mem, ROOM, MADV_DONTNEED);
+		add(i, ALL_BITS, 100 + i, 4090, len);
+		send_sized(IBV_TMH_EAGER, i, len, i);
+		expect("on demand: expected", 100 + i, IBV_WC_TM_RECV, matched, IBV_WC_SUCCESS);
+		vt_check(is_pattern(at(4090), i, len), "on demand: expected: %u bytes", len);
+		sent(IBV_WC_SUCCESS);
+
+		post_recv(&a, 1, (struct place){ (uintptr_t)from->addr + 4096, from->lkey }, 64);
+		vt_pattern((char *)from->addr + DATA, 77 + i, 0, len);
+		madvise(mem, ROOM, MADV_DONTNEED);
+		add(i, ALL_BITS, 100 + i, 4090, len);
+		ask(i, DATA, len, from->rkey, 0);
+		expect("on demand: match", 100 + i, IBV_WC_TM_RECV, IBV_WC_TM_MATCH, IBV_WC_SUCCESS);
+		expect("on demand: data", 100 + i, IBV_WC_TM_RECV, IBV_WC_TM_DATA_VALID, IBV_WC_SUCCESS);
+		vt_check(is_pattern(at(4090), 77 + i, len), "on demand: rendezvous: %u bytes", len);
+		sent(IBV_WC_SUCCESS);
+		peer_takes_fin(i, 4096);
+	}
+	for (i = 0; i < 6; i++) {
+		madvise(mem, ROOM, MADV_DONTNEED);
+		send_sized(IBV_TMH_EAGER, 1, lengths[i], i);
+		expect("on demand: unexpected", i, IBV_WC_TM_RECV, 0, IBV_WC_SUCCESS);
+		vt_check(!memcmp(at_recv(i), from->addr, HEAD + lengths[i]), "on demand: unexpected: %u bytes", lengths[i]);
+		sent(IBV_WC_SUCCESS);
+	}
+	tm_end();
+	ibv_dereg_mr(to);
+	munmap(mem, ROOM);
+	to = pinned;
+}
+
 /* --- what the library never says ---------------------------------------------------------------------- */
 
 static int call(uint32_t handle, const void *ops, uint32_t ops_len, void *resp, uint32_t resp_len)
@@ -1225,6 +1276,7 @@ int main(int argc, char **argv)
 	own_entries();
 	too_long();
 	rights();
+	on_demand();
 	hostile();
 	counts();
 	lifetimes();
