@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * A stream of a TCP socket, which copies into the socket or does not: iperf3 has messages of 1 MiB at most, and none that are
+ * not copied but those of a file.
+ *
+ *	tcp PORT					receive one stream
+ *	tcp [-z | -f] PORT ADDRESS SECONDS BYTES	send one, in messages of BYTES from one buffer
+ *
+ * -z	MSG_ZEROCOPY
+ * -f	sendfile() from a file in memory
+ *
+ * The receiver copies. It prints "rate MB/s" (2^20 bytes) of what has arrived from the first byte to the last; the sender
+ * prints, with -z, "copied PERCENT": of how many of its messages the kernel says that it has copied them after all.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/errqueue.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+static const size_t receive_bytes = 1 << 20;
+
+static enum { COPY, ZEROCOPY, FROM_FILE } how;
+static unsigned long sent_zerocopy, told, told_copied;
+
+static void __attribute__((noreturn)) die(const char *what)
+{
+	fprintf(stderr, "%s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+static void receive(uint16_t port)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons(port) };
+	int one = 1, s = socket(AF_INET, SOCK_STREAM, 0), c;
+	char *buf = malloc(receive_bytes);
+	double start = 0, last = 0;
+	uint64_t bytes = 0;
+	ssize_t n;
+
+	if (s < 0 || setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
+	    bind(s, (struct sockaddr *)&any, sizeof(any)) || listen(s, 1))
+		die("listen");
+	c = accept(s, NULL, NULL);
+	if (c < 0 || !buf)
+		die("accept");
+	memset(buf, 0, receive_bytes);
+	while ((n = read(c, buf, receive_bytes)) > 0) {
+		last = now();
+		if (!start)
+			start = last;
+		else
+			bytes += n;
+	}
+	if (n < 0)
+		die("read");
+	if (last <= start)
+		die("nothing came");
+	printf("rate %.1f\n", bytes / (last - start) / (1 << 20));
+}
+
+/* What the kernel says of messages that it need not keep any more; false: nothing for now */
+static bool take_notice(int s)
+{
+	char control[128];
+	struct msghdr msg = { .msg_control = control, .msg_controllen = sizeof(control) };
+	struct sock_extended_err *e;
+	struct cmsghdr *c;
+
+	if (recvmsg(s, &msg, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
+		return false;
+	c = CMSG_FIRSTHDR(&msg);
+	e = c ? (struct sock_extended_err *)CMSG_DATA(c) : NULL;
+	if (e && e->ee_origin == SO_EE_ORIGIN_ZEROCOPY) {
+		unsigned long n = e->ee_data - e->ee_info + 1;
+
+		told += n;
+		if (e->ee_code & SO_EE_CODE_ZEROCOPY_COPIED)
+			told_copied += n;
+	}
+	return true;
+}
+
+/* Sent without a copy: the pages are the kernel's until it says otherwise, and it remembers a bounded number of them */
+static void send_zerocopy(int s, const char *buf, size_t size)
+{
+	struct pollfd fd = { .fd = s };
+	size_t done = 0;
+	ssize_t n;
+
+	while (done < size) {
+		n = send(s, buf + done, size - done, MSG_ZEROCOPY);
+		if (n < 0 && errno != ENOBUFS)
+			die("send");
+		if (n < 0) {
+			poll(&fd, 1, 1000);
+		} else {
+			done += n;
+			sent_zerocopy++;
+		}
+		while (take_notice(s))
+			;
+	}
+}
+
+static void send_copied(int s, const char *buf, size_t size)
+{
+	size_t done = 0;
+	ssize_t n;
+
+	while (done < size) {
+		n = write(s, buf + done, size - done);
+		if (n < 0)
+			die("write");
+		done += n;
+	}
+}
+
+static void send_file(int s, int file, size_t size)
+{
+	off_t done = 0;
+
+	while ((size_t)done < size)
+		if (sendfile(s, file, &done, size - done) < 0)
+			die("sendfile");
+}
+
+static void transmit(uint16_t port, const char *address, double seconds, size_t size)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(port) };
+	int one = 1, s = socket(AF_INET, SOCK_STREAM, 0), file = memfd_create("message", 0);
+	char *buf = malloc(size);
+	double end;
+
+	if (s < 0 || file < 0 || !buf || inet_pton(AF_INET, address, &to.sin_addr) != 1 ||
+	    connect(s, (struct sockaddr *)&to, sizeof(to)) ||
+	    setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)))
+		die("connect");
+	if (how == ZEROCOPY && setsockopt(s, SOL_SOCKET, SO_ZEROCOPY, &one, sizeof(one)))
+		die("SO_ZEROCOPY");
+	memset(buf, 1, size);
+	if (write(file, buf, size) != (ssize_t)size)
+		die("file");
+	for (end = now() + seconds; now() < end;) {
+		switch (how) {
+		case COPY: send_copied(s, buf, size); break;
+		case ZEROCOPY: send_zerocopy(s, buf, size); break;
+		case FROM_FILE: send_file(s, file, size); break;
+		}
+	}
+	shutdown(s, SHUT_WR);
+	for (end = now() + 2; told < sent_zerocopy && now() < end;)
+		if (!take_notice(s))
+			usleep(1000);
+	if (told)
+		printf("copied %.0f\n", 100.0 * told_copied / told);
+}
+
+int main(int argc, char **argv)
+{
+	int c, n;
+
+	while ((c = getopt(argc, argv, "zf")) != -1)
+		how = c == 'z' ? ZEROCOPY : FROM_FILE;
+	n = argc - optind;
+	if (n == 1) {
+		receive(atoi(argv[optind]));
+	} else if (n == 4 && atof(argv[optind + 2]) > 0 && atoi(argv[optind + 3]) > 0) {
+		transmit(atoi(argv[optind]), argv[optind + 1], atof(argv[optind + 2]), atoi(argv[optind + 3]));
+	} else {
+		fprintf(stderr, "arguments: PORT, or [-z | -f] PORT ADDRESS SECONDS BYTES\n");
+		return 2;
+	}
+	return 0;
+}
