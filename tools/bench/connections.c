@@ -5,7 +5,8 @@
  *	connections -d DEVICE -i IP [-D DEVICE_OF_PEER -I IP_OF_PEER] PAIRS SECONDS BYTES
  *
  * Prints, one a line, "name value": memory per QP that the kernel took (bytes), QPs made and connected per second, RDMA
- * WRITEs of BYTES per second over one of the QPs, and in turn over all of them.
+ * WRITEs of BYTES per second over one of the QPs, and in turn over all of them. With 0 SECONDS it prints the first two,
+ * and keeps its QPs, idle, until it is killed.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -130,11 +131,11 @@ int main(int argc, char **argv)
 {
 	int peer_end = vt_open_hosts(argc, argv, devs, NULL) - 1;
 	int pairs = optind + 3 == argc ? atoi(argv[optind]) : 0;
-	double seconds = pairs > 0 ? atof(argv[optind + 1]) : 0, start, made;
+	double seconds = pairs > 0 ? atof(argv[optind + 1]) : -1, start, made;
 	struct ibv_qp **qp, **peer;
 	long long before;
 
-	size = seconds > 0 ? atoi(argv[optind + 2]) : 0;
+	size = seconds >= 0 ? atoi(argv[optind + 2]) : 0;
 	if (!size)
 		vt_die(VT_SETUP, "arguments: -d DEVICE -i IP [-D DEVICE_OF_PEER -I IP_OF_PEER] PAIRS SECONDS BYTES");
 	for (int end = 0; end <= peer_end; end++) {
@@ -158,6 +159,9 @@ int main(int argc, char **argv)
 	made = vt_now();
 	printf("memory %.0f\n", (double)(kernel_memory() - before) / (2 * pairs));
 	printf("connect %.0f\n", 2 * pairs / (made - start));
+	fflush(stdout);
+	while (!seconds)
+		pause();
 	printf("rate-one %.0f\n", rate(qp, 1, seconds, peer_end));
 	printf("rate-all %.0f\n", rate(qp, pairs, seconds, peer_end));
 	fflush(stdout);

@@ -146,6 +146,7 @@ measure_nvme() {
 	nvme_connect "$name"
 	if disk=$(nvme_disk); then
 		nvme_fio nvme-randread "$name" "$disk" kIOPS 4096 1 randread
+		nvme_fio nvme-randwrite "$name" "$disk" kIOPS 4096 1 randwrite
 		nvme_fio nvme-randread32 "$name" "$disk" kIOPS 4096 32 randread
 		nvme_fio nvme-randwrite32 "$name" "$disk" kIOPS 4096 32 randwrite
 		nvme_fio nvme-read "$name" "$disk" MB/s 131072 16 read
