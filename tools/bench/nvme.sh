@@ -2,9 +2,10 @@
 # shellcheck shell=bash
 # The load "nvme": the kernel's NVMe target and initiator, over sroce, rdma_rxe and TCP. Sourced by guest.
 #
-# They live in the first network namespace, so both ends are there, and policy routing sends everything over a veth
-# of its own for each contender. The disk is one that forgets what is written and does not look at what is read:
-# what is measured is the way to it.
+# They live in the first network namespace, so both ends are there, with a veth for each contender (one-namespace.sh).
+# The disk is one that forgets what is written and does not look at what is read: what is measured is the way to it.
+
+. /sroce/tools/bench/one-namespace.sh
 
 NVMET=/sys/kernel/config/nvmet
 
@@ -12,25 +13,9 @@ NVMET=/sys/kernel/config/nvmet
 nvme_net() { case $1 in sroce) echo 60 ;; rxe) echo 61 ;; tcp) echo 62 ;; esac; }
 
 nvme_link() {
-	local name=$1 net a b d v
-	net=$(nvme_net "$name")
-	a=10.$net.0.1 b=10.$net.0.2
-	ip link add "ni$net" mtu 9000 type veth peer name "nt$net" mtu 9000 || return
-	for d in ni$net nt$net; do
-		v=/proc/sys/net/ipv4/conf/$d
-		echo 1 >"$v/accept_local"
-		echo 0 >"$v/rp_filter"
-		echo 1 >"$v/arp_ignore"
-		echo 2 >"$v/arp_announce"
-		echo 1 >/proc/sys/net/ipv6/conf/"$d"/disable_ipv6
-		ip link set "$d" up
-		ip rule add pref 1 iif "$d" lookup local
-	done
-	ip addr add "$a"/24 dev "ni$net" && ip addr add "$b"/24 dev "nt$net" || return
-	ip route add "$b" dev "ni$net" src "$a" table "$net"
-	ip route add "$a" dev "nt$net" src "$b" table "$net"
-	ip rule add pref 2 to "$b" lookup "$net"
-	ip rule add pref 2 to "$a" from "$b" lookup "$net"
+	local net
+	net=$(nvme_net "$1")
+	one_namespace_pair "$net" 9000 "ni$net" "nt$net"
 }
 
 # sroce and rdma_rxe take the same UDP port: one after the other
@@ -83,11 +68,8 @@ nvme_subsystem() {
 nvme_setup() {
 	local name
 	modprobe -a nvme_rdma nvme_tcp nvmet_rdma nvmet_tcp || return
-	echo 1 >/proc/sys/net/ipv4/conf/all/accept_local
-	echo 0 >/proc/sys/net/ipv4/conf/all/rp_filter
 	for name in sroce rxe tcp; do nvme_link $name || return; done
-	ip rule add pref 3 lookup local && ip rule del pref 0
-	nvme_subsystem
+	one_namespace_routes && nvme_subsystem
 }
 
 nvme_disk() {
