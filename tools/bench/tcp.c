@@ -3,14 +3,15 @@
  * A stream of a TCP socket, which copies into the socket or does not: iperf3 has messages of 1 MiB at most, and none that are
  * not copied but those of a file.
  *
- *	tcp PORT					receive one stream
+ *	tcp [-z] PORT					receive one stream
  *	tcp [-z | -f] PORT ADDRESS SECONDS BYTES	send one, in messages of BYTES from one buffer
  *
- * -z	MSG_ZEROCOPY
+ * -z	MSG_ZEROCOPY; the receiver, TCP_ZEROCOPY_RECEIVE
  * -f	sendfile() from a file in memory
  *
- * The receiver copies. It prints "rate MB/s" (2^20 bytes) of what has arrived from the first byte to the last; the sender
- * prints, with -z, "copied PERCENT": of how many of its messages the kernel says that it has copied them after all.
+ * The receiver prints "rate MB/s" (2^20 bytes) of what has arrived from the first byte to the last, and with -z "mapped PERCENT",
+ * how much of it was not copied. The sender prints, with -z, "copied PERCENT": of how many of its messages the kernel says that
+ * it has copied them after all.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -49,34 +50,77 @@ static double now(void)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
-static void receive(uint16_t port)
+/* What arrives on @c, copied to @buf. Return: how much, 0 at the end */
+static size_t take_copied(int c, char *buf)
+{
+	ssize_t n = read(c, buf, receive_bytes);
+
+	if (n < 0)
+		die("read");
+	return n;
+}
+
+/* The same, mapped to @map as far as it is whole pages, and the rest copied; *@mapped: how much of it */
+static size_t take_mapped(int c, char *buf, void *map, uint64_t *mapped)
+{
+	struct tcp_zerocopy_receive zc = { .address = (uintptr_t)map, .length = receive_bytes };
+	struct pollfd fd = { .fd = c, .events = POLLIN };
+	socklen_t len = sizeof(zc);
+	ssize_t n = 0;
+
+	poll(&fd, 1, -1);
+	if (getsockopt(c, IPPROTO_TCP, TCP_ZEROCOPY_RECEIVE, &zc, &len)) {
+		/* so says Linux at the end */
+		if (errno == EIO)
+			return 0;
+		die("TCP_ZEROCOPY_RECEIVE");
+	}
+	*mapped += zc.length;
+	if (zc.recv_skip_hint || !zc.length) {
+		n = read(c, buf, zc.recv_skip_hint && zc.recv_skip_hint < receive_bytes ? zc.recv_skip_hint : receive_bytes);
+		if (n < 0)
+			die("read");
+	}
+	return zc.length + n;
+}
+
+static int accept_one(uint16_t port)
 {
 	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons(port) };
 	int one = 1, s = socket(AF_INET, SOCK_STREAM, 0), c;
-	char *buf = malloc(receive_bytes);
-	double start = 0, last = 0;
-	uint64_t bytes = 0;
-	ssize_t n;
 
 	if (s < 0 || setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
 	    bind(s, (struct sockaddr *)&any, sizeof(any)) || listen(s, 1))
 		die("listen");
 	c = accept(s, NULL, NULL);
-	if (c < 0 || !buf)
+	if (c < 0)
 		die("accept");
-	memset(buf, 0, receive_bytes);
-	while ((n = read(c, buf, receive_bytes)) > 0) {
+	return c;
+}
+
+static void receive(uint16_t port)
+{
+	int c = accept_one(port);
+	char *buf = calloc(1, receive_bytes);
+	void *map = how == ZEROCOPY ? mmap(NULL, receive_bytes, PROT_READ, MAP_SHARED, c, 0) : NULL;
+	uint64_t bytes = 0, mapped = 0;
+	double start = 0, last = 0;
+	size_t n;
+
+	if (!buf || map == MAP_FAILED)
+		die("buffer");
+	while ((n = map ? take_mapped(c, buf, map, &mapped) : take_copied(c, buf))) {
 		last = now();
 		if (!start)
 			start = last;
 		else
 			bytes += n;
 	}
-	if (n < 0)
-		die("read");
 	if (last <= start)
 		die("nothing came");
 	printf("rate %.1f\n", bytes / (last - start) / (1 << 20));
+	if (map)
+		printf("mapped %.0f\n", 100.0 * mapped / bytes);
 }
 
 /* What the kernel says of messages that it need not keep any more; false: nothing for now */
@@ -183,12 +227,12 @@ int main(int argc, char **argv)
 	while ((c = getopt(argc, argv, "zf")) != -1)
 		how = c == 'z' ? ZEROCOPY : FROM_FILE;
 	n = argc - optind;
-	if (n == 1) {
+	if (n == 1 && how != FROM_FILE) {
 		receive(atoi(argv[optind]));
 	} else if (n == 4 && atof(argv[optind + 2]) > 0 && atoi(argv[optind + 3]) > 0) {
 		transmit(atoi(argv[optind]), argv[optind + 1], atof(argv[optind + 2]), atoi(argv[optind + 3]));
 	} else {
-		fprintf(stderr, "arguments: PORT, or [-z | -f] PORT ADDRESS SECONDS BYTES\n");
+		fprintf(stderr, "arguments: [-z] PORT, or [-z | -f] PORT ADDRESS SECONDS BYTES\n");
 		return 2;
 	}
 	return 0;
