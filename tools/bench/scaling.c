@@ -132,24 +132,25 @@ static void marker(bool begin)
 /* --- the ends --- */
 
 /*
- * @end gets what it needs on device @name. With @one_context it has that of @first, the first worker's, and of the
- * other things what all are to share; in a region that is shared, everybody has a part.
+ * @end gets what it needs on device @name. With @together it has the context of @first, the first worker's, and of the other
+ * things what all are to share.
  */
-static void make_end(struct end *end, struct end *first, bool one_context, const char *name, const char *ip)
+static void make_end(struct end *end, struct end *first, bool together, const char *name, const char *ip)
 {
-	bool other = end != first;
-	int queues = how.qps * (how.one_cq ? how.workers : 1);
+	bool one_region = together && how.one_region, one_cq = together && how.one_cq, other = end != first;
 
-	if (other && one_context)
+	if (other && together)
 		end->dev = first->dev;
 	else
 		vt_open(&end->dev, name, ip, -1);
-	if (other && one_context && how.one_region)
+	if (other && one_region)
 		end->mr = first->mr;
 	else
-		end->mr = vt_mr(&end->dev, how.bytes * (how.one_region ? how.workers : 1),
+		end->mr = vt_mr(&end->dev, how.bytes * (one_region ? how.workers : 1),
 				IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	if (other && one_context && how.one_cq) {
+	/* of a region that is shared, everybody has a part */
+	end->part = (uintptr_t)end->mr->addr + (one_region ? (end - first) * how.bytes : 0);
+	if (other && one_cq) {
 		end->cq = first->cq;
 		end->channel = first->channel;
 		return;
@@ -157,7 +158,8 @@ static void make_end(struct end *end, struct end *first, bool one_context, const
 	end->channel = ibv_create_comp_channel(end->dev.ctx);
 	if (!end->channel || fcntl(end->channel->fd, F_SETFL, O_NONBLOCK))
 		vt_die(VT_SETUP, "completion channel: %s", strerror(errno));
-	end->cq = vt_create_channel_cq(&end->dev, min(end->dev.attr.max_cqe, queues * DEPTH), end->channel, 0);
+	end->cq = vt_create_channel_cq(&end->dev, min(end->dev.attr.max_cqe, how.qps * DEPTH * (one_cq ? how.workers : 1)),
+				       end->channel, 0);
 }
 
 static void make_qps(struct end *end, uint32_t *qpn, int sends, int recvs)
@@ -169,11 +171,6 @@ static void make_qps(struct end *end, uint32_t *qpn, int sends, int recvs)
 			end->qp[q] = vt_new_qp(&end->dev, IBV_QPT_RC, end->cq, sends, recvs);
 		qpn[q] = end->qp[q]->qp_num;
 	}
-}
-
-static uint64_t part_of(const struct end *end, int i)
-{
-	return (uintptr_t)end->mr->addr + (how.one_region ? i * how.bytes : 0);
 }
 
 static void connect_qps(struct end *end, const uint32_t *qpn, const char *ip)
@@ -305,8 +302,7 @@ static void prepare(int i)
 {
 	struct end *end = &sources[i];
 
-	make_end(end, how.threads ? &sources[0] : end, how.threads, how.from, how.from_ip);
-	end->part = part_of(end, how.threads ? i : 0);
+	make_end(end, &sources[how.threads ? 0 : i], how.threads, how.from, how.from_ip);
 	if (how.datagrams) {
 		union ibv_gid to = vt_gid_of_ip(how.to_ip);
 
@@ -346,10 +342,10 @@ static void start_worker(int i)
 
 /* --- the process that has the targets --- */
 
-/* A process that is gone before it has got so far would be waited for without an end */
+/* A process that is gone before it has ended would be waited for without an end */
 static void still_there(int i)
 {
-	if (children[i] && waitpid(children[i], NULL, WNOHANG) == children[i])
+	if (children[i] && waitpid(children[i], NULL, WNOHANG) == children[i] && !atomic_load(&shared->workers[i].ended))
 		vt_die(VT_WRONG, "worker %d is gone", i);
 }
 
@@ -368,7 +364,6 @@ static void make_target(int i)
 	struct end *end = &targets[i];
 
 	make_end(end, &targets[0], how.one_region || how.one_cq, how.to, how.to_ip);
-	end->part = part_of(end, i);
 	make_qps(end, w->target_qpn, 1, DEPTH);
 	connect_qps(end, w->qpn, how.from_ip);
 	w->remote_addr = end->part;
@@ -417,9 +412,11 @@ static void serve_all(double seconds)
 
 static bool all_ended(void)
 {
-	for (int i = 0; i < how.workers; i++)
+	for (int i = 0; i < how.workers; i++) {
+		still_there(i);
 		if (!atomic_load(&shared->workers[i].ended))
 			return false;
+	}
 	return true;
 }
 
@@ -452,7 +449,6 @@ static void run(void)
 		now = vt_now();
 	}
 	atomic_store(&shared->stop, true);
-	/* A process that dies has said why, and does not end */
 	while (!all_ended() && now < start + how.seconds + 20) {
 		serve_all(0.001);
 		now = vt_now();
