@@ -162,8 +162,8 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	while (!seconds)
 		pause();
-	printf("rate-one %.0f\n", rate(qp, 1, seconds, peer_end));
-	printf("rate-all %.0f\n", rate(qp, pairs, seconds, peer_end));
+	printf("rate-one %.2f\n", rate(qp, 1, seconds, peer_end));
+	printf("rate-all %.2f\n", rate(qp, pairs, seconds, peer_end));
 	fflush(stdout);
 	start = vt_now();
 	for (int i = 0; i < pairs; i++)
