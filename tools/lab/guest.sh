@@ -39,7 +39,7 @@ lab_32bit() {
 # lab_slow : how many times slower than the plain UML kernel this guest is, for the limits of tests
 lab_slow() {
 	case $LAB_TARGET in
-	uml) echo 1 ;;
+	uml | uml-cheap-irq) echo 1 ;;
 	uml-sanitizer | uml-kcsan) echo 4 ;;
 	*) echo 3 ;;
 	esac
