@@ -6,6 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 
 . "$SELF/storage/iser_lib.sh"
+# shellcheck disable=SC2034 # for need_both
 target_modules="ib_isert iscsi_target_mod target_core_mod target_core_file"
 need_both
 need_program python3
@@ -45,7 +46,7 @@ BLOCK=512
 # see, so that it is seen by who sends them.
 target_up() {
 	mkdir -p "$CORE" && echo "fd_dev_name=$DISK,fd_dev_size=$((128 << 20))" >"$CORE/control" &&
-		echo 1 >"$CORE/enable" && echo $BLOCK >"$CORE/attrib/block_size" &&
+		echo 1 >"$CORE/enable" && echo "$BLOCK" >"$CORE/attrib/block_size" &&
 		echo "$1" >"$CORE/attrib/pi_prot_type" && echo 1 >"$CORE/attrib/pi_prot_format" &&
 		echo 0 >"$CORE/attrib/pi_prot_verify" || return
 	mkdir -p "$TPG/lun/lun_0" && ln -s "$CORE" "$TPG/lun/lun_0/d0" || return
@@ -69,16 +70,17 @@ with_pi() { modprobe -r ib_iser && modprobe ib_iser pi_enable=1; }
 
 integrity() { echo "/sys/block/${d##*/}/integrity"; }
 profile() { cat "$(integrity)/format"; }
-stored() { pi check "$DISK" "$DISK.protection" $BLOCK; }
+stored() { pi check "$DISK" "$DISK.protection" "$BLOCK"; }
 read_block() { dd if="$d" of=/dev/null bs=4096 skip="$1" count=1 iflag=direct status=none; }
+unreadable() { ! read_block "$1" 2>/dev/null; }
+
 # error_found NAME TYPE FILE OFFSET : a byte that is wrong there is found when the block at 1 MiB is read, and no other
 error_found() {
 	local before
 	before=$(found "$2")
 	pi flip "$3" "$4"
 	check "$1: the block before it can be read" 30 read_block 255
-	read_block 256 2>/dev/null
-	[ $? -ne 0 ]
+	unreadable 256
 	result $? "$1: reading it is an error"
 	[ "$(found "$2")" -gt "$before" ]
 	result $? "$1: with its name"
@@ -91,8 +93,8 @@ errors_found() {
 	check "$1: data is written" 60 put_data "$d"
 	check "$1: and stored with the right protection information" 120 stored
 	error_found "$1: data" 0 "$DISK" $(((1 << 20) + 5))
-	error_found "$1: guard" 0 "$DISK.protection" $(((1 << 20) / BLOCK * 8 + 1))
-	error_found "$1: reference tag" 1 "$DISK.protection" $(((1 << 20) / BLOCK * 8 + 7))
+	error_found "$1: guard" 0 "$DISK.protection" $(((8 << 20) / BLOCK + 1))
+	error_found "$1: reference tag" 1 "$DISK.protection" $(((8 << 20) / BLOCK + 7))
 	check "$1: the data is what it was" 60 same_data "$d"
 }
 
@@ -181,7 +183,7 @@ need_program nvme
 initiator_down() { disconnect; }
 target_down() {
 	port_del 1
-	subsystem_del $NQN
+	subsystem_del "$NQN"
 	modprobe -r scsi_debug
 }
 
@@ -194,7 +196,7 @@ pi_target() {
 	mkdir "$dir" && echo 1 >"$dir/attr_allow_any_host" && echo 1 >"$dir/attr_pi_enable" &&
 		mkdir "$dir/namespaces/1" && echo -n "$backing" >"$dir/namespaces/1/device_path" &&
 		echo 1 >"$dir/namespaces/1/enable" || return
-	port 1 "$TGT" $NQN param_pi_enable=1
+	port 1 "$TGT" "$NQN" param_pi_enable=1
 }
 
 outages() {
@@ -226,8 +228,8 @@ check "fio with verify, none in memory" 120 fio_mixed "$d" --size=48m --io_size=
 [ "$(found '[012]')" = "$before" ]
 result $? "nobody has found an error"
 check "a program's own protection information is taken" 30 raw_write 0
-raw_write 1 >"$TMP/out" 2>&1
-[ $? -ne 0 ]
+refused() { ! raw_write 1 >"$TMP/out" 2>&1; }
+refused
 result $? "and refused when it is wrong"
 notes <"$TMP/out"
 [ "$(found 0)" -gt "$before" ]

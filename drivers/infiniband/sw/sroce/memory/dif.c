@@ -7,6 +7,7 @@
 #include <linux/kconfig.h>
 #include <linux/limits.h>
 #include <linux/swab.h>
+#include <asm/byteorder.h>
 #include <asm/checksum.h>
 
 #include "memory/dif.h"

@@ -39,7 +39,8 @@ void sroce_responder_drop_tagged(struct sroce_qp *qp);
 
 /*
  * The QP begins anew, or has ended: the message that has a receive is dropped, and buffers
- * of rendezvous that it was asked for, and that it will not read, are free. Context: process, or the QP's locks held.
+ * of rendezvous that it was asked for, and that it will not read, are free. Context:
+ * process, or the QP's locks held.
  */
 void sroce_responder_forget_tags(struct sroce_qp *qp);
 
