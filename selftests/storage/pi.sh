@@ -228,8 +228,8 @@ check "fio with verify, none in memory" 120 fio_mixed "$d" --size=48m --io_size=
 [ "$(found '[012]')" = "$before" ]
 result $? "nobody has found an error"
 check "a program's own protection information is taken" 30 raw_write 0
-refused() { ! raw_write 1 >"$TMP/out" 2>&1; }
-refused
+wrong_one_refused() { ! raw_write 1 >"$TMP/out" 2>&1; }
+wrong_one_refused
 result $? "and refused when it is wrong"
 notes <"$TMP/out"
 [ "$(found 0)" -gt "$before" ]
