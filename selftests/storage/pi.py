@@ -4,7 +4,6 @@
 
 pi.py check DATA TUPLES BLOCK     each block has its reference tag, and some hundreds, evenly spread, their guard
 pi.py flip FILE OFFSET            change one byte
-pi.py make DATA BLOCK LBA [GUARD] tuples for data from that block on, to standard output; GUARD is added to each guard
 """
 import struct
 import sys
@@ -57,20 +56,10 @@ def flip(name, offset):
         file.write(bytes([byte[0] ^ 0x21]))
 
 
-def make(data_file, size, lba, error):
-    with open(data_file, 'rb') as data:
-        while content := data.read(size):
-            guard = (crc_t10dif(content) + error) & 0xffff
-            sys.stdout.buffer.write(struct.pack('>HHI', guard, 0, lba))
-            lba += 1
-
-
 match sys.argv[1:]:
     case ['check', data, tuples, size]:
         sys.exit(check(data, tuples, int(size)))
     case ['flip', name, offset]:
         flip(name, int(offset))
-    case ['make', data, size, lba, *error]:
-        make(data, int(size), int(lba), int(*error) if error else 0)
     case _:
         sys.exit(__doc__)

@@ -208,14 +208,6 @@ outages() {
 	done
 }
 
-# What a program brings itself, and is wrong: only the first block of it that differs is told of
-raw_write() { # GUARD ERROR
-	head -c 4096 /dev/urandom >"$TMP/blocks"
-	pi make "$TMP/blocks" 512 2048 "$1" >"$TMP/tuples"
-	nvme write "$d" --start-block=2048 --block-count=7 --data="$TMP/blocks" --data-size=4096 \
-		--metadata="$TMP/tuples" --metadata-size=64 --prinfo=7 --ref-tag=2048 --force
-}
-
 check "NVMe-oF target" 30 pi_target
 check "connect" 60 connect "$TGT" --nr-io-queues=2
 d=$(wait_disk disk) || bail "no disk"
@@ -227,14 +219,6 @@ check "none in memory" 10 no_pi_in_memory
 check "fio with verify, none in memory" 120 fio_mixed "$d" --size=48m --io_size=48m
 [ "$(found '[012]')" = "$before" ]
 result $? "nobody has found an error"
-check "a program's own protection information is taken" 30 raw_write 0
-wrong_one_refused() { ! raw_write 1 >"$TMP/out" 2>&1; }
-wrong_one_refused
-result $? "and refused when it is wrong"
-notes <"$TMP/out"
-[ "$(found 0)" -gt "$before" ]
-result $? "by its name"
-dmesg | grep "PI error found" | tail -n 2 | notes
 cut_off "NVMe-oF" 40 outages
 check "disconnect" 60 disconnect
 check "target goes" 30 target_down
