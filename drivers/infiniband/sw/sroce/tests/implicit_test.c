@@ -511,6 +511,17 @@ static void implicit_race(struct kunit *test)
 	KUNIT_EXPECT_GE(test, counts(a).evictions, 100);
 }
 
+/* As a message does: it asks again when the page has not come, or is gone again */
+static bool bring_until_there(const struct all *a, u64 va)
+{
+	unsigned int tries;
+
+	for (tries = 0; tries < 100; tries++)
+		if (!bring(a, va, 1, 0, SROCE_ODP_WRITE) && there(a, va, 1, true))
+			return true;
+	return false;
+}
+
 /* Several bring the same pieces in, with fewer tables than there are pieces */
 static void implicit_makers(struct kunit *test)
 {
@@ -535,6 +546,9 @@ static void implicit_makers(struct kunit *test)
 		wait_for_completion(&w[n].done);
 		KUNIT_EXPECT_EQ(test, 0, w[n].err);
 	}
+	/* All askers of a piece may have been told to come again: its table may never have been */
+	for (i = 0; i < PIECES; i++)
+		KUNIT_EXPECT_TRUE(test, bring_until_there(a, piece(a, i)));
 	KUNIT_EXPECT_LE(test, counts(a).tables, SROCE_IMPLICIT_OWN);
 	KUNIT_EXPECT_GE(test, counts(a).evictions, PIECES + 1 - SROCE_IMPLICIT_OWN);
 }
