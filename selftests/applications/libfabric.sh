@@ -21,8 +21,9 @@ pingpong() {
 devices_up 9000
 iterations=50
 [ "$SET" = full ] && iterations=500
+[ -n "$SHORT" ] && iterations=10
 pingpong "connected" -p verbs -e msg -c -I $iterations
 pingpong "reliable datagrams over connections" -p "'verbs;ofi_rxm'" -e rdm -c -I $iterations
 pingpong "reliable datagrams over datagrams" -p "'verbs;ofi_rxd'" -e rdm -c -I $iterations
-pingpong "datagrams" -p verbs -e dgram -c -I $iterations -S 1024
+pingpong "datagrams" -p verbs -e dgram -c -I $((iterations > 60 ? iterations : 60)) -S 1024
 ktap_end
