@@ -195,6 +195,7 @@ static int sroce_start_poll_tagged(struct ibv_cq_ex *cq_ex,
 
 static int sroce_next_poll_tagged(struct ibv_cq_ex *cq_ex)
 {
+	sroce_tags_next(to_scq_ex(cq_ex));
 	return next_poll(cq_ex, take_tagged_entry);
 }
 

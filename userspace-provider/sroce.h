@@ -75,7 +75,11 @@ struct sroce_matching {
 	struct list_head waiting;	/* those of them that a rendezvous waits for */
 	_Atomic(uint32_t) nwaiting;	/* how many these are */
 	struct list_head ringing;	/* those of them whose doorbell is to be rung */
-	bool unrung;			/* under the completion queue's lock: some are */
+	/*
+	 * Under the completion queue's lock: completions that a batch has taken since
+	 * doorbells wait for its end, 0: none do
+	 */
+	uint32_t unrung;
 };
 
 struct sroce_cq {
@@ -389,11 +393,12 @@ void sroce_tags_pause(struct sroce_qp *qp, bool pause);
 void sroce_tags_forget(struct sroce_qp *qp);
 
 /*
- * Under the queue's lock, in a batch of ibv_start_poll(): a completion was taken, or none was
- * there
+ * Under the queue's lock, in a batch of ibv_start_poll(): a completion was taken, none was
+ * there, or the next one is going to be
  */
 void sroce_tags_polled(struct sroce_cq *cq);
 void sroce_tags_found_nothing(struct sroce_cq *cq);
+void sroce_tags_next(struct sroce_cq *cq);
 /* Drop that lock, and have the kernel begin what was posted under it */
 void sroce_tags_end_poll(struct sroce_cq *cq);
 /* The lock of the send queue of a QP with tag matching was dropped by who posts */

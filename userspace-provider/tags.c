@@ -53,6 +53,9 @@ enum { TAGS_SEND_WR = SROCE_RNDV_MOST * SROCE_RNDV_WQES };
 /* Part of a handle that tells buffers apart that there are at the same time */
 enum { TAGS_INDEX_MASK = 0xffff };
 
+/* Completions that a batch takes before a doorbell does not wait for its end any more */
+enum { TAGS_UNRUNG = 16 };
+
 /* Queue pairs that whoever finds nothing looks at */
 enum { TAGS_TRIES = 16 };
 
@@ -580,11 +583,11 @@ static bool is_rndv_match(const struct sroce_cqe *cqe)
 	       cqe->status == IBV_WC_SUCCESS;
 }
 
-/* The doorbells wait for the end of the batch */
+/* The doorbells wait for the end of the batch, unless that does not come */
 static void put_off_ringing(struct sroce_matching *m)
 {
-	if (!list_empty(&m->ringing))
-		m->unrung = true;
+	if (!list_empty(&m->ringing) && !m->unrung)
+		m->unrung = 1;
 }
 
 void sroce_tags_polled(struct sroce_cq *cq)
@@ -632,12 +635,22 @@ void sroce_tags_found_nothing(struct sroce_cq *cq)
 	sroce_unlock(&m->lock);
 }
 
+void sroce_tags_next(struct sroce_cq *cq)
+{
+	struct sroce_matching *m = matching_of(cq);
+
+	if (!m->unrung || m->unrung++ < TAGS_UNRUNG)
+		return;
+	m->unrung = 0;
+	ring_doorbells(cq);
+}
+
 void sroce_tags_end_poll(struct sroce_cq *cq)
 {
 	struct sroce_matching *m = matching_of(cq);
 	bool rings = m->unrung;
 
-	m->unrung = false;
+	m->unrung = 0;
 	sroce_unlock(&cq->lock);
 	if (rings)
 		ring_doorbells(cq);
