@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * tm: tag matching on shared receive queues (ibv_create_srq_ex(), ibv_post_srq_ops()): what matches and in which order,
- * what does not, synchronization, rendezvous with their data, errors, limits, and objects that go.
+ * what does not, synchronization, rendezvous with their data, events, batches, errors, limits, and objects that go.
  *
  *	tm -d DEVICE -i IP [-D DEVICE_OF_PEER -I IP_OF_PEER]
  *
  * @a sends, with ordinary queues; @b receives from a queue with tag matching. As root: what counts in a limit is asked for
  * by a child who is nobody.
  */
+#define _GNU_SOURCE /* sched_getcpu() */
 #include <endian.h>
 #include <errno.h>
 #include <infiniband/tm_types.h>
+#include <pthread.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <rdma/sroce-abi.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -22,6 +26,7 @@
 #include <unistd.h>
 
 #include "ends.h"
+#include "uverbs.h"
 
 #define ROOM (4 << 20)
 #define TAGS 64
@@ -32,6 +37,7 @@
 #define HEAD ((uint32_t)sizeof(struct ibv_tmh))
 
 static struct ibv_cq_ex *tm_cq;
+static struct ibv_comp_channel *tm_channel; /* of the next one; NULL: none */
 static struct ibv_tm_caps caps;
 static struct ibv_mr *from, *to; /* of a and of b */
 
@@ -41,6 +47,7 @@ static struct ibv_cq_ex *new_cq(struct vt_dev *dev, int entries)
 {
 	struct ibv_cq_init_attr_ex attr = {
 		.cqe = entries,
+		.channel = tm_channel,
 		.wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_TM_INFO,
 	};
 
@@ -197,7 +204,7 @@ static uint32_t add(uint64_t tag, uint64_t mask, uint64_t id, uint32_t off, uint
 	return wr.tm.handle;
 }
 
-static void sync_to(uint32_t count, unsigned int flags)
+static void post_sync(uint32_t count)
 {
 	struct ibv_ops_wr wr = {
 		.wr_id = 30000,
@@ -209,6 +216,11 @@ static void sync_to(uint32_t count, unsigned int flags)
 
 	if (rc)
 		vt_check(false, "sync: %s", strerror(rc));
+}
+
+static void sync_to(uint32_t count, unsigned int flags)
+{
+	post_sync(count);
 	expect("sync", 30000, IBV_WC_TM_SYNC, flags, IBV_WC_SUCCESS);
 }
 
@@ -802,6 +814,342 @@ static void own_entries(void)
 	vt_check(!rc, "own entries: %u of %u afterwards: %s", i, depth, strerror(rc));
 }
 
+/* Two pairs with one queue: the first one is put aside, and @a and @b are the second */
+static struct end aside_a, aside_b;
+
+static void second_pair(void)
+{
+	aside_a = a;
+	aside_b = b;
+	a.qp = NULL;
+	b.qp = NULL;
+	ends_fresh(IBV_QPT_RC);
+}
+
+static void swap_pairs(void)
+{
+	struct end other_a = aside_a, other_b = aside_b;
+
+	aside_a = a;
+	aside_b = b;
+	a = other_a;
+	b = other_b;
+}
+
+static void end_pairs(void)
+{
+	ends_stop();
+	if (ibv_destroy_qp(aside_a.qp) || ibv_destroy_qp(aside_b.qp))
+		vt_die(VT_WRONG, "WRONG: destroy qp: %s", strerror(errno));
+}
+
+static void take_fins(uint32_t n)
+{
+	while (n--)
+		post_recv(&a, 1, (struct place){ (uintptr_t)from->addr + 4096, from->lkey }, 64);
+}
+
+/* A rendezvous of @a and @b from its beginning to its end, its data at @off on both sides */
+static void whole_rendezvous(const char *what, uint64_t tag, uint32_t off)
+{
+	take_fins(1);
+	vt_pattern((char *)from->addr + DATA + off, tag, 0, 4096);
+	add(tag, ALL_BITS, tag, off, 4096);
+	ask(tag, DATA + off, 4096, from->rkey, 0);
+	sent(IBV_WC_SUCCESS);
+	expect(what, tag, IBV_WC_TM_RECV, IBV_WC_TM_MATCH, IBV_WC_SUCCESS);
+	expect(what, tag, IBV_WC_TM_RECV, IBV_WC_TM_DATA_VALID, IBV_WC_SUCCESS);
+	vt_check(is_pattern(at(off), tag, 4096), "%s: the bytes", what);
+	peer_takes_fin(tag, 4096);
+}
+
+/*
+ * The kernel has reset a queue pair that a rendezvous waits for, and its owner's call has not returned: the buffer is free
+ * by then, and another queue pair has a rendezvous with it
+ */
+static void buffer_given_again(void)
+{
+	struct ibv_qp_ex *ex = fresh_ex();
+	uint32_t first, second;
+	int rc;
+
+	second_pair();
+	swap_pairs();
+	first = add(1, ALL_BITS, 1, 0, 4096);
+	ask(1, DATA, 4096, from->rkey, 0);
+	sent(IBV_WC_SUCCESS);
+	ibv_wr_start(ex);
+	expect("a buffer given again: match", 1, IBV_WC_TM_RECV, IBV_WC_TM_MATCH, IBV_WC_SUCCESS);
+	rc = uv_modify(b.dev->ctx->cmd_fd, b.qp->handle, IB_UVERBS_QPT_RC, IBV_QPS_RESET, &(struct uv_route){});
+	vt_check(!rc, "a buffer given again: reset: %s", strerror(rc));
+
+	swap_pairs();
+	take_fins(1);
+	vt_pattern((char *)from->addr + DATA + 4096, 2, 0, 4096);
+	second = add(2, ALL_BITS, 2, 4096, 4096);
+	vt_check((first & 0xffff) == (second & 0xffff), "a buffer given again: %#x, %#x", first, second);
+	ask(2, DATA + 4096, 4096, from->rkey, 0);
+	sent(IBV_WC_SUCCESS);
+	expect("a buffer given again: another match", 2, IBV_WC_TM_RECV, IBV_WC_TM_MATCH, IBV_WC_SUCCESS);
+	expect("a buffer given again: its data", 2, IBV_WC_TM_RECV, IBV_WC_TM_DATA_VALID, IBV_WC_SUCCESS);
+	vt_check(is_pattern(at(4096), 2, 4096), "a buffer given again: the bytes");
+	peer_takes_fin(2, 4096);
+
+	/* The one that was reset begins anew */
+	swap_pairs();
+	ibv_wr_abort(ex);
+	rc = vt_to_state(b.qp, IBV_QPS_RESET) ?: vt_to_state(a.qp, IBV_QPS_RESET);
+	vt_check(!rc, "a buffer given again: reset twice: %s", strerror(rc));
+	ends_connect();
+	whole_rendezvous("a buffer given again: begun anew", 3, 8192);
+	swap_pairs();
+	whole_rendezvous("a buffer given again: the other one", 4, 12288);
+	end_pairs();
+}
+
+/* Data comes while a batch goes on that it was matched in */
+static void batch_goes_on(void)
+{
+	struct ibv_poll_cq_attr attr = {};
+	uint32_t i;
+	int rc;
+
+	fresh(1);
+	take_fins(1);
+	memset(at(0), 0, 4096);
+	vt_pattern((char *)from->addr + DATA, 6, 0, 4096);
+	add(5, ALL_BITS, 50, 0, 4096);
+	ask(5, DATA, 4096, from->rkey, 0);
+	sent(IBV_WC_SUCCESS);
+	for (i = 0; i < 40; i++)
+		post_sync(0);
+	rc = ibv_start_poll(tm_cq, &attr);
+	vt_check(!rc && tm_cq->wr_id == 50, "a batch goes on: match: %s", strerror(rc));
+	for (i = 0; i < 40 && !ibv_next_poll(tm_cq); i++)
+		;
+	vt_check(i == 40 && has_pattern(at(0), 6, 4096), "a batch goes on: the bytes are there behind %u others", i);
+	ibv_end_poll(tm_cq);
+	expect("a batch goes on: data", 50, IBV_WC_TM_RECV, IBV_WC_TM_DATA_VALID, IBV_WC_SUCCESS);
+	peer_takes_fin(5, 4096);
+}
+
+/* In the middle of a batch of its completion queue: an application that answers a message by making a queue pair */
+static void made_in_a_batch(void)
+{
+	struct ibv_poll_cq_attr attr = {};
+	struct ibv_qp_init_attr init = {
+		.send_cq = b.send_cq,
+		.recv_cq = b.recv_cq,
+		.qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = 1, .max_send_sge = 1 },
+	};
+	struct ibv_srq *srq;
+	struct ibv_qp *qp;
+	int rc;
+
+	fresh(1);
+	init.srq = b.srq;
+	post_sync(0);
+	rc = ibv_start_poll(tm_cq, &attr);
+	vt_check(!rc, "made in a batch: %s", strerror(rc));
+	/* Whoever waits for himself here is killed */
+	alarm(60);
+	qp = ibv_create_qp(b.dev->pd, &init);
+	srq = try_srq(b.dev, tm_plain(), 4, 4);
+	alarm(0);
+	if (!qp || !srq)
+		vt_die(VT_WRONG, "WRONG: made in a batch: %s", strerror(errno));
+	ibv_end_poll(tm_cq);
+	rc = ibv_destroy_qp(qp) ?: ibv_destroy_srq(srq);
+	vt_check(!rc, "made in a batch: both go: %s", strerror(rc));
+	whole_rendezvous("made in a batch: the queue works", 1, 0);
+}
+
+enum { REST, WORK, END };
+
+struct poller {
+	atomic_int wanted, is;
+	atomic_uint polls;
+};
+
+static void *poll_all_the_time(void *arg)
+{
+	struct poller *p = arg;
+	struct ibv_wc wc;
+	int wanted;
+
+	while ((wanted = atomic_load(&p->wanted)) != END) {
+		atomic_store(&p->is, wanted);
+		if (wanted == REST) {
+			usleep(50);
+			continue;
+		}
+		ibv_poll_cq(tm_plain(), 1, &wc);
+		atomic_fetch_add(&p->polls, 1);
+	}
+	return NULL;
+}
+
+/* It rests, or is at it, and was interrupted anywhere if there is but one processor */
+static void have_poller(struct poller *p, int what)
+{
+	unsigned int polls = atomic_load(&p->polls);
+
+	atomic_store(&p->wanted, what);
+	do {
+		usleep(200);
+	} while (atomic_load(&p->is) != what || (what == WORK && atomic_load(&p->polls) == polls));
+}
+
+/*
+ * Another thread polls at the moment when the send queue that a rendezvous waits for is free, by ibv_poll_cq(): nobody else
+ * is going to poll before the data is there
+ */
+static void polled_elsewhere(void)
+{
+	struct ibv_qp_ex *ex = fresh_ex();
+	struct poller p = {};
+	pthread_t thread;
+	struct got got;
+	bool ok = true;
+	uint32_t i;
+
+	if (pthread_create(&thread, NULL, poll_all_the_time, &p))
+		vt_die(VT_SETUP, "thread: %s", strerror(errno));
+	for (i = 0; i < 12 && ok; i++) {
+		vt_pattern((char *)from->addr + DATA, i, 0, 4096);
+		add(i, ALL_BITS, i, 0, 4096);
+		ask(i, DATA, 4096, from->rkey, 0);
+		sent(IBV_WC_SUCCESS);
+		ibv_wr_start(ex);
+		expect("polled elsewhere: match", i, IBV_WC_TM_RECV, IBV_WC_TM_MATCH, IBV_WC_SUCCESS);
+		have_poller(&p, WORK);
+		ibv_wr_abort(ex);
+		ok = has_pattern(at(0), i, 4096);
+		have_poller(&p, REST);
+		/* Its completion has been taken by either */
+		poll_tm(&got, 0);
+		take_fins(1);
+		vt_drain_cq(a.recv_cq);
+	}
+	have_poller(&p, REST);
+	atomic_store(&p.wanted, END);
+	pthread_join(thread, NULL);
+	vt_check(ok, "polled elsewhere: the bytes are there, %u times, beside %u polls", i, atomic_load(&p.polls));
+}
+
+/* Poll until nothing comes any more for a moment; data of buffers below @split, and of the others */
+static void poll_data(uint32_t split, uint32_t *below, uint32_t *others)
+{
+	struct got got;
+
+	while (poll_tm(&got, 0.5)) {
+		if (got.status)
+			vt_check(false, "waiting pairs: %s", ibv_wc_status_str(got.status));
+		*below += got.flags == IBV_WC_TM_DATA_VALID && got.wr_id < split;
+		*others += got.flags == IBV_WC_TM_DATA_VALID && got.wr_id >= split;
+	}
+}
+
+/* More rendezvous than there is room for, of two queue pairs: neither waits for the other one's peer */
+static void waiting_pairs(void)
+{
+	enum { MANY = 12 };
+	uint32_t first = 0, second = 0, i;
+
+	fresh(1);
+	second_pair();
+	vt_pattern((char *)from->addr + DATA, 4, 0, 2 * MANY * 4096);
+	for (i = 0; i < 2 * MANY; i++) {
+		if (i % MANY == 0)
+			swap_pairs();
+		add(i, ALL_BITS, i, i * 4096, 4096);
+		ask(i, DATA + i * 4096, 4096, from->rkey, 0);
+		sent(IBV_WC_SUCCESS);
+	}
+	poll_data(MANY, &first, &second);
+	vt_check(first < MANY && second < MANY, "waiting pairs: %u and %u go on without a receive", first, second);
+	take_fins(MANY);
+	poll_data(MANY, &first, &second);
+	vt_check(first < MANY && second == MANY, "waiting pairs: %u and all of %u", first, second);
+	swap_pairs();
+	take_fins(MANY);
+	poll_data(MANY, &first, &second);
+	vt_check(first == MANY && is_pattern(at(0), 4, 2 * MANY * 4096), "waiting pairs: %u and their bytes", first);
+	end_pairs();
+}
+
+/* The completions that would begin the next ones are polled by ibv_poll_cq(): a poll that finds nothing begins them */
+static void begun_by_an_empty_poll(void)
+{
+	enum { MANY = 12 };
+	uint32_t matches = 0, data = 0, plain = 0, i;
+	struct ibv_wc wc;
+
+	fresh(1);
+	vt_pattern((char *)from->addr + DATA, 3, 0, MANY * 4096);
+	for (i = 0; i < MANY; i++) {
+		add(i, ALL_BITS, i, i * 4096, 4096);
+		ask(i, DATA + i * 4096, 4096, from->rkey, 0);
+		sent(IBV_WC_SUCCESS);
+	}
+	take_rendezvous(MANY, &matches, &data, false);
+	take_fins(MANY);
+	while (poll_one(tm_plain(), &wc, 0.5))
+		plain++;
+	vt_check(data + plain < MANY, "an empty poll: %u are not begun without it", data + plain);
+	matches = MANY - plain;
+	take_rendezvous(MANY - plain, &matches, &data, true);
+	vt_check(data + plain == MANY && is_pattern(at(0), 3, MANY * 4096), "an empty poll: it begins the others: %u", data);
+}
+
+/* --- events --------------------------------------------------------------------------------------------- */
+
+static void event_is(bool wanted, const char *what)
+{
+	struct ibv_cq *cq = vt_cq_event(tm_channel, wanted ? 2 : 0.05);
+
+	vt_check(cq == (wanted ? tm_plain() : NULL), "events: %s", what);
+}
+
+/* Of operations on the list as of messages, on a processor that has nothing else to do for the device */
+static void events(void)
+{
+	cpu_set_t before, here;
+	uint32_t i;
+
+	sched_getaffinity(0, sizeof(before), &before);
+	CPU_ZERO(&here);
+	CPU_SET(sched_getcpu(), &here);
+	sched_setaffinity(0, sizeof(here), &here);
+	tm_end();
+	tm_channel = ibv_create_comp_channel(b.dev->ctx);
+	if (!tm_channel)
+		vt_die(VT_WRONG, "WRONG: create channel: %s", strerror(errno));
+	fresh(2);
+	usleep(100000);
+	for (i = 0; i < 2; i++) {
+		ibv_req_notify_cq(tm_plain(), 0);
+		post_sync(0);
+		event_is(true, "an operation has one");
+		ibv_req_notify_cq(tm_plain(), 0);
+		send_sized(IBV_TMH_NO_TAG, 1, 8, 1);
+		event_is(true, "a message behind it has one");
+		expect("events", 30000, IBV_WC_TM_SYNC, 0, IBV_WC_SUCCESS);
+		expect("events", i, IBV_WC_TM_NO_TAG, 0, IBV_WC_SUCCESS);
+		sent(IBV_WC_SUCCESS);
+	}
+	post_sync(0);
+	event_is(false, "nobody has asked for one");
+	/* It goes with an event that nobody has taken */
+	ibv_req_notify_cq(tm_plain(), 0);
+	post_sync(0);
+	tm_end();
+	ibv_destroy_comp_channel(tm_channel);
+	tm_channel = NULL;
+	sched_setaffinity(0, sizeof(before), &before);
+}
+
 /* --- errors --------------------------------------------------------------------------------------------- */
 
 static void too_long(void)
@@ -1090,33 +1438,25 @@ static void forgotten(bool destroy)
 /* Several queue pairs with one queue: each rendezvous is read from its own peer */
 static void two_pairs(void)
 {
-	struct end first_a, first_b;
 	struct got got;
 
 	fresh(1);
-	first_a = a;
-	first_b = b;
-	a.qp = NULL;
-	b.qp = NULL;
-	ends_fresh(IBV_QPT_RC);
-	post_recv(&a, 1, (struct place){ (uintptr_t)from->addr + 4096, from->lkey }, 64);
-	post_recv(&first_a, 1, (struct place){ (uintptr_t)from->addr + 4096, from->lkey }, 64);
+	take_fins(1);
+	second_pair();
+	take_fins(1);
 	vt_pattern((char *)from->addr + DATA, 8, 0, 8192);
 	add(1, ALL_BITS, 1, 0, 4096);
 	add(2, ALL_BITS, 2, 4096, 4096);
 	ask(2, DATA + 4096, 4096, from->rkey, 0);
 	sent(IBV_WC_SUCCESS);
-	write_head(IBV_TMH_RNDV, 1);
-	((struct ibv_rvh *)((char *)from->addr + HEAD))->va = htobe64((uintptr_t)from->addr + DATA);
-	post_op(&first_a, 1, IBV_WR_SEND, local(from), 32, local(from));
+	swap_pairs();
+	ask(1, DATA, 4096, from->rkey, 0);
 	sent(IBV_WC_SUCCESS);
 	while (poll_tm(&got, 0.5))
 		if (got.status)
 			vt_check(false, "two pairs: %s", ibv_wc_status_str(got.status));
 	vt_check(is_pattern(at(0), 8, 8192), "two pairs: data of both");
-	ends_stop();
-	if (ibv_destroy_qp(first_a.qp) || ibv_destroy_qp(first_b.qp))
-		vt_die(VT_WRONG, "WRONG: destroy qp: %s", strerror(errno));
+	end_pairs();
 }
 
 /* --- two processes ------------------------------------------------------------------------------------- */
@@ -1274,6 +1614,13 @@ int main(int argc, char **argv)
 	rendezvous_in_a_batch();
 	reset_fails();
 	own_entries();
+	buffer_given_again();
+	batch_goes_on();
+	polled_elsewhere();
+	waiting_pairs();
+	begun_by_an_empty_poll();
+	events();
+	made_in_a_batch();
 	too_long();
 	rights();
 	on_demand();

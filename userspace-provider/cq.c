@@ -91,7 +91,7 @@ uint32_t sroce_cq_forget_qp(struct ibv_cq *ibcq, uint32_t qp_num)
 		cqe->qpn = SROCE_QPN_NOBODY;
 		unexpected += sroce_tags_is_unexpected(cqe);
 	}
-	sroce_tags_unlock(cq);
+	sroce_unlock(&cq->lock);
 	return unexpected;
 }
 
@@ -283,7 +283,7 @@ int sroce_destroy_cq(struct ibv_cq *ibcq)
 
 	sroce_ring_unmap(&cq->ring);
 	destroy_locks(cq);
-	free(cq->matching);
+	sroce_tags_fini_cq(cq);
 	sroce_pd_free(cq, &cq->origin);
 	return 0;
 }
@@ -369,6 +369,6 @@ int sroce_resize_cq(struct ibv_cq *ibcq, int cqe)
 	sroce_lock(&cq->arm_lock);
 	err = replace_ring(cq, cqe);
 	sroce_unlock(&cq->arm_lock);
-	sroce_tags_unlock(cq);
+	sroce_unlock(&cq->lock);
 	return err;
 }

@@ -166,11 +166,11 @@ static uint64_t sroce_read_wallclock(struct ibv_cq_ex *cq_ex)
 /* A rendezvous that was matched is begun here: see tags.c */
 static int take_tagged_entry(struct sroce_cq *cq)
 {
-	int err;
+	int err = take_entry(cq);
 
-	sroce_tags_retry(cq);
-	err = take_entry(cq);
-	if (!err)
+	if (err)
+		sroce_tags_found_nothing(cq);
+	else
 		sroce_tags_polled(cq);
 	return err;
 }
@@ -181,7 +181,7 @@ static void sroce_end_poll_tagged(struct ibv_cq_ex *cq_ex)
 	bool waits = !cq->cqe;
 
 	cq_free_entries(cq);
-	sroce_tags_unlock(cq);
+	sroce_tags_end_poll(cq);
 	if (waits)
 		cq_end_gathering(cq);
 }
@@ -195,6 +195,7 @@ static int sroce_start_poll_tagged(struct ibv_cq_ex *cq_ex,
 
 static int sroce_next_poll_tagged(struct ibv_cq_ex *cq_ex)
 {
+	sroce_tags_next(to_scq_ex(cq_ex));
 	return next_poll(cq_ex, take_tagged_entry);
 }
 

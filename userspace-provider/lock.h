@@ -21,12 +21,6 @@ static inline int sroce_lock_init(struct sroce_lock *lock, bool needed)
 	return pthread_spin_init(&lock->spin, PTHREAD_PROCESS_PRIVATE);
 }
 
-/* From now on it is needed. Whoever uses the object without has promised to be the only one */
-static inline void sroce_lock_need(struct sroce_lock *lock)
-{
-	lock->needed = true;
-}
-
 static inline void sroce_lock_destroy(struct sroce_lock *lock)
 {
 	pthread_spin_destroy(&lock->spin);

@@ -70,9 +70,16 @@ enum { SROCE_MATCHING = 256 };
 
 /* Tag matching: QPs that receive from queues completing in one completion queue */
 struct sroce_matching {
+	struct sroce_lock lock;		/* see tags.c */
 	struct list_head by_number[SROCE_MATCHING];
 	struct list_head waiting;	/* those of them that a rendezvous waits for */
+	_Atomic(uint32_t) nwaiting;	/* how many these are */
 	struct list_head ringing;	/* those of them whose doorbell is to be rung */
+	/*
+	 * Under the completion queue's lock: completions that a batch has taken since
+	 * doorbells wait for its end, 0: none do
+	 */
+	uint32_t unrung;
 };
 
 struct sroce_cq {
@@ -89,10 +96,7 @@ struct sroce_cq {
 	atomic_uint users;	/* queues that have completions here */
 	/* a QP whose requests the kernel lets gather, 0: none that we know */
 	_Atomic(uint32_t) gathering;
-	/* under the lock; NULL: no tag matching */
-	struct sroce_matching *matching;
-	/* whoever has the lock is to try them again once it has dropped it */
-	atomic_bool rndv_retry;
+	_Atomic(struct sroce_matching *) matching;	/* NULL: no tag matching */
 };
 
 struct sroce_rq {
@@ -105,6 +109,7 @@ struct sroce_rq {
 
 /* A rendezvous that was matched, and that its QP had no room for */
 struct sroce_rndv {
+	struct list_node node;	/* of @qp's */
 	uint64_t tag;
 	uint32_t app_ctx;
 	uint32_t handle;
@@ -193,14 +198,18 @@ struct sroce_qp {
 	struct sroce_origin origin;
 	struct sroce_sq sq;
 	struct sroce_rq rq;
-	/* tag matching: the shared receive queue's, NULL: it has no such queue */
+	/*
+	 * Tag matching, under the lock of @match_cq's struct sroce_matching. The shared
+	 * receive queue's, NULL: it has no such queue
+	 */
 	struct sroce_cq *match_cq;
 	struct list_node matching;	/* of @match_cq */
-	struct list_node waiting;	/* likewise, if @rndv_waits */
+	struct list_head rndvs;		/* those that wait */
+	struct list_node waiting;	/* of @match_cq, if there are any */
 	struct list_node ringing;	/* likewise, if @rings */
 	bool rings;
-	_Atomic(uint32_t) rndv_waits;	/* written under the lock of @match_cq */
 	bool rndv_paused;		/* they all wait */
+	atomic_bool rndv_held;		/* they wait for whoever has the send queue's lock */
 };
 
 static inline struct sroce_context *to_sctx(struct ibv_context *ctx)
@@ -350,6 +359,7 @@ int sroce_tags_check_srq(struct ibv_context *ctx,
 int sroce_tags_init_srq(struct sroce_srq *srq,
 			const struct ibv_srq_init_attr_ex *attr);
 void sroce_tags_fini_srq(struct sroce_srq *srq);
+void sroce_tags_fini_cq(struct sroce_cq *cq);
 int sroce_post_srq_ops(struct ibv_srq *srq, struct ibv_ops_wr *wr,
 		       struct ibv_ops_wr **bad);
 
@@ -382,11 +392,15 @@ void sroce_tags_leave(struct sroce_qp *qp);
 void sroce_tags_pause(struct sroce_qp *qp, bool pause);
 void sroce_tags_forget(struct sroce_qp *qp);
 
-/* A completion of tag matching was taken; and before one is. Under the queue's lock. */
+/*
+ * Under the queue's lock, in a batch of ibv_start_poll(): a completion was taken, none was
+ * there, or the next one is going to be
+ */
 void sroce_tags_polled(struct sroce_cq *cq);
-void sroce_tags_retry(struct sroce_cq *cq);
+void sroce_tags_found_nothing(struct sroce_cq *cq);
+void sroce_tags_next(struct sroce_cq *cq);
 /* Drop that lock, and have the kernel begin what was posted under it */
-void sroce_tags_unlock(struct sroce_cq *cq);
+void sroce_tags_end_poll(struct sroce_cq *cq);
 /* The lock of the send queue of a QP with tag matching was dropped by who posts */
 void sroce_tags_sq_unlocked(struct sroce_qp *qp);
 

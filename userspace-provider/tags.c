@@ -11,12 +11,14 @@
  * is held (by this thread, maybe, in the middle of ibv_wr_start()), the rendezvous waits.
  *
  * Nobody may poll again before something completes, so whatever ends the wait has to try
- * again. Entries are free, at the latest, when the READ behind them is complete, and its
- * completion is one that is polled, which begins with that. And whoever drops the lock of a
- * send queue looks whether something waits. It must not wait for the completion queue's
- * lock, which its own thread may hold, in the middle of a batch of ibv_start_poll(): where
- * it does not get that it says so (@rndv_retry), and whoever has that lock looks when it
- * has dropped it.
+ * again. The entries of a rendezvous are free, at the latest, when the READ of the next one
+ * is complete: as long as others wait there is one, and its completion is polled. And
+ * whoever drops the lock of a send queue looks whether somebody has found it held.
+ *
+ * All of this has a lock of its own, which the completion queue's does not do for: that one
+ * is held in the middle of a batch of ibv_start_poll(), as long as the application likes,
+ * which may make queue pairs there and post. Nobody who holds ours waits for another lock,
+ * or makes a system call; it is taken inside the completion queue's.
  */
 #include <assert.h>
 #include <errno.h>
@@ -51,6 +53,12 @@ enum { TAGS_SEND_WR = SROCE_RNDV_MOST * SROCE_RNDV_WQES };
 /* Part of a handle that tells buffers apart that there are at the same time */
 enum { TAGS_INDEX_MASK = 0xffff };
 
+/* Completions that a batch takes before a doorbell does not wait for its end any more */
+enum { TAGS_UNRUNG = 16 };
+
+/* Queue pairs that whoever finds nothing looks at */
+enum { TAGS_TRIES = 16 };
+
 bool sroce_tags_of(const struct ibv_srq *srq)
 {
 	return srq && container_of(srq, struct sroce_srq, vsrq.srq)->vsrq.srq_type ==
@@ -81,30 +89,57 @@ int sroce_tags_check_srq(struct ibv_context *ctx,
 	return to_scq(attr->cq)->vcq.cq_ex.start_poll ? 0 : EINVAL;
 }
 
-/* It stays until the completion queue goes. Returns an errno. */
-static int init_matching(struct sroce_cq *cq)
+static struct sroce_matching *new_matching(void)
 {
 	struct sroce_matching *m = calloc(1, sizeof(*m));
 	unsigned int i;
 
 	if (!m)
-		return ENOMEM;
+		return NULL;
+	if (sroce_lock_init(&m->lock, true)) {
+		free(m);
+		return NULL;
+	}
 	for (i = 0; i < SROCE_MATCHING; i++)
 		list_head_init(&m->by_number[i]);
 	list_head_init(&m->waiting);
 	list_head_init(&m->ringing);
-	/*
-	 * Its application may have promised to poll it from one thread (single-threaded
-	 * queues, thread domains), and not to create queue pairs or to post there
-	 */
-	sroce_lock_need(&cq->lock);
-	sroce_lock(&cq->lock);
-	if (cq->matching)
-		free(m);
-	else
-		cq->matching = m;
-	sroce_unlock(&cq->lock);
+	return m;
+}
+
+static void free_matching(struct sroce_matching *m)
+{
+	sroce_lock_destroy(&m->lock);
+	free(m);
+}
+
+/* NULL as long as the completion queue has had no shared receive queue with tag matching */
+static struct sroce_matching *matching_of(struct sroce_cq *cq)
+{
+	return atomic_load_explicit(&cq->matching, memory_order_acquire);
+}
+
+/* It stays until the completion queue goes. Returns an errno. */
+static int init_matching(struct sroce_cq *cq)
+{
+	struct sroce_matching *none = NULL;
+	struct sroce_matching *m;
+
+	if (matching_of(cq))
+		return 0;
+	m = new_matching();
+	if (!m)
+		return ENOMEM;
+	/* Somebody else may do the same at this moment */
+	if (!atomic_compare_exchange_strong(&cq->matching, &none, m))
+		free_matching(m);
 	return 0;
+}
+
+void sroce_tags_fini_cq(struct sroce_cq *cq)
+{
+	if (matching_of(cq))
+		free_matching(matching_of(cq));
 }
 
 int sroce_tags_init_srq(struct sroce_srq *srq,
@@ -260,73 +295,59 @@ void sroce_tags_hide(const struct ibv_srq *srq, struct ibv_qp_cap *cap)
 		cap->max_send_wr -= TAGS_SEND_WR;
 }
 
-static struct list_head *bucket_of(struct sroce_cq *cq, uint32_t qp_num)
+static struct list_head *bucket_of(struct sroce_matching *m, uint32_t qp_num)
 {
-	return &cq->matching->by_number[qp_num % SROCE_MATCHING];
+	return &m->by_number[qp_num % SROCE_MATCHING];
 }
 
 void sroce_tags_join(struct sroce_qp *qp)
 {
-	struct sroce_cq *cq = qp->match_cq;
+	struct sroce_matching *m;
 
-	if (!cq)
+	if (!qp->match_cq)
 		return;
-	sroce_lock(&cq->lock);
+	m = matching_of(qp->match_cq);
+	list_head_init(&qp->rndvs);
+	sroce_lock(&m->lock);
 	/* In front of one that has just gone, and had its number */
-	list_add(bucket_of(cq, qp->vqp.qp.qp_num), &qp->matching);
-	sroce_tags_unlock(cq);
+	list_add(bucket_of(m, qp->vqp.qp.qp_num), &qp->matching);
+	sroce_unlock(&m->lock);
 }
 
-void sroce_tags_pause(struct sroce_qp *qp, bool pause)
+/* From here on it waits. All that have @m from here to take_ringing() want its lock. */
+static void add_rndv(struct sroce_matching *m, struct sroce_qp *qp,
+		     struct sroce_rndv *rndv)
 {
-	struct sroce_cq *cq = qp->match_cq;
+	if (list_empty(&qp->rndvs)) {
+		list_add_tail(&m->waiting, &qp->waiting);
+		atomic_fetch_add_explicit(&m->nwaiting, 1, memory_order_relaxed);
+	}
+	list_add_tail(&qp->rndvs, &rndv->node);
+	rndv->qp = qp;
+}
 
-	if (!cq)
+/* It does not wait any more */
+static void drop_rndv(struct sroce_matching *m, struct sroce_rndv *rndv)
+{
+	struct sroce_qp *qp = rndv->qp;
+
+	list_del(&rndv->node);
+	rndv->qp = NULL;
+	if (!list_empty(&qp->rndvs))
 		return;
-	sroce_lock(&cq->lock);
-	qp->rndv_paused = pause;
-	if (!pause)
-		sroce_tags_retry(cq);
-	sroce_tags_unlock(cq);
+	list_del(&qp->waiting);
+	atomic_fetch_sub_explicit(&m->nwaiting, 1, memory_order_relaxed);
 }
 
-/* Under the completion queue's lock */
-static void forget_rndv(struct sroce_qp *qp)
+static struct sroce_rndv *first_rndv(struct sroce_qp *qp)
 {
-	struct sroce_srq *srq = to_ssrq(qp->vqp.qp.srq);
-	uint32_t i;
-
-	for (i = 0; i < srq->max_tags && qp->rndv_waits; i++)
-		if (srq->rndv[i].qp == qp)
-			srq->rndv[i].qp = NULL;
-	if (qp->rndv_waits)
-		list_del(&qp->waiting);
-	qp->rndv_waits = 0;
+	return list_top(&qp->rndvs, struct sroce_rndv, node);
 }
 
-void sroce_tags_forget(struct sroce_qp *qp)
+static void forget_rndvs(struct sroce_matching *m, struct sroce_qp *qp)
 {
-	struct sroce_cq *cq = qp->match_cq;
-
-	if (!cq)
-		return;
-	sroce_lock(&cq->lock);
-	forget_rndv(qp);
-	sroce_tags_unlock(cq);
-}
-
-void sroce_tags_leave(struct sroce_qp *qp)
-{
-	struct sroce_cq *cq = qp->match_cq;
-
-	if (!cq)
-		return;
-	sroce_lock(&cq->lock);
-	forget_rndv(qp);
-	list_del(&qp->matching);
-	if (qp->rings)
-		list_del(&qp->ringing);
-	sroce_tags_unlock(cq);
+	while (first_rndv(qp))
+		drop_rndv(m, first_rndv(qp));
 }
 
 static void write_read(struct sroce_sq *sq, const struct sroce_rndv *rndv)
@@ -360,22 +381,36 @@ static void note_rndv(struct sroce_sq *sq)
 	sq->kept -= SROCE_RNDV_WQES;
 }
 
-/* Under the completion queue's lock */
-static void note_doorbell(struct sroce_qp *qp)
+static void note_doorbell(struct sroce_matching *m, struct sroce_qp *qp)
 {
 	if (qp->rings)
 		return;
 	qp->rings = true;
-	list_add_tail(&qp->match_cq->matching->ringing, &qp->ringing);
+	list_add_tail(&m->ringing, &qp->ringing);
+}
+
+/*
+ * False where somebody else has it, who looks at @rndv_held when he has dropped it: he sees
+ * what is written here, or we get the lock after all
+ */
+static bool trylock_sq(struct sroce_qp *qp)
+{
+	if (sroce_trylock(&qp->sq.lock))
+		return true;
+	atomic_store(&qp->rndv_held, true);
+	/* Pairs with sroce_tags_sq_unlocked() */
+	sroce_full_barrier();
+	return sroce_trylock(&qp->sq.lock);
 }
 
 /* False when it is to be tried again */
-static bool begin_rndv(struct sroce_qp *qp, const struct sroce_rndv *rndv)
+static bool begin_rndv(struct sroce_matching *m, struct sroce_qp *qp,
+		       const struct sroce_rndv *rndv)
 {
 	struct sroce_sq *sq = &qp->sq;
 	bool room;
 
-	if (qp->rndv_paused || !sroce_trylock(&sq->lock))
+	if (qp->rndv_paused || !trylock_sq(qp))
 		return false;
 	sroce_sq_look(sq);
 	/* There is, but for memory that may say anything: see sroce_ring_pending() */
@@ -386,113 +421,70 @@ static bool begin_rndv(struct sroce_qp *qp, const struct sroce_rndv *rndv)
 		write_fin(sq, rndv);
 		note_rndv(sq);
 		if (sroce_sq_publish(qp, sq->prod + SROCE_RNDV_WQES))
-			note_doorbell(qp);
+			note_doorbell(m, qp);
 	}
 	sroce_unlock(&sq->lock);
 	return room;
 }
 
-static struct sroce_qp *find_qp(struct sroce_cq *cq, uint32_t qp_num)
+/* Begin what waits for a queue pair, one after the other, as long as it can be */
+static void begin_rndvs(struct sroce_matching *m, struct sroce_qp *qp)
+{
+	struct sroce_rndv *rndv;
+
+	for (rndv = first_rndv(qp); rndv && begin_rndv(m, qp, rndv);
+	     rndv = first_rndv(qp))
+		drop_rndv(m, rndv);
+}
+
+static struct sroce_qp *find_qp(struct sroce_matching *m, uint32_t qp_num)
 {
 	struct sroce_qp *qp;
 
-	list_for_each(bucket_of(cq, qp_num), qp, matching)
+	list_for_each(bucket_of(m, qp_num), qp, matching)
 		if (qp->vqp.qp.qp_num == qp_num)
 			return qp;
 	return NULL;
 }
 
 /*
- * NULL when there is no place. Memory that the kernel writes to may say anything by now:
- * see sroce_ring_pending()
+ * The place of a rendezvous is that of its buffer. Where another one has it, that one is
+ * void: its queue pair is being reset or destroyed, of which the kernel has done its part
+ * and given the buffer to somebody else, and its owner has not done his yet.
  */
-static struct sroce_rndv *wait_rndv(const struct sroce_rndv *rndv)
-{
-	struct sroce_qp *qp = rndv->qp;
-	struct sroce_srq *srq = to_ssrq(qp->vqp.qp.srq);
-	uint32_t i = rndv->handle & TAGS_INDEX_MASK;
-
-	if (i >= srq->max_tags || srq->rndv[i].qp)
-		return NULL;
-	srq->rndv[i] = *rndv;
-	if (!qp->rndv_waits++)
-		list_add_tail(&qp->match_cq->matching->waiting, &qp->waiting);
-	return &srq->rndv[i];
-}
-
-static bool try_rndv(struct sroce_rndv *rndv)
-{
-	struct sroce_qp *qp = rndv->qp;
-
-	if (!begin_rndv(qp, rndv))
-		return false;
-	rndv->qp = NULL;
-	if (!--qp->rndv_waits)
-		list_del(&qp->waiting);
-	return true;
-}
-
-void sroce_tags_polled(struct sroce_cq *cq)
-{
-	const uint32_t mask = SROCE_CQE_TAG_MATCH | SROCE_CQE_TAG_DATA;
-	const struct sroce_cqe *cqe = cq->cqe;
-	struct sroce_rndv *waits;
-	struct sroce_rndv rndv;
-	struct sroce_qp *qp;
-
-	if ((cqe->flags & mask) != SROCE_CQE_TAG_MATCH ||
-	    cqe->status != IBV_WC_SUCCESS)
-		return;
-	qp = find_qp(cq, cqe->qpn);
-	if (!qp)
-		return;
-	rndv = (struct sroce_rndv){
-		.tag = cqe->tm.tag,
-		.app_ctx = cqe->tm.app_ctx,
-		.handle = cqe->tag_handle,
-		.qp = qp,
-	};
-	waits = wait_rndv(&rndv);
-	if (!waits)
-		return;
-	/* Pairs with sroce_tags_sq_unlocked() */
-	sroce_full_barrier();
-	try_rndv(waits);
-}
-
-static void retry_qp(struct sroce_qp *qp)
+static void add_match(struct sroce_matching *m, struct sroce_qp *qp,
+		      const struct sroce_cqe *cqe)
 {
 	struct sroce_srq *srq = to_ssrq(qp->vqp.qp.srq);
+	uint32_t handle = cqe->tag_handle;
+	uint32_t i = handle & TAGS_INDEX_MASK;
 	struct sroce_rndv *rndv;
 
-	for (rndv = srq->rndv; qp->rndv_waits && rndv < srq->rndv + srq->max_tags; rndv++)
-		if (rndv->qp == qp && !try_rndv(rndv))
-			return;
-}
-
-void sroce_tags_retry(struct sroce_cq *cq)
-{
-	struct sroce_qp *qp, *next;
-
-	if (!cq->matching)
+	/* Memory that the kernel writes to may say anything: see sroce_ring_pending() */
+	if (i >= srq->max_tags)
 		return;
-	list_for_each_safe(&cq->matching->waiting, qp, next, waiting)
-		retry_qp(qp);
+	rndv = &srq->rndv[i];
+	if (rndv->qp)
+		drop_rndv(m, rndv);
+	rndv->tag = cqe->tm.tag;
+	rndv->app_ctx = cqe->tm.app_ctx;
+	rndv->handle = handle;
+	add_rndv(m, qp, rndv);
 }
 
 /* Queue pairs whose doorbell is to be rung, @most of them. Returns how many. */
-static unsigned int take_ringing(struct sroce_cq *cq, uint32_t *numbers,
+static unsigned int take_ringing(struct sroce_matching *m, uint32_t *numbers,
 				 unsigned int most)
 {
 	struct sroce_qp *qp;
-	unsigned int n = 0;
+	unsigned int n;
 
-	while (cq->matching && n < most) {
-		qp = list_pop(&cq->matching->ringing, struct sroce_qp, ringing);
+	for (n = 0; n < most; n++) {
+		qp = list_pop(&m->ringing, struct sroce_qp, ringing);
 		if (!qp)
 			break;
 		qp->rings = false;
-		numbers[n++] = qp->vqp.qp.qp_num;
+		numbers[n] = qp->vqp.qp.qp_num;
 	}
 	return n;
 }
@@ -501,52 +493,165 @@ static unsigned int take_ringing(struct sroce_cq *cq, uint32_t *numbers,
  * A doorbell is a system call, from within which the kernel sends: nobody is to wait for
  * the lock meanwhile. By number, for a QP may be gone then, which is no news to anybody.
  */
-static void unlock_and_ring(struct sroce_cq *cq)
+static void ring_doorbells(struct sroce_cq *cq)
 {
+	struct sroce_matching *m = matching_of(cq);
 	uint32_t numbers[16];
 	unsigned int i, n;
 
-	n = take_ringing(cq, numbers, ARRAY_SIZE(numbers));
-	sroce_unlock(&cq->lock);
-	while (n) {
+	do {
+		sroce_lock(&m->lock);
+		n = take_ringing(m, numbers, ARRAY_SIZE(numbers));
+		sroce_unlock(&m->lock);
 		for (i = 0; i < n; i++)
 			sroce_ring_doorbell(cq->vcq.cq.context, numbers[i]);
-		if (n < ARRAY_SIZE(numbers))
-			return;
-		sroce_lock(&cq->lock);
-		n = take_ringing(cq, numbers, ARRAY_SIZE(numbers));
-		sroce_unlock(&cq->lock);
-	}
+	} while (n == ARRAY_SIZE(numbers));
 }
 
-/* Each of them has said so after it had dropped the lock that was in the way */
-static void retry_unlocked(struct sroce_cq *cq)
+/* --- when it waits, and goes on --- */
+
+void sroce_tags_pause(struct sroce_qp *qp, bool pause)
 {
-	while (atomic_load(&cq->rndv_retry) && sroce_trylock(&cq->lock)) {
-		atomic_store(&cq->rndv_retry, false);
-		sroce_tags_retry(cq);
-		unlock_and_ring(cq);
-		sroce_full_barrier();
-	}
+	struct sroce_matching *m;
+
+	if (!qp->match_cq)
+		return;
+	m = matching_of(qp->match_cq);
+	sroce_lock(&m->lock);
+	qp->rndv_paused = pause;
+	begin_rndvs(m, qp);
+	sroce_unlock(&m->lock);
+	ring_doorbells(qp->match_cq);
 }
 
-void sroce_tags_unlock(struct sroce_cq *cq)
+void sroce_tags_forget(struct sroce_qp *qp)
 {
-	unlock_and_ring(cq);
-	sroce_full_barrier();
-	retry_unlocked(cq);
+	struct sroce_matching *m;
+
+	if (!qp->match_cq)
+		return;
+	m = matching_of(qp->match_cq);
+	sroce_lock(&m->lock);
+	forget_rndvs(m, qp);
+	sroce_unlock(&m->lock);
+}
+
+void sroce_tags_leave(struct sroce_qp *qp)
+{
+	struct sroce_matching *m;
+
+	if (!qp->match_cq)
+		return;
+	m = matching_of(qp->match_cq);
+	sroce_lock(&m->lock);
+	forget_rndvs(m, qp);
+	list_del(&qp->matching);
+	if (qp->rings)
+		list_del(&qp->ringing);
+	sroce_unlock(&m->lock);
 }
 
 void sroce_tags_sq_unlocked(struct sroce_qp *qp)
 {
-	struct sroce_cq *cq = qp->match_cq;
+	struct sroce_matching *m;
 
-	/* Pairs with sroce_tags_polled(): it finds the lock free, or we see what waits */
+	/* Pairs with trylock_sq() */
 	sroce_full_barrier();
-	if (!atomic_load_explicit(&qp->rndv_waits, memory_order_relaxed))
+	if (!atomic_load_explicit(&qp->rndv_held, memory_order_relaxed))
 		return;
-	/* Pairs with those in retry_unlocked() and before it */
-	atomic_store(&cq->rndv_retry, true);
-	sroce_full_barrier();
-	retry_unlocked(cq);
+	m = matching_of(qp->match_cq);
+	sroce_lock(&m->lock);
+	atomic_store_explicit(&qp->rndv_held, false, memory_order_relaxed);
+	begin_rndvs(m, qp);
+	sroce_unlock(&m->lock);
+	ring_doorbells(qp->match_cq);
+}
+
+/* --- polling --- */
+
+/* Without the lock: only whoever polls adds to it, and he knows of what he has added */
+static uint32_t nr_waiting(struct sroce_matching *m)
+{
+	return atomic_load_explicit(&m->nwaiting, memory_order_relaxed);
+}
+
+static bool is_rndv_match(const struct sroce_cqe *cqe)
+{
+	const uint32_t mask = SROCE_CQE_TAG_MATCH | SROCE_CQE_TAG_DATA;
+
+	return (cqe->flags & mask) == SROCE_CQE_TAG_MATCH &&
+	       cqe->status == IBV_WC_SUCCESS;
+}
+
+/* The doorbells wait for the end of the batch, unless that does not come */
+static void put_off_ringing(struct sroce_matching *m)
+{
+	if (!list_empty(&m->ringing) && !m->unrung)
+		m->unrung = 1;
+}
+
+void sroce_tags_polled(struct sroce_cq *cq)
+{
+	struct sroce_matching *m = matching_of(cq);
+	const struct sroce_cqe *cqe = cq->cqe;
+	bool match = is_rndv_match(cqe);
+	struct sroce_qp *qp;
+
+	if (!match && !nr_waiting(m))
+		return;
+	sroce_lock(&m->lock);
+	qp = find_qp(m, cqe->qpn);
+	if (qp && match)
+		add_match(m, qp, cqe);
+	if (qp)
+		begin_rndvs(m, qp);
+	put_off_ringing(m);
+	sroce_unlock(&m->lock);
+}
+
+/*
+ * An application that has found nothing may go to sleep now. What it was to poll for those
+ * that wait may have gone past us (ibv_poll_cq(), a queue that ignores overruns). A few at a
+ * time, for a peer can have a queue pair wait, and it is its peers that would be slowed down.
+ */
+void sroce_tags_found_nothing(struct sroce_cq *cq)
+{
+	struct sroce_matching *m = matching_of(cq);
+	struct sroce_qp *qp;
+	uint32_t left;
+
+	if (!nr_waiting(m))
+		return;
+	sroce_lock(&m->lock);
+	left = nr_waiting(m);
+	if (left > TAGS_TRIES)
+		left = TAGS_TRIES;
+	for (; left; left--) {
+		qp = list_pop(&m->waiting, struct sroce_qp, waiting);
+		list_add_tail(&m->waiting, &qp->waiting);
+		begin_rndvs(m, qp);
+	}
+	put_off_ringing(m);
+	sroce_unlock(&m->lock);
+}
+
+void sroce_tags_next(struct sroce_cq *cq)
+{
+	struct sroce_matching *m = matching_of(cq);
+
+	if (!m->unrung || m->unrung++ < TAGS_UNRUNG)
+		return;
+	m->unrung = 0;
+	ring_doorbells(cq);
+}
+
+void sroce_tags_end_poll(struct sroce_cq *cq)
+{
+	struct sroce_matching *m = matching_of(cq);
+	bool rings = m->unrung;
+
+	m->unrung = 0;
+	sroce_unlock(&cq->lock);
+	if (rings)
+		ring_doorbells(cq);
 }

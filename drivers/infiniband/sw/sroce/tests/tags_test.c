@@ -3,12 +3,14 @@
  * Tag matching: the list of tagged buffers, the operations on it, and messages that match
  * or do not.
  */
+#include <linux/delay.h>
 #include <linux/mm.h>
 
 #include "compat.h"
 #include "tests/side_demand.h"
 #include "tests/transport_pair.h"
 #include "transport/fault.h"
+#include "transport/run.h"
 #include "transport/tags.h"
 
 #define SRC 0x1003
@@ -374,6 +376,57 @@ static void ops_full(struct kunit *test)
 	while (side_poll_cqe(&s->rcq, &cqe))
 		;
 	op_do(s, &op, IB_WC_SUCCESS, 0);
+}
+
+static void op_sync(struct side *s, u32 flags)
+{
+	const struct sroce_tag_op op = { .opcode = SROCE_TAG_SYNC, .flags = flags };
+	u32 handle;
+
+	KUNIT_EXPECT_EQ(s->pair->test, 0, sroce_srq_tag_op(&s->srq, &op, &handle));
+}
+
+/* ... without anybody's doing anything for it. A second or two */
+static bool side_is_notified(struct side *s, int wanted)
+{
+	int patience = 20000;
+
+	while (atomic_read(&s->notified) != wanted && --patience)
+		usleep_range(50, 100);
+	return patience;
+}
+
+/*
+ * An operation has its event, though no QP has anything to do on its CPU; and the queue can
+ * go then, which waits for a handler that is to be called
+ */
+static void ops_event(struct kunit *test)
+{
+	struct side *s = &tag_pair(test, true)->side[1];
+	int before = atomic_read(&s->notified);
+	struct sroce_cqe cqe;
+	bool called;
+	int i, cpu;
+
+	for (i = 1; i <= 3; i++) {
+		sroce_cq_arm(&s->rcq, IB_CQ_NEXT_COMP);
+		op_sync(s, SROCE_TAG_SIGNALED);
+		called = side_is_notified(s, before + i);
+		KUNIT_EXPECT_TRUE(test, called);
+		KUNIT_EXPECT_TRUE(test, side_poll_cqe(&s->rcq, &cqe));
+		if (called)
+			continue;
+		/* The test does not hang where it finds something */
+		for_each_online_cpu(cpu)
+			sroce_run_for_cpu(cpu);
+		side_is_notified(s, before + i);
+	}
+	/* Nobody has asked for one, or there is nothing to tell */
+	op_sync(s, SROCE_TAG_SIGNALED);
+	sroce_cq_arm(&s->rcq, IB_CQ_NEXT_COMP);
+	op_sync(s, 0);
+	usleep_range(1000, 2000);
+	KUNIT_EXPECT_EQ(test, before + 3, atomic_read(&s->notified));
 }
 
 /* --- messages ------------------------------------------------------------------ */
@@ -1154,6 +1207,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(ops_hostile),
 	KUNIT_CASE(ops_delete),
 	KUNIT_CASE(ops_full),
+	KUNIT_CASE(ops_event),
 	KUNIT_CASE(eager),
 	KUNIT_CASE(eager_with_losses),
 	KUNIT_CASE(no_tag),

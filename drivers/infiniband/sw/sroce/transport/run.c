@@ -465,7 +465,7 @@ void sroce_run_soon(void)
 {
 	struct sroce_runq *rq = this_cpu_ptr(&sroce_runqs);
 
-	if (!list_empty(&rq->halves))
+	if (!sroce_runq_empty(rq))
 		tasklet_schedule(&rq->tasklet);
 }
 

@@ -26,7 +26,11 @@ void sroce_half_queue(struct sroce_half *half);
 /* The same from anywhere: a tasklet runs it. Context: any. */
 void sroce_half_kick(struct sroce_half *half);
 
-/* Have a completion queue's handler called, once no lock is held */
+/*
+ * Have a completion queue's handler called, once no lock is held. It goes on this CPU's list,
+ * or on that of the queue's vector: for callers that come through sroce_run_pending() or
+ * sroce_run_soon() before they turn bottom halves on again. Context: bottom halves off.
+ */
 void sroce_cq_queue(struct sroce_cq *cq);
 
 /**
@@ -36,7 +40,10 @@ void sroce_cq_queue(struct sroce_cq *cq);
  */
 void sroce_run_pending(void);
 
-/* Have a tasklet do that, when there is something. Context: bottom halves off. */
+/*
+ * Have a tasklet do that, when there is something: halves or completion handlers. For calls of
+ * a process that queue something and run nothing. Context: bottom halves off.
+ */
 void sroce_run_soon(void);
 
 /*

@@ -194,11 +194,11 @@ int sroce_srq_take_tagged(struct sroce_srq *srq, u32 qpn, struct sroce_recv_wqe 
  * It was not unexpected, as the process counts; or nobody is going to read the data of
  * the rendezvous that it began. What was taken stays taken.
  *
- * Context: bottom halves off.
+ * Context: softirq or process.
  */
 void sroce_srq_untake_tagged(struct sroce_srq *srq, u32 qpn, const struct sroce_tag_msg *m);
 
-/* sroce_tags_claim() and sroce_tags_forget() with the lock. Context: bottom halves off. */
+/* sroce_tags_claim() and sroce_tags_forget() with the lock. Context: softirq or process. */
 bool sroce_srq_claim_tag(struct sroce_srq *srq, u32 handle, u32 qpn, struct sroce_tag *t);
 void sroce_srq_forget_tags(struct sroce_srq *srq, u32 qpn);
 
