@@ -70,10 +70,19 @@ while read -r word name reason; do
 	esac
 done <"$TMP/results"
 
-# neither passed nor failed nor skipped
+# neither passed nor failed nor skipped; another suite than the lists' need not have them all
 while read -r name; do
-	grep -qE "^[a-z]+ $name(:|\$)" "$TMP/results" || ktap_fail "$name: was not run"
+	grep -qE "^[a-z]+ $name(:|\$)" "$TMP/results" && continue
+	if [ -n "${PYVERBS:-}" ]; then note "$name: not in this suite"; else ktap_fail "$name: was not run"; fi
 done < <(grep -hv '^#' "${expected[@]}")
+# The suite takes any number for a speed
+speed=$(ip netns exec $A python3 -c "import pyverbs.device as d; print(d.Context(name='$DEV_A').query_port_speed(1))" 2>/dev/null)
+if [ -n "$speed" ]; then
+	wanted=$(ip netns exec $A cat /sys/class/net/veth0/speed)
+	note "speed of the port: $speed, of its netdev: $wanted Mb/s"
+	[ $((speed * 100)) -eq "$wanted" ]
+	result $? "the port's speed is its netdev's"
+fi
 note "why tests were skipped:"
 sed -n 's/^skip [^ ]*: //p' "$TMP/results" | sort | uniq -c | sort -rn | sed 's/^/# /'
 ktap_end

@@ -36,6 +36,13 @@ enum {
 			     resp_len, fl)
 #endif
 
+/* Whether somebody asks for a port's speed as a number */
+#if SROCE_RDMA_CORE >= 62
+#define SROCE_OP_PORT_SPEED .query_port_speed = ibv_cmd_query_port_speed,
+#else
+#define SROCE_OP_PORT_SPEED
+#endif
+
 #if SROCE_RDMA_CORE >= 64
 #define ibv_cmd_create_qp_ex2(ctx, vqp, attr, cmd, cmd_len, resp, resp_len)   \
 	ibv_cmd_create_qp_ex2(ctx, vqp, attr, cmd, cmd_len, resp, resp_len,   \

@@ -36,6 +36,13 @@ lab_32bit() {
 	PATH=/opt/i386:$PATH
 }
 
+# lab_newest_rdma_core : the newest rdma-core in place of the root's, for what is started from here (rdma-core-newest)
+lab_newest_rdma_core() {
+	local tree=/sroce-build/rdma-core-newest
+	[ -e $tree/build/lib/libibverbs.so.1 ] || { echo "lab: the newest rdma-core was not built" >&2; return 1; }
+	export LD_LIBRARY_PATH=$tree/build/lib PYTHONPATH=$tree/build/python PYVERBS=$tree/tests PATH=$tree/build/bin:$PATH
+}
+
 # lab_slow : how many times slower than the plain UML kernel this guest is, for the limits of tests
 lab_slow() {
 	case $LAB_TARGET in

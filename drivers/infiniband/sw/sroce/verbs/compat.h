@@ -60,6 +60,13 @@ static inline int sroce_older_create_cq(struct ib_cq *ibcq,
 #define SROCE_OPS_FILL_SRQ .fill_res_srq_entry = sroce_ib_fill_res_srq_entry,
 #endif
 
+/* The speed of a port as a number, and not as a lane's speed and how many there are */
+#ifndef SROCE_HAVE_query_port_speed
+#define SROCE_OPS_PORT_SPEED
+#else
+#define SROCE_OPS_PORT_SPEED .query_port_speed = sroce_ib_query_port_speed,
+#endif
+
 /* A QP's counters: no port yet */
 static inline int sroce_older_counter_bind_qp(struct rdma_counter *counter,
 					      struct ib_qp *ibqp)

@@ -97,6 +97,7 @@ const struct ib_device_ops sroce_device_ops = {
 	.query_device = sroce_ib_query_device,
 	.query_pkey = sroce_ib_query_pkey,
 	.query_port = sroce_ib_query_port,
+	SROCE_OPS_PORT_SPEED
 	.query_qp = sroce_ib_query_qp,
 	.query_srq = sroce_ib_query_srq,
 	.query_ucontext = sroce_ib_query_ucontext,

@@ -255,6 +255,30 @@ int sroce_ib_query_port(struct ib_device *ibdev, u32 port,
 	return 0;
 }
 
+/*
+ * In steps of 100 Mb/s, as the netdev has it and not as lanes of InfiniBand could have it.
+ * Where that is unknown: what ib_get_eth_speed() takes then, or sroce_query_speed().
+ */
+int sroce_ib_query_port_speed(struct ib_device *ibdev, u32 port, u64 *speed)
+{
+	struct net_device *ndev = to_sroce_device(ibdev)->ndev;
+	struct ethtool_link_ksettings link = {};
+	u32 mbit = SPEED_10000;
+
+	if (port != SROCE_PORT)
+		return -EINVAL;
+	rtnl_lock();
+	if (ndev->ethtool_ops && ndev->ethtool_ops->get_link_ksettings) {
+		mbit = SPEED_1000;
+		if (!__ethtool_get_link_ksettings(ndev, &link) &&
+		    link.base.speed != (u32)SPEED_UNKNOWN)
+			mbit = link.base.speed;
+	}
+	rtnl_unlock();
+	*speed = mbit / 100;
+	return 0;
+}
+
 enum rdma_link_layer sroce_ib_get_link_layer(struct ib_device *ibdev, u32 port)
 {
 	return IB_LINK_LAYER_ETHERNET;

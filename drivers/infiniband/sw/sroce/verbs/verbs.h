@@ -420,6 +420,7 @@ int sroce_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 			  struct ib_udata *udata);
 int sroce_ib_query_port(struct ib_device *ibdev, u32 port,
 			struct ib_port_attr *attr);
+int sroce_ib_query_port_speed(struct ib_device *ibdev, u32 port, u64 *speed);
 enum rdma_link_layer sroce_ib_get_link_layer(struct ib_device *ibdev, u32 port);
 int sroce_ib_get_port_immutable(struct ib_device *ibdev, u32 port,
 				struct ib_port_immutable *immutable);
