@@ -19,6 +19,7 @@
  */
 #include <linux/minmax.h>
 #include <linux/mm.h>
+#include <linux/nospec.h>
 #include <linux/overflow.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
@@ -361,6 +362,18 @@ u32 sroce_integrity_take(struct sroce_integrity *sig)
 
 /* --- where bytes are --------------------------------------------------------------------- */
 
+/* The index of a block that a peer has chosen: in bounds also where a check is only guessed */
+static u32 sroce_block_nospec(const struct sroce_integrity *sig, u32 block)
+{
+	return array_index_nospec(block, sig->max_blocks);
+}
+
+/* Where a byte of a tuple is that lies so far behind the data of its block */
+static u8 *sroce_tuple_byte(const struct sroce_integrity *sig, u32 block, u32 in)
+{
+	return (u8 *)&sig->wire[sroce_block_nospec(sig, block)] + in;
+}
+
 /**
  * struct sroce_describer - a page vector that is being filled in
  * @bv: entries
@@ -422,7 +435,7 @@ unsigned int sroce_integrity_bvecs(const struct sroce_integrity *sig, u32 off,
 				break;
 		} else {
 			n = min(left, plan->stride - in);
-			addr = (u8 *)&sig->wire[block] + in - plan->interval;
+			addr = sroce_tuple_byte(sig, block, in - plan->interval);
 			if (!sroce_describe_tuple(&d, addr, n))
 				break;
 		}
@@ -592,7 +605,8 @@ u32 sroce_integrity_leave(struct sroce_mr *mr, u32 off, u32 len)
 	for (; block < plan->blocks; block++) {
 		if (block * plan->stride + from >= off + len)
 			break;
-		sroce_block_leaves(mr, block, &work);
+		sroce_block_leaves(mr, sroce_block_nospec(mr->sig, block),
+				   &work);
 	}
 	return work;
 }
@@ -639,7 +653,8 @@ static struct sroce_blocks sroce_blocks_covered(struct sroce_integrity *sig,
 	spin_lock_irqsave(&sig->lock, flags);
 	for (; len && block < plan->blocks; block++) {
 		n = min(len, plan->stride - in);
-		if (sroce_cover_add(&sig->cover[block], plan->stride, in, in + n))
+		if (sroce_cover_add(&sig->cover[sroce_block_nospec(sig, block)],
+				    plan->stride, in, in + n))
 			there.end = block + 1;
 		else if (there.end == there.first)
 			there = (struct sroce_blocks){ block + 1, block + 1 };
@@ -656,7 +671,9 @@ u32 sroce_integrity_placed(struct sroce_mr *mr, u32 off, u32 len)
 	u32 work = 0;
 
 	for (; there.first < there.end; there.first++)
-		sroce_block_is_there(mr, there.first, &work);
+		sroce_block_is_there(mr, sroce_block_nospec(mr->sig,
+							    there.first),
+				     &work);
 	return work;
 }
 
