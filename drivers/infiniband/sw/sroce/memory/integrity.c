@@ -19,22 +19,17 @@
  */
 #include <linux/minmax.h>
 #include <linux/mm.h>
+#include <linux/nospec.h>
 #include <linux/overflow.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <linux/vmalloc.h>
 
 #include "memory/integrity.h"
 #include "memory/mr.h"
 
 /* --- lists of pieces ----------------------------------------------------------------- */
-
-static bool sroce_pieces_alloc(struct sroce_pieces *l, u32 max)
-{
-	l->piece = kvcalloc(max, sizeof(*l->piece), GFP_KERNEL);
-	l->max = max;
-	return l->piece;
-}
 
 bool sroce_pieces_are_thin(const struct sroce_pieces *l)
 {
@@ -168,36 +163,90 @@ static void sroce_pieces_write(const struct sroce_pieces *l, u32 off,
 
 /* --- life ------------------------------------------------------------------------------ */
 
+/* Blocks of which there may be so many: as small as they can be, in pieces of 4 KiB */
+static u32 sroce_integrity_blocks(u32 max_data)
+{
+	return max_data * (SZ_4K / SROCE_BLOCK_LEAST);
+}
+
+/* Bytes of all tables of a region */
+static size_t sroce_tables_bytes(u32 max_data, u32 max_meta)
+{
+	size_t blocks = sroce_integrity_blocks(max_data);
+	size_t pieces = 2 * ((size_t)max_data + max_meta);
+
+	return blocks * (sizeof(struct sroce_pi) + sizeof(struct sroce_cover)) +
+	       pieces * sizeof(struct sroce_piece);
+}
+
+/*
+ * Storage has one region for each request that it may have under way, so the tables are not
+ * to take the next power of two, each, as kmalloc() has it: they are pages in a row, none of
+ * them more than needed. Where there are not so many in a row, in vmalloc memory.
+ */
+static void *sroce_tables_alloc(size_t bytes)
+{
+	void *tables = alloc_pages_exact(bytes, GFP_KERNEL | __GFP_ZERO |
+						__GFP_NORETRY | __GFP_NOWARN);
+
+	return tables ?: vzalloc(bytes);
+}
+
+static void sroce_tables_free(void *tables, size_t bytes)
+{
+	if (is_vmalloc_addr(tables))
+		vfree(tables);
+	else
+		free_pages_exact(tables, bytes);
+}
+
+/* Give a list room for @max pieces. Return: what is behind them */
+static void *sroce_pieces_place(struct sroce_pieces *l, void *at, u32 max)
+{
+	l->piece = at;
+	l->max = max;
+	return l->piece + max;
+}
+
+/* What has stricter alignment comes first, and a tuple never is on two pages */
+static void sroce_tables_place(struct sroce_integrity *sig, void *tables,
+			       u32 max_data, u32 max_meta)
+{
+	void *at;
+
+	sig->wire = tables;
+	at = sig->wire + sig->max_blocks;
+	at = sroce_pieces_place(&sig->now.data, at, max_data);
+	at = sroce_pieces_place(&sig->now.meta, at, max_meta);
+	at = sroce_pieces_place(&sig->next.data, at, max_data);
+	at = sroce_pieces_place(&sig->next.meta, at, max_meta);
+	sig->cover = at;
+}
+
 struct sroce_integrity *sroce_integrity_alloc(u32 max_data, u32 max_meta)
 {
 	struct sroce_integrity *sig = kzalloc(sizeof(*sig), GFP_KERNEL);
+	void *tables;
 
 	if (!sig)
 		return NULL;
+	tables = sroce_tables_alloc(sroce_tables_bytes(max_data, max_meta));
+	if (!tables) {
+		kfree(sig);
+		return NULL;
+	}
 	spin_lock_init(&sig->lock);
-	sig->max_blocks = max_data * (SZ_4K / SROCE_BLOCK_LEAST);
-	sig->wire = kvcalloc(sig->max_blocks, sizeof(*sig->wire), GFP_KERNEL);
-	sig->cover = kvcalloc(sig->max_blocks, sizeof(*sig->cover), GFP_KERNEL);
-	if (sig->wire && sig->cover &&
-	    sroce_pieces_alloc(&sig->now.data, max_data) &&
-	    sroce_pieces_alloc(&sig->now.meta, max_meta) &&
-	    sroce_pieces_alloc(&sig->next.data, max_data) &&
-	    sroce_pieces_alloc(&sig->next.meta, max_meta))
-		return sig;
-	sroce_integrity_free(sig);
-	return NULL;
+	sig->max_blocks = sroce_integrity_blocks(max_data);
+	sroce_tables_place(sig, tables, max_data, max_meta);
+	return sig;
 }
 
 void sroce_integrity_free(struct sroce_integrity *sig)
 {
 	if (!sig)
 		return;
-	kvfree(sig->next.meta.piece);
-	kvfree(sig->next.data.piece);
-	kvfree(sig->now.meta.piece);
-	kvfree(sig->now.data.piece);
-	kvfree(sig->cover);
-	kvfree(sig->wire);
+	sroce_tables_free(sig->wire, sroce_tables_bytes(sig->now.data.max,
+							sig->now.meta.max));
 	kfree(sig);
 }
 
@@ -313,6 +362,18 @@ u32 sroce_integrity_take(struct sroce_integrity *sig)
 
 /* --- where bytes are --------------------------------------------------------------------- */
 
+/* The index of a block that a peer has chosen: in bounds also where a check is only guessed */
+static u32 sroce_block_nospec(const struct sroce_integrity *sig, u32 block)
+{
+	return array_index_nospec(block, sig->max_blocks);
+}
+
+/* Where a byte of a tuple is that lies so far behind the data of its block */
+static u8 *sroce_tuple_byte(const struct sroce_integrity *sig, u32 block, u32 in)
+{
+	return (u8 *)&sig->wire[sroce_block_nospec(sig, block)] + in;
+}
+
 /**
  * struct sroce_describer - a page vector that is being filled in
  * @bv: entries
@@ -374,7 +435,7 @@ unsigned int sroce_integrity_bvecs(const struct sroce_integrity *sig, u32 off,
 				break;
 		} else {
 			n = min(left, plan->stride - in);
-			addr = (u8 *)&sig->wire[block] + in - plan->interval;
+			addr = sroce_tuple_byte(sig, block, in - plan->interval);
 			if (!sroce_describe_tuple(&d, addr, n))
 				break;
 		}
@@ -544,7 +605,8 @@ u32 sroce_integrity_leave(struct sroce_mr *mr, u32 off, u32 len)
 	for (; block < plan->blocks; block++) {
 		if (block * plan->stride + from >= off + len)
 			break;
-		sroce_block_leaves(mr, block, &work);
+		sroce_block_leaves(mr, sroce_block_nospec(mr->sig, block),
+				   &work);
 	}
 	return work;
 }
@@ -591,7 +653,8 @@ static struct sroce_blocks sroce_blocks_covered(struct sroce_integrity *sig,
 	spin_lock_irqsave(&sig->lock, flags);
 	for (; len && block < plan->blocks; block++) {
 		n = min(len, plan->stride - in);
-		if (sroce_cover_add(&sig->cover[block], plan->stride, in, in + n))
+		if (sroce_cover_add(&sig->cover[sroce_block_nospec(sig, block)],
+				    plan->stride, in, in + n))
 			there.end = block + 1;
 		else if (there.end == there.first)
 			there = (struct sroce_blocks){ block + 1, block + 1 };
@@ -608,7 +671,9 @@ u32 sroce_integrity_placed(struct sroce_mr *mr, u32 off, u32 len)
 	u32 work = 0;
 
 	for (; there.first < there.end; there.first++)
-		sroce_block_is_there(mr, there.first, &work);
+		sroce_block_is_there(mr, sroce_block_nospec(mr->sig,
+							    there.first),
+				     &work);
 	return work;
 }
 

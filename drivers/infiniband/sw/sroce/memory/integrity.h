@@ -96,8 +96,10 @@ struct sroce_cover {
  * @next: what it is to be at its next registration: belongs to whoever maps and posts
  * @ready: @next is complete
  * @max_blocks: entries of @wire and @cover
- * @wire: the tuple of each block as it is on the wire
- * @lock: of what follows; taken in any context
+ * @wire: the tuple of each block as it is on the wire. The memory of all tables of the region
+ *	begins here
+ * @lock: of what follows, and of @now.blocks: while there are none nobody looks at @cover and
+ *	at the stride, which therefore may change without it. Taken in any context
  * @cover: what has been placed of each block
  * @failed: a check has failed since the last registration, or since somebody asked
  * @err: of the failed ones the one in the lowest block
@@ -116,8 +118,10 @@ struct sroce_integrity {
 
 /**
  * sroce_integrity_alloc() - what a region needs in addition
- * @max_data: pieces of data, and pages of it, that it is to have room for
+ * @max_data: pieces of data that it is to have room for, and 4 KiB of data for each
  * @max_meta: pieces of protection information
+ *
+ * That is about 160 bytes for a piece of both. The caller has bounded the numbers.
  *
  * Context: process.
  * Return: that, for @sig of a region, or NULL without memory.

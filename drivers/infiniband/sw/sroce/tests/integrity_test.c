@@ -4,6 +4,8 @@
  * error, cut into packets everywhere.
  */
 #include <kunit/test.h>
+#include <linux/mm.h>
+#include <linux/sizes.h>
 #include <linux/string.h>
 
 #include "memory/copy.h"
@@ -754,6 +756,52 @@ static void scattered_tuples(struct kunit *test)
 	sig_free(r);
 }
 
+/* More pieces than there is memory in a row for; about 160 bytes each */
+#define LARGE SZ_32K
+
+static void copy_pieces(struct kunit *test, struct sroce_pieces *to,
+			const struct sroce_pieces *from)
+{
+	const struct sroce_piece *p;
+	u32 i;
+
+	for (i = 0; i < from->n; i++) {
+		p = &from->piece[i];
+		KUNIT_ASSERT_TRUE(test, sroce_pieces_add(to, p->addr, p->end - p->begin));
+	}
+}
+
+/* Tuples that are in vmalloc memory, of whose pages none is beside the next */
+static void large_tables(struct kunit *test)
+{
+	struct sig_case c = usual(SIG_CSUM, SIG_CRC);
+	struct sroce_integrity *small, *large;
+	struct sig_region *r;
+	unsigned int i;
+
+	/* On more than a page */
+	c.blocks = 600;
+	r = region(test, &c);
+	small = r->mr->sig;
+	large = sroce_integrity_alloc(LARGE, LARGE);
+	KUNIT_ASSERT_NOT_NULL(test, large);
+	copy_pieces(test, &large->next.data, &small->next.data);
+	copy_pieces(test, &large->next.meta, &small->next.meta);
+	KUNIT_ASSERT_EQ(test, sroce_mr_invalidate(r->mr->table, r->mr->key, r->mr->ibmr.pd, NULL,
+						  false), 0);
+	r->mr->sig = large;
+	sroce_integrity_free(small);
+	KUNIT_EXPECT_EQ(test, sig_register(r), 0);
+	sig_fill(r, 16);
+	for (i = 0; i < ARRAY_SIZE(cuts); i++) {
+		expect_leaves_right(r, cuts[i]);
+		expect_arrives_right(r, cuts[i]);
+	}
+	if (!is_vmalloc_addr(large->wire))
+		kunit_mark_skipped(test, "there are as many pages in a row");
+	sig_free(r);
+}
+
 /* No windows, no atomics; and nobody who still copies finds another region under his hands */
 static void registration(struct kunit *test)
 {
@@ -810,6 +858,7 @@ static struct kunit_case integrity_cases[] = {
 	KUNIT_CASE(refused_lists),
 	KUNIT_CASE(thin_data),
 	KUNIT_CASE(scattered_tuples),
+	KUNIT_CASE(large_tables),
 	KUNIT_CASE(registration),
 	KUNIT_CASE(no_words),
 	{}

@@ -10,7 +10,7 @@
 #include "tests/sig_region.h"
 #include "verbs/verbs.h"
 
-#define MAX_PIECES 160
+#define MAX_PIECES 320
 #define GAP 48
 
 /* Lengths of pieces, again and again; tuples are cut, too */

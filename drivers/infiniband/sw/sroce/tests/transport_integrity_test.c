@@ -5,10 +5,14 @@
  * in memory, errors found once.
  */
 #include <kunit/test.h>
+#include <linux/delay.h>
+#include <linux/jiffies.h>
 #include <linux/string.h>
 
+#include "memory/users.h"
 #include "tests/sig_region.h"
 #include "tests/transport_pair.h"
+#include "transport/gather.h"
 #include "transport/run.h"
 #include "turn.h"
 
@@ -263,6 +267,166 @@ static void selective_repeat(struct kunit *test)
 	by_bad_network(test, false);
 }
 
+/* --- registrations that wait ------------------------------------------------------------------ */
+
+/* A registration, and a WRITE from the region behind it */
+static void post_registration(struct side *s, const struct sig_region *r, u32 key)
+{
+	struct work w;
+
+	work_init(&w, SROCE_WR_REG_MR, 1);
+	w.wqe.reg.mr = (uintptr_t)r->mr;
+	w.wqe.reg.key = key;
+	w.wqe.reg.access = SIG_ACCESS;
+	side_post(s, &w);
+	own_work(s, r, SROCE_WR_RDMA_WRITE, &w);
+	w.wqe.wr_id = 2;
+	w.sge[0].lkey = key;
+	side_post(s, &w);
+}
+
+/*
+ * A registration ends while somebody uses the region, and the next one, which would change
+ * what he finds, is posted. Return: the user
+ */
+static struct sroce_mr *register_in_use(struct side *s, struct sig_region *r, u32 key)
+{
+	struct kunit *test = s->pair->test;
+	struct sroce_requester *req = &s->qp->req;
+	struct sroce_mr *mr = r->mr, *user = sroce_mr_find(mr->table, mr->key);
+	unsigned long end = jiffies + 5 * HZ;
+
+	KUNIT_ASSERT_PTR_EQ(test, user, mr);
+	KUNIT_ASSERT_EQ(test, sroce_mr_invalidate(mr->table, mr->key, mr->ibmr.pd, NULL, false),
+			0);
+	KUNIT_ASSERT_EQ(test, sroce_integrity_prepare(mr->sig, &r->attrs), 0);
+	post_registration(s, r, key);
+	/* Some looks at once, and from then on a timer's */
+	while (!READ_ONCE(req->pace.wake) && time_before(jiffies, end))
+		usleep_range(10, 20);
+	KUNIT_EXPECT_TRUE(test, time_before(jiffies, end));
+	KUNIT_EXPECT_GT(test, req->key_looks, 0);
+	pair_deliver(s->pair);
+	side_expect_none(s);
+	KUNIT_EXPECT_FALSE(test, mr->valid);
+	return user;
+}
+
+/* By the requester's own timer, which pair_wait() would take away */
+static void wait_for_registration(const struct sig_region *r)
+{
+	unsigned long end = jiffies + 5 * HZ;
+
+	while (!READ_ONCE(r->mr->valid) && time_before(jiffies, end))
+		usleep_range(10, 20);
+	KUNIT_EXPECT_TRUE(r->test, r->mr->valid);
+}
+
+static void registration_waits(struct kunit *test)
+{
+	struct pair *p = pair_create(test, &(struct pair_config){});
+	struct side *s = &p->side[0];
+	struct sig_region *r = sig_new(test, &s->port.mrs, &s->pd, &cases[3]);
+	u32 key = r->mr->key ^ 2;
+	struct sroce_mr *user;
+	struct ib_sig_err err;
+
+	sig_fill(r, 2);
+	sig_to_memory(r, false);
+	user = register_in_use(s, r, key);
+	sroce_mr_put(user);
+	wait_for_registration(r);
+	KUNIT_EXPECT_EQ(test, r->mr->key, key);
+	side_expect_send(s, 1, IB_WC_SUCCESS);
+	side_expect_send(s, 2, IB_WC_SUCCESS);
+	pair_settle(p);
+	sig_make_wire(r, r->wire);
+	KUNIT_EXPECT_EQ(test, memcmp(p->side[1].mem + PLACE, r->wire, sig_wire_bytes(r)), 0);
+	KUNIT_EXPECT_FALSE(test, sroce_integrity_status(r->mr, &err));
+	KUNIT_EXPECT_EQ(test, s->qp->req.key_looks, 0);
+	sig_free(r);
+}
+
+/* The queue pair ends first: then nothing was registered, and nothing will be */
+static void registration_is_flushed(struct kunit *test)
+{
+	struct pair *p = pair_create(test, &(struct pair_config){});
+	struct side *s = &p->side[0];
+	struct sig_region *r = sig_new(test, &s->port.mrs, &s->pd, &cases[3]);
+	u32 old = r->mr->key;
+	struct sroce_mr *user = register_in_use(s, r, old ^ 2);
+
+	side_to_error(s);
+	side_expect_send(s, 1, IB_WC_WR_FLUSH_ERR);
+	side_expect_send(s, 2, IB_WC_WR_FLUSH_ERR);
+	sroce_mr_put(user);
+	pair_settle(p);
+	side_expect_none(s);
+	KUNIT_EXPECT_FALSE(test, r->mr->valid);
+	KUNIT_EXPECT_EQ(test, r->mr->key, old);
+	side_to_reset(s);
+	KUNIT_EXPECT_EQ(test, s->qp->req.key_looks, 0);
+	KUNIT_EXPECT_EQ(test, sig_register(r), 0);
+	sig_free(r);
+}
+
+/* --- several regions in one list ----------------------------------------------------------- */
+
+/* A block of each */
+static const struct sig_case one_block = { SIG_CRC, SIG_CRC, 1, 512, 1, false, SIG_CHECK_ALL };
+
+static void expect_all_right(struct sig_region **r, u32 n)
+{
+	struct ib_sig_err err;
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		KUNIT_EXPECT_TRUE_MSG(r[i]->test, sig_memory_is_right(r[i]), "region %u", i);
+		KUNIT_EXPECT_FALSE_MSG(r[i]->test, sroce_integrity_status(r[i]->mr, &err),
+				       "region %u", i);
+	}
+}
+
+/* A READ into @n regions */
+static void read_into_all(struct kunit *test, enum ib_mtu mtu, u32 n, enum ib_wc_status status)
+{
+	struct pair *p = pair_create(test, &(struct pair_config){ .mtu = mtu });
+	struct side *s = &p->side[0];
+	struct sig_region *r[SROCE_GATHER_SIGS + 1];
+	u8 *from = p->side[1].mem + PLACE;
+	struct work w;
+	u32 i;
+
+	work_init(&w, SROCE_WR_RDMA_READ, 1);
+	for (i = 0; i < n; i++) {
+		r[i] = sig_new(test, &s->port.mrs, &s->pd, &one_block);
+		sig_fill(r[i], i);
+		sig_to_memory(r[i], true);
+		sig_make_wire(r[i], from);
+		from += sig_wire_bytes(r[i]);
+		w.sge[i].length = sig_wire_bytes(r[i]);
+		w.sge[i].lkey = r[i]->mr->key;
+	}
+	w.wqe.num_sge = n;
+	work_remote(s, &w, PLACE);
+	side_post(s, &w);
+	side_expect_send(s, 1, status);
+	pair_settle(p);
+	if (status == IB_WC_SUCCESS)
+		expect_all_right(r, n);
+	for (i = 0; i < n; i++)
+		sig_free(r[i]);
+	pair_exit(test);
+}
+
+/* A packet may be in some, and a train, which is cut, in more */
+static void several_regions(struct kunit *test)
+{
+	read_into_all(test, IB_MTU_4096, SROCE_GATHER_SIGS, IB_WC_SUCCESS);
+	read_into_all(test, IB_MTU_512, SROCE_GATHER_SIGS + 1, IB_WC_SUCCESS);
+	read_into_all(test, IB_MTU_4096, SROCE_GATHER_SIGS + 1, IB_WC_LOC_PROT_ERR);
+}
+
 /* --- what does not go ------------------------------------------------------------------------- */
 
 /* Packets may be in more pieces than there is room for: where that cannot be helped, never */
@@ -364,6 +528,9 @@ static struct kunit_case transport_integrity_cases[] = {
 	KUNIT_CASE(directly),
 	KUNIT_CASE(go_back_n),
 	KUNIT_CASE(selective_repeat),
+	KUNIT_CASE(registration_waits),
+	KUNIT_CASE(registration_is_flushed),
+	KUNIT_CASE(several_regions),
 	KUNIT_CASE(not_without_acks),
 	KUNIT_CASE(guards_are_work),
 	KUNIT_CASE(bounds),

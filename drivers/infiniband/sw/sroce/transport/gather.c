@@ -15,7 +15,7 @@
 #include "transport/gather.h"
 #include "turn.h"
 
-static DEFINE_PER_CPU(struct sroce_gather, sroce_gathers) = {
+static DEFINE_PER_CPU_ALIGNED(struct sroce_gather, sroce_gathers) = {
 	.lock = INIT_LOCAL_LOCK(lock),
 };
 
@@ -26,15 +26,15 @@ struct sroce_gather *sroce_gather_begin(struct sroce_half *half)
 	local_lock_nested_bh(&sroce_gathers.lock);
 	g = this_cpu_ptr(&sroce_gathers);
 	g->half = half;
-	g->nbv = 0;
 	g->uses = sroce_mr_uses_begin();
-	g->len = 0;
-	g->inlined = false;
 	g->swqe = NULL;
-	g->on_demand = false;
-	g->special = false;
+	g->nbv = 0;
+	g->len = 0;
 	g->placed = 0;
 	g->least = U32_MAX;
+	g->inlined = false;
+	g->on_demand = false;
+	g->special = false;
 	/* The lock is kept until the end, for which sparse has no annotation */
 	__release(&sroce_gathers.lock);
 	return g;
@@ -125,9 +125,10 @@ static void sroce_gather_sig_sink(struct sroce_gather *g, struct sroce_mr *mr,
 
 /*
  * Add a range of a region with protection information. Its bytes may be in more pieces than
- * there is room for, in which case less is gathered. So only for who is content with that:
- * whoever sends, but datagrams, and whoever receives with ACKs, but atomics. Guards are work
- * as copying is: what is summed up counts, because a peer may ask for one byte of a block.
+ * there is room for, or there are too many such ranges, in which case less is gathered. So
+ * only for who is content with that: whoever sends, but datagrams, and whoever receives with
+ * ACKs, but atomics. Guards are work as copying is: what is summed up counts, because a peer
+ * may ask for one byte of a block.
  */
 static int sroce_gather_sig(struct sroce_gather *g, struct sroce_mr *mr,
 			    int access, u64 va, u32 len)
@@ -242,6 +243,9 @@ static struct page *sroce_null_source, *sroce_null_sink;
 
 int __init sroce_gathers_start(void)
 {
+	/* What everybody writes, and the first page, are a cache line's */
+	BUILD_BUG_ON(offsetof(struct sroce_gather, bv[1]) -
+		     offsetof(struct sroce_gather, half) > 64);
 	BUILD_BUG_ON(SROCE_MR_USES < SROCE_MAX_SGE);
 	BUILD_BUG_ON(SROCE_TRAIN_BVECS < SROCE_MR_GAP_FREE);
 	BUILD_BUG_ON(SROCE_TRAIN_BVECS < SROCE_MR_GAP_RUN + 1);

@@ -27,6 +27,9 @@
 /* ... and for a packet with tuples of protection information between pieces of data */
 #define SROCE_GATHER_BVECS (SROCE_TRAIN_BVECS + 2 * SROCE_PACKET_TUPLES)
 
+/* Lists with regions that have protection information have one of them, as far as is known */
+#define SROCE_GATHER_SIGS 4
+
 /**
  * struct sroce_gathered_sig - a range of a region with protection information
  * @mr: region, used
@@ -47,41 +50,44 @@ struct sroce_gathered_sig {
  *	off can be preempted. Taken with a half's lock held, outside all of those
  *	that copying and sending take
  * @half: whose they are
- * @bv: the pages
- * @nbv: entries of @bv
  * @uses: regions they belong to
- * @len: bytes in @bv
- * @inlined: the data is in the work request itself
  * @swqe: work request that completes when nobody looks at the pages any more; NULL
  *	for one that an ACK completes
- * @on_demand: some of @uses are on demand: we are a reader, which keeps their pages
- *	in place
- * @special: memory that wants more than to be let go of in the end: on demand, or with
- *	protection information
+ * @nbv: entries of @bv
+ * @len: bytes in @bv
  * @placed: bytes that were copied to @bv; set by who has copied them
- * @nsigs: entries of @sig; of interest with @special only
- * @sig: ranges of regions with protection information that are going to be copied to
  * @ahead: bytes that will be wanted from a page on that is missing
  * @least: where pages are missing, or @bv is full, the caller is content with whole
  *	packets, so many bytes at least; U32_MAX when it needs all. Its own to set, after
  *	sroce_gather_begin()
+ * @inlined: the data is in the work request itself
+ * @on_demand: some of @uses are on demand: we are a reader, which keeps their pages
+ *	in place
+ * @special: memory that wants more than to be let go of in the end: on demand, or with
+ *	protection information
+ * @bv: the pages
+ * @nsigs: entries of @sig; of interest with @special only
+ * @sig: ranges of regions with protection information that are going to be copied to
+ *
+ * Everybody writes all that is before @bv, for each train. So it has one cache line together
+ * with the first page, and nothing is to come before @bv that few need.
  */
 struct sroce_gather {
 	local_lock_t lock; /* see above */
 	struct sroce_half *half;
-	struct bio_vec bv[SROCE_GATHER_BVECS];
 	struct sroce_mr_uses *uses;
+	struct sroce_swqe *swqe;
 	unsigned int nbv;
 	u32 len;
-	struct sroce_swqe *swqe;
-	bool inlined;
-	bool on_demand;
-	bool special;
 	u32 placed;
 	u32 ahead;
 	u32 least;
+	bool inlined;
+	bool on_demand;
+	bool special;
+	struct bio_vec bv[SROCE_GATHER_BVECS];
 	u32 nsigs;
-	struct sroce_gathered_sig sig[SROCE_MAX_SGE];
+	struct sroce_gathered_sig sig[SROCE_GATHER_SIGS];
 };
 
 /**

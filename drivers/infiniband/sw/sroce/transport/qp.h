@@ -440,7 +440,8 @@ struct sroce_qp_congestion {
  * @pace: rate limit it keeps to, and when the next train may leave
  * @batch: doorbells that need not be answered at once
  * @failed: the oldest work request has failed, and completes when nothing is lent
- * @key_looks: so often the work request that ends a key has found somebody using that
+ * @key_looks: so often the work request that ends a key, or registers a region with
+ *	protection information, has found somebody using the region
  * @drained_event: raise IB_EVENT_SQ_DRAINED when the queue has drained
  * @draining: in SQD and not drained yet
  * @pinned: whose pinned memory @slots are

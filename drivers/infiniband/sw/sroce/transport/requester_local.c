@@ -58,8 +58,9 @@ static bool sroce_local_waits(const struct sroce_requester *req,
 }
 
 /*
- * Somebody is still copying with the key that is to become invalid: look again soon. Most
- * have ended by then; after some looks the region may be with a receiver that has to wait.
+ * Somebody is still copying with the key that is to become invalid, or to or from the region
+ * with protection information that is to be registered anew: look again soon. Most have ended
+ * by then; after some looks the region may be with a receiver that has to wait.
  */
 static enum sroce_step sroce_local_later(struct sroce_qp *qp)
 {

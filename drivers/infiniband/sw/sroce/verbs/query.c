@@ -21,7 +21,7 @@
 static bool sroce_t10_pi;
 module_param_named(t10_pi, sroce_t10_pi, bool, 0644);
 MODULE_PARM_DESC(t10_pi,
-		 "Tell storage of protection information (T10-PI), for which an iSER target takes memory with each connection; read when a device is made (default: N)");
+		 "Tell storage of protection information (T10-PI), for which an iSER target takes memory with each connection, and an NVMe-oF host with each I/O queue; read when a device is made (default: N)");
 
 /* --- device ---------------------------------------------------------------- */
 
@@ -94,7 +94,9 @@ static void sroce_query_abilities(struct ib_device_attr *attr)
 
 /*
  * iSER's target makes 128 signature regions for each connection of a device that has them,
- * before it knows who that is. So a device has them where somebody wants them.
+ * before it knows who that is; NVMe-oF's host makes one for each request of each I/O queue,
+ * before it knows whether the disk has protection information. So a device has them where
+ * somebody wants them.
  */
 static void sroce_query_integrity(struct ib_device_attr *attr)
 {
