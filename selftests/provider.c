@@ -331,6 +331,48 @@ static void destroyed_meanwhile(void)
 		vt_check(!ibv_destroy_cq(shared_cq), "and then it is");
 }
 
+static struct ibv_srq *tagged_srq;
+
+static void destroy_tagged_srq(void)
+{
+	destroyed = ibv_destroy_srq(tagged_srq);
+}
+
+/* What its queue pair has not been told of yet is counted in the shared receive queue */
+static void tagged_destroyed_meanwhile(void)
+{
+	struct ibv_cq_init_attr_ex cq_attr = { .cqe = 16, .wc_flags = IBV_WC_STANDARD_FLAGS };
+	struct ibv_srq_init_attr_ex attr = {
+		.attr = { .max_wr = 16, .max_sge = 1 },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_TM | IBV_SRQ_INIT_ATTR_CQ,
+		.srq_type = IBV_SRQT_TM,
+		.pd = dev.pd,
+		.cq = ibv_cq_ex_to_cq(ibv_create_cq_ex(dev.ctx, &cq_attr)),
+		.tm_cap = { .max_num_tags = 4, .max_ops = 4 },
+	};
+	struct ibv_qp_init_attr init = {
+		.send_cq = attr.cq,
+		.recv_cq = attr.cq,
+		.qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = 4, .max_send_sge = 1 },
+	};
+	struct ibv_qp *qp;
+
+	tagged_srq = ibv_create_srq_ex(dev.ctx, &attr);
+	if (!tagged_srq)
+		vt_die(VT_WRONG, "WRONG: create a queue with tags: %s", strerror(errno));
+	init.srq = tagged_srq;
+	qp = vt_create_qp(&dev, &init);
+	destroyed = -1;
+	meanwhile = destroy_tagged_srq;
+	vt_check(!ibv_destroy_qp(qp), "a queue pair with tag matching is destroyed");
+	vt_check(destroyed == EBUSY, "its shared receive queue is not while the provider still uses it: %s",
+		 destroyed < 0 ? "not tried" : strerror(destroyed));
+	if (destroyed)
+		vt_check(!ibv_destroy_srq(tagged_srq), "and then it is");
+	ibv_destroy_cq(attr.cq);
+}
+
 /* --- arguments -------------------------------------------------------------------------------- */
 
 static void srq_refuses(const char *what, struct ibv_srq *srq, int mask, uint32_t size, uint32_t limit)
@@ -461,6 +503,7 @@ int main(int argc, char **argv)
 	large_tables();
 	imported();
 	destroyed_meanwhile();
+	tagged_destroyed_meanwhile();
 	vt_close(&dev);
 	printf("%d wrong\n", vt_failures);
 	return vt_failures ? VT_WRONG : VT_OK;

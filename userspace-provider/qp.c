@@ -200,6 +200,8 @@ static int create_qp(struct ibv_context *ctx, struct sroce_qp *qp,
 		return 0;
 	sroce_tags_hide(attr->srq, &attr->cap);
 	sroce_sq_keep(&qp->sq);
+	qp->sq.tags = true;
+	atomic_fetch_add(&to_ssrq(attr->srq)->users, 1);
 	qp->match_cq = to_scq(to_ssrq(attr->srq)->vsrq.cq);
 	sroce_cq_get(&qp->match_cq->vcq.cq);
 	sroce_tags_join(qp);
@@ -382,8 +384,10 @@ int sroce_destroy_qp(struct ibv_qp *ibqp)
 	/* From here on the kernel adds none. */
 	forget_completions(ibqp);
 	sroce_tags_leave(qp);
-	if (qp->match_cq)
+	if (qp->match_cq) {
 		sroce_cq_put(&qp->match_cq->vcq.cq);
+		atomic_fetch_sub(&to_ssrq(ibqp->srq)->users, 1);
+	}
 	sroce_cq_put(ibqp->send_cq);
 	sroce_cq_put(ibqp->recv_cq);
 	sroce_rq_fini(&qp->rq);

@@ -58,10 +58,13 @@ static inline uint32_t sroce_load_index(const __u32 *index)
 static inline uint32_t sroce_ring_taken(const struct sroce_ring *ring,
 					uint32_t from, uint32_t next)
 {
-	uint32_t taken = sroce_load_index(&ring->hdr->cons) - from;
+	uint32_t cons = sroce_load_index(&ring->hdr->cons);
 
+	/* What others have posted behind may have been taken, too */
+	if ((int32_t)(cons - next) >= 0)
+		return next - from;
 	/* Behind @from it looks very large. */
-	return taken <= next - from ? taken : 0;
+	return cons - from <= next - from ? cons - from : 0;
 }
 
 /*

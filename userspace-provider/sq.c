@@ -225,7 +225,7 @@ int sroce_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 	struct sroce_qp *qp = to_sqp(ibqp);
 	struct sroce_sq *sq = &qp->sq;
 	struct ibv_send_wr *first = wr;
-	bool ring_doorbell;
+	bool ring_doorbell, rings;
 	uint32_t begin;
 	uint32_t taken;
 	uint32_t next;
@@ -251,11 +251,10 @@ int sroce_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 	}
 	ring_doorbell = sroce_sq_publish(qp, next);
 	sroce_unlock(&sq->lock);
-	if (qp->match_cq)
-		sroce_tags_sq_unlocked(qp);
+	rings = sq->tags && sroce_tags_sq_unlocked(qp);
 
-	lost = ring_doorbell ? sroce_doorbell(ibqp) : 0;
-	if (!lost)
+	lost = ring_doorbell || rings ? sroce_doorbell(ibqp) : 0;
+	if (!lost || !ring_doorbell)
 		return err;
 
 	/* The device is gone, and with it what was not taken before. */

@@ -130,6 +130,8 @@ struct sroce_srq {
 	 * counts them, and the application cannot
 	 */
 	_Atomic(uint32_t) unseen;
+	/* QPs of tag matching that the provider has not let go of, when the kernel has */
+	atomic_uint users;
 };
 
 /* Rendezvous that one queue pair may have under way; and entries that each takes */
@@ -145,6 +147,7 @@ struct sroce_sq {
 	uint32_t ops;		/* a bit for each SROCE_WR_x this QP may post */
 	uint32_t flags;		/* IBV_SEND_x that its requests may have */
 	bool sig_all;
+	bool tags;		/* rendezvous are posted here, too */
 	/*
 	 * Tag matching: how many of the entries that the ring has beside the
 	 * application's are free for rendezvous, and where those that are not end
@@ -401,8 +404,11 @@ void sroce_tags_found_nothing(struct sroce_cq *cq);
 void sroce_tags_next(struct sroce_cq *cq);
 /* Drop that lock, and have the kernel begin what was posted under it */
 void sroce_tags_end_poll(struct sroce_cq *cq);
-/* The lock of the send queue of a QP with tag matching was dropped by who posts */
-void sroce_tags_sq_unlocked(struct sroce_qp *qp);
+/*
+ * The lock of the send queue of a QP with tag matching was dropped by who posts. True when
+ * something was posted behind that, and the doorbell is to be rung for it.
+ */
+bool sroce_tags_sq_unlocked(struct sroce_qp *qp);
 
 /* rq.c: receive queues, of a QP or shared */
 

@@ -206,6 +206,8 @@ int sroce_destroy_srq(struct ibv_srq *ibsrq)
 	struct sroce_srq *srq = to_ssrq(ibsrq);
 	int err;
 
+	if (atomic_load(&srq->users))
+		return EBUSY;
 	err = ibv_cmd_destroy_srq(ibsrq);
 	if (err)
 		return err;

@@ -491,7 +491,10 @@ static unsigned int take_ringing(struct sroce_matching *m, uint32_t *numbers,
 
 /*
  * A doorbell is a system call, from within which the kernel sends: nobody is to wait for
- * the lock meanwhile. By number, for a QP may be gone then, which is no news to anybody.
+ * the lock of what is matched meanwhile. (In the middle of a batch others wait for that of
+ * the completion queue, as they do for as long as the batch takes: had we dropped it,
+ * somebody else's batch could begin before ours is over.) By number, for a QP may be gone
+ * then, which is no news to anybody.
  */
 static void ring_doorbells(struct sroce_cq *cq)
 {
@@ -508,11 +511,22 @@ static void ring_doorbells(struct sroce_cq *cq)
 	} while (n == ARRAY_SIZE(numbers));
 }
 
+/* Has the caller to ring for this one? What others have put off they ring for themselves */
+static bool take_own_ringing(struct sroce_qp *qp)
+{
+	if (!qp->rings)
+		return false;
+	list_del(&qp->ringing);
+	qp->rings = false;
+	return true;
+}
+
 /* --- when it waits, and goes on --- */
 
 void sroce_tags_pause(struct sroce_qp *qp, bool pause)
 {
 	struct sroce_matching *m;
+	bool rings;
 
 	if (!qp->match_cq)
 		return;
@@ -520,8 +534,10 @@ void sroce_tags_pause(struct sroce_qp *qp, bool pause)
 	sroce_lock(&m->lock);
 	qp->rndv_paused = pause;
 	begin_rndvs(m, qp);
+	rings = take_own_ringing(qp);
 	sroce_unlock(&m->lock);
-	ring_doorbells(qp->match_cq);
+	if (rings)
+		sroce_ring_doorbell(qp->vqp.qp.context, qp->vqp.qp.qp_num);
 }
 
 void sroce_tags_forget(struct sroce_qp *qp)
@@ -546,25 +562,26 @@ void sroce_tags_leave(struct sroce_qp *qp)
 	sroce_lock(&m->lock);
 	forget_rndvs(m, qp);
 	list_del(&qp->matching);
-	if (qp->rings)
-		list_del(&qp->ringing);
+	take_own_ringing(qp);
 	sroce_unlock(&m->lock);
 }
 
-void sroce_tags_sq_unlocked(struct sroce_qp *qp)
+bool sroce_tags_sq_unlocked(struct sroce_qp *qp)
 {
 	struct sroce_matching *m;
+	bool rings;
 
 	/* Pairs with trylock_sq() */
 	sroce_full_barrier();
 	if (!atomic_load_explicit(&qp->rndv_held, memory_order_relaxed))
-		return;
+		return false;
 	m = matching_of(qp->match_cq);
 	sroce_lock(&m->lock);
 	atomic_store_explicit(&qp->rndv_held, false, memory_order_relaxed);
 	begin_rndvs(m, qp);
+	rings = take_own_ringing(qp);
 	sroce_unlock(&m->lock);
-	ring_doorbells(qp->match_cq);
+	return rings;
 }
 
 /* --- polling --- */

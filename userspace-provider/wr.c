@@ -90,24 +90,25 @@ static int sroce_wr_complete(struct ibv_qp_ex *qp_ex)
 	struct sroce_qp *qp = to_sqp_ex(qp_ex);
 	uint32_t begin = qp->sq.prod;
 	uint32_t next = qp->sq.next;
-	bool ring_doorbell = false;
-	int err = qp->sq.err;
+	bool ring_doorbell = false, rings;
+	int err = qp->sq.err, lost;
+	uint32_t taken;
 
 	if (!err) {
 		wqe_end(&qp->sq);
 		ring_doorbell = sroce_sq_publish(qp, next);
 	}
 	sroce_unlock(&qp->sq.lock);
-	if (qp->match_cq)
-		sroce_tags_sq_unlocked(qp);
-	if (!ring_doorbell)
+	rings = qp->sq.tags && sroce_tags_sq_unlocked(qp);
+	if (!ring_doorbell && !rings)
 		return err;
 
-	err = sroce_doorbell(&qp_ex->qp_base);
+	lost = sroce_doorbell(&qp_ex->qp_base);
+	if (!lost || !ring_doorbell)
+		return err;
 	/* The device is gone, but it had taken the whole batch before. */
-	if (err && sroce_ring_taken(&qp->sq.ring, begin, next) == next - begin)
-		return 0;
-	return err;
+	taken = sroce_ring_taken(&qp->sq.ring, begin, next);
+	return taken == next - begin ? 0 : lost;
 }
 
 static void sroce_wr_abort(struct ibv_qp_ex *qp_ex)
@@ -115,8 +116,8 @@ static void sroce_wr_abort(struct ibv_qp_ex *qp_ex)
 	struct sroce_qp *qp = to_sqp_ex(qp_ex);
 
 	sroce_unlock(&qp->sq.lock);
-	if (qp->match_cq)
-		sroce_tags_sq_unlocked(qp);
+	if (qp->sq.tags && sroce_tags_sq_unlocked(qp))
+		sroce_doorbell(&qp_ex->qp_base);
 }
 
 /* --- builders: one for each operation --- */
