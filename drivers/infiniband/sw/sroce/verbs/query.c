@@ -270,6 +270,11 @@ int sroce_ib_query_port_speed(struct ib_device *ibdev, u32 port, u64 *speed)
 	if (port != SROCE_PORT)
 		return -EINVAL;
 	rtnl_lock();
+	/* What is below it may be gone then, and ethtool does not look */
+	if (ndev->reg_state != NETREG_REGISTERED) {
+		rtnl_unlock();
+		return -ENODEV;
+	}
 	if (ndev->ethtool_ops && ndev->ethtool_ops->get_link_ksettings) {
 		mbit = SPEED_1000;
 		if (!__ethtool_get_link_ksettings(ndev, &link) &&
