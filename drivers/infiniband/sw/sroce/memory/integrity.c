@@ -182,12 +182,14 @@ static size_t sroce_tables_bytes(u32 max_data, u32 max_meta)
 /*
  * Storage has one region for each request that it may have under way, so the tables are not
  * to take the next power of two, each, as kmalloc() has it: they are pages in a row, none of
- * them more than needed. Where there are not so many in a row, in vmalloc memory.
+ * them more than needed. Where there are not so many in a row, in vmalloc memory: nobody is
+ * to move other pages for a hundred of these.
  */
 static void *sroce_tables_alloc(size_t bytes)
 {
-	void *tables = alloc_pages_exact(bytes, GFP_KERNEL | __GFP_ZERO |
-						__GFP_NORETRY | __GFP_NOWARN);
+	const gfp_t gfp = GFP_KERNEL & ~__GFP_DIRECT_RECLAIM;
+	void *tables = alloc_pages_exact(bytes,
+					 gfp | __GFP_ZERO | __GFP_NOWARN);
 
 	return tables ?: vzalloc(bytes);
 }
@@ -208,12 +210,14 @@ static void *sroce_pieces_place(struct sroce_pieces *l, void *at, u32 max)
 	return l->piece + max;
 }
 
-/* What has stricter alignment comes first, and a tuple never is on two pages */
+/* Tuples come first, so that none is on two pages; lists that follow are aligned all the same */
 static void sroce_tables_place(struct sroce_integrity *sig, void *tables,
 			       u32 max_data, u32 max_meta)
 {
 	void *at;
 
+	BUILD_BUG_ON(PAGE_SIZE % sizeof(struct sroce_pi));
+	BUILD_BUG_ON(sizeof(struct sroce_pi) % __alignof__(struct sroce_piece));
 	sig->wire = tables;
 	at = sig->wire + sig->max_blocks;
 	at = sroce_pieces_place(&sig->now.data, at, max_data);

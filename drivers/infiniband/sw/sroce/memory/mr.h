@@ -122,7 +122,8 @@ struct sroce_mw_list {
  * @ibmr, until REG_MR takes it over (sroce_mr_take_staged()).
  *
  * A process may have very many. Without lockdep and the like one has 512 bytes at most, on all
- * kernels up to 7.3: with one byte more each would take 1024 of kmalloc()'s.
+ * kernels up to 7.3 but those of 7.x with PREEMPT_RT: with one byte more each would take 1024
+ * of kmalloc()'s.
  */
 struct sroce_mr {
 	struct ib_mr ibmr;
@@ -146,9 +147,9 @@ struct sroce_mr {
 	u8 block_shift;
 	u32 nr_blocks;
 	u32 max_blocks;
+	u32 nr_staged;
 	void **blocks;
 	void **staged;
-	u32 nr_staged;
 	u64 *ends;
 	struct ib_umem *umem;
 	struct sroce_odp *odp;
