@@ -218,7 +218,8 @@ static void side_make_srq(struct side *s)
 	srq->ibsrq.event_handler = side_event;
 	srq->ibsrq.srq_context = s;
 	srq->port = &s->port;
-	sroce_lock_init(&srq->lock, srq->user);
+	/* Only processes have tags. The memory of these tests is the kernel's, so @user is false */
+	sroce_lock_init(&srq->lock, srq->user || s->pair->config.tags);
 	srq->max_sge = 4;
 	KUNIT_ASSERT_EQ(s->pair->test, 0,
 			sroce_ring_alloc(&srq->ring, s->pair->config.depth,
