@@ -1,54 +1,97 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-# The NVMe tests of blktests, the kernel's own suite for block devices, over sroce, each beside itself over TCP: what passes
-# there has to pass here. No package carries blktests:
+# blktests, the kernel's own suite for block devices, over sroce: its NVMe tests beside themselves over TCP, and those of SRP
+# beside themselves over siw or rdma_rxe, which is what they are made for. What passes there has to pass here. No package
+# carries blktests:
 #	git clone https://github.com/linux-blktests/blktests
 #	BLKTESTS=FOLDER selftests/run_selftests.sh storage/blktests
-# and in the lab
-#	selftests/lab-with selftests/storage/blktests.packages --ro-bind FOLDER selftests/lab-guest BLKTESTS=FOLDER full storage/blktests
-# ONLY="nvme/003 nvme/004": some of them.
+# and in the lab, of which user mode Linux has not all that SRP's tests want,
+#	selftests/lab-with selftests/storage/blktests.packages --kernel 6.12 --ro-bind FOLDER \
+#		selftests/lab-guest BLKTESTS=FOLDER full storage/blktests
+# ONLY="nvme/003 srp": some of them.
 . "$(dirname "$0")/lib.sh"
 
 [ -x "${BLKTESTS:-}/check" ] || {
 	ktap_skip "blktests" "BLKTESTS names no folder with blktests"
 	ktap_end
 }
-[ "$DRIVER" != sroce ] || links_up 1
+: "${ONLY:=nvme srp}"
 driver_load
-cp -r "$BLKTESTS" "$TMP/blktests" && cd "$TMP/blktests" || bail "blktests cannot be copied"
-make -C src >"$TMP/make" 2>&1
-# It knows two software drivers and takes one of them down after each test, with all devices
-sed -i "s/modprobe siw || return \$?/true/; s/type=siw/type=$DRIVER/" common/multipath-over-rdma
+# Another driver's are as they are; for ours, the names of the software drivers that it knows are taken for names of ours. It
+# takes them down after each test, with all devices.
+cp -r "$BLKTESTS" "$TMP/theirs" && make -C "$TMP/theirs/src" >"$TMP/make" 2>&1
+cp -r "$TMP/theirs" "$TMP/ours" && cd "$TMP/ours" || bail "blktests cannot be copied"
+sed -i -E "s/modprobe (siw|rdma_rxe) \|\| return \\$\?/true/; s/type=(siw|rxe)/type=$DRIVER/" common/multipath-over-rdma
 sed -i 's/_have_driver siw/_have_driver nvme-rdma/' tests/nvme/rc
-: "${ONLY:=nvme}"
+sed -i -E 's/_have_module (siw|rdma_rxe)/_have_module ib_srp/' tests/srp/rc
 
-# run TRANSPORT : "TEST VERDICT" of each in $TMP/TRANSPORT
+# run NAME FOLDER TEST... : "TEST VERDICT" of each in $TMP/NAME
 run() {
-	# shellcheck disable=SC2086 # several
-	NVMET_TRTYPES=$1 NVMET_BLKDEV_TYPES=device nvme_img_size=64M nvme_num_iter=20 \
-		limit $((5400 * SLOW)) ./check -o "$TMP/results.$1" $ONLY >"$TMP/log.$1" 2>&1
-	sed -n 's/^\(nvme\/[0-9]*\) .*\[\([a-z ]*\)\].*/\1 \2/p' "$TMP/log.$1" >"$TMP/$1"
-	note "$1: $(cut -d ' ' -f 2- "$TMP/$1" | sort | uniq -c | tr -s ' \n' ' ')"
+	local name=$1
+	cd "$TMP/$2" || return
+	shift 2
+	limit $((5400 * SLOW)) ./check -o "$TMP/results.$name" "$@" >"$TMP/log.$name" 2>&1
+	sed -n 's/^\([a-z]*\/[0-9]*\) .*\[\([a-z ]*\)\].*/\1 \2/p' "$TMP/log.$name" >"$TMP/$name"
+	note "$name: $(cut -d ' ' -f 2- "$TMP/$name" | sort | uniq -c | tr -s ' \n' ' ')"
+	[ -s "$TMP/$name" ] || notes 30 <"$TMP/log.$name"
 }
 verdict() { sed -n "s|^$2 ||p" "$TMP/$1" | tail -n 1; }
 # What it says of a test after its line
-said() { sed -n "\\|^$2 .*\\[[a-z ]*\\]|,\\|^nvme/|{\\|^nvme/|d;/^ *runtime /d;p}" "$TMP/log.$1"; }
+said() { sed -n "\\|^$2 .*\\[[a-z ]*\\]|,\\|^[a-z]*/[0-9]|{\\|^[a-z]*/[0-9]|d;/^ *runtime /d;p}" "$TMP/log.$1"; }
 
-run tcp
-run rdma
-[ -s "$TMP/rdma" ] || notes 30 <"$TMP/log.rdma"
-while read -r name _; do
-	case $(verdict rdma "$name")/$(verdict tcp "$name") in
-	passed/*)
-		result 0 "$name"
-		;;
-	*/passed)
-		said rdma "$name" | notes 20
-		result 1 "$name ($(verdict rdma "$name"); TCP: passed)"
-		;;
-	*)
-		ktap_skip "$name" "$(verdict rdma "$name"), over TCP $(verdict tcp "$name"): $(said rdma "$name" | head -n 1 | tr -s '[:space:]' ' ')"
-		;;
-	esac
-done < <(cat "$TMP/rdma" "$TMP/tcp" | cut -d ' ' -f 1 | sort -u)
+# compare NAME OTHER WORDS : what passed in the run OTHER, "over WORDS", has to have passed in NAME
+compare() {
+	local test
+	while read -r test _; do
+		case $(verdict "$1" "$test")/$(verdict "$2" "$test") in
+		passed/*)
+			result 0 "$test"
+			;;
+		*/passed)
+			said "$1" "$test" | notes 20
+			result 1 "$test ($(verdict "$1" "$test"); $3: passed)"
+			;;
+		*)
+			ktap_skip "$test" "$(verdict "$1" "$test"), over $3 $(verdict "$2" "$test"): $(said "$1" "$test" | head -n 1 | tr -s '[:space:]' ' ')"
+			;;
+		esac
+	done < <(cat "$TMP/$1" "$TMP/$2" | cut -d ' ' -f 1 | sort -u)
+}
+
+# of GROUP : which of its tests are wanted
+of() { tr ' ' '\n' <<<"$ONLY" | grep "^$1\(/\|\$\)"; }
+
+if tests=$(of nvme); then
+	[ "$DRIVER" != sroce ] || links_up 1
+	export NVMET_BLKDEV_TYPES=device nvme_img_size=64M nvme_num_iter=20
+	# shellcheck disable=SC2086 # several
+	NVMET_TRTYPES=tcp run tcp ours $tests
+	# shellcheck disable=SC2086
+	NVMET_TRTYPES=rdma run rdma ours $tests
+	compare rdma tcp TCP
+	[ "$DRIVER" != sroce ] || links_down
+fi
+
+# srp_up : what these find on a machine: a netdev with an address that is no loopback's, and udev, which names the disks
+srp_up() {
+	reference=siw
+	modinfo siw >/dev/null 2>&1 || reference=rxe
+	[ "$DRIVER" != "$reference" ] && ip link add blk0 type veth peer name blk1 && ip addr add 10.98.0.1/24 dev blk0 &&
+		ip link set blk0 up && ip link set blk1 up || return
+	pidof systemd-udevd >/dev/null || /lib/systemd/systemd-udevd --daemon || return
+	udevadm trigger --action=add && udevadm settle
+}
+if tests=$(of srp); then
+	if srp_up >"$TMP/srp_up" 2>&1; then
+		# shellcheck disable=SC2086
+		USE_RXE=${reference/#siw/} run srp-reference theirs $tests
+		# shellcheck disable=SC2086
+		USE_RXE=1 run srp ours $tests
+		compare srp srp-reference $reference
+		ip link del blk0
+	else
+		notes 5 <"$TMP/srp_up"
+		ktap_skip "srp" "no udev here"
+	fi
+fi
 ktap_end
