@@ -70,7 +70,8 @@ struct sroce_gathered_sig {
  * @sig: ranges of regions with protection information that are going to be copied to
  *
  * Everybody writes all that is before @bv, for each train. So it has one cache line together
- * with the first page (on PREEMPT_RT, where @lock is a lock, it has two), and nothing is to come before @bv that few need.
+ * with the first page (on PREEMPT_RT, where @lock is a lock, it has two), and nothing is to come
+ * before @bv that few need.
  */
 struct sroce_gather {
 	local_lock_t lock; /* see above */
