@@ -142,7 +142,7 @@ remembered() {
 	cat "$answer"
 }
 
-# foreign KIND : of a machine: set "arch" to its architecture (arm64-16k's, with larger pages, is arm64), "suite" to that of its kernel and root, "gnu" to what its compiler's name begins with,
+# foreign KIND : of a machine: set "arch" to its architecture (that of one with larger pages, as arm64-16k, too), "suite" to that of its kernel and root, "gnu" to what its compiler's name begins with,
 # "cpu" to what cmake calls the processor and "libs" to where its libraries are
 # shellcheck disable=SC2034 # used by those who source this
 foreign() {
