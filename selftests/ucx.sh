@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-# ucx.sh : UCX as the distribution has built it, told the device and the transports and nothing else.
+# ucx.sh : UCX as the distribution has built it, told the device and nothing else, or the transports, too.
 . "$(dirname "$0")/lib.sh"
 
 if ! command -v ucx_perftest >/dev/null; then
@@ -22,6 +22,24 @@ ucx() {
 		"env UCX_NET_DEVICES=$DEV_B:1 $settings ucx_perftest $sockets $IP_A $*"
 	grep -E '^Final:' "$TMP/client" | notes 1
 }
+
+ucx "nothing but the device: tagged messages" "" -t tag_lat -n 200 -s 64
+ucx "nothing but the device: long ones" "" -t tag_bw -n 50 -s 262144
+
+# uct TRANSPORT TEST OPTIONS : of its lower layer, which is told the device by an option
+uct() {
+	local options="-x $1 -t $2 ${*:3} $sockets"
+	pair "$1: $2" 60 "ucx_perftest -d $DEV_A:1 $options" "ucx_perftest -d $DEV_B:1 $options $IP_A"
+	grep -E '^Final:' "$TMP/client" | notes 1
+}
+
+for transport in rc_verbs ud_verbs; do
+	uct $transport am_lat -n 200 -s 64
+	uct $transport am_bw -n 200 -s 1024 -D zcopy
+done
+uct rc_verbs put_bw -n 100 -s 65536 -D zcopy
+uct rc_verbs get -n 100 -s 65536 -D zcopy
+uct rc_verbs fadd -n 100 -s 8
 
 # The last one is what an MPI uses where nobody has chosen: reliable connections, made over datagrams
 for transports in ud_v rc_v,ud_v rc; do

@@ -25,5 +25,8 @@ iterations=50
 pingpong "connected" -p verbs -e msg -c -I $iterations
 pingpong "reliable datagrams over connections" -p "'verbs;ofi_rxm'" -e rdm -c -I $iterations
 pingpong "reliable datagrams over datagrams" -p "'verbs;ofi_rxd'" -e rdm -c -I $iterations
+for layer in rxm rxd; do
+	pingpong "tagged messages, ofi_$layer" -p "'verbs;ofi_$layer'" -e rdm -m tagged -c -I $iterations
+done
 pingpong "datagrams" -p verbs -e dgram -c -I $((iterations > 60 ? iterations : 60)) -S 1024
 ktap_end
