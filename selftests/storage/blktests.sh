@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 # blktests, the kernel's own suite for block devices, over sroce: its NVMe tests beside themselves over TCP, and those of SRP
-# beside themselves over siw or rdma_rxe, which is what they are made for. What passes there has to pass here. No package
-# carries blktests:
+# beside themselves over siw or rdma_rxe, which is what they are made for. What passes there has to pass here; what is in
+# blktests_expected has to pass by name, unless the kernel lacks what it wants. No package carries blktests:
 #	git clone https://github.com/linux-blktests/blktests
 #	BLKTESTS=FOLDER selftests/run_selftests.sh storage/blktests
 # and in the lab, of which user mode Linux has not all that SRP's tests want,
@@ -39,9 +39,13 @@ verdict() { sed -n "s|^$2 ||p" "$TMP/$1" | tail -n 1; }
 # What it says of a test after its line
 said() { sed -n "\\|^$2 .*\\[[a-z ]*\\]|,\\|^[a-z]*/[0-9]|{\\|^[a-z]*/[0-9]|d;/^ *runtime /d;p}" "$TMP/log.$1"; }
 
+is_expected() { grep -qxF "$1" "$SELF/storage/blktests_expected"; }
+
 # compare NAME OTHER WORDS : what passed in the run OTHER, "over WORDS", has to have passed in NAME
 compare() {
-	local test
+	local test words
+	[ -s "$TMP/$1" ]
+	result $? "$1: tests are run"
 	while read -r test _; do
 		case $(verdict "$1" "$test")/$(verdict "$2" "$test") in
 		passed/*)
@@ -51,8 +55,18 @@ compare() {
 			said "$1" "$test" | notes 20
 			result 1 "$test ($(verdict "$1" "$test"); $3: passed)"
 			;;
+		failed/*)
+			said "$1" "$test" | notes 20
+			words="failed, over $3 $(verdict "$2" "$test")"
+			if is_expected "$test"; then
+				result 1 "$test ($words)"
+			else
+				ktap_skip "$test" "$words"
+			fi
+			;;
 		*)
-			ktap_skip "$test" "$(verdict "$1" "$test"), over $3 $(verdict "$2" "$test"): $(said "$1" "$test" | head -n 1 | tr -s '[:space:]' ' ')"
+			words="$(verdict "$1" "$test"), over $3 $(verdict "$2" "$test")"
+			ktap_skip "$test" "$words: $(said "$1" "$test" | head -n 1 | tr -s '[:space:]' ' ')"
 			;;
 		esac
 	done < <(cat "$TMP/$1" "$TMP/$2" | cut -d ' ' -f 1 | sort -u)
