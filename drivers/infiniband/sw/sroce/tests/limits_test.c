@@ -7,12 +7,19 @@
 #include <linux/capability.h>
 #include <linux/completion.h>
 #include <linux/cred.h>
+#include <linux/delay.h>
+#include <linux/etherdevice.h>
+#include <linux/mman.h>
 #include <linux/workqueue.h>
+#include <net/net_namespace.h>
 #include <net/netlink.h>
 
+#include "compat.h"
 #include "device.h"
+#include "raw/raw.h"
 #include "transport/ah.h"
 #include "transport/events.h"
+#include "turn.h"
 #include "verbs/limits.h"
 #include "verbs/quota.h"
 #include "verbs/verbs.h"
@@ -111,6 +118,8 @@ static void limits_keys_sparse(struct kunit *test)
  * @qp: queue pair
  * @mw: memory window
  * @mr: memory region
+ * @table: table of work queues
+ * @counters: counters of flows
  */
 struct made {
 	struct sroce_pd pd;
@@ -120,6 +129,8 @@ struct made {
 	struct sroce_qp_obj qp;
 	struct sroce_mw_obj mw;
 	struct ib_mr *mr;
+	struct ib_rwq_ind_table table;
+	struct sroce_counters_obj counters;
 };
 
 static int make_pd(struct made *m, struct ib_udata *udata)
@@ -229,6 +240,28 @@ static void end_mr(struct made *m)
 	sroce_ib_dereg_mr(m->mr, NULL);
 }
 
+static int make_table(struct made *m, struct ib_udata *udata)
+{
+	struct ib_rwq_ind_table_init_attr init = { .log_ind_tbl_size = 1 };
+
+	return sroce_ib_create_rwq_ind_table(&m->table, &init, udata);
+}
+
+static void end_table(struct made *m)
+{
+	sroce_ib_destroy_rwq_ind_table(&m->table);
+}
+
+static int make_counters(struct made *m, struct ib_udata *udata)
+{
+	return sroce_ib_create_counters(&m->counters.ibcounters, NULL);
+}
+
+static void end_counters(struct made *m)
+{
+	sroce_ib_destroy_counters(&m->counters.ibcounters);
+}
+
 /**
  * struct maker - a call that makes an object
  * @name: case
@@ -252,6 +285,8 @@ static const struct maker {
 	{ "alloc_mw", SROCE_OBJECT_MW, make_mw, end_mw, true },
 	{ "get_dma_mr", SROCE_OBJECT_MR, make_dma_mr, end_mr },
 	{ "alloc_mr", SROCE_OBJECT_MR, make_fast_mr, end_mr },
+	{ "create_rwq_ind_table", SROCE_OBJECT_IND_TABLE, make_table, end_table, true },
+	{ "create_counters", SROCE_OBJECT_COUNTERS, make_counters, end_counters, true },
 };
 
 static void maker_name(const struct maker *maker, char *desc)
@@ -278,6 +313,8 @@ static struct made *made_of(struct kunit *test)
 	m->mw.ibmw.device = &dev->ibdev;
 	m->mw.ibmw.pd = &m->pd.ibpd;
 	m->mw.ibmw.type = IB_MW_TYPE_2;
+	m->table.device = &dev->ibdev;
+	m->counters.ibcounters.device = &dev->ibdev;
 	return m;
 }
 
@@ -311,7 +348,7 @@ static void expect_made(struct kunit *test, const struct maker *maker, int n,
 	KUNIT_EXPECT_TRUE(test, xa_empty(&dev->port.mrs.xa));
 }
 
-/* (Address handles need a GID of a device that is registered) */
+/* (Address handles and work queues: limits_ah(), limits_wq()) */
 static void limits_made(struct kunit *test)
 {
 	const struct maker *maker = test->param_value;
@@ -319,6 +356,218 @@ static void limits_made(struct kunit *test)
 
 	expect_made(test, maker, most, NULL, -ENOSPC);
 	expect_made(test, maker, most - 1, NULL, 0);
+}
+
+/* One needs a GID of a device that is registered, which a test has not: only what is refused */
+static void limits_ah(struct kunit *test)
+{
+	struct sroce_device *dev = test->priv;
+	struct ib_gid_attr gid = { .device = &dev->ibdev, .port_num = SROCE_PORT };
+	struct rdma_ah_attr attr = {
+		.type = RDMA_AH_ATTR_TYPE_ROCE,
+		.ah_flags = IB_AH_GRH,
+		.port_num = SROCE_PORT,
+		.grh.sgid_attr = &gid,
+	};
+	struct rdma_ah_init_attr init = {
+		.ah_attr = &attr,
+		.flags = RDMA_CREATE_AH_SLEEPABLE,
+	};
+	struct sroce_ah ah = { .ibah.device = &dev->ibdev };
+
+	atomic_set(&dev->objects[SROCE_OBJECT_AH], SROCE_MAX_AH);
+	KUNIT_EXPECT_EQ(test, -ENOSPC, sroce_ib_create_ah(&ah.ibah, &init, NULL));
+	attr.sl = 16;
+	KUNIT_EXPECT_EQ(test, -EINVAL, sroce_ib_create_ah(&ah.ibah, &init, NULL));
+	KUNIT_EXPECT_EQ(test, SROCE_MAX_AH, atomic_read(&dev->objects[SROCE_OBJECT_AH]));
+	atomic_set(&dev->objects[SROCE_OBJECT_AH], 0);
+}
+
+/* What a process asks for without driver data: a page of zeros */
+static unsigned long map_zeros(struct kunit *test)
+{
+	unsigned long at;
+
+	if (!current->mm)
+		KUNIT_ASSERT_EQ(test, kunit_attach_mm(), 0);
+	at = kunit_vm_mmap(test, NULL, 0, PAGE_SIZE, PROT_READ | PROT_WRITE,
+			   MAP_ANONYMOUS | MAP_PRIVATE, 0);
+	KUNIT_ASSERT_NE(test, at, 0);
+	return at;
+}
+
+/*
+ * A work queue belongs to a process, which a test has not, and counts as a queue pair: only
+ * what is refused
+ */
+static void limits_wq(struct kunit *test)
+{
+	struct sroce_device *dev = test->priv;
+	struct net_device *ndev = alloc_etherdev(0);
+	struct ib_pd pd = { .device = &dev->ibdev };
+	struct ib_cq cq = { .device = &dev->ibdev };
+	struct ib_wq_init_attr init = {
+		.wq_type = IB_WQT_RQ,
+		.cq = &cq,
+		.max_wr = 16,
+		.max_sge = 1,
+	};
+	struct ib_udata udata = {
+		.inbuf = (void __user *)map_zeros(test),
+		.inlen = sizeof(struct sroce_create_wq_req),
+	};
+
+	KUNIT_ASSERT_NOT_NULL(test, ndev);
+	dev->port.net.net_cookie = init_net.net_cookie;
+	dev->port.net.raw = sroce_raw_create(ndev, &dev->port.net);
+	KUNIT_EXPECT_NOT_NULL(test, dev->port.net.raw);
+	if (dev->port.net.raw) {
+		sroce_raw_attach(dev->port.net.raw);
+		atomic_set(&dev->objects[SROCE_OBJECT_QP], SROCE_MAX_QP);
+		KUNIT_EXPECT_EQ(test, -ENOSPC,
+				PTR_ERR_OR_ZERO(sroce_ib_create_wq(&pd, &init, &udata)));
+		init.max_wr = SROCE_MAX_QP_WR + 1;
+		KUNIT_EXPECT_EQ(test, -EINVAL,
+				PTR_ERR_OR_ZERO(sroce_ib_create_wq(&pd, &init, &udata)));
+		KUNIT_EXPECT_EQ(test, SROCE_MAX_QP,
+				atomic_read(&dev->objects[SROCE_OBJECT_QP]));
+		atomic_set(&dev->objects[SROCE_OBJECT_QP], 0);
+		sroce_raw_destroy(dev->port.net.raw);
+		dev->port.net.raw = NULL;
+	}
+	free_netdev(ndev);
+}
+
+/* --- many at once ---------------------------------------------------------------- */
+
+#define RACERS 8
+#define TRIES 16
+/* For all of them together */
+#define PLACES 37
+static_assert(PLACES < RACERS * TRIES);
+
+/**
+ * struct race - calls that are made on several CPUs at once
+ * @dev: device
+ * @maker: call; NULL: only counting, of @kind
+ * @kind: what is made
+ * @most: how many there may be
+ * @ready: those who make objects
+ * @go: they may
+ * @made: objects
+ * @over: somebody has seen more than there may be
+ */
+struct race {
+	struct sroce_device *dev;
+	const struct maker *maker;
+	enum sroce_object kind;
+	int most;
+	atomic_t ready;
+	struct completion go;
+	atomic_t made;
+	atomic_t over;
+};
+
+struct racer {
+	struct work_struct work;
+	struct race *race;
+	struct made *m[TRIES];
+	bool has[TRIES];
+};
+
+static int race_make(struct race *race, struct made *m)
+{
+	return race->maker ? race->maker->make(m, NULL) :
+			     sroce_quota_take(race->dev, race->kind, true);
+}
+
+static void race_end(struct race *race, struct made *m)
+{
+	if (race->maker)
+		race->maker->end(m);
+	else
+		sroce_quota_give(race->dev, race->kind);
+}
+
+static void race_work(struct work_struct *work)
+{
+	struct racer *r = container_of(work, struct racer, work);
+	struct race *race = r->race;
+	int i;
+
+	atomic_inc(&race->ready);
+	wait_for_completion(&race->go);
+	for (i = 0; i < TRIES; i++) {
+		r->has[i] = !race_make(race, r->m[i]);
+		if (r->has[i])
+			atomic_inc(&race->made);
+		if (atomic_read(&race->dev->objects[race->kind]) > race->most)
+			atomic_inc(&race->over);
+	}
+}
+
+static void race_all(struct kunit *test, struct race *race, struct racer *racers)
+{
+	int i, k;
+
+	for (i = 0; i < RACERS; i++)
+		queue_work(sroce_turn_wq, &racers[i].work);
+	for (i = 0; i < 5000 && atomic_read(&race->ready) < RACERS; i++)
+		usleep_range(1000, 2000);
+	KUNIT_EXPECT_EQ(test, RACERS, atomic_read(&race->ready));
+	complete_all(&race->go);
+	for (i = 0; i < RACERS; i++)
+		flush_work(&racers[i].work);
+	KUNIT_EXPECT_EQ(test, PLACES, atomic_read(&race->made));
+	KUNIT_EXPECT_EQ(test, race->most, atomic_read(&race->dev->objects[race->kind]));
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&race->over));
+	for (i = 0; i < RACERS; i++)
+		for (k = 0; k < TRIES; k++)
+			if (racers[i].has[k])
+				race_end(race, racers[i].m[k]);
+}
+
+/* There are a few places left, and more who want one: as many are made, and never more */
+static void race_for(struct kunit *test, enum sroce_object kind, const struct maker *maker)
+{
+	struct race race = {
+		.dev = test->priv,
+		.maker = maker,
+		.kind = kind,
+		.most = most_of(kind),
+	};
+	struct racer *racers = kunit_kcalloc(test, RACERS, sizeof(*racers), GFP_KERNEL);
+	int i, k;
+
+	KUNIT_ASSERT_NOT_NULL(test, racers);
+	init_completion(&race.go);
+	for (i = 0; i < RACERS; i++) {
+		racers[i].race = &race;
+		INIT_WORK(&racers[i].work, race_work);
+		for (k = 0; k < TRIES && maker; k++)
+			racers[i].m[k] = made_of(test);
+	}
+	atomic_set(&race.dev->objects[kind], race.most - PLACES);
+	race_all(test, &race, racers);
+	KUNIT_EXPECT_EQ(test, race.most - PLACES, atomic_read(&race.dev->objects[kind]));
+	atomic_set(&race.dev->objects[kind], 0);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&race.dev->port.mrs.xa));
+}
+
+static void limits_made_at_once(struct kunit *test)
+{
+	const struct maker *maker = test->param_value;
+
+	race_for(test, maker->kind, maker);
+}
+
+/* Those of the kinds that no test can make, too */
+static void limits_counted_at_once(struct kunit *test)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++)
+		race_for(test, kinds[i].kind, NULL);
 }
 
 static int dm_refused(struct sroce_device *dev, u64 length, u32 alignment)
@@ -576,9 +825,13 @@ static struct kunit_case limits_cases[] = {
 	KUNIT_CASE(limits_kernel),
 	KUNIT_CASE(limits_process),
 	KUNIT_CASE(limits_dm),
+	KUNIT_CASE(limits_ah),
+	KUNIT_CASE(limits_wq),
 	KUNIT_CASE(limits_keys_sparse),
 	KUNIT_CASE_PARAM(limits_made, maker_gen_params),
 	KUNIT_CASE(limits_made_for_process),
+	KUNIT_CASE_PARAM(limits_made_at_once, maker_gen_params),
+	KUNIT_CASE(limits_counted_at_once),
 	KUNIT_CASE(limits_asked),
 	KUNIT_CASE(limits_unread),
 	KUNIT_CASE(limits_unread_unknown),
