@@ -588,6 +588,64 @@ static void list_of_other_cpu(struct kunit *test)
 	expect_done(a);
 }
 
+/**
+ * struct keeper - a CPU that nobody else gets
+ * @half: what is on its list
+ * @cq: of that
+ * @done: others have done it meanwhile
+ */
+struct keeper {
+	struct sroce_half *half;
+	struct sroce_cq *cq;
+	bool done;
+};
+
+/*
+ * Leave something on the list of this CPU, as at the end of a turn, and let nobody run here
+ * until it was done. Seconds, if it never is.
+ */
+static int leave_and_keep(void *arg)
+{
+	u64 end = ktime_get_mono_fast_ns() + 5 * NSEC_PER_SEC;
+	struct keeper *k = arg;
+
+	local_bh_disable();
+	sroce_turn_begin(true);
+	sroce_turn_spend(SZ_256M);
+	sroce_half_queue(k->half);
+	sroce_run_pending();
+	sroce_turn_end();
+	do {
+		cpu_relax();
+		k->done = completions(k->cq) == BULK;
+	} while (!k->done && ktime_get_mono_fast_ns() < end);
+	local_bh_enable();
+	return 0;
+}
+
+/*
+ * The worker that goes on with the list of a CPU finds it from any other one: when that CPU
+ * has gone off-line, or is held, as here, it cannot run there.
+ */
+static void worker_of_other_cpu(struct kunit *test)
+{
+	struct side *a = &bulk_pair(test, true)->side[0];
+	struct keeper k = { .half = &a->qp->req.half, .cq = &a->scq };
+	unsigned int cpu;
+
+	migrate_disable();
+	cpu = cpumask_any_but(cpu_online_mask, smp_processor_id());
+	if (cpu < nr_cpu_ids) {
+		post_bulk(a, SROCE_WR_RDMA_WRITE);
+		smp_call_on_cpu(cpu, leave_and_keep, &k, false);
+		KUNIT_EXPECT_TRUE(test, k.done);
+	}
+	migrate_enable();
+	if (cpu >= nr_cpu_ids)
+		kunit_skip(test, "it takes two CPUs");
+	expect_done(a);
+}
+
 /* --- queues that are resized --------------------------------------------- */
 
 /* What lies in a queue of a process that does not look */
@@ -715,6 +773,7 @@ static struct kunit_case run_cases[] = {
 	KUNIT_CASE(handlers_end_in_time),
 	KUNIT_CASE(handlers_after_bytes),
 	KUNIT_CASE(list_of_other_cpu),
+	KUNIT_CASE(worker_of_other_cpu),
 	KUNIT_CASE(doorbell_beside_resize),
 	KUNIT_CASE(resize_in_parts),
 	KUNIT_CASE(resize_for_liar),
