@@ -3,6 +3,7 @@
  * Shared receive queues: responder_recv.c empties them, and xrc.c finds those of XRC by
  * number.
  */
+#include <linux/nospec.h>
 #include <linux/random.h>
 #include <linux/slab.h>
 #include <linux/xarray.h>
@@ -178,6 +179,7 @@ static bool sroce_tag_op_ok(const struct sroce_tag_op *op)
 	    op->reserved || used > SROCE_MAX_TAG_SGE ||
 	    (!(op->flags & SROCE_TAG_SYNCS) && op->unexpected_cnt))
 		return false;
+	used = array_index_nospec(used, SROCE_MAX_TAG_SGE + 1);
 	if (memchr_inv(&op->sge[used], 0,
 		       (SROCE_MAX_TAG_SGE - used) * sizeof(op->sge[0])))
 		return false;
