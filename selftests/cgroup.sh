@@ -67,31 +67,51 @@ if ! echo +memory >$TOP/cgroup.subtree_control 2>/dev/null || ! mkdir $TIGHT; th
 	ktap_end
 fi
 
-# tight SIZE : a client in a group with so much memory, against a server with as much as it wants. However it ends
-# (out of memory, killed for it, or well), it ends, and nothing is left of it.
+# had EVENT : how often it has happened to the group
+had() { awk -v event="$1" '$1 == event { print $2 }' $TIGHT/memory.events; }
+
+# tight SIZE HOW : a client in a group with so much memory, against a server with as much as it wants. However it ends
+# (out of memory, killed for it, or well), it ends, no byte is wrong, and nothing is left of it. HOW it must fare: "roomy",
+# it works; "short", it meets the limit, or the size shows nothing; "any", whichever.
 tight() {
-	local size=$1 server status start=$SECONDS events
+	local size=$1 how=$2 server status start=$SECONDS max oom
 	echo "$size" >$TIGHT/memory.max
 	echo 0 >$TIGHT/memory.swap.max 2>/dev/null
-	ip netns exec $A timeout 60 "$VERIFY" -d $DEV_A -i $IP_A >"$TMP/server" 2>&1 &
+	max=$(had max) oom=$(had oom)
+	ip netns exec $A timeout $((60 * SLOW)) "$VERIFY" -d $DEV_A -i $IP_A >"$TMP/server" 2>&1 &
 	server=$!
 	wait_for 5 listening $A
 	# shellcheck disable=SC2016 # for the inner shell
 	timeout -k 2 $((40 * SLOW)) bash -c 'echo $$ >"$0/cgroup.procs" && exec ip netns exec "$@"' $TIGHT $B \
 		"$VERIFY" -d $DEV_B -i $IP_B -q 32 -t 3 $IP_A >"$TMP/client" 2>&1
 	status=$?
-	events=$(tr '\n' ' ' <$TIGHT/memory.events)
-	note "$size: status $status after $((SECONDS - start)) s: $(tail -n 1 "$TMP/client" | cut -c 1-80); $events"
+	max=$(($(had max) - max)) oom=$(($(had oom) - oom))
+	note "$size: status $status after $((SECONDS - start)) s: $(tail -n 1 "$TMP/client" | cut -c 1-80); limit met $max times, out of memory $oom times"
 	kill $server 2>/dev/null
 	wait $server 2>/dev/null
 	# 137: killed, by the kernel at once or by timeout at its end
 	[ $status -ne 124 ] && [ $((SECONDS - start)) -lt $((40 * SLOW)) ]
 	result $? "memory.max $size: the process comes to its end"
+	# 1: what verify says of a wrong byte or completion
+	[ $status -ne 1 ] && ! grep -qi wrong "$TMP/client" "$TMP/server"
+	result $? "memory.max $size: no byte is wrong"
+	case $how in
+	roomy)
+		[ $status -eq 0 ]
+		result $? "memory.max $size: it is enough, and all data is right"
+		;;
+	short)
+		[ $((max + oom)) -gt 0 ]
+		result $? "memory.max $size: the limit was met"
+		;;
+	esac
 	wait_for 10 eval '! rdma resource show qp | grep "link '$DEV_B'/" | grep -q "comm verify"'
 	result $? "memory.max $size: no queue pair is left"
 }
 
-for size in 256M 64M 16M 4M 1M; do tight $size; done
+tight 256M roomy
+for size in 64M 16M; do tight $size any; done
+for size in 4M 1M; do tight $size short; done
 echo max >$TIGHT/memory.max
 # What the kernel holds for somebody who is gone would stay charged.
 # shellcheck disable=SC2016 # looked at each time
