@@ -164,6 +164,33 @@ idle_member() {
 	three_down
 }
 
+# namespaces_end : host A's does, all of it. They are taken apart one after the other: when it is another one's turn, host
+# A's netdevs have been waited for.
+namespaces_end() {
+	ip netns del "$A" && wait_for 5 eval "! ip -n $B link show veth0" || return
+	host_ns "$C" && ip link add veth1 netns "$C" type veth peer name veth1 netns "$B" && ip netns del "$C" || return
+	wait_for 5 eval "! ip -n $B link show veth1"
+}
+
+# A namespace with a bond that is a member, for a process that is in another one and stays
+idle_bond() {
+	hosts_up 9000
+	if make_bond >"$TMP/out" 2>&1; then
+		ip -n $A addr replace $IP_A/24 dev veth0
+		link_add $A $DEV_A
+		idle $DEV_A $IP_A -g $GROUP4 -g $GROUP6
+		has_joined $A t0
+		result $? "a bond in a namespace that will end is a member"
+		goes "the namespace of a bond goes" namespaces_end
+		wait_for 5 eval "! rdma link show | grep -qw $DEV_A/1"
+		result $? "and the device with it"
+		idler_end
+	else
+		ktap_skip "the namespace of a bond goes" "no bond in this kernel"
+	fi
+	three_down
+}
+
 # make_vlan NAMESPACE NUMBER
 make_vlan() {
 	ip -n "$1" link add t0 link veth0 type vlan id 7 || return
@@ -194,6 +221,7 @@ idle_route() {
 driver_load
 if [ "$DRIVER" = sroce ]; then
 	idle_member
+	idle_bond
 	idle_route
 else
 	ktap_skip "netdevs that go" "rdma_rxe joins no group on its netdev"
