@@ -8,7 +8,7 @@
  * The second one makes connections to the first, some of which are never answered, and listens to
  * what the connection managers of the two hosts say. So it knows their ids. Then it sends
  * COUNT messages of every kind in every state, with right and with wrong ids, as they were, changed or cut
- * short, from its own address and from another one. Of connections that shall survive it
+ * short, from its own address and from another one, single and in trains. Of connections that shall survive it
  * sends nothing that ends one: a connection manager believes whoever knows the ids, and the numbers of the
  * queue pairs (Documentation/security.md).
  */
@@ -17,6 +17,7 @@
 #include <getopt.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
+#include <linux/virtio_net.h>
 #include <net/if.h>
 #include <poll.h>
 #include <rdma/rdma_verbs.h>
@@ -27,6 +28,10 @@
 
 #include "vt.h"
 #include "wire.h"
+
+#ifndef VIRTIO_NET_HDR_GSO_UDP_L4
+#define VIRTIO_NET_HDR_GSO_UDP_L4 5
+#endif
 
 /* connections that are to survive; that never answers; that accepts everybody */
 enum { PORT_GOOD = 7470, PORT_MUTE, PORT_OPEN, PORTS = 3 };
@@ -196,9 +201,29 @@ static bool works(struct connection *c)
 
 static struct wire_path path;
 static uint8_t other_ip[16];
-static int fd;
+static int fd, train_fd;
 static struct vt_rng rng;
-static unsigned long answers[CM_KINDS], sent[CM_KINDS];
+
+/* what a message is about, as far as its connection manager knows */
+enum { ABOUT_NOBODY, ABOUT_HALF, ABOUT_LIVE, ABOUT_WAITING, ABOUT_NEW, REPEATED, ABOUTS };
+
+#define KIND(k) (1 << ((k) - CM_REQ))
+#define ALL_KINDS ((1 << CM_KINDS) - 1)
+
+/* the kinds of messages that are sent about each; the rest would end what is to survive */
+static const struct {
+	const char *name;
+	uint32_t kinds;
+} abouts[ABOUTS] = {
+	[ABOUT_NOBODY] = { "nobody", ALL_KINDS },
+	[ABOUT_HALF] = { "a live one, ids half right", ALL_KINDS & ~KIND(CM_REQ) },
+	[ABOUT_LIVE] = { "a live one", ALL_KINDS & ~(KIND(CM_REQ) | KIND(CM_REJ)) },
+	[ABOUT_WAITING] = { "one that is not answered", ALL_KINDS },
+	[ABOUT_NEW] = { "a new one", KIND(CM_REQ) },
+	[REPEATED] = { "a live one, repeated", KIND(CM_REQ) | KIND(CM_REP) | KIND(CM_RTU) },
+};
+
+static unsigned long answers[CM_KINDS], sent[ABOUTS][CM_KINDS], trains;
 
 /* the message in a frame, and who has sent it; NULL for anything else */
 static const uint8_t *message_of(const uint8_t *frame, ssize_t len, bool *ours)
@@ -278,23 +303,79 @@ static void random_bytes(uint8_t *p, size_t len)
 		*p++ = vt_rand(&rng);
 }
 
-static void send_mad(const uint8_t *mad, size_t len, bool from_other)
-{
-	struct wire_path from = path;
-	uint8_t roce[512] = {}, frame[1024];
-	struct bth bth = { .opcode = 0x64, .migreq = true, .pkey = 0xffff, .qpn = 1, .pad = -len & 3 };
-	size_t n;
+#define DATAGRAM_LEN (BTH_LEN + 8 + MAD_LEN)
 
-	if (from_other)
-		memcpy(from.saddr, other_ip, 4);
+/* a message as a datagram for queue pair 1: its length, without the ICRC */
+static size_t put_datagram(uint8_t roce[DATAGRAM_LEN], const uint8_t *mad, size_t len)
+{
+	struct bth bth = { .opcode = 0x64, .migreq = true, .pkey = 0xffff, .qpn = 1, .pad = -len & 3 };
+
 	bth.psn = vt_rand(&rng) & 0xffffff;
 	bth_put(roce, &bth);
 	put32(roce + BTH_LEN, 0x80010000);
 	put32(roce + BTH_LEN + 4, 1);
 	memcpy(roce + BTH_LEN + 8, mad, len);
-	n = wire_frame(frame, &from, roce, BTH_LEN + 8 + ((len + 3) & ~3u));
-	while (send(fd, frame, n, 0) < 0 && (errno == ENOBUFS || errno == EAGAIN))
+	memset(roce + BTH_LEN + 8 + len, 0, bth.pad);
+	return BTH_LEN + 8 + len + bth.pad;
+}
+
+static void send_all(int to, const void *frame, size_t n)
+{
+	while (send(to, frame, n, 0) < 0 && (errno == ENOBUFS || errno == EAGAIN))
 		usleep(1000);
+}
+
+static struct wire_path path_from(bool from_other)
+{
+	struct wire_path from = path;
+
+	if (from_other)
+		memcpy(from.saddr, other_ip, 4);
+	return from;
+}
+
+static void send_mad(const uint8_t *mad, size_t len, bool from_other)
+{
+	struct wire_path from = path_from(from_other);
+	uint8_t roce[DATAGRAM_LEN], frame[1024];
+
+	send_all(fd, frame, wire_frame(frame, &from, roce, put_datagram(roce, mad, len)));
+}
+
+#define TRAIN 16
+
+/* whole messages in one buffer that has one header; the identification counts on from packet to packet */
+static void send_train(const uint8_t mads[][MAD_LEN], unsigned int n, bool from_other)
+{
+	const size_t headers = ETH_LEN + 20 + UDP_LEN, size = DATAGRAM_LEN + ICRC_LEN;
+	struct {
+		struct virtio_net_hdr v;
+		uint8_t frame[ETH_LEN + 20 + UDP_LEN + TRAIN * (DATAGRAM_LEN + ICRC_LEN)];
+	} buf = { .v = {
+		.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+		.gso_type = VIRTIO_NET_HDR_GSO_UDP_L4,
+		.gso_size = size,
+		.hdr_len = headers,
+		.csum_start = ETH_LEN + 20,
+		.csum_offset = 6,
+	} };
+	struct wire_path from = path_from(from_other);
+	uint8_t roce[DATAGRAM_LEN], one[1024], *l3 = buf.frame + ETH_LEN;
+	unsigned int i;
+
+	from.ip_id = vt_rand(&rng);
+	for (i = 0; i < n; i++, from.ip_id++) {
+		wire_frame(one, &from, roce, put_datagram(roce, mads[i], MAD_LEN));
+		if (!i)
+			memcpy(buf.frame, one, headers);
+		memcpy(buf.frame + headers + i * size, one + headers, size);
+	}
+	put16(l3 + 2, 20 + UDP_LEN + n * size);
+	put16(l3 + 20 + 4, UDP_LEN + n * size);
+	put16(l3 + 10, 0);
+	put16(l3 + 10, ~wire_ip_sum(l3, 20));
+	send_all(train_fd, &buf, sizeof(buf.v) + headers + n * size);
+	trains++;
 }
 
 /* ids of nobody */
@@ -395,30 +476,51 @@ static void nonsense(uint8_t *mad)
 		random_bytes(mad, 24);
 }
 
-static void shoot(void)
+/* any message that may be sent; what it is about */
+static int make_message(uint8_t *mad)
 {
 	const struct connection *c = &good[vt_below(&rng, GOOD)];
-	uint8_t mad[MAD_LEN] = { 1, 7, 2, 3 };
-	uint32_t kind, len = MAD_LEN;
 
+	memset(mad, 0, MAD_LEN);
+	memcpy(mad, (uint8_t[]){ 1, 7, 2, 3 }, 4);
 	random_bytes(mad + 8, 8);
 	switch (vt_below(&rng, 8)) {
-	case 0: nonsense(mad); break;
-	case 1: half_right(mad, c); break;
-	case 2: case 3: about_survivor(mad, c); break;
-	case 4: case 5: about_waiting(mad, &waiting[vt_below(&rng, WAITING)]); break;
-	case 6: stranger_asks(mad, c); break;
-	case 7: repeat(mad, c); break;
+	default: nonsense(mad); return ABOUT_NOBODY;
+	case 1: half_right(mad, c); return ABOUT_HALF;
+	case 2: case 3: about_survivor(mad, c); return ABOUT_LIVE;
+	case 4: case 5: about_waiting(mad, &waiting[vt_below(&rng, WAITING)]); return ABOUT_WAITING;
+	case 6: stranger_asks(mad, c); return ABOUT_NEW;
+	case 7: repeat(mad, c); return REPEATED;
 	}
-	/* what is not there any more is zero, or the datagram is too short */
+}
+
+static void shape(uint8_t *mad)
+{
+	int about = make_message(mad);
+	uint32_t kind;
+
+	/* what is not there any more is zero */
 	if (!vt_below(&rng, 16))
 		memset(mad + AT_BODY, 0, MAD_LEN - AT_BODY);
-	if (!vt_below(&rng, 32))
-		len = vt_below(&rng, MAD_LEN);
 	kind = get16(mad + AT_ATTRIBUTE) - CM_REQ;
 	if (kind < CM_KINDS)
-		sent[kind]++;
-	send_mad(mad, len, vt_below(&rng, 2));
+		sent[about][kind]++;
+}
+
+/* One message, or a train of them: how many */
+static unsigned int shoot(void)
+{
+	uint8_t mads[TRAIN][MAD_LEN];
+	unsigned int i, n = vt_below(&rng, 8) ? 1 : 2 + vt_below(&rng, TRAIN - 1);
+	bool from_other = vt_below(&rng, 2);
+
+	for (i = 0; i < n; i++)
+		shape(mads[i]);
+	if (n > 1)
+		send_train(mads, n, from_other);
+	else /* or the datagram is too short */
+		send_mad(mads[0], vt_below(&rng, 32) ? MAD_LEN : vt_below(&rng, MAD_LEN), from_other);
+	return n;
 }
 
 /* --- afterwards ---------------------------------------------------------------------------- */
@@ -470,17 +572,28 @@ static void end_one(struct connection *c)
 
 static void report(void)
 {
-	unsigned long n = 0;
-	int i;
+	unsigned int n = 0, missing = 0;
+	int i, k;
 
-	printf("# kind: sent/came back:");
-	for (i = 0; i < CM_KINDS; i++) {
-		printf(" %#x:%lu/%lu", CM_REQ + i, sent[i], answers[i]);
-		n += answers[i];
+	printf("# kind: came back:");
+	for (k = 0; k < CM_KINDS; k++) {
+		printf(" %#x:%lu", CM_REQ + k, answers[k]);
+		n += answers[k];
 	}
 	printf("\n");
 	/* a REP for each connection is not an answer to any of these */
 	verdict(n > 2 * (GOOD + 1), "messages came back, so that some have arrived", n);
+	for (i = 0; i < ABOUTS; i++) {
+		printf("# sent about %s:", abouts[i].name);
+		for (k = 0; k < CM_KINDS; k++) {
+			if (sent[i][k])
+				printf(" %#x:%lu", CM_REQ + k, sent[i][k]);
+			missing += abouts[i].kinds >> k & 1 && !sent[i][k];
+		}
+		printf("\n");
+	}
+	verdict(!missing, "kinds of messages that were not sent in a state that they can be sent in", missing);
+	printf("# trains: %lu\n", trains);
 }
 
 /* --- set-up ----------------------------------------------------------------------------------- */
@@ -494,28 +607,37 @@ static void parse_mac(uint8_t *mac, const char *text)
 static void open_socket(const char *netdev)
 {
 	struct sockaddr_ll addr = { .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL) };
-	int size = 4 << 20;
+	int size = 4 << 20, one = 1;
 
 	fd = socket(AF_PACKET, SOCK_RAW, 0);
 	addr.sll_ifindex = if_nametoindex(netdev);
 	if (fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)))
 		vt_die(VT_SETUP, "raw socket on %s: %s", netdev, strerror(errno));
 	setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
+	/* hears nothing */
+	train_fd = socket(AF_PACKET, SOCK_RAW, 0);
+	addr.sll_protocol = 0;
+	if (train_fd < 0 || bind(train_fd, (struct sockaddr *)&addr, sizeof(addr)) ||
+	    setsockopt(train_fd, SOL_PACKET, PACKET_VNET_HDR, &one, sizeof(one)))
+		vt_die(VT_SETUP, "raw socket for trains: %s", strerror(errno));
 }
 
 static void attack(unsigned long count)
 {
 	double end = vt_now() + 30;
-	unsigned long i;
+	unsigned int n, i, burst = 0;
 
 	make_connections();
 	while (listen_to_them(), !know_all())
 		if (usleep(1000), vt_now() > end)
 			vt_die(VT_SETUP, "not everything was seen that the connection managers said");
-	for (i = 0; i < count; i++) {
-		shoot();
+	while (count > 0) {
+		n = min(shoot(), count);
+		count -= n;
+		burst += n;
 		/* QP 1 has some hundred receives */
-		if (i % 32 == 31) {
+		if (burst >= 32) {
+			burst = 0;
 			usleep(2000);
 			listen_to_them();
 		}

@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 # Connection managers' messages that nobody should send, about connections that there are: with right and wrong ids,
-# repeated, changed and cut short, in every state, from their peer's address and from another one. Connections that
-# were not ended by one who knows all about them survive, and new ones come about.
+# repeated, changed and cut short, in every state, from their peer's address and from another one, single and in trains.
+# Connections that were not ended by one who knows all about them survive, and new ones come about.
 #
-# MESSAGES=N (3000; 100000 in a full run)  SEED=N
+# MESSAGES=N (3000; 1000000 in a full run)  SEED=N
 . "$(dirname "$0")/lib.sh"
 
 BADCM=$(program badcm) || bail "badcm was not built"
-amount MESSAGES 3000 100000
+amount MESSAGES 3000 1000000
 seeded MESSAGES
 
 mac_of() { in_ns "$1" cat /sys/class/net/veth0/address; }
@@ -23,8 +23,14 @@ wait_gids $B $DEV_B veth0 || bail "no GID of the second address"
 ip netns exec $A "$BADCM" -l -s $IP_A >"$TMP/target" 2>&1 &
 target=$!
 wait_for 10 grep -q ready "$TMP/target" || bail "nobody listens: $(tail -n 1 "$TMP/target")"
-program_verdicts "CM" 240 ip netns exec $B "$BADCM" -i veth0 -s $IP_B -x 10.98.0.3 -D $IP_A -M "$(mac_of $A)" \
+# packets in buffers with others
+together() { echo $(($(counter $A $DEV_A rdma_rx_packets) - $(counter $A $DEV_A rx_trains))); }
+before=$(together)
+program_verdicts "CM" $((240 + MESSAGES / 500)) ip netns exec $B "$BADCM" -i veth0 -s $IP_B -x 10.98.0.3 -D $IP_A -M "$(mac_of $A)" \
 	-S "$(mac_of $B)" -n "$MESSAGES" -r "$SEED"
+trains=$(($(together) - before))
+[ $trains -gt $((MESSAGES / 4)) ]
+result $? "$trains of the messages arrived behind another one in the same buffer"
 kill -0 $target
 result $? "their target is still there"
 notes 3 <"$TMP/target"
