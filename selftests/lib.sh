@@ -20,7 +20,7 @@ SET=${SET:-quick}
 SHORT=${SHORT:-}
 SLOW=${SLOW:-1}
 SELF=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-A=srtest_a B=srtest_b
+A=srtest_a B=srtest_b MOVED=srtest_moved
 DEV_A=srt_a DEV_B=srt_b
 IP_A=10.98.0.1 IP_B=10.98.0.2
 IP6_A=fd98::1 IP6_B=fd98::2
@@ -200,6 +200,30 @@ devices_up() {
 	link_add_soon $B $DEV_B
 }
 
+# device_in NAMESPACE DEVICE : is it seen there?
+device_in() { in_ns "$1" rdma link show "$2/1" >/dev/null 2>&1; }
+
+# exclusive_add NAMESPACE DEVICE NETDEV : kernels before 6.17 have every new device in the first namespace
+exclusive_add() {
+	in_ns "$1" rdma link add "$2" type "$DRIVER" netdev "$3" || return
+	device_in "$1" "$2" || rdma dev set "$2" netns "$1" || return
+	wait_gids "$1" "$2" "$3"
+}
+
+# exclusive_up : two hosts, each with its device for itself; fails where there are other namespaces, for then the mode cannot be
+# chosen. exclusive_down : no hosts, and devices are for everybody again
+exclusive_up() {
+	driver_load
+	hosts_down
+	wait_for 15 rdma system set netns exclusive || return
+	hosts_up 9000
+	wait_for 20 exclusive_add $A $DEV_A veth0 && wait_for 20 exclusive_add $B $DEV_B veth0 || bail "no devices in exclusive mode"
+}
+exclusive_down() {
+	hosts_down
+	wait_for 15 rdma system set netns shared
+}
+
 hosts_down() {
 	local ns pids
 	for ns in $A $B; do
@@ -216,11 +240,15 @@ hosts_down() {
 }
 
 finish() {
-	local jobs
+	local jobs mode
 	jobs=$(jobs -p)
 	# shellcheck disable=SC2086 # a list
 	[ -z "$jobs" ] || kill -9 $jobs 2>/dev/null
 	hosts_down
+	ip netns del $MOVED 2>/dev/null
+	# a test that died in the middle
+	mode=$(rdma system show 2>/dev/null)
+	[[ $mode != *"netns exclusive"* ]] || wait_for 5 rdma system set netns shared
 	rm -rf "$TMP"
 }
 trap finish EXIT
@@ -401,7 +429,7 @@ refused() {
 administered() {
 	local name=$1 command
 	check "$name: settings in sysfs" 20 returns 20 settings $DEV_A
-	# the mode is shared, and cannot be another one while there are other namespaces; so the device cannot move
+	# the mode is shared, and cannot be another one while there are other namespaces; so the device cannot move (see "moves")
 	check "$name: rdma system set netns exclusive ends" 20 refused 20 rdma system set netns exclusive
 	check "$name: rdma system set netns shared" 20 returns 20 rdma system set netns shared
 	check "$name: rdma dev set netns ends" 20 refused 20 rdma dev set $DEV_A netns $A
@@ -442,6 +470,20 @@ administered() {
 		rdma link add ${DEV_A}_more type $DRIVER netdev srt_more
 		ip link del srt_more
 	END
+}
+
+# moves NAME : whoever waits for what, $DEV_A, which is host A's alone (exclusive_up), goes to another namespace when an
+# administrator says so, away from all who use it, and comes back
+moves() {
+	local name=$1
+	host_ns $MOVED || bail "cannot make a network namespace"
+	check "$name: rdma dev set netns, and it goes" 20 returns 20 ip netns exec $A rdma dev set $DEV_A netns $MOVED
+	device_in $MOVED $DEV_A && ! device_in $A $DEV_A
+	result $? "$name: the device is in the other namespace, and only there"
+	check "$name: rdma dev set netns, and it comes back" 20 returns 20 ip netns exec $MOVED rdma dev set $DEV_A netns $A
+	device_in $A $DEV_A && ! device_in $MOVED $DEV_A
+	result $? "$name: the device is where it was, and only there"
+	ip netns del $MOVED
 }
 
 # check NAME SECONDS COMMAND... : passes if the command succeeds in time

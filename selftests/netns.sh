@@ -46,12 +46,6 @@ short_orphans() {
 	done
 }
 
-# exclusive_add NAMESPACE DEVICE NETDEV : kernels before 6.17 have every new device in the first namespace
-exclusive_add() {
-	in_ns "$1" rdma link add "$2" type "$DRIVER" netdev "$3" || return
-	exists "$1" "$2" || rdma dev set "$2" netns "$1" || return
-	wait_gids "$1" "$2" "$3"
-}
 devices_seen() { in_ns "$1" ibv_devices | awk 'NR > 2 { print $1 }' | sort | tr '\n' ' '; }
 
 # strays NAME WANTED NAMESPACE DEVICE : sent from there to queue pairs in namespace B
@@ -169,6 +163,7 @@ exclusive_case() {
 }
 
 # It can be chosen only while there is no other namespace
+driver_load
 if wait_for 15 rdma system set netns exclusive; then
 	exclusive_case
 	hosts_down

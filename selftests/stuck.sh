@@ -23,18 +23,19 @@ let_go() {
 }
 trap 'let_go; ip netns del $HOLD; finish' EXIT
 
-# hold HOW : a process that is stuck: $holder, $server, $folder
+# hold HOW : a process that is stuck: $holder, $server, $folder; in the namespace $WHERE
+WHERE=$HOLD
 hold() {
 	rm -f "$TMP/hold"
 	: >"$TMP/hold"
-	ip netns exec $HOLD "$STUCK" -d $DEV_A -i $IP_A "$1" hold >"$TMP/hold" 2>&1 &
+	ip netns exec $WHERE "$STUCK" -d $DEV_A -i $IP_A "$1" hold >"$TMP/hold" 2>&1 &
 	holder=$!
 	wait_for 20 grep -q '^stuck' "$TMP/hold" || { notes <"$TMP/hold"; return 1; }
 	read -r _ server folder < <(grep '^stuck' "$TMP/hold")
 }
 
 # gone : what the process had is no more
-gone() { ! rdma resource show mr 2>/dev/null | grep -q "dev $DEV_A "; }
+gone() { ! in_ns "$WHERE" rdma resource show mr 2>/dev/null | grep -q "dev $DEV_A "; }
 
 by_kill() { kill -9 "$holder"; }
 by_link() { limit 20 ip netns exec "$A" rdma link del "$DEV_A"; }
@@ -86,6 +87,47 @@ goes_on() {
 	devices_up 9000
 }
 
+# goes_elsewhere HOW : its device, to another namespace, while the process is stuck
+goes_elsewhere() {
+	local how=$1
+	if ! hold "$how"; then
+		ktap_fail "$how: a device that moves: it was not stuck"
+		return
+	fi
+	moves "$how"
+	kill -0 $holder
+	result $? "$how: and its process is still there"
+	kill -9 $holder
+	wait_for 5 eval "! kill -0 $holder"
+	result $? "$how: a device that moved: the process ends"
+	# as in vanishes()
+	if [ "$how" != single ]; then
+		wait_for 10 gone
+		result $? "$how: a device that moved: nothing is left of it, and it was not answered"
+	fi
+	let_go
+	wait_for 10 gone
+	result $? "$how: a device that moved: nothing is left of it"
+}
+
+# Only what is in no other namespace can move
+exclusive() {
+	local how
+	hosts_down
+	ip netns del $HOLD
+	WHERE=$A
+	for how in uffd fuse single; do
+		if exclusive_up; then
+			goes_elsewhere $how
+		else
+			ktap_skip "$how: a device that moves" "there are other namespaces"
+		fi
+	done
+	exclusive_down
+	WHERE=$HOLD
+	host_ns $HOLD
+}
+
 devices_up 9000
 for how in uffd fuse single; do
 	program_verdicts "$how" 120 in_ns $A "$STUCK" -d $DEV_A -i $IP_A $how
@@ -104,6 +146,7 @@ done
 for way in kill link netdev namespace; do
 	vanishes lost $way
 done
+exclusive
 hosts_down
 wait_for 10 driver_unload
 result $? "the module can be removed"

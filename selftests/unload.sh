@@ -121,6 +121,30 @@ goes_on() {
 	devices_up 9000
 }
 
+# waits NAME COMMAND HANGS : traffic between two hosts, each with its device for itself, which the command makes hang, as the
+# other one sees; and then the device moves to another namespace
+waits() {
+	local name=$1 server client
+	if ! exclusive_up; then
+		ktap_skip "$name: a device that moves" "there are other namespaces"
+		return
+	fi
+	# Host A has requests under way all the time; with 4 s for each of seven retries it does not give up meanwhile
+	ip netns exec $B "$VERIFY" -d $DEV_B -i $IP_B -S 100 >"$TMP/server" 2>&1 &
+	server=$!
+	wait_for 10 listening $B
+	ip netns exec $A "$VERIFY" -d $DEV_A -i $IP_A -S 100 -t 100 -T 20 --one-way $IP_B >"$TMP/client" 2>&1 &
+	client=$!
+	wait_for 10 eval "[ \$(in_ns $A rdma resource show qp | grep -c 'state RTS.*comm verify') -ge 4 ]"
+	eval "$2" && wait_for 20 eval "$3" && kill -0 $server $client
+	result $? "$name: packets hang, for a device that moves"
+	moves "$name"
+	kill -9 $server $client
+	wait_for 5 ended $server && wait_for 5 ended $client
+	result $? "$name: a device that moved: the processes end"
+	exclusive_down
+}
+
 # floods QDISC : what one queue pair can leave there. (netem itself takes packets off the account of whoever sent them.)
 floods() {
 	local bytes
@@ -216,20 +240,24 @@ coupled
 
 PLUG=true
 export PLUG
-if on_b nft -f - <<-END; then
+cat >"$TMP/silence" <<-END
 	table inet silent {
 		chain in {
 			type filter hook prerouting priority -300;
 			udp dport 4791 counter drop
 		}
 	}
-	END
+END
+# how to see that something was dropped; empty where nothing can be
+silence=''
+if on_b nft -f "$TMP/silence"; then
+	silence="in_ns $B nft list ruleset | grep -q 'packets [1-9]'"
 	ip netns exec $A "$VERIFY" -d $DEV_A -i $IP_A >"$TMP/server" 2>&1 &
 	server=$!
 	wait_for 10 listening $A
 	ip netns exec $B "$VERIFY" -d $DEV_B -i $IP_B $IP_A >"$TMP/client" 2>&1 &
 	client=$!
-	wait_for 10 in_ns $B sh -c "nft list ruleset | grep -q 'packets [1-9]'"
+	wait_for 10 eval "$silence"
 	result $? "silent peer: requests are not answered"
 	administered "silent peer"
 	kill -9 $server $client
@@ -242,6 +270,18 @@ if on_b nft -f - <<-END; then
 else
 	ktap_skip "silent peer" "no nftables"
 fi
+
+# --- a device that moves to another namespace --------------------------------------------------------------------
+
+hosts_down
+PLUG=''
+waits plug "$(stops plug)" hangs
+PLUG=$(stops neighbour)
+waits neighbour "$PLUG" hangs
+if [ -n "$silence" ]; then
+	waits "silent peer" "on_b nft -f $TMP/silence" "$silence"
+fi
+devices_up 9000
 
 # --- a page that does not come ------------------------------------------------------------------------------------
 
