@@ -217,11 +217,20 @@ exclusive_up() {
 	hosts_down
 	wait_for 15 rdma system set netns exclusive || return
 	hosts_up 9000
+	short_orphans $A $B
 	wait_for 20 exclusive_add $A $DEV_A veth0 && wait_for 20 exclusive_add $B $DEV_B veth0 || bail "no devices in exclusive mode"
 }
 exclusive_down() {
 	hosts_down
-	wait_for 15 rdma system set netns shared
+	wait_for 60 rdma system set netns shared || bail "devices cannot be for everybody again: there are other namespaces"
+}
+
+# short_orphans NAMESPACE... : a TCP connection that lost its netdev, or its peer, would keep the namespace for minutes
+short_orphans() {
+	local ns
+	for ns; do
+		in_ns "$ns" sh -c 'echo 1 >/proc/sys/net/ipv4/tcp_orphan_retries'
+	done
 }
 
 hosts_down() {

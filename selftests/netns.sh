@@ -38,14 +38,6 @@ if [ "$DRIVER" != sroce ]; then
 	ktap_end
 fi
 
-# A TCP connection that lost its netdev would keep the namespace for minutes
-short_orphans() {
-	local ns
-	for ns in $A $B $C; do
-		in_ns "$ns" sh -c 'echo 1 >/proc/sys/net/ipv4/tcp_orphan_retries'
-	done
-}
-
 devices_seen() { in_ns "$1" ibv_devices | awk 'NR > 2 { print $1 }' | sort | tr '\n' ' '; }
 
 # strays NAME WANTED NAMESPACE DEVICE : sent from there to queue pairs in namespace B
@@ -73,7 +65,7 @@ strays() {
 exclusive_separate() {
 	hosts_up 9000
 	host_ns $C
-	short_orphans
+	short_orphans $A $B $C
 	expect "exclusive: a device in namespace A" exclusive_add $A $DEV_A veth0
 	expect "exclusive: a device in namespace B" exclusive_add $B $DEV_B veth0
 	[ "$(devices_seen $A)$(devices_seen $B)$(devices_seen $C)" = "$DEV_A $DEV_B " ]
@@ -181,7 +173,7 @@ verify "shared: they talk" $IP_A $IP_B
 
 devices_up 9000
 host_ns $C
-short_orphans
+short_orphans $A $B $C
 number=$(dev_number $A $DEV_A)
 traffic_start 30 $IP_A $IP_B
 sleep 1
@@ -262,7 +254,7 @@ storm() {
 
 devices_up 9000
 host_ns $C
-short_orphans
+short_orphans $A $B $C
 storm $((6 * SLOW)) >"$TMP/out" 2>&1
 in_ns $A rdma link del $DEV_A 2>/dev/null
 in_ns $A test -e /sys/class/net/veth0
