@@ -5,31 +5,48 @@
  * That wants neither a tracer of latencies, which few kernels have, nor the driver.
  *
  * So that somebody asks, whatever a processor is busy with, each has a TCP connection to itself whose packets are paced:
- * an interrupt asks for the softirq that sends the next one, about once in a millisecond.
+ * an interrupt asks for the softirq that sends the next one, about once in 500 us.
  *
  * A stretch begins where a softirq is asked for, by a process that has bottom halves off or by an interrupt, or where one
  * begins. It ends with the last softirq of a pass over those that were asked for by then; what is asked for meanwhile is
  * for the next pass, which is a stretch of its own: whether there is one at once, or the scheduler comes first, the kernel
- * decides. Where a processor is given to another task bottom halves are on.
+ * decides. Where a processor is given to another task, or an interrupt finds them so, bottom halves are on. What a process did with
+ * bottom halves off before somebody asked is not seen: that is up to 500 us, another time each time, and so of what
+ * happens again and again the longest is seen nearly whole. (That many interrupts in a row find them off says nothing:
+ * they may have been on between these.)
  *
- * The last line is "bh_off: US". A machine below may let something else run in place of a processor at any time, and does not
- * tell, which makes some stretches longer. So the time of each processor is cut into windows. A window is busy when bottom
- * halves were off for a quarter of it, as far as is known, and of the longest stretch of each busy window it is the least:
- * what a load does again and again is in all of them. It is 0 when hardly any window is busy.
+ * A machine below may let something else run in place of a processor at any time, and does not tell. That time is not this
+ * kernel's, and is left out: each processor has a timer that is due every 250 us (BEAT), and its interrupt is one of the
+ * events (timer:hrtimer_expire_entry). A processor that can be interrupted has an event in each such time, give or take what an
+ * interrupt may be late (LATE). So of two events that are no further apart all of the time between them was the processor's
+ * own; of two that are, none or as much as that. This makes two times of each stretch: what the processor has surely
+ * worked, and what it has worked at most.
+ *
+ * A processor that works with its interrupts off looks as if it were not there, too. So what is missing is told as well, and how
+ * it is in stretches and between them: the machine below does not care.
+ *
+ * The last line is "bh_off: SURE MOST AWAY": of all stretches the longest by either time, and the longest time in one in which the
+ * processor was not there, in us. Nothing is told where events were lost, where there were none, or where the processor was
+ * away for so long that the timers were not set again before they were due.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/io_uring.h>
 #include <net/if.h>
 #include <netinet/tcp.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <time.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "vt.h"
@@ -37,16 +54,16 @@
 #define TRACEFS "/sys/kernel/tracing"
 #define INSTANCE TRACEFS "/instances/sroce_bh_off"
 #define BUFFER_KIB "24576"
-#define MOST_WINDOWS 16384
-#define BUSY 0.25
-/* With fewer busy windows, what makes them busy may be the machine below */
-#define FEW 0.1
-/* Of the connections: what is sent at once is what may be in a millisecond, or two segments */
-#define RATE 400000u
+/* Of the connections: what is sent at once is what may be in a millisecond, or two segments: here, these each 500 us */
+#define RATE 800000u
 #define SEGMENT 200
 
-/* Seconds */
-#define WINDOW 0.02
+/* Seconds: from one interrupt to the next, and by how much it may be late on a processor that is there */
+#define BEAT 250e-6
+#define LATE 100e-6
+/* So many are due in turn, in BEATS * BEAT seconds, half of which may pass before somebody makes them due again */
+#define BEATS 8000
+#define BATCH 1000
 
 enum { CPUS = 64 };
 
@@ -114,13 +131,131 @@ static void beat(int cpu)
 	_exit(0);
 }
 
+/* --- interrupts --------------------------------------------------------------------------- */
+
+static void sleep_until(uint64_t ns)
+{
+	struct timespec at = { ns / 1000000000, ns % 1000000000 };
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+}
+
+/* Of those who make timers due, a zero from each that is ready, and something else from one that cannot or comes too late */
+static int ready[2];
+
+static void give_up(void)
+{
+	_exit(write(ready[1], "x", 1) != 1);
+}
+
+/*
+ * Timers of io_uring, of which one call makes many due. That they were due nobody needs to hear, so nobody is woken for it
+ * (IORING_SETUP_DEFER_TASKRUN).
+ */
+static struct {
+	int fd;
+	uint8_t *ring;
+	struct io_uring_params p;
+	struct io_uring_sqe *sqes;
+} uring;
+
+static void uring_open(void)
+{
+	const int prot = PROT_READ | PROT_WRITE;
+	size_t size;
+
+	uring.p.flags = IORING_SETUP_CQSIZE | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
+	uring.p.cq_entries = 2 * BEATS;
+	uring.fd = syscall(SYS_io_uring_setup, BATCH, &uring.p);
+	if (uring.fd < 0)
+		give_up();
+	size = max(uring.p.sq_off.array + uring.p.sq_entries * sizeof(uint32_t),
+		   uring.p.cq_off.cqes + uring.p.cq_entries * sizeof(struct io_uring_cqe));
+	uring.ring = mmap(NULL, size, prot, MAP_SHARED | MAP_POPULATE, uring.fd, IORING_OFF_SQ_RING);
+	uring.sqes = mmap(NULL, uring.p.sq_entries * sizeof(*uring.sqes), prot, MAP_SHARED | MAP_POPULATE, uring.fd,
+			  IORING_OFF_SQES);
+	if (uring.ring == MAP_FAILED || uring.sqes == MAP_FAILED)
+		give_up();
+}
+
+static _Atomic uint32_t *uring_word(uint32_t offset)
+{
+	return (_Atomic uint32_t *)(uring.ring + offset);
+}
+
+/* BATCH more of them, from @ns on */
+static void make_due(uint64_t ns)
+{
+	static struct __kernel_timespec due[BATCH];
+	uint32_t tail = *uring_word(uring.p.sq_off.tail), i, at;
+
+	for (i = 0; i < BATCH; i++, ns += BEAT * 1e9) {
+		at = (tail + i) & (uring.p.sq_entries - 1);
+		due[i] = (struct __kernel_timespec){ ns / 1000000000, ns % 1000000000 };
+		uring.sqes[at] = (struct io_uring_sqe){
+			.opcode = IORING_OP_TIMEOUT, .fd = -1, .addr = (uintptr_t)&due[i], .len = 1,
+			.timeout_flags = IORING_TIMEOUT_ABS,
+		};
+		((uint32_t *)(uring.ring + uring.p.sq_off.array))[at] = at;
+	}
+	atomic_store(uring_word(uring.p.sq_off.tail), tail + BATCH);
+	/* those that were due are forgotten */
+	if (syscall(SYS_io_uring_enter, uring.fd, BATCH, 0, IORING_ENTER_GETEVENTS, NULL, 0) != BATCH)
+		give_up();
+	atomic_store(uring_word(uring.p.cq_off.head), atomic_load(uring_word(uring.p.cq_off.tail)));
+}
+
+/* Timers are the processor's on which they were set, so each has a process of its own that nobody but a softirq keeps from running */
+static void interrupt(int cpu)
+{
+	const struct sched_param first = { .sched_priority = 50 };
+	uint64_t due;
+	int i;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	pin(cpu);
+	if (sched_setscheduler(0, SCHED_FIFO, &first))
+		give_up();
+	uring_open();
+	due = vt_now() * 1e9 + 0.1e9;
+	for (i = 0; i < BEATS; i += BATCH, due += BEAT * 1e9 * BATCH)
+		make_due(due);
+	if (write(ready[1], "", 1) != 1)
+		give_up();
+	for (;; due += BEAT * 1e9 * BATCH) {
+		/* more, when half of all were due */
+		sleep_until(due - BEAT * 1e9 * (BEATS / 2));
+		if (due < vt_now() * 1e9)
+			give_up();
+		make_due(due);
+	}
+}
+
 static void beats_begin(void)
 {
 	int cpu, cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	char byte;
 
-	for (cpu = 0; cpu < cpus; cpu++)
+	if (pipe(ready))
+		vt_die(VT_SETUP, "pipe: %s", strerror(errno));
+	for (cpu = 0; cpu < cpus; cpu++) {
 		if (!fork())
 			beat(cpu);
+		if (!fork())
+			interrupt(cpu);
+	}
+	for (cpu = 0; cpu < cpus; cpu++)
+		if (read(ready[0], &byte, 1) != 1 || byte)
+			vt_die(VT_SKIP, "no trace events: no timers of io_uring to tell a processor's time by");
+}
+
+/* Did all of them come in time? */
+static bool beats_were_due(void)
+{
+	char byte;
+
+	fcntl(ready[0], F_SETFL, O_NONBLOCK);
+	return read(ready[0], &byte, 1) < 0 && errno == EAGAIN;
 }
 
 /* --- tracefs ---------------------------------------------------------------------------- */
@@ -160,6 +295,7 @@ static void trace_begin(void)
 	put("events/irq/softirq_raise/enable", "1");
 	put("events/irq/softirq_entry/enable", "1");
 	put("events/irq/softirq_exit/enable", "1");
+	put("events/timer/hrtimer_expire_entry/enable", "1");
 	put("events/sched/sched_switch/enable", "1");
 	put("events/sched/sched_waking/filter", "comm ~ \"ksoftirqd*\"");
 	put("events/sched/sched_waking/enable", "1");
@@ -168,51 +304,72 @@ static void trace_begin(void)
 
 /* --- what a processor did ------------------------------------------------------------------- */
 
+/* What was missing, in stretches or between them */
+struct away {
+	unsigned long times;
+	double sum, longest;
+	double there;	/* what was not missing */
+};
+
+struct own {
+	double sure, most;
+};
+
 static struct cpu {
 	bool open;
 	unsigned int asked, pass;	/* softirqs asked for; those of this pass that have not begun */
 	bool running;	/* a pass */
-	double began;	/* the stretch */
-	double window;	/* the end of it */
-	double longest, sum;	/* in it */
+	double last;	/* the event before, on the clock */
+	/* the processor's own, now and at the event before */
+	struct own time, before;
+	struct own began;	/* the stretch */
+	double away;	/* in it */
 } cpus[CPUS];
 
-static double maxima[MOST_WINDOWS];
-static unsigned int nmaxima, nwindows, nlost;
-static unsigned long nstretches, nlong[2];
-static double most;
+static struct away inside, between;
+static unsigned long nstretches, nlong[2], nlost;
+static double surest, most, most_away;
+static bool flags_tell;
 
-static void window_ends(struct cpu *c)
+/* The processor's own time goes on to the event at @now */
+static void passes(struct cpu *c, double now)
 {
-	nwindows++;
-	if (c->sum >= BUSY * WINDOW && nmaxima < MOST_WINDOWS)
-		maxima[nmaxima++] = c->longest;
-	c->longest = 0;
-	c->sum = 0;
+	struct away *a = c->open ? &inside : &between;
+	double took = c->last ? now - c->last : 0, own = min(took, BEAT + LATE);
+
+	c->last = now;
+	c->before = c->time;
+	c->time.most += own;
+	if (took == own) {
+		c->time.sure += own;
+		a->there += own;
+		return;
+	}
+	a->times++;
+	a->sum += took - own;
+	a->longest = max(a->longest, took - own);
+	c->away += took - own;
 }
 
-static void stretch(struct cpu *c, double now)
+static void stretch(const struct cpu *c, struct own end)
 {
-	double took = now - c->began;
+	double took = end.sure - c->began.sure;
 
-	if (now >= c->window) {
-		window_ends(c);
-		c->window = now + WINDOW;
-	}
-	c->longest = max(c->longest, took);
-	c->sum += took;
-	most = max(most, took);
+	surest = max(surest, took);
+	most = max(most, end.most - c->began.most);
+	most_away = max(most_away, c->away);
 	nstretches++;
 	nlong[0] += took > 1e-3;
 	nlong[1] += took > 2e-3;
 }
 
-static void stretch_begins(struct cpu *c, double now)
+static void stretch_begins(struct cpu *c)
 {
 	if (c->open)
 		return;
 	c->open = true;
-	c->began = now;
+	c->began = c->time;
+	c->away = 0;
 }
 
 /* Bottom halves are on */
@@ -222,33 +379,47 @@ static void stretch_is_over(struct cpu *c)
 	c->running = false;
 }
 
+/*
+ * An interrupt has found bottom halves on: no stretch goes on, and what had been asked for was left to a thread. The flags
+ * tell only since kernel 6.2 that a process has them off.
+ */
+static void found_on(struct cpu *c)
+{
+	if (!c->open || !flags_tell)
+		return;
+	stretch(c, (struct own){ .sure = c->before.sure, .most = c->time.most });
+	stretch_is_over(c);
+}
+
 /* @off: by somebody who has them off, or by an interrupt */
-static void raised(struct cpu *c, unsigned int vec, bool off, double now)
+static void raised(struct cpu *c, unsigned int vec, bool off)
 {
 	c->asked |= 1u << vec;
 	if (off)
-		stretch_begins(c, now);
+		stretch_begins(c);
 }
 
-static void entered(struct cpu *c, unsigned int vec, double now)
+static void entered(struct cpu *c, unsigned int vec)
 {
 	if (!c->running || !(c->pass & 1u << vec)) {
 		/* A pass that follows another one */
-		if (c->running)
-			c->began = now;
+		if (c->running) {
+			c->began = c->time;
+			c->away = 0;
+		}
 		c->pass = c->asked | 1u << vec;
 		c->asked = 0;
 	}
-	stretch_begins(c, now);
+	stretch_begins(c);
 	c->running = true;
 	c->pass &= ~(1u << vec);
 }
 
-static void left(struct cpu *c, double now)
+static void left(struct cpu *c)
 {
 	if (!c->open || !c->running || c->pass)
 		return;
-	stretch(c, now);
+	stretch(c, c->time);
 	if (!c->asked)
 		stretch_is_over(c);
 }
@@ -278,6 +449,13 @@ static void event(char *line)
 		nlost += !!strstr(line, "LOST");
 		return;
 	}
+	flags_tell |= !!strchr("Db", flags[0]);
+	passes(&cpus[cpu], now);
+	if (!strcmp(name, "hrtimer_expire_entry")) {
+		if (!strchr("Db", flags[0]) && !strchr("HsZz", flags[2]))
+			found_on(&cpus[cpu]);
+		return;
+	}
 	if (!strcmp(name, "sched_switch") || !strcmp(name, "sched_waking")) {
 		stretch_is_over(&cpus[cpu]);
 		return;
@@ -285,11 +463,29 @@ static void event(char *line)
 	if (sscanf(at + n, "vec=%u", &vec) != 1 || vec > 31)
 		return;
 	if (!strcmp(name, "softirq_raise"))
-		raised(&cpus[cpu], vec, has_them_off(flags), now);
+		raised(&cpus[cpu], vec, has_them_off(flags));
 	else if (!strcmp(name, "softirq_entry"))
-		entered(&cpus[cpu], vec, now);
+		entered(&cpus[cpu], vec);
 	else if (!strcmp(name, "softirq_exit"))
-		left(&cpus[cpu], now);
+		left(&cpus[cpu]);
+}
+
+/* events of a processor for which there was no room */
+static unsigned long dropped(int cpu)
+{
+	unsigned long n, sum = 0;
+	char path[256], line[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), INSTANCE "/per_cpu/cpu%d/stats", cpu);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "overrun: %lu", &n) == 1 || sscanf(line, "commit overrun: %lu", &n) == 1 ||
+		    sscanf(line, "dropped events: %lu", &n) == 1)
+			sum += n;
+	if (f)
+		fclose(f);
+	return sum;
 }
 
 static void read_cpu(int cpu)
@@ -304,15 +500,14 @@ static void read_cpu(int cpu)
 	while (fgets(line, sizeof(line), f))
 		if (line[0] != '#')
 			event(line);
-	window_ends(&cpus[cpu]);
 	fclose(f);
+	nlost += dropped(cpu);
 }
 
-static int by_size(const void *a, const void *b)
+static void tell_away(const char *where, const struct away *a)
 {
-	double d = *(const double *)a - *(const double *)b;
-
-	return d < 0 ? -1 : d > 0;
+	printf("# %s: %.0f ms, and away %lu times, for %.0f ms, %.0f us at the longest\n", where, a->there * 1e3, a->times, a->sum * 1e3,
+	       a->longest * 1e6);
 }
 
 static void report(void)
@@ -323,14 +518,15 @@ static void report(void)
 		read_cpu(i);
 	if (!nstretches)
 		vt_die(VT_WRONG, "no stretch was seen");
-	qsort(maxima, nmaxima, sizeof(*maxima), by_size);
-	printf("# %lu stretches, %lu of them over 1 ms, %lu over 2, one of %.0f us", nstretches, nlong[0], nlong[1], most * 1e6);
-	printf("; %u of %u windows are busy", nmaxima, nwindows);
-	if (nmaxima)
-		printf(": least %.0f, a quarter %.0f, half %.0f us", maxima[0] * 1e6, maxima[nmaxima / 4] * 1e6,
-		       maxima[nmaxima / 2] * 1e6);
-	printf("; events were lost %u times\n", nlost);
-	printf("bh_off: %.0f\n", nmaxima >= FEW * nwindows ? maxima[0] * 1e6 : 0);
+	if (nlost)
+		vt_die(VT_WRONG, "events were lost: %lu", nlost);
+	if (!beats_were_due())
+		vt_die(VT_WRONG, "too slow a machine: no interrupts to tell its time by");
+	printf("# %lu stretches, %lu of them surely over 1 ms, %lu over 2, one of %.0f us and perhaps one of %.0f\n", nstretches,
+	       nlong[0], nlong[1], surest * 1e6, most * 1e6);
+	tell_away("in stretches", &inside);
+	tell_away("between them", &between);
+	printf("bh_off: %.0f %.0f %.0f\n", surest * 1e6, most * 1e6, most_away * 1e6);
 }
 
 int main(void)
