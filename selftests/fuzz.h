@@ -81,6 +81,13 @@ struct fz_dev {
 #define FZ_TRACE 24
 #define FZ_RESIZE_STEPS 4
 
+/* Kinds of memory that were mapped, and what was done to memory and its regions, as far as the kernel has said that it was done */
+#define FZ_DEEDS(X) \
+	X(shared) X(file) X(secret) X(fuse) X(dmabuf) X(none) X(hugetlb) X(ring) X(userfaultfd) X(munmap) \
+	X(madvise) X(pageout) X(mremap) X(mprotect) X(mlock) X(hole) X(truncate) X(fork) X(rereg)
+#define FZ_DEED(name) FZ_DID_##name,
+enum fz_deed { FZ_DEEDS(FZ_DEED) FZ_DEEDS_END };
+
 struct fz_call {
 	const char *what;
 	uint64_t arg;
@@ -103,10 +110,11 @@ struct fz_beat {
 	uint64_t resized[FZ_RESIZE_STEPS], paced;
 	/* objects by kind, those of which are QPs with work queues, and frames that were received */
 	uint64_t made[FZ_KINDS], shares, frames;
-	/* regions of all addresses, those of dma-bufs and of device memory, and mappings of huge pages */
-	uint64_t implicit, lent, devices, huge;
+	/* regions of all addresses, those of dma-bufs and of device memory */
+	uint64_t implicit, lent, devices;
 	/* work requests that can be carried out, as far as is known */
 	uint64_t calm;
+	uint64_t did[FZ_DEEDS_END];
 };
 
 struct fz_board {
@@ -126,6 +134,8 @@ struct fz_board {
 	bool some_never;
 	/* files stay as long as they are, and get no holes */
 	bool whole_files;
+	/* the kernel knows memfd_secret() */
+	bool have_secret;
 	bool verbose;
 	uint32_t roles;
 	struct fz_dev dev[FZ_DEVS];
@@ -334,6 +344,8 @@ bool fz_calm_recv(struct fz_thread *t, struct fz_ctx *c, const struct fz_obj *o,
 
 /* Zones at the same address in every worker, each followed by memory that nobody ever registers */
 void fz_memory_reserve(void);
+/* memfd_secret(0) */
+int fz_memfd_secret(void);
 /* in each worker, before its threads */
 void fz_memory_start(struct fz_thread *t);
 void fz_memory_step(struct fz_thread *t);

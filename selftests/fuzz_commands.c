@@ -887,6 +887,7 @@ static void changed(struct fz_thread *t, struct shot *s)
 	switch (s->verb->number) {
 	case IB_USER_VERBS_CMD_REREG_MR:
 		moved(s->ctx, (const void *)s->core);
+		t->beat->did[FZ_DID_rereg]++;
 		break;
 	case IB_USER_VERBS_CMD_RESIZE_CQ:
 		fz_resized(t, s->ctx, FZ_CQ, cq->cq_handle, resize->step, s->answer + s->out);

@@ -36,6 +36,15 @@
 static uint8_t *space;
 /* of this worker: files behind zones, and the one for missing pages */
 static int files[6] = { -1, -1, -1, -1, -1, -1 }, missing = -1;
+/* what each of them is, as far as this kernel has it */
+static const enum fz_deed kind_of_file[] = {
+	FZ_DID_file, FZ_DID_file, FZ_DID_secret, FZ_DID_fuse, FZ_DID_dmabuf, FZ_DID_file,
+};
+
+static void did(struct fz_thread *t, enum fz_deed deed, bool done)
+{
+	t->beat->did[deed] += done;
+}
 
 static uint8_t *zone(uint32_t i)
 {
@@ -51,6 +60,11 @@ static uint8_t *some_zone(struct fz_thread *t)
 bool fz_never_comes(uint64_t start)
 {
 	return board->some_never && start - (uintptr_t)zone(FZ_ZONES - FZ_NEVER) < FZ_NEVER * STEP;
+}
+
+int fz_memfd_secret(void)
+{
+	return syscall(SYS_memfd_secret, 0);
 }
 
 void fz_memory_reserve(void)
@@ -147,7 +161,8 @@ static void register_missing(struct fz_thread *t, uint8_t *at, size_t len)
 
 	/* its pages go, so that there is something that is missing */
 	map_again(t, at, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
-	FZ_CALL(t, "userfaultfd register", reg.range.start, ioctl(missing, UFFDIO_REGISTER, &reg) ? -errno : 0);
+	did(t, FZ_DID_userfaultfd,
+	    !FZ_CALL(t, "userfaultfd register", reg.range.start, ioctl(missing, UFFDIO_REGISTER, &reg) ? -errno : 0));
 }
 
 /* the rings of a queue as memory of a region */
@@ -158,26 +173,49 @@ static void map_ring(struct fz_thread *t, uint8_t *at)
 	struct sroce_ring_info ring = o ? o->ring[0] : (struct sroce_ring_info){};
 
 	if (ring.mmap_len && ring.mmap_len <= FZ_ZONE)
-		FZ_CALL(t, "mmap of a ring", ring.mmap_offset,
-			mmap(at, ring.mmap_len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, c->fd,
-			     ring.mmap_offset) == MAP_FAILED ? -errno : 0);
+		did(t, FZ_DID_ring, !FZ_CALL(t, "mmap of a ring", ring.mmap_offset,
+					     mmap(at, ring.mmap_len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, c->fd,
+						  ring.mmap_offset) == MAP_FAILED ? -errno : 0));
+}
+
+/* There is nothing for a moment, in which others may want it, and then fresh memory: nobody else's may come to be there */
+static void unmap(struct fz_thread *t, uint8_t *at)
+{
+	did(t, FZ_DID_munmap, !FZ_CALL(t, "munmap", (uintptr_t)at, munmap(at, FZ_ZONE) ? -errno : 0));
+	map_again(t, at, FZ_ZONE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 }
 
 static void change_kind(struct fz_thread *t)
 {
+	static const struct {
+		enum fz_deed deed;
+		int prot, flags;
+	} kinds[] = {
+		{ FZ_DID_shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS },
+		/* of a file */
+		{ FZ_DEEDS_END, PROT_READ | PROT_WRITE, MAP_SHARED },
+		{ FZ_DEEDS_END, PROT_READ | PROT_WRITE, MAP_PRIVATE },
+		{ FZ_DEEDS_END, PROT_READ, MAP_SHARED },
+		{ FZ_DID_none, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS },
+		{ FZ_DID_hugetlb, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB },
+	};
 	uint8_t *at = some_zone(t);
-	int rw = PROT_READ | PROT_WRITE, file = files[fz_below(t, ARRAY_SIZE(files))];
+	uint32_t file = fz_below(t, ARRAY_SIZE(files)), kind = fz_below(t, 12);
+	enum fz_deed deed;
+	bool done;
 
-	switch (fz_below(t, 12)) {
-	case 0: map_again(t, at, FZ_ZONE, rw, MAP_SHARED | MAP_ANONYMOUS, -1); break;
-	case 1: map_again(t, at, FZ_ZONE, rw, MAP_SHARED, file); break;
-	case 2: map_again(t, at, FZ_ZONE, rw, MAP_PRIVATE, file); break;
-	case 3: map_again(t, at, FZ_ZONE, PROT_READ, MAP_SHARED, file); break;
-	case 4: map_again(t, at, FZ_ZONE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1); break;
-	case 5: t->beat->huge += map_again(t, at, FZ_ZONE, rw, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1); break;
+	if (kind < ARRAY_SIZE(kinds)) {
+		deed = kinds[kind].deed == FZ_DEEDS_END ? kind_of_file[file] : kinds[kind].deed;
+		done = map_again(t, at, FZ_ZONE, kinds[kind].prot, kinds[kind].flags,
+				 kinds[kind].flags & MAP_ANONYMOUS ? -1 : files[file]);
+		did(t, deed, done);
+		return;
+	}
+	switch (kind) {
 	case 6: map_ring(t, at); break;
 	case 7: register_missing(t, at, FZ_ZONE); break;
-	default: map_again(t, at, FZ_ZONE, rw, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	case 8: unmap(t, at); break;
+	default: map_again(t, at, FZ_ZONE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 	}
 }
 
@@ -197,7 +235,8 @@ static void advise(struct fz_thread *t)
 
 	if (advice == MADV_REMOVE && board->whole_files)
 		return;
-	FZ_CALL(t, "madvise", advice, madvise(at, len, advice) ? -errno : 0);
+	did(t, advice == 21 ? FZ_DID_pageout : FZ_DID_madvise,
+	    !FZ_CALL(t, "madvise", advice, madvise(at, len, advice) ? -errno : 0));
 }
 
 static void move(struct fz_thread *t)
@@ -206,8 +245,9 @@ static void move(struct fz_thread *t)
 	uint8_t *from = some_pages(t, &len), *to = some_zone(t);
 
 	if (to + len <= from || from + len <= to)
-		FZ_CALL(t, "mremap", len, mremap(from, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, to) == MAP_FAILED ?
-			-errno : 0);
+		did(t, FZ_DID_mremap,
+		    !FZ_CALL(t, "mremap", len, mremap(from, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, to) == MAP_FAILED ?
+			     -errno : 0));
 }
 
 static void protect(struct fz_thread *t)
@@ -216,7 +256,8 @@ static void protect(struct fz_thread *t)
 	size_t len;
 	uint8_t *at = some_pages(t, &len);
 
-	FZ_CALL(t, "mprotect", len, mprotect(at, len, prots[fz_below(t, ARRAY_SIZE(prots))]) ? -errno : 0);
+	did(t, FZ_DID_mprotect,
+	    !FZ_CALL(t, "mprotect", len, mprotect(at, len, prots[fz_below(t, ARRAY_SIZE(prots))]) ? -errno : 0));
 }
 
 static void lock(struct fz_thread *t)
@@ -225,7 +266,7 @@ static void lock(struct fz_thread *t)
 	uint8_t *at = some_pages(t, &len);
 
 	if (fz_once(t, 2))
-		FZ_CALL(t, "mlock", len, mlock(at, min(len, (size_t)65536)) ? -errno : 0);
+		did(t, FZ_DID_mlock, !FZ_CALL(t, "mlock", len, mlock(at, min(len, (size_t)65536)) ? -errno : 0));
 	else
 		FZ_CALL(t, "munlock", len, munlock(at, len) ? -errno : 0);
 }
@@ -239,9 +280,9 @@ static void shrink_file(struct fz_thread *t)
 	if (board->whole_files)
 		return;
 	if (shorter)
-		FZ_CALL(t, "ftruncate", at, ftruncate(fd, at) ? -errno : 0);
+		did(t, FZ_DID_truncate, !FZ_CALL(t, "ftruncate", at, ftruncate(fd, at) ? -errno : 0));
 	else
-		FZ_CALL(t, "punch hole", at, fallocate(fd, 3, at, 65536) ? -errno : 0);
+		did(t, FZ_DID_hole, !FZ_CALL(t, "punch hole", at, fallocate(fd, 3, at, 65536) ? -errno : 0));
 	FZ_CALL(t, "ftruncate", FZ_ZONE, ftruncate(fd, FZ_ZONE) ? -errno : 0);
 }
 
@@ -293,6 +334,7 @@ static void fork_step(struct fz_thread *t)
 	if (!pid)
 		child(t);
 	fz_end(t, pid);
+	did(t, FZ_DID_fork, pid > 0);
 	if (pid > 0 && fz_once(t, 4))
 		kill(pid, SIGKILL);
 	if (pid > 0)
@@ -423,7 +465,7 @@ static void take_away(struct fz_thread *t)
 
 	for (i = FZ_ZONES - FZ_NEVER; i < FZ_ZONES; i++) {
 		if (board->never >= 0 && (missing < 0 || i & 1))
-			map_again(t, zone(i), FZ_ZONE, PROT_READ | PROT_WRITE, MAP_SHARED, board->never);
+			did(t, FZ_DID_fuse, map_again(t, zone(i), FZ_ZONE, PROT_READ | PROT_WRITE, MAP_SHARED, board->never));
 		else
 			register_missing(t, zone(i), FZ_ZONE);
 	}
@@ -436,7 +478,7 @@ void fz_memory_start(struct fz_thread *t)
 	files[0] = memfd_create("fuzz", 0);
 	files[1] = mkstemp(path);
 	unlink(path);
-	files[2] = syscall(SYS_memfd_secret, 0);
+	files[2] = fz_memfd_secret();
 	if (files[2] < 0)
 		files[2] = open("/dev/zero", O_RDWR);
 	ftruncate(files[0], FZ_ZONE);

@@ -565,6 +565,20 @@ static void watch(const char *how)
 	kill_pagers();
 }
 
+/* "# memory: NAME=TIMES ...", of secret memory only where this kernel knows it */
+static void tell_deeds(const struct fz_beat *sum)
+{
+#define NAME(name) #name,
+	static const char *const names[] = { FZ_DEEDS(NAME) };
+	int i;
+
+	printf("# memory:");
+	for (i = 0; i < FZ_DEEDS_END; i++)
+		if (i != FZ_DID_secret || board->have_secret)
+			printf(" %s=%lu", names[i], (unsigned long)sum->did[i]);
+	puts("");
+}
+
 static void summary(void)
 {
 	struct fz_beat sum = {};
@@ -594,7 +608,8 @@ static void summary(void)
 		sum.implicit += b->implicit;
 		sum.lent += b->lent;
 		sum.devices += b->devices;
-		sum.huge += b->huge;
+		for (j = 0; j < FZ_DEEDS_END; j++)
+			sum.did[j] += b->did[j];
 	}
 	for (j = 0; j < 16; j++)
 		completed += sum.completed[j];
@@ -610,11 +625,20 @@ static void summary(void)
 	printf("# %lu work queues, %lu tables, %lu queue pairs of such, %lu flows, %lu frames received\n",
 	       (unsigned long)sum.made[FZ_WQ], (unsigned long)sum.made[FZ_TABLE], (unsigned long)sum.shares,
 	       (unsigned long)sum.made[FZ_FLOW], (unsigned long)sum.frames);
-	printf("# %lu regions of all addresses, %lu of a dma-buf, %lu of device memory; %lu mappings of huge pages; %u processes open to all\n",
-	       (unsigned long)sum.implicit, (unsigned long)sum.lent, (unsigned long)sum.devices, (unsigned long)sum.huge,
-	       atomic_load(&board->houses));
+	printf("# %lu regions of all addresses, %lu of a dma-buf, %lu of device memory; %u processes open to all\n",
+	       (unsigned long)sum.implicit, (unsigned long)sum.lent, (unsigned long)sum.devices, atomic_load(&board->houses));
+	tell_deeds(&sum);
 	vt_check(!sum.crashed, "no child of a worker has crashed");
 	vt_check(sum.good > 20 && sum.posted > 20, "there was something to do for the kernel");
+}
+
+static void find_secret(void)
+{
+	int fd = fz_memfd_secret();
+
+	board->have_secret = fd >= 0 || errno != ENOSYS;
+	if (fd >= 0)
+		close(fd);
 }
 
 static void open_buffer(void)
@@ -642,6 +666,7 @@ static void start_workers(void)
 	int i, first = open("/dev/null", O_RDONLY);
 
 	board->xrc_file = memfd_create("xrc", 0);
+	find_secret();
 	open_buffer();
 	board->missing_dev = open("/dev/userfaultfd", O_RDWR);
 	board->file_system = fz_fuse_start(&board->late, &board->never);

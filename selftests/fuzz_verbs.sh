@@ -14,7 +14,7 @@
 # fuzz_verbs.seeds are run first, always (SEEDS= is another file).
 . "$(dirname "$0")/lib.sh"
 
-FUZZ=$(program fuzz_verbs) && VERIFY=$(program verify) || bail "fuzz_verbs or verify was not built"
+FUZZ=$(program fuzz_verbs) && VERIFY=$(program verify) && BH_OFF=$(program bh_off) || bail "fuzz_verbs, verify or bh_off was not built"
 asked=${ROUNDS:-}
 amount ROUNDS 8 120
 amount TIME 30 86400
@@ -118,12 +118,22 @@ clean() { ! resources | grep -vxF "$unused"; }
 
 # --- a round ------------------------------------------------------------------------------------------
 
+# bh_off_round NAME : what the round has shown of that. A stretch that has surely taken too long is a failure; that a round does
+# not tell, because the machine below let something else run meanwhile, is none, as long as others do.
+bh_off_round() {
+	bh_off_end || note "$1: not known for how long bottom halves were off"
+	[ -n "$bh_most" ] || return 0
+	echo "$bh_sure $bh_most" >>"$TMP/stretches"
+	[ "$bh_sure" -le $MOST_US ] || result 1 "$1: bottom halves are off for $MOST_US us at most ($bh_sure to $bh_most)"
+}
+
 # fuzz_round NAME SEED WAY SECONDS
 fuzz_round() {
 	local name=$1 seed=$2 way=$3 seconds=$4 pid status
 	note "$name: seed $seed, $way is taken away, $seconds s"
 	: >"$TMP/fuzz"
 	bystanders_start $((seconds + 2))
+	[ "$SLOW" -gt 1 ] || bh_off_begin
 	# from a namespace that lives on; an array and not a function, so that it can be waited for
 	# shellcheck disable=SC2086 # options
 	timeout -k 2 $(((seconds + 120) * SLOW)) "$FUZZ" -d $DEV_A -i $IP_A -D $DEV_B -I $IP_B -s "$seed" -t "$seconds" \
@@ -136,12 +146,13 @@ fuzz_round() {
 	result $? "$name: $way could be taken away"
 	wait $pid
 	status=$?
+	[ "$SLOW" -gt 1 ] || bh_off_round "$name"
 	grep '^# ' "$TMP/fuzz"
 	sed -n 's/^# .* tables, \([0-9]*\) queue pairs of such, .* flows, \([0-9]*\) frames received$/\1 \2/p' "$TMP/fuzz" >>"$TMP/raw"
 	sed -n 's/^# [0-9]* rings prepared, \([0-9]*\) moved to, .*; \([0-9]*\) rates$/\1 \2/p' "$TMP/fuzz" >>"$TMP/done"
 	sed -n 's/^# \([0-9]*\) steps, .*/\1/p' "$TMP/fuzz" >>"$TMP/steps"
-	sed -n 's/^# \([0-9]*\) regions of all .*, \([0-9]*\) of a dma-buf, \([0-9]*\) of device memory; \([0-9]*\) map.*; \([0-9]*\) proc.*/\1 \2 \3 \4 \5/p' \
-		"$TMP/fuzz" >>"$TMP/kinds"
+	sed -n 's/^# \([0-9]*\) regions of all .*, \([0-9]*\) of a dma-buf, \([0-9]*\) of device memory; \([0-9]*\) proc.*/implicit=\1 lent=\2 device=\3 house=\4/p
+		s/^# memory: //p' "$TMP/fuzz" >>"$TMP/kinds"
 	[ $status -eq 0 ] || grep -v '^# \|^ok' "$TMP/fuzz" | notes
 	result $status "$name: seed $seed: nobody hangs, nothing foreign changes"
 	bystanders_end "$way"
@@ -168,8 +179,9 @@ restore() {
 exec 2>/dev/null
 
 swap_up || note "no swap"
-huge='' with_huge=''
-if huge_up; then with_huge=1; else note "no huge pages"; fi
+huge=''
+huge_up || note "no huge pages"
+swapped=$(sed -n 's/^pswpout //p' /proc/vmstat)
 patience=$(cat /proc/sys/net/core/netdev_unregister_timeout_secs 2>/dev/null)
 [ -z "$patience" ] || echo $((20 * SLOW)) >/proc/sys/net/core/netdev_unregister_timeout_secs
 trap 'finish; restore' EXIT
@@ -197,17 +209,37 @@ awk '{ moved += $1; rates += $2 } END { print "# " moved+0 " queues resized, " r
 result $? "queues have been resized, and rates set"
 awk '{ shares += $1; frames += $2 } END { print "# " shares+0 " queue pairs with tables, " frames+0 " frames"; exit !(shares && frames) }' "$TMP/raw"
 result $? "raw packets have been received, and tables of work queues used"
-read -r implicit lent devices mapped houses < <(awk '
-	{ for (i = 1; i <= 5; i++) n[i] += $i } END { print n[1]+0, n[2]+0, n[3]+0, n[4]+0, n[5]+0 }' "$TMP/kinds")
-note "$implicit regions of all addresses, $lent of a dma-buf, $devices of device memory; $mapped mappings of huge pages;" \
-	"$houses processes open to all"
-[ -e /dev/udmabuf ] || lent=none
-[ -n "$with_huge" ] || mapped=none
-[ "$implicit" != 0 ] && [ "$devices" != 0 ] && [ "$houses" != 0 ] && [ "$lent" != 0 ] && [ "$mapped" != 0 ]
-result $? "there was memory of every kind"
+# has KIND : can this kernel have such memory, or such a deed be done? What it can have and was not there is a failure.
+has() {
+	case $1 in
+	dmabuf | lent) [ -e /dev/udmabuf ] ;;
+	fuse) grep -qw fuse /proc/filesystems ;;
+	hugetlb) [ -e "$HUGE" ] ;;
+	userfaultfd) [ -e /proc/sys/vm/unprivileged_userfaultfd ] ;;
+	swap) [ -e /proc/swaps ] && modinfo null_blk >/dev/null 2>&1 ;;
+	hole | truncate) [[ " $FUZZ_OPTIONS " != *" -f "* ]] ;;
+	*) true ;;
+	esac
+}
+swapped=$(($(sed -n 's/^pswpout //p' /proc/vmstat) - swapped))
+missed=()
+while IFS='=' read -r kind times; do
+	note "memory: $kind, $times"
+	[ "$times" -gt 0 ] || ! has "$kind" || missed+=("$kind")
+done < <({ tr ' ' '\n' <"$TMP/kinds" && echo "swap=$swapped"; } | awk -F= '{ n[$1] += $2 } END { for (k in n) print k "=" n[k] }' | sort)
+[ ${#missed[@]} -eq 0 ] && [ -s "$TMP/kinds" ]
+result $? "there was memory of every kind, and everything was done to it (nothing of: ${missed[*]:-none})"
 bytes=$(cat $TURNS/largest_turn)
 note "at most $bytes bytes, or what counts as such, at a stretch, in $(cat $TURNS/longest_turn) us"
 echo 0 >$TURNS/largest_turn
 [ "$bytes" -gt 0 ] && [ "$bytes" -le $((10 << 20)) ]
 result $? "not more than 10 MiB at a stretch"
+if [ "$SLOW" -gt 1 ]; then
+	note "for how long bottom halves are off is a matter of the plain UML kernel"
+elif ! bh_off_unknown "all rounds"; then
+	known=$(awk -v most=$MOST_US '$2 <= most { n++ } END { print n + 0 }' "$TMP/stretches")
+	read -r worst < <(sort -rn "$TMP/stretches")
+	[ "$known" -gt 0 ]
+	result $? "all rounds: bottom halves are off for $MOST_US us at most (${worst% *} in the worst, known of $known rounds)"
+fi
 unharmed "$before"
