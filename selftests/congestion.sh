@@ -198,6 +198,72 @@ slow_write
 [ "$(passed $A 10)" -eq 0 ]
 result $? "$WHERE: switched off, no packet may be marked (64 MiB in $ms ms)"
 
+# Each kind of queue pair that sends slows down when all of it is marked, to what is set, and tells so itself. Few bytes are under
+# way, and the limit is one that every machine is faster than.
+floor=50
+
+# states NAMESPACE DEVICE : until somebody says so, what a device's queue pairs tell of themselves, a line each
+states() {
+	while [ ! -e "$TMP/over" ]; do
+		in_ns "$1" rdma -dd resource show qp link "$2/1" | tr -s ' \n' ' ' | sed 's/link /\n&/g'
+		sleep 0.2
+	done
+}
+# stated NAME : the number that a line of states has
+stated() { grep -o "drv_$1 [0-9]*" <<<"$line" | cut -d' ' -f2; }
+
+# slows NAME SENDER TOOL [OPTIONS] : how fast it is without marks, and with them
+slows() {
+	local sender=$2 dev=$DEV_B before ignored line rate target alpha watcher told=0 bad=1
+	local WHERE="slowing down, $1"
+	[ "$sender" = $B ] || dev=$DEV_A
+	shift 2
+	perftest "$@" -D 2
+	free=$(speed)
+	before=$(counter "$sender" $dev rp_cnp_handled) ignored=$(counter "$sender" $dev rp_cnp_ignored)
+	mark "$sender" veth0
+	rm -f "$TMP/over"
+	states "$sender" $dev >"$TMP/states" 2>/dev/null &
+	watcher=$!
+	perftest "$@" -D 2
+	slow=$(speed)
+	touch "$TMP/over"
+	wait $watcher
+	unmark "$sender" veth0
+	told=$(($(counter "$sender" $dev rp_cnp_handled) - before)) ignored=$(($(counter "$sender" $dev rp_cnp_ignored) - ignored))
+	[ $told -gt 0 ] && [ $ignored -eq 0 ]
+	result $? "$WHERE: $told notifications handled, $ignored ignored"
+	# MiB of payload, and the limit counts from the IP header on: between half and one and a half of it
+	awk "BEGIN { limit = $floor / 8 / 1.048576; exit !($slow > limit / 2 && $slow < limit * 1.5 && $free > 2 * $slow) }"
+	result $? "$WHERE: $slow MB/s, of $floor Mbit/s that are left, and $free without marks"
+	while read -r line; do
+		rate=$(stated cc_rate_kbps) target=$(stated cc_target_kbps) alpha=$(stated cc_alpha_permille) window=$(stated sq_window)
+		[ "${rate:-0}" -gt 0 ] || continue
+		bad=1
+		[ "$target" -ge "$rate" ] && [ "$alpha" -ge 1 ] && [ "$alpha" -le 1000 ] && [ "$window" -ge 1 ] &&
+			[ "$rate" -ge $((floor * 1000)) ] && bad=0 || break
+		[ "$rate" -lt $((floor * 1500)) ] && slowest=$rate
+	done <"$TMP/states"
+	[ $bad -eq 0 ] && [ -n "${slowest:-}" ]
+	result $? "$WHERE: and its state says so (rate $rate kbit/s, target $target, alpha $alpha, window $window)"
+	slowest=
+}
+speed() { awk '$1 ~ /^[0-9]+$/ && NF > 4 { v = $4 } END { print v + 0 }' "$TMP/client"; }
+
+set_param rp_enable 1
+set_param rp_min_rate $floor
+few="-s 8192 -t 16"
+# shellcheck disable=SC2086 # words
+{
+	slows "WRITE" $B ib_write_bw $few
+	slows "READ responses" $A ib_read_bw $few
+	slows "UC" $B ib_write_bw -c UC $few
+	slows "UD" $B ib_send_bw -c UD -s 1024 -t 64
+	! has_xrc || slows "XRC" $B ib_write_bw -c XRC $few
+}
+set_param rp_min_rate 0
+set_param rp_enable 0
+
 # --- who asks whether marks are told of -----------------------------------------------------------------------
 
 # asked TELLS : what is sent to a peer that tells or not, if rp_enable is as at first. Rules are for what is to arrive

@@ -80,7 +80,7 @@ seen() {
 		values+=$(risen "$host")
 	done
 	# shellcheck disable=SC2086 # words
-	program_verdicts "$name" 60 python3 "$SELF/observer_judge.py" "$case" "$TMP/trace" judge=$judge $values
+	program_verdicts "$name" 60 python3 "$SELF/observer_judge.py" "$case" "$TMP/trace" judge=$judge slow=$SLOW $values
 }
 writes="-o write -n 1 -b 32 -g 1 -m 65536 -T 16"
 many_writes="-o write -n 8 -b 48 -g 1 -m 65536 -T 16"
@@ -149,6 +149,12 @@ if rxe_works; then
 	set_both roce_accl/selective_repeat_en 0
 	set_both roce_accl/adp_retrans_en 0
 	recovery "to rdma_rxe" ""
+	# It holds nothing: a sender that hopes it does has to find out
+	set_both roce_accl/selective_repeat_en 1
+	recovery "to rdma_rxe, as to one that may hold" "tries=1"
+	set_both roce_accl/adp_retrans_en 1
+	seen tail "to rdma_rxe: the last request is lost, and asked after" "drop:a:request:$last" \
+		"asks=1 timeout_us=$((timeout_us * 16))" "${writes/-T 16/-T 20}"
 	judge=b
 	middle_up sroce rxe || bail "no devices"
 	recovery "from rdma_rxe" "holds=1"

@@ -135,34 +135,52 @@ fi
 
 # --- paths ---------------------------------------------------------------------------------------------------------
 
-# Two routers with two cables between them, of which they choose one by addresses and UDP ports, as for routes of equal
-# cost. (Not every kernel in the lab has those; a bond does the same.)
+# Two routers with two cables between them, of which they choose one by addresses and UDP ports: those of a bond, or two
+# routes of equal cost, which not every kernel in the lab has
 cable() { # cable NAMESPACE NETDEV NAMESPACE NETDEV
 	ip link add "$2" netns "$1" mtu 9000 type veth peer name "$4" netns "$3" mtu 9000 &&
 		ip -n "$1" link set "$2" up && ip -n "$3" link set "$4" up
 }
+# paths_up FUNCTION : which joins the cables of the routers
 paths_up() {
 	local ns
-	hosts_down
+	paths_down
 	for ns in $A $B $R1 $R2; do host_ns "$ns" || return; done
-	for ns in $R1 $R2; do
-		in_ns "$ns" sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward' &&
-			ip -n "$ns" link add both mtu 9000 type bond mode balance-xor xmit_hash_policy layer3+4 miimon 100 || return
-	done
+	for ns in $R1 $R2; do in_ns "$ns" sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward' || return; done
 	cable $A veth0 $R1 host && cable $B veth0 $R2 host && cable $R1 one $R2 one && cable $R1 two $R2 two || return
+	ip -n $A addr add 10.98.1.1/24 dev veth0 && ip -n $R1 addr add 10.98.1.9/24 dev host &&
+		ip -n $B addr add 10.98.2.1/24 dev veth0 && ip -n $R2 addr add 10.98.2.9/24 dev host &&
+		ip -n $A route add default via 10.98.1.9 && ip -n $B route add default via 10.98.2.9 && "$1" || return
+	wait_for 10 in_ns $A ping -c 1 -W 1 10.98.2.1 || return
+	link_add $A $DEV_A && link_add $B $DEV_B
+}
+paths_down() {
+	hosts_down
+	ip netns del $R1 2>/dev/null
+	ip netns del $R2 2>/dev/null
+}
+bonded() {
+	local ns
 	for ns in $R1 $R2; do
+		ip -n "$ns" link add both mtu 9000 type bond mode balance-xor xmit_hash_policy layer3+4 miimon 100 || return
 		for cable in one two; do
-			ip -n "$ns" link set $cable down && ip -n "$ns" link set $cable master both && ip -n "$ns" link set $cable up || return
+			ip -n "$ns" link set "$cable" down && ip -n "$ns" link set "$cable" master both && ip -n "$ns" link set "$cable" up || return
 		done
 		ip -n "$ns" link set both up
 	done
-	ip -n $A addr add 10.98.1.1/24 dev veth0 && ip -n $R1 addr add 10.98.1.9/24 dev host &&
-		ip -n $B addr add 10.98.2.1/24 dev veth0 && ip -n $R2 addr add 10.98.2.9/24 dev host &&
-		ip -n $R1 addr add 10.98.3.1/24 dev both && ip -n $R2 addr add 10.98.3.2/24 dev both &&
-		ip -n $A route add default via 10.98.1.9 && ip -n $B route add default via 10.98.2.9 &&
-		ip -n $R1 route add 10.98.2.0/24 via 10.98.3.2 && ip -n $R2 route add 10.98.1.0/24 via 10.98.3.1 || return
-	wait_for 10 in_ns $A ping -c 1 -W 1 10.98.2.1 || return
-	link_add $A $DEV_A && link_add $B $DEV_B
+	ip -n "$R1" addr add 10.98.3.1/24 dev both && ip -n "$R2" addr add 10.98.3.2/24 dev both &&
+		ip -n "$R1" route add 10.98.2.0/24 via 10.98.3.2 && ip -n "$R2" route add 10.98.1.0/24 via 10.98.3.1
+}
+equal_cost() {
+	local ns n=0
+	for ns in $R1 $R2; do
+		n=$((n + 1))
+		# by ports, too
+		in_ns "$ns" sh -c 'echo 1 >/proc/sys/net/ipv4/fib_multipath_hash_policy' || return
+		ip -n "$ns" addr add "10.98.3.$n/24" dev one && ip -n "$ns" addr add "10.98.4.$n/24" dev two || return
+	done
+	ip -n "$R1" route add 10.98.2.0/24 nexthop via 10.98.3.2 nexthop via 10.98.4.2 &&
+		ip -n "$R2" route add 10.98.1.0/24 nexthop via 10.98.3.1 nexthop via 10.98.4.1
 }
 # crossed CABLE : bytes, in both directions
 crossed() { in_ns $R1 sh -c "cat /sys/class/net/$1/statistics/[rt]x_bytes" | awk '{ n += $1 } END { print n }'; }
@@ -177,21 +195,83 @@ spread() {
 	[ $((one * 20)) -gt $((one + two)) ] && [ $((two * 20)) -gt $((one + two)) ]
 	result $? "$name: over both paths"
 }
-if [ -n "$SHORT" ]; then
-	note "two paths: left out"
-elif paths_up 2>"$TMP/paths"; then
-	SERVER_IP=10.98.1.1 CLIENT_IP=10.98.2.1 WHERE="two paths"
+# paths NAME : what spreads over two of them
+paths() {
+	SERVER_IP=10.98.1.1 CLIENT_IP=10.98.2.1 IP_A=10.98.1.1 WHERE=$1
 	stock_gids
-	IP_A=10.98.1.1
-	spread "16 reliable connections" perftest ib_write_bw -q 16 -s 65536 -n "$n"
-	spread "datagrams of 16 queue pairs" perftest ib_send_bw -c UD -q 16 -s 1024 -n "$n"
+	spread "$WHERE: 16 reliable connections" perftest ib_write_bw -q 16 -s 65536 -n "$n"
+	spread "$WHERE: datagrams of 16 queue pairs" perftest ib_send_bw -c UD -q 16 -s 1024 -n "$n"
 	# each is made by messages with a flow label of its own
 	packets=$(counter $A $DEV_A rdma_rx_packets)
-	spread "16 connections of rdma_cm with little to say" pair "two paths: ucmatose" 60 "ucmatose -b $IP_A -c 16 -C 1 -S 10" \
+	spread "$WHERE: 16 connections of rdma_cm with little to say" pair "$WHERE: ucmatose" 60 "ucmatose -b $IP_A -c 16 -C 1 -S 10" \
 		"ucmatose -s $IP_A -c 16 -C 1 -S 10"
 	note "$(($(counter $A $DEV_A rdma_rx_packets) - packets)) packets"
+}
+if [ -n "$SHORT" ]; then
+	note "two paths: left out"
 else
-	notes <"$TMP/paths"
-	ktap_skip "two paths" "no bonds in this kernel"
+	if paths_up bonded 2>"$TMP/paths"; then
+		paths "two cables of a bond"
+	else
+		notes <"$TMP/paths"
+		ktap_skip "two cables of a bond" "no bonds in this kernel"
+	fi
+	if paths_up equal_cost 2>"$TMP/paths"; then
+		paths "two routes of equal cost"
+	else
+		notes <"$TMP/paths"
+		ktap_skip "two routes of equal cost" "not in this kernel"
+	fi
+fi
+
+# --- receive queues -------------------------------------------------------------------------------------------------
+
+# What arrives is spread by addresses and UDP ports over four receive queues, as a NIC spreads it: of a veth with a NAPI it is the
+# sender's stack that chooses one, by the flow of a packet
+RX_IP_A=10.98.0.1
+rx_queues_up() {
+	paths_down
+	IP_A=$RX_IP_A
+	host_ns $A && host_ns $B || return
+	ip link add veth0 netns $A mtu 9000 numtxqueues 4 numrxqueues 4 type veth \
+		peer name veth0 netns $B mtu 9000 numtxqueues 4 numrxqueues 4 || return
+	ip -n $A link set veth0 up && ip -n $A addr add $IP_A/24 dev veth0
+	ip -n $B link set veth0 up && ip -n $B addr add $IP_B/24 dev veth0
+	in_ns $A ethtool -K veth0 gro on || return
+	arrived >/dev/null && link_add $A $DEV_A && link_add $B $DEV_B && unmarked
+}
+# arrived : buffers that each receive queue of host A has taken
+arrived() {
+	in_ns $A ethtool -S veth0 | awk '
+		/rx_queue_[0-9]+_xdp_packets:/ { n[$1] = $2; q++ }
+		END { for (i = 0; i < 4; i++) printf "%d ", n["rx_queue_" i "_xdp_packets:"]; print ""; exit q != 4 }'
+}
+# received NAME COMMAND... : through more than one, and none has nearly all
+received() {
+	local name=$1 before after i all=0 most=0 used=0
+	shift
+	read -ra before < <(arrived)
+	"$@"
+	read -ra after < <(arrived)
+	for i in 0 1 2 3; do
+		after[i]=$((after[i] - before[i]))
+		all=$((all + after[i]))
+		[ "${after[i]}" -le "$most" ] || most=${after[i]}
+		[ "${after[i]}" -eq 0 ] || used=$((used + 1))
+	done
+	note "buffers through the receive queues: ${after[*]}"
+	[ $used -ge 3 ] && [ $((most * 4)) -lt $((all * 3)) ]
+	result $? "$name: over the receive queues"
+}
+if rx_queues_up 2>"$TMP/queues"; then
+	SERVER_IP=$IP_A CLIENT_IP=$IP_B WHERE="receive queues"
+	stock_gids
+	received "16 reliable connections" perftest ib_write_bw -q 16 -s 65536 -n "$n"
+	received "datagrams of 16 queue pairs" perftest ib_send_bw -c UD -q 16 -s 1024 -n "$n"
+	received "16 connections of rdma_cm with little to say" pair "receive queues: ucmatose" 60 \
+		"ucmatose -b $IP_A -c 16 -C 1 -S 10" "ucmatose -s $IP_A -c 16 -C 1 -S 10"
+else
+	notes <"$TMP/queues"
+	ktap_skip "receive queues" "this kernel's veth does not tell them apart"
 fi
 ktap_end

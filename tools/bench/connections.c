@@ -5,10 +5,12 @@
  *	connections -d DEVICE -i IP [-D DEVICE_OF_PEER -I IP_OF_PEER] PAIRS SECONDS BYTES
  *
  * Prints, one a line, "name value": memory per QP that the kernel took (bytes), QPs made and connected per second, RDMA
- * WRITEs of BYTES per second over one of the QPs, and in turn over all of them. With 0 SECONDS it prints the first two,
+ * WRITEs of BYTES per second over one of the QPs, and in turn over all of them; for each of these "window-NAME FROM-TO", when
+ * the middle half of it was, in seconds since 1970. With 0 SECONDS it prints the first two,
  * and keeps its QPs, idle, until it is killed.
  */
 #include <errno.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "vt.h"
@@ -111,6 +113,16 @@ static int poll_some(void)
 	return n;
 }
 
+static void tell_window(const char *name, double seconds)
+{
+	struct timespec t;
+	double now;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	now = t.tv_sec + t.tv_nsec / 1e9;
+	printf("window-%s %.6f-%.6f\n", name, now + seconds / 4, now + seconds * 3 / 4);
+}
+
 /* messages per second, sent over the first @n QPs in turn, each of which has at most DEPTH under way */
 static double rate(struct ibv_qp **qp, int n, double seconds, int peer_end)
 {
@@ -162,7 +174,9 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	while (!seconds)
 		pause();
+	tell_window("rate-one", seconds);
 	printf("rate-one %.2f\n", rate(qp, 1, seconds, peer_end));
+	tell_window("rate-all", seconds);
 	printf("rate-all %.2f\n", rate(qp, pairs, seconds, peer_end));
 	fflush(stdout);
 	start = vt_now();

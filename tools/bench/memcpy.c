@@ -4,7 +4,7 @@
  *
  *	memcpy BYTES
  *
- * prints MB/s (2^20 bytes). The kernel copies with "rep movsb" where the processor does that well, and so does this.
+ * prints MB/s (10^6 bytes). The kernel copies with "rep movsb" where the processor does that well, and so does this.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,6 +45,6 @@ int main(int argc, char **argv)
 		rounds++;
 		end = now();
 	} while (end < start + 0.5);
-	printf("%.0f\n", (double)size * rounds / (end - start) / (1 << 20));
+	printf("%.0f\n", (double)size * rounds / (end - start) / 1e6);
 	return 0;
 }

@@ -1,21 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-# shellcheck shell=bash disable=SC2004,SC2154 # network, an associative array, seconds and round are guest's
+# shellcheck shell=bash disable=SC2004,SC2154 # network, an associative array, seconds, round and window are guest's
 # What an ordinary switch makes of it: four senders, a switch, and a receiver behind a port of 1 Gbit/s, in six network
 # namespaces of a driver. Sourced by guest, never run.
 #
-# The port cuts trains, so that packets are lost and marked one by one:
-#	drop	queue of 150 kB, what does not fit is lost
-#	ecn	what waits for more than 240 us (30 kB) is marked, and hardly anything is lost
-#	late	no limit of the rate, but one packet in a hundred overtakes the others by a millisecond
-#	free	no limit at all, packets one by one all the same
+# The port cuts trains, so that packets are lost, marked and delayed one by one, if nothing else is said:
+#	drop	1 Gbit/s, a queue of 150 kB, what does not fit is lost
+#	ecn	1 Gbit/s, what waits for more than 240 us (30 kB) is marked, and hardly anything is lost
+#	near	no limit of the rate, 0.1 ms; lossy: and one packet in a hundred is lost
+#	buffers	no limit, 0.1 ms, and nothing is cut; spilled: one buffer in a hundred is lost, whatever it holds
+#	even1	no limit, 1 ms; late1: one packet in a hundred overtakes the others by that
+#	even5	no limit, 5 ms; late5: five packets in a hundred overtake the others by that
 # sroce is measured as it is by default, with plain go-back-N (sroce-gbn), and with senders whose packets may be marked
 # from the first one on (sroce-cc). Beside streams of its own, in the queues "drop" and "ecn": one stream beside one of
-# TCP from another host (cubic in the first, dctcp in the second), as parts of the fair share of each; and streams that
-# join one after the other and leave again, of which the least share of a fair one from 200 ms on is told.
+# TCP from another host (cubic in the first, dctcp in the second), as parts of the fair share that each has of the link;
+# streams that join one after the other and leave again, of which the least and the greatest share of a fair one from 200 ms on
+# are told; and how long small messages of another queue pair take, with nothing beside them and with the streams.
+#
+# What there is for the payload of a link of 1 Gbit/s is its row "link".
 
 network_ports="r s1 s2 s3 s4"
 # Connections there are, spread over the senders
 network_many="1 4 16"
+network_pids=()
 
 # network_ns DRIVER MTU WHO ; network_device DRIVER MTU WHO
 network_ns() { echo "net-$1-$2-$3"; }
@@ -42,7 +48,7 @@ network_make() {
 
 network_setup() {
 	local driver mtu net=100
-	modprobe -a bridge sch_tbf sch_codel sch_netem 2>/dev/null
+	modprobe -a bridge sch_tbf sch_codel sch_netem tcp_dctcp 2>/dev/null
 	sysctl -qw net.core.netdev_max_backlog=100000
 	for driver in sroce rxe tcp; do
 		for mtu in 1500 9000; do
@@ -54,21 +60,53 @@ network_setup() {
 
 # network_port DRIVER MTU KIND : what the switch does on its way to the receiver
 network_port() {
-	local sw
+	local sw cut="root handle 1: tbf rate 100gbit burst 10k limit 100m" netem="netem limit 100000 delay"
 	sw=$(network_ns "$1" "$2" sw)
 	tc -n "$sw" qdisc del dev r root 2>/dev/null
 	case $3 in
-	drop) tc -n "$sw" qdisc add dev r root handle 1: tbf rate 1gbit burst 20k limit 150k ;;
+	drop) network_qdiscs "$sw" "root handle 1: tbf rate 1gbit burst 20k limit 150k" ;;
 	ecn)
-		tc -n "$sw" qdisc add dev r root handle 1: tbf rate 1gbit burst 20k limit 2m &&
-			tc -n "$sw" qdisc add dev r parent 1:1 codel limit 2000 target 1s interval 10s ce_threshold 240us ecn
+		network_qdiscs "$sw" "root handle 1: tbf rate 1gbit burst 20k limit 2m" \
+			"parent 1:1 codel limit 2000 target 1s interval 10s ce_threshold 240us ecn"
 		;;
-	late)
-		tc -n "$sw" qdisc add dev r root handle 1: tbf rate 100gbit burst 10k limit 100m &&
-			tc -n "$sw" qdisc add dev r parent 1:1 netem limit 100000 delay 1ms reorder 1%
-		;;
-	free) tc -n "$sw" qdisc add dev r root handle 1: tbf rate 100gbit burst 10k limit 100m ;;
+	near) network_qdiscs "$sw" "$cut" "parent 1:1 $netem 100us" ;;
+	lossy) network_qdiscs "$sw" "$cut" "parent 1:1 $netem 100us loss 1%" ;;
+	buffers) network_qdiscs "$sw" "root handle 1: $netem 100us" ;;
+	spilled) network_qdiscs "$sw" "root handle 1: $netem 100us loss 1%" ;;
+	even1) network_qdiscs "$sw" "$cut" "parent 1:1 $netem 1ms" ;;
+	late1) network_qdiscs "$sw" "$cut" "parent 1:1 $netem 1ms reorder 1%" ;;
+	even5) network_qdiscs "$sw" "$cut" "parent 1:1 $netem 5ms" ;;
+	late5) network_qdiscs "$sw" "$cut" "parent 1:1 $netem 5ms reorder 5%" ;;
+	*) return 1 ;;
 	esac
+}
+# network_qdiscs NAMESPACE DISCIPLINE... : words of tc
+network_qdiscs() {
+	local sw=$1 what
+	shift
+	# shellcheck disable=SC2086 # words
+	for what; do tc -n "$sw" qdisc add dev r $what || return; done
+}
+
+# network_as NAME MTU : the settings that NAME stands for
+network_as() {
+	local mtu=$2 cc=2 repair=1
+	case $1 in
+	sroce-cc) cc=1 ;;
+	sroce-gbn) cc=0 repair=0 ;;
+	sroce) ;;
+	*) return 0 ;;
+	esac
+	network_set "$mtu" cc_params/rp_enable $cc && network_set "$mtu" roce_accl/selective_repeat_en $repair &&
+		network_set "$mtu" roce_accl/adp_retrans_en $repair
+}
+
+# network_link MTU [tcp] : MB/s that 1 Gbit/s has for messages of 64 KiB, without the headers of all packets (Ethernet, IP, UDP,
+# BTH and ICRC, and once RETH; or Ethernet, IP and TCP with its timestamps)
+network_link() {
+	awk -v mtu="$1" -v tcp="${2:-}" 'BEGIN {
+		payload = mtu >= 4200 ? 4096 : 1024
+		print tcp ? 125 * (mtu - 52) / (mtu + 14) : 125 * 65536 / (65536 + 65536 / payload * 58 + 16) }'
 }
 
 # network_counts DRIVER MTU : packets that the senders have sent, and how many of them again
@@ -116,125 +154,221 @@ network_ends() {
 	for who in $network_ports; do echo "$(network_device "$1" "$2" "$who") $(network_address "$1" "$2" "$who")"; done
 }
 
-# network_streams DRIVER MTU CONNECTIONS : "rate NUMBER MB/s" of each connection that has not died, in /tmp/net
+# network_streams DRIVER MTU CONNECTIONS : in /tmp/net "rate NUMBER MB/s" of each connection that has not died, "second SECOND
+# NUMBER MB/s", and "window FROM-TO"; in /tmp/net.ping how long small messages take beside them
 network_streams() {
-	local driver=$1 mtu=$2 n=$3 i
-	if [ "$driver" != tcp ]; then
-		# shellcheck disable=SC2046 # pairs of words
-		timeout 60 /tmp/streams -p -n 0 "$seconds" $(network_ends "$driver" "$mtu") >/tmp/net.ping 2>/dev/null &
-		# shellcheck disable=SC2046
-		timeout 60 /tmp/streams -n "$n" "$seconds" $(network_ends "$driver" "$mtu") >/tmp/net 2>/tmp/client.log
-		wait
+	local driver=$1 mtu=$2 n=$3
+	if [ "$driver" = tcp ]; then
+		network_sockets "$mtu" "$n"
 		return
 	fi
-	for ((i = 1; i <= n; i++)); do
-		ip netns exec "$(network_ns tcp "$mtu" r)" timeout 60 iperf3 -s -1 -p $((5200 + i)) >/dev/null 2>&1 &
-	done
-	network_listening "$(network_ns tcp "$mtu" r)" "$n"
-	for ((i = 1; i <= n; i++)); do
-		ip netns exec "$(network_ns tcp "$mtu" s$(((i - 1) % 4 + 1)))" timeout 60 iperf3 -c "$(network_address tcp "$mtu" r)" \
-			-p $((5200 + i)) -t "$seconds" -l 64K -f k >"/tmp/net.$i" 2>&1 &
-	done
-	wait
-	for ((i = 1; i <= n; i++)); do
-		awk -v i=$i '/receiver/ { for (k = 1; k < NF; k++) if ($(k + 1) == "Kbits/sec") print "rate", i, $k / 8000 }' "/tmp/net.$i"
-	done >/tmp/net
+	# shellcheck disable=SC2046 # pairs of words
+	timeout 60 /tmp/streams -p -n 0 "$seconds" $(network_ends "$driver" "$mtu") >/tmp/net.ping 2>/tmp/client.log &
+	# shellcheck disable=SC2046
+	[ "$n" -eq 0 ] || timeout 60 /tmp/streams -n "$n" "$seconds" $(network_ends "$driver" "$mtu") >/tmp/net 2>/tmp/client.log
+	wait $!
 }
 
-# network_listening NAMESPACE CONNECTIONS : wait for so many servers
-network_listening() {
-	local tries ns=$1
-	for ((tries = 0; tries < 150; tries++)); do
-		[ "$(ip netns exec "$ns" ss -Hltn | grep -c ':52[0-9]*')" -lt "$2" ] || return 0
+# Streams of TCP are looked at while all of them are there, at the receiver, and not each for the time of its own.
+# network_iperf DRIVER MTU SENDER NUMBER [OPTION...] : one, that ends when network_iperf_end is called
+network_iperf() {
+	local driver=$1 mtu=$2 who=$3 port=$((5200 + $4))
+	ip netns exec "$(network_ns "$driver" "$mtu" r)" timeout 60 iperf3 -s -1 -p $port >/dev/null 2>&1 &
+	network_pids+=($!)
+	network_until "$(network_ns "$driver" "$mtu" r)" 1 -l "sport = :$port"
+	ip netns exec "$(network_ns "$driver" "$mtu" "$who")" timeout 60 iperf3 -c "$(network_address "$driver" "$mtu" r)" -p $port -t 50 \
+		-l 64K "${@:5}" >/tmp/client.log 2>&1 &
+	network_pids+=($!)
+}
+network_iperf_end() {
+	kill "${network_pids[@]}" 2>/dev/null
+	wait "${network_pids[@]}" 2>/dev/null
+	network_pids=()
+}
+# network_until NAMESPACE NUMBER SS_ARGUMENT... : wait for so many sockets
+network_until() {
+	local tries ns=$1 n=$2
+	shift 2
+	for ((tries = 0; tries < 100; tries++)); do
+		[ "$(ip netns exec "$ns" ss -Htn "$@" | wc -l)" -lt "$n" ] || return 0
 		sleep 0.1
 	done
+	return 1
+}
+# network_received NAMESPACE FILE : "time" and a number of bytes for each port
+network_received() {
+	{
+		echo "time $EPOCHREALTIME"
+		ip netns exec "$1" ss -HtniO state established 'sport >= :5201 and sport <= :5299' | awk '{
+			port = $3
+			sub(/.*:/, "", port)
+			for (i = 4; i <= NF; i++) if ($i ~ /^bytes_received:/) bytes[port] += substr($i, 16) }
+			END { for (port in bytes) print port, bytes[port] }'
+	} >"$2"
+}
+# network_between FILE FILE : "rate NUMBER MB/s" of each stream, and "window FROM-TO"
+network_between() {
+	awk 'NR == FNR { before[$1] = $2; next }
+		$1 == "time" { for_ = $2 - before["time"]; printf "window %.6f-%.6f\n", before["time"], $2; next }
+		for_ > 0 { print "rate", $1 - 5201, ($2 - before[$1]) / for_ / 1e6 }' "$@"
 }
 
-# network_case DRIVER NAME MTU KIND CONNECTIONS : NAME is what the results are called
+# network_sockets MTU CONNECTIONS : as network_streams
+network_sockets() {
+	local mtu=$1 n=$2 i r
+	r=$(network_ns tcp "$mtu" r)
+	for ((i = 1; i <= n; i++)); do network_iperf tcp "$mtu" s$(((i - 1) % 4 + 1)) $i; done
+	# each has another connection to talk about it
+	network_until "$r" $((2 * n)) state established 'sport >= :5201 and sport <= :5299'
+	network_received "$r" /tmp/net.from
+	sleep "$seconds"
+	network_received "$r" /tmp/net.to
+	network_iperf_end
+	network_between /tmp/net.from /tmp/net.to >/tmp/net
+}
+
+# network_fair CONNECTIONS : Jain's index of the least fair second, of lines "second SECOND NUMBER MB/s", but the first where there
+# are others; where nobody tells seconds, of all the time
+network_fair() {
+	awk -v n="$1" '
+		$1 == "second" { s = $2; rate = $4 }
+		$1 == "rate" { s = -1; rate = $3 }
+		$1 == "second" || $1 == "rate" { sum[s] += rate; squares[s] += rate * rate; if (s > last) last = s }
+		END {
+			least = 2
+			for (s = last ? (last > 0) : 0; s <= last; s++) {
+				jain = squares[s] ? sum[s] * sum[s] / (n * squares[s]) : 0
+				if (jain < least) least = jain
+			}
+			if (least > 1) least = squares[-1] ? sum[-1] * sum[-1] / (n * squares[-1]) : 0
+			print least
+		}' last=-1 /tmp/net
+}
+
+# network_used LOAD SIZE NAME : when it was under way, of /tmp/net
+network_used() {
+	local when
+	when=$(awk '$1 == "window" { print $2 }' /tmp/net)
+	[ -z "$when" ] || note "$1" "$2" "$3" "$round" window "$when"
+}
+
+# network_pings LOAD NAME : of /tmp/net.ping
+network_pings() {
+	local part us
+	while read -r part us; do
+		note "$1" 64 "$2" "$round" "us-p$part" "$us"
+		[ "$part" != 50 ] || note "$1" 64 "$2" "$round" us "$us"
+	done < <(awk '$1 == "ping" { print $2, $3 }' /tmp/net.ping 2>/dev/null)
+}
+
+# network_case NAME MTU KIND CONNECTIONS : NAME is what the results are called
 network_case() {
-	local driver=$1 name=$2 mtu=$3 kind=$4 n=$5 load before after rates v us
+	local name=$1 mtu=$2 kind=$3 n=$4 driver=${1%%-*} load before after rates watcher
 	load=net$mtu-$kind-$n
-	network_port "$driver" "$mtu" "$kind" || { lost "$load $name: no queueing discipline"; return; }
+	network_as "$name" "$mtu" && network_port "$driver" "$mtu" "$kind" || { lost "$load $name: no such port"; return; }
 	before=$(network_counts "$driver" "$mtu")
 	rm -f /tmp/net.* /tmp/net
+	touch /tmp/net
+	ip netns exec "$(network_ns "$driver" "$mtu" sw)" /tmp/backlog r >/tmp/net.queue 2>/dev/null &
+	watcher=$!
 	network_streams "$driver" "$mtu" "$n"
-	[ ! -e /tmp/net.ping ] || while read -r v us; do
-		note "$load" 64 "$name" "$round" "us-p$v" "$us"
-	done < <(awk '$1 == "ping" { print $2, $3 }' /tmp/net.ping)
+	kill $watcher && wait $watcher
+	network_pings "$load" "$name"
+	[ "$n" -gt 0 ] || { grep -q ^ping /tmp/net.ping || lost "$load $name"; return; }
 	after=$(network_counts "$driver" "$mtu")
 	rates=$(awk '$1 == "rate" { print $3 }' /tmp/net)
 	[ -n "$rates" ] || lost "$load $name"
 	# A connection that has died has no rate
 	note "$load" 65536 "$name" "$round" died $((n - $(grep -c . <<<"$rates")))
-	# shellcheck disable=SC2086 # numbers
-	awk -v n="$n" '{ sum += $1; squares += $1 * $1 } END { if (sum > 0) print sum, sum * sum / (n * squares) }' <<<"$rates" |
-		while read -r sum jain; do
-			note "$load" 65536 "$name" "$round" MB/s "$sum"
-			[ "$n" -eq 1 ] || note "$load" 65536 "$name" "$round" Jain "$jain"
+	note "$load" 65536 "$name" "$round" MB/s "$(awk '{ sum += $1 } END { print sum + 0 }' <<<"$rates")"
+	[ "$n" -eq 1 ] || note "$load" 65536 "$name" "$round" Jain "$(network_fair "$n")"
+	network_used "$load" 65536 "$name"
+	case $kind in drop | ecn)
+		awk '$1 == "queue" { print $2, $3 }' /tmp/net.queue | while read -r part kb; do
+			note "$load" 65536 "$name" "$round" "queue-kB-p$part" "$kb"
 		done
+		;;
+	esac
 	# shellcheck disable=SC2086 # four numbers
 	set -- $before $after
 	[ "$driver" = rxe ] || [ $(($3 - $1)) -eq 0 ] ||
 		note "$load" 65536 "$name" "$round" resent-% "$(awk "BEGIN { print 100 * ($4 - $2) / ($3 - $1) }")"
 }
 
-# network_least : the least part of a fair share that anybody has in any group, of lines with group and rate
-network_least() { awk '{ n[$1]++; sum[$1] += $2; if (!($1 in least) || $2 < least[$1]) least[$1] = $2 }
-	END { all = 9; for (i in n) { share = sum[i] ? least[i] * n[i] / sum[i] : 0; if (share < all) all = share } print all }'; }
+# network_shares : the least and the greatest part of a fair share that anybody has in any group, of lines with group and rate
+network_shares() {
+	awk '{ n[$1]++; sum[$1] += $2; if (!($1 in least) || $2 < least[$1]) least[$1] = $2; if ($2 > most[$1]) most[$1] = $2 }
+		END {
+			low = 9; high = 0
+			for (i in n) {
+				share = sum[i] ? n[i] / sum[i] : 0
+				if (least[i] * share < low) low = least[i] * share
+				if (most[i] * share > high) high = most[i] * share
+			}
+			print low, high
+		}'
+}
 
-# network_joins DRIVER NAME MTU KIND
+# network_joins NAME MTU KIND
 network_joins() {
-	local driver=$1 name=$2 mtu=$3 kind=$4 load=net$3-joins-$4
-	network_port "$driver" "$mtu" "$kind" || { lost "$load $name: no queueing discipline"; return; }
+	local name=$1 mtu=$2 kind=$3 driver=${1%%-*} load=net$2-joins-$3 least most
+	network_as "$name" "$mtu" && network_port "$driver" "$mtu" "$kind" || { lost "$load $name: no such port"; return; }
 	# shellcheck disable=SC2046
 	timeout 60 /tmp/streams -n 4 -j 1 $(network_ends "$driver" "$mtu") >/tmp/net 2>/tmp/client.log || { lost "$load $name"; return; }
-	note "$load" 65536 "$name" "$round" least-share "$(awk '$1 == "phase" { print $2, $4 }' /tmp/net | network_least)"
+	read -r least most < <(awk '$1 == "phase" { print $2, $4 }' /tmp/net | network_shares)
+	note "$load" 65536 "$name" "$round" least-share "$least"
+	note "$load" 65536 "$name" "$round" greatest-share "$most"
+	network_used "$load" 65536 "$name"
 }
 
-# network_beside DRIVER NAME MTU KIND : beside TCP
+# network_beside NAME MTU KIND : beside TCP
 network_beside() {
-	local driver=$1 name=$2 mtu=$3 kind=$4 cc=cubic load r s rdma tcp
+	local name=$1 mtu=$2 kind=$3 driver=${1%%-*} cc=cubic load r streams rdma tcp
 	[ "$kind" = drop ] || cc=dctcp
 	load=net$mtu-beside-$cc
-	network_port "$driver" "$mtu" "$kind" || { lost "$load $name: no queueing discipline"; return; }
-	r=$(network_ns "$driver" "$mtu" r) s=$(network_ns "$driver" "$mtu" s2)
-	modprobe -q tcp_$cc
-	ip netns exec "$r" timeout 60 iperf3 -s -1 -p 5201 >/dev/null 2>&1 &
-	network_listening "$r" 1
-	ip netns exec "$s" timeout 60 iperf3 -c "$(network_address "$driver" "$mtu" r)" -p 5201 -t "$seconds" -C $cc -l 64K -f k \
-		>/tmp/net.tcp 2>&1 &
+	network_as "$name" "$mtu" && network_port "$driver" "$mtu" "$kind" || { lost "$load $name: no such port"; return; }
+	r=$(network_ns "$driver" "$mtu" r)
+	rm -f /tmp/net
+	touch /tmp/net
+	network_iperf "$driver" "$mtu" s2 1 -C $cc
+	network_until "$r" 2 state established 'sport = :5201' || lost "$load $name: no TCP"
 	# shellcheck disable=SC2046
-	timeout 60 /tmp/streams "$seconds" $(network_ends "$driver" "$mtu" | head -n 2) >/tmp/net 2>/tmp/client.log
-	wait
+	timeout 60 /tmp/streams "$seconds" $(network_ends "$driver" "$mtu" | head -n 2) >/tmp/net 2>/tmp/client.log &
+	streams=$!
+	until grep -q started /tmp/net || ! kill -0 $streams 2>/dev/null; do sleep 0.02; done
+	network_received "$r" /tmp/net.from
+	wait $streams
+	network_received "$r" /tmp/net.to
+	network_iperf_end
 	rdma=$(awk '$1 == "rate" { print $3 }' /tmp/net)
-	tcp=$(awk '/receiver/ { for (k = 1; k < NF; k++) if ($(k + 1) == "Kbits/sec") print $k / 8000 }' /tmp/net.tcp)
+	tcp=$(network_between /tmp/net.from /tmp/net.to | awk '$1 == "rate" { print $3 }')
 	[ -n "$rdma" ] && [ -n "$tcp" ] || { lost "$load $name"; return; }
 	note "$load" 65536 "$name" "$round" MB/s "$(awk "BEGIN { print $rdma + $tcp }")"
-	note "$load" 65536 "$name" "$round" share "$(awk "BEGIN { print 2 * $rdma / ($rdma + $tcp) }")"
-	note "$load" 65536 "$name" "$round" share-of-tcp "$(awk "BEGIN { print 2 * $tcp / ($rdma + $tcp) }")"
+	note "$load" 65536 "$name" "$round" share "$(awk "BEGIN { print 2 * $rdma / $(network_link "$mtu") }")"
+	note "$load" 65536 "$name" "$round" share-of-tcp "$(awk "BEGIN { print 2 * $tcp / $(network_link "$mtu" tcp) }")"
+	network_used "$load" 65536 "$name"
 }
 
-# measure_network DRIVER NAME
+# Each thing for all contenders one after the other
 measure_network() {
-	local driver=$1 name=${2:-$1} mtu kind n
+	local mtu kind n
 	for mtu in 1500 9000; do
-		for kind in drop ecn; do
-			for n in $network_many; do network_case "$driver" "$name" $mtu $kind "$n"; done
-			[ "$driver" = tcp ] || network_joins "$driver" "$name" $mtu $kind
-			[ "$driver" = tcp ] || network_beside "$driver" "$name" $mtu $kind
+		for n in $network_many; do
+			note "net$mtu-drop-$n" 65536 link "$round" MB/s "$(network_link $mtu)"
+			each "sroce sroce-gbn rxe tcp" network_case $mtu drop "$n"
 		done
-		for kind in late free; do network_case "$driver" "$name" $mtu $kind 1; done
-	done
-	[ "$driver-$name" = sroce-sroce ] || return 0
-	for mtu in 1500 9000; do network_set $mtu cc_params/rp_enable 1; done
-	measure_network sroce sroce-cc
-	for mtu in 1500 9000; do
-		network_set $mtu cc_params/rp_enable 0 && network_set $mtu roce_accl/selective_repeat_en 0 &&
-			network_set $mtu roce_accl/adp_retrans_en 0
-	done
-	measure_network sroce sroce-gbn
-	for mtu in 1500 9000; do
-		network_set $mtu cc_params/rp_enable 2 && network_set $mtu roce_accl/selective_repeat_en 1 &&
-			network_set $mtu roce_accl/adp_retrans_en 1
+		each "sroce rxe" network_case $mtu ecn 0
+		for n in $network_many; do
+			note "net$mtu-ecn-$n" 65536 link "$round" MB/s "$(network_link $mtu)"
+			each "sroce sroce-cc rxe tcp" network_case $mtu ecn "$n"
+		done
+		each "sroce rxe" network_joins $mtu drop
+		each "sroce sroce-cc" network_joins $mtu ecn
+		each "sroce rxe" network_beside $mtu drop
+		each "sroce sroce-cc" network_beside $mtu ecn
+		for kind in near lossy buffers spilled even1 late1 even5 late5; do
+			each "sroce sroce-gbn rxe tcp" network_case $mtu $kind 1
+		done
+		network_as sroce $mtu
 	done
 }

@@ -87,20 +87,27 @@ nvme_disk() {
 # nvme_fio LOAD NAME DISK METRIC SIZE DEPTH RW
 # shellcheck disable=SC2154 # $seconds and $round are guest's
 nvme_fio() {
-	local load=$1 name=$2 disk=$3 metric=$4 size=$5 depth=$6 rw=$7 field v
+	local load=$1 name=$2 disk=$3 metric=$4 size=$5 depth=$6 rw=$7 field pid v lead
 	field=7
 	case $rw in *write) field=48 ;; esac
 	# terse output: bandwidth in KiB/s, then operations per second
 	[ "$metric" = kIOPS ] && field=$((field + 1))
-	v=$(taskset -c 0 timeout 60 fio --name=t --filename="$disk" --ioengine=libaio --direct=1 --rw="$rw" --bs="$size" \
-		--iodepth="$depth" --size=1g --time_based --ramp_time=1 --runtime="$seconds" --output-format=terse 2>/tmp/client.log |
-		cut -d';' -f$field)
+	taskset -c 0 timeout 60 fio --name=t --filename="$disk" --ioengine=libaio --direct=1 --rw="$rw" --bs="$size" \
+		--iodepth="$depth" --size=1g --time_based --ramp_time=1 --runtime="$seconds" --output-format=terse >/tmp/fio 2>/tmp/client.log &
+	pid=$!
+	# after the ramp; for steady
+	# shellcheck disable=SC2034
+	lead=$(awk "BEGIN { print 1.3 + $seconds / 4 }")
+	steady "$pid"
+	wait $pid
+	v=$(cut -d';' -f$field /tmp/fio)
 	[ -n "$v" ] && [ "$v" != 0 ] || { lost "$load $name"; return; }
 	case $metric in
 	kIOPS) v=$(awk "BEGIN { print $v / 1000 }") ;;
-	MB/s) v=$(awk "BEGIN { print $v / 1024 }") ;;
+	MB/s) v=$(awk "BEGIN { print $v * 1024 / 1e6 }") ;;
 	esac
 	note "$load" "$size" "$name" "$round" "$metric" "$v"
+	used "$load" "$size" "$name"
 }
 
 # nvme_connect NAME : devices, target and connection
@@ -123,18 +130,21 @@ nvme_disconnect() {
 	nvme_devices_del "$1"
 }
 
-measure_nvme() {
-	local name=$1 disk
+# nvme_case NAME METRIC SIZE DEPTH KIND SUFFIX : reads and writes, over a connection of their own
+nvme_case() {
+	local name=$1 metric=$2 size=$3 depth=$4 kind=$5 suffix=$6 disk rw
 	nvme_connect "$name"
 	if disk=$(nvme_disk); then
-		nvme_fio nvme-randread "$name" "$disk" kIOPS 4096 1 randread
-		nvme_fio nvme-randwrite "$name" "$disk" kIOPS 4096 1 randwrite
-		nvme_fio nvme-randread32 "$name" "$disk" kIOPS 4096 32 randread
-		nvme_fio nvme-randwrite32 "$name" "$disk" kIOPS 4096 32 randwrite
-		nvme_fio nvme-read "$name" "$disk" MB/s 131072 16 read
-		nvme_fio nvme-write "$name" "$disk" MB/s 131072 16 write
+		for rw in read write; do nvme_fio "nvme-$kind$rw$suffix" "$name" "$disk" "$metric" "$size" "$depth" "$kind$rw"; done
 	else
 		lost "nvme $name: no disk"
 	fi
 	nvme_disconnect "$name"
+}
+
+measure_nvme() {
+	each "sroce rxe tcp" nvme_case kIOPS 4096 1 rand ""
+	each "sroce rxe tcp" nvme_case kIOPS 4096 32 rand 32
+	each "sroce rxe tcp" nvme_case MB/s 131072 1 "" ""
+	each "sroce rxe tcp" nvme_case MB/s 131072 32 "" 32
 }

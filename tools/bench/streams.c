@@ -3,26 +3,30 @@
  * Streams of RDMA WRITEs from several devices to one, all of one process that sleeps as long as there is no completion:
  * in the lab, timers are late beside a process that polls, and the shaper between the devices needs them.
  *
- *	streams [-n STREAMS] [-p] [-j] SECONDS TO IP FROM IP [FROM IP]...
+ *	streams [-n STREAMS] [-b BYTES] [-d DEPTH] [-t TIMEOUT] [-p] [-j] SECONDS TO IP FROM IP [FROM IP]...
  *
- * The streams, 1 without -n, come from the devices in turn; each has 128 messages of 64 KiB under way. With -p there is one
- * more connection, from the first device, which has one message of 64 bytes under way. With -j the streams, with 8 messages
- * each, join one after the other, SECONDS apart, and when all are there they leave in the same order.
+ * The streams, 1 without -n, come from the devices in turn; each has DEPTH messages of BYTES under way, 128 of 64 KiB if
+ * nothing else is said. With -p there is one more connection, from the first device, which has one message of 64 bytes under
+ * way. With -j the streams, with 8 messages each, join one after the other, SECONDS apart, and when all are there they leave in
+ * the same order. TIMEOUT is the ACK timeout as verbs count it, 14 without, as perftest has it.
  *
- * Prints, one a line: "rate STREAM MB/s", or "died STREAM STATUS"; with -p "ping PERCENTILE us", for 50, 99 and 100; with -j
- * "phase NUMBER STREAM MB/s" for each that is there then, of the time from 200 ms after somebody has joined or left.
+ * Prints, one a line, in MB/s of 10^6 bytes: "started" at once; then "rate STREAM MB/s", or "died STREAM STATUS"; "second NUMBER
+ * STREAM MB/s", of each whole second; "window FROM-TO", when the middle half was, in seconds since 1970; with -p "ping
+ * PERCENTILE us", for 50, 99 and 100; with -j "phase NUMBER STREAM MB/s" for each that is there then, of the time from 200 ms
+ * after somebody has joined or left.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "vt.h"
 
 enum { MOST_DEVICES = 16, MOST_STREAMS = 256, MOST_PINGS = 1 << 20 };
 /* Messages under way, and posted between two looks for completions */
-enum { BYTES = 65536, DEPTH = 128, JOIN_DEPTH = 8, BURST = 4, PING_BYTES = 64 };
-enum { MOST_JOINS = 16, MOST_PHASES = 2 * MOST_JOINS - 1 };
+enum { JOIN_DEPTH = 8, BURST = 4, PING_BYTES = 64 };
+enum { MOST_JOINS = 16, MOST_PHASES = 2 * MOST_JOINS - 1, MOST_SECONDS = 600 };
 /* After which a stream that has joined or left is to have had its effect */
 static const double settled = 0.2;
 
@@ -36,10 +40,11 @@ struct stream {
 };
 
 static struct {
-	int n;
+	int n, timeout;
+	uint32_t bytes, depth;
 	double seconds;
 	bool ping, join;
-} how = { .n = 1 };
+} how = { .n = 1, .timeout = 14, .bytes = 65536, .depth = 128 };
 
 static struct vt_dev devs[1 + MOST_DEVICES];
 static struct ibv_mr *mr[1 + MOST_DEVICES];
@@ -49,29 +54,36 @@ static int nr_devs;
 
 static struct stream streams[MOST_STREAMS + 1];
 static uint64_t phase_bytes[MOST_PHASES][MOST_JOINS];
+static uint64_t second_bytes[MOST_SECONDS][MOST_STREAMS];
 static double ping_sent, *pings;
 static int nr_pings;
-static double start;
+/* of a clock that nobody sets, and of the one that others tell the time by */
+static double start, start_of_day;
 
 static void usage(void)
 {
-	vt_die(VT_SETUP, "arguments: [-n STREAMS] [-p] [-j] SECONDS TO IP FROM IP [FROM IP]...");
+	vt_die(VT_SETUP, "arguments: [-n STREAMS] [-b BYTES] [-d DEPTH] [-t TIMEOUT] [-p] [-j] SECONDS TO IP FROM IP [FROM IP]...");
 }
 
 static void parse(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "n:pj")) != -1) {
+	while ((c = getopt(argc, argv, "n:b:d:t:pj")) != -1) {
 		switch (c) {
 		case 'n': how.n = atoi(optarg); break;
+		case 'b': how.bytes = atoi(optarg); break;
+		case 'd': how.depth = atoi(optarg); break;
+		case 't': how.timeout = atoi(optarg); break;
 		case 'p': how.ping = true; break;
 		case 'j': how.join = true; break;
 		default: usage();
 		}
 	}
-	if (argc - optind < 5 || (argc - optind) % 2 == 0 || how.n < 0 || how.n > MOST_STREAMS)
+	if (argc - optind < 5 || (argc - optind) % 2 == 0 || how.n < 0 || how.n > MOST_STREAMS || !how.bytes || !how.depth)
 		usage();
+	if (how.join)
+		how.depth = JOIN_DEPTH;
 	how.seconds = atof(argv[optind]);
 	if (how.seconds <= 0 || (how.join && (how.n > MOST_JOINS || how.seconds <= 2 * settled)))
 		usage();
@@ -83,11 +95,11 @@ static void parse(int argc, char **argv)
 
 static void make_device(int i)
 {
-	mr[i] = vt_mr(&devs[i], BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	mr[i] = vt_mr(&devs[i], how.bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	channel[i] = ibv_create_comp_channel(devs[i].ctx);
 	if (!channel[i] || fcntl(channel[i]->fd, F_SETFL, O_NONBLOCK))
 		vt_die(VT_SETUP, "completion channel: %s", strerror(errno));
-	cq[i] = vt_create_channel_cq(&devs[i], min(devs[i].attr.max_cqe, (how.n + 1) * DEPTH), channel[i], 0);
+	cq[i] = vt_create_channel_cq(&devs[i], min(devs[i].attr.max_cqe, (how.n + 1) * (int)how.depth), channel[i], 0);
 }
 
 static void bring_up(struct ibv_qp *qp, int end, const struct ibv_qp *peer, int peer_end)
@@ -95,7 +107,7 @@ static void bring_up(struct ibv_qp *qp, int end, const struct ibv_qp *peer, int 
 	struct vt_conn c = {
 		.peer = { .qpn = peer->qp_num, .gid = devs[peer_end].gid },
 		.mtu = min(devs[end].port.active_mtu, devs[peer_end].port.active_mtu),
-		.rd_atomic = 1, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 12,
+		.rd_atomic = 1, .timeout = how.timeout, .retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 12,
 	};
 	int err = vt_bring_up(qp, &devs[end], VT_REMOTE_ACCESS | IBV_ACCESS_LOCAL_WRITE, &c);
 
@@ -109,7 +121,7 @@ static void make_stream(int i)
 
 	s->ping = i == how.n;
 	s->from = s->ping ? 1 : 1 + i % (nr_devs - 1);
-	s->qp = vt_new_qp(&devs[s->from], IBV_QPT_RC, cq[s->from], DEPTH, 1);
+	s->qp = vt_new_qp(&devs[s->from], IBV_QPT_RC, cq[s->from], how.depth, 1);
 	s->peer = vt_new_qp(&devs[0], IBV_QPT_RC, cq[0], 1, 1);
 	bring_up(s->qp, s->from, s->peer, 0);
 	bring_up(s->peer, 0, s->qp, s->from);
@@ -138,9 +150,11 @@ static void count(int stream, double now)
 
 	if (phase >= nr_phases())
 		return;
-	streams[stream].bytes += BYTES;
+	streams[stream].bytes += how.bytes;
+	if ((int)now < MOST_SECONDS)
+		second_bytes[(int)now][stream] += how.bytes;
 	if (how.join && now - phase * how.seconds >= settled)
-		phase_bytes[phase][stream] += BYTES;
+		phase_bytes[phase][stream] += how.bytes;
 }
 
 /* --- traffic --- */
@@ -150,7 +164,7 @@ static void post(int i)
 	struct stream *s = &streams[i];
 	struct ibv_sge sge = {
 		.addr = (uintptr_t)mr[s->from]->addr,
-		.length = s->ping ? PING_BYTES : BYTES,
+		.length = s->ping ? PING_BYTES : how.bytes,
 		.lkey = mr[s->from]->lkey,
 	};
 	struct ibv_send_wr *bad, wr = vt_request(&sge, i, IBV_WR_RDMA_WRITE);
@@ -176,7 +190,7 @@ static bool post_some(double now)
 
 	for (int i = 0; i < nr_streams(); i++) {
 		struct stream *s = &streams[i];
-		uint32_t room = s->ping ? 1 : how.join ? JOIN_DEPTH : DEPTH;
+		uint32_t room = s->ping ? 1 : how.depth;
 
 		if (s->died || (!s->ping && !is_there(i, (int)(now / how.seconds))))
 			continue;
@@ -234,6 +248,14 @@ static void take_all(double seconds)
 			take(i);
 }
 
+static double time_of_day(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
 static void run(void)
 {
 	double now = 0, end = nr_phases() * how.seconds;
@@ -241,6 +263,9 @@ static void run(void)
 	for (int i = 1; i < nr_devs; i++)
 		ibv_req_notify_cq(cq[i], 0);
 	start = vt_now();
+	start_of_day = time_of_day();
+	printf("started\n");
+	fflush(stdout);
 	while (now < end) {
 		take_all(post_some(now) ? 0 : min(end - now, settled));
 		now = vt_now() - start;
@@ -264,6 +289,20 @@ static void tell_stream(int i)
 		printf("died %d %s\n", i, ibv_wc_status_str(s->died));
 	else
 		printf("rate %d %.3f\n", i, s->bytes / (how.seconds * (how.join ? how.n : 1)) / 1e6);
+}
+
+static void tell_seconds(void)
+{
+	for (int second = 0; second < min((int)how.seconds, MOST_SECONDS) && !how.join; second++)
+		for (int i = 0; i < how.n; i++)
+			printf("second %d %d %.3f\n", second, i, second_bytes[second][i] / 1e6);
+}
+
+static void tell_window(void)
+{
+	double all = nr_phases() * how.seconds;
+
+	printf("window %.6f-%.6f\n", start_of_day + all / 4, start_of_day + all * 3 / 4);
 }
 
 static void tell_phases(void)
@@ -296,6 +335,8 @@ int main(int argc, char **argv)
 	run();
 	for (int i = 0; i < how.n; i++)
 		tell_stream(i);
+	tell_seconds();
+	tell_window();
 	if (how.ping)
 		tell_pings();
 	if (how.join)

@@ -9,7 +9,7 @@
  * -z	MSG_ZEROCOPY; the receiver, TCP_ZEROCOPY_RECEIVE
  * -f	sendfile() from a file in memory
  *
- * The receiver prints "rate MB/s" (2^20 bytes) of what has arrived from the first byte to the last, and with -z "mapped PERCENT",
+ * The receiver prints "rate MB/s" (10^6 bytes) of what has arrived from the first byte to the last, and with -z "mapped PERCENT",
  * how much of it was not copied. The sender prints, with -z, "copied PERCENT": of how many of its messages the kernel says that
  * it has copied them after all.
  */
@@ -118,7 +118,7 @@ static void receive(uint16_t port)
 	}
 	if (last <= start)
 		die("nothing came");
-	printf("rate %.1f\n", bytes / (last - start) / (1 << 20));
+	printf("rate %.1f\n", bytes / (last - start) / 1e6);
 	if (map)
 		printf("mapped %.0f\n", 100.0 * mapped / bytes);
 }
