@@ -14,10 +14,12 @@
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,8 +44,8 @@ static void ask(int sock, int ifindex)
 		struct nlmsghdr head;
 		struct tcmsg tc;
 	} request = {
-		.head = { .nlmsg_len = sizeof(request), .nlmsg_type = RTM_GETQDISC, .nlmsg_flags = NLM_F_REQUEST },
-		.tc = { .tcm_family = AF_UNSPEC, .tcm_ifindex = ifindex, .tcm_parent = TC_H_ROOT },
+		.head = { .nlmsg_len = sizeof(request), .nlmsg_type = RTM_GETQDISC, .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
+		.tc = { .tcm_family = AF_UNSPEC, .tcm_ifindex = ifindex },
 	};
 
 	if (send(sock, &request, sizeof(request), 0) < 0)
@@ -59,28 +61,45 @@ static const struct rtattr *find(const struct rtattr *attr, int bytes, int type)
 	return NULL;
 }
 
-/* Return: bytes that wait */
-static unsigned int answer(int sock)
+/* Return: whether that message is about the root of that netdev, with the bytes that wait at @bytes */
+static bool is_root(const struct nlmsghdr *head, int ifindex, unsigned int *bytes)
 {
-	char buf[8192] __attribute__((aligned(NLMSG_ALIGNTO)));
-	const struct nlmsghdr *head = (const struct nlmsghdr *)buf;
-	ssize_t n = recv(sock, buf, sizeof(buf), 0);
+	const struct tcmsg *tc = NLMSG_DATA(head);
 	const struct rtattr *stats, *queue = NULL;
 
-	if (n < 0)
-		die("recv");
-	if (!NLMSG_OK(head, n) || head->nlmsg_type != RTM_NEWQDISC) {
-		errno = ENOENT;
-		die("no queueing discipline");
-	}
-	stats = find(TCA_RTA(NLMSG_DATA(head)), TCA_PAYLOAD(head), TCA_STATS2);
+	if (head->nlmsg_type != RTM_NEWQDISC || tc->tcm_ifindex != ifindex || tc->tcm_parent != TC_H_ROOT)
+		return false;
+	stats = find(TCA_RTA(tc), TCA_PAYLOAD(head), TCA_STATS2);
 	if (stats)
 		queue = find(RTA_DATA(stats), RTA_PAYLOAD(stats), TCA_STATS_QUEUE);
-	if (!queue) {
-		errno = ENODATA;
-		die("no statistics");
+	if (queue)
+		*bytes = ((const struct gnet_stats_queue *)RTA_DATA(queue))->backlog;
+	return queue;
+}
+
+/* What the kernel says of all queueing disciplines of all netdevs. Return: bytes that wait */
+static unsigned int answer(int sock, int ifindex)
+{
+	char buf[65536] __attribute__((aligned(NLMSG_ALIGNTO)));
+	unsigned int bytes = 0;
+	bool found = false;
+
+	for (;;) {
+		const struct nlmsghdr *head = (const struct nlmsghdr *)buf;
+		ssize_t n = recv(sock, buf, sizeof(buf), 0);
+
+		if (n < 0)
+			die("recv");
+		for (; NLMSG_OK(head, n); head = NLMSG_NEXT(head, n)) {
+			if (head->nlmsg_type == NLMSG_DONE && found)
+				return bytes;
+			if (head->nlmsg_type == NLMSG_DONE || head->nlmsg_type == NLMSG_ERROR) {
+				errno = ENOENT;
+				die("no queueing discipline");
+			}
+			found |= is_root(head, ifindex, &bytes);
+		}
 	}
-	return ((const struct gnet_stats_queue *)RTA_DATA(queue))->backlog;
 }
 
 static int compare(const void *a, const void *b)
@@ -99,10 +118,13 @@ int main(int argc, char **argv)
 
 	if (sock < 0 || !ifindex)
 		die("argument: a netdev");
+	/* a kernel that does not answer keeps nobody waiting */
+	if (setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){ .tv_sec = 1 }, sizeof(struct timeval)))
+		die("timeout");
 	signal(SIGTERM, stop);
 	while (!enough && n < MOST) {
 		ask(sock, ifindex);
-		found[n] = answer(sock);
+		found[n] = answer(sock, ifindex);
 		/* nothing has begun yet: that is no empty queue */
 		if (n || found[n])
 			n++;
