@@ -169,62 +169,56 @@ network_streams() {
 	wait $!
 }
 
-# Streams of TCP are looked at while all of them are there, at the receiver, and not each for the time of its own.
-# network_iperf DRIVER MTU SENDER NUMBER [OPTION...] : one, that ends when network_iperf_end is called
-network_iperf() {
-	local driver=$1 mtu=$2 who=$3 port=$((5200 + $4))
-	ip netns exec "$(network_ns "$driver" "$mtu" r)" timeout 60 iperf3 -s -1 -p $port >/dev/null 2>&1 &
+# Streams of TCP are looked at while all of them are there, at the receiver, which tells all the time what it has (tcp.c).
+# network_tcp DRIVER MTU SENDER NUMBER CONGESTION : one, that ends when network_tcp_end is called
+network_tcp() {
+	local driver=$1 mtu=$2 who=$3 n=$4 cc=$5 port=$((5200 + $4))
+	ip netns exec "$(network_ns "$driver" "$mtu" r)" timeout 60 /tmp/tcp -t -c "$cc" $port >"/tmp/net.at.$n" 2>/dev/null &
 	network_pids+=($!)
-	network_until "$(network_ns "$driver" "$mtu" r)" 1 -l "sport = :$port"
-	ip netns exec "$(network_ns "$driver" "$mtu" "$who")" timeout 60 iperf3 -c "$(network_address "$driver" "$mtu" r)" -p $port -t 50 \
-		-l 64K "${@:5}" >/tmp/client.log 2>&1 &
+	listening "$(network_ns "$driver" "$mtu" r)" $port
+	ip netns exec "$(network_ns "$driver" "$mtu" "$who")" timeout 60 /tmp/tcp -c "$cc" $port "$(network_address "$driver" "$mtu" r)" \
+		50 65536 >/dev/null 2>/tmp/client.log &
 	network_pids+=($!)
 }
-network_iperf_end() {
+# network_tcp_begun CONNECTIONS : wait until something has arrived of each
+network_tcp_begun() {
+	local i tries
+	for ((i = 1; i <= $1; i++)); do
+		for ((tries = 0; tries < 50; tries++)); do
+			[ ! -s "/tmp/net.at.$i" ] || break
+			sleep 0.1
+		done
+	done
+}
+network_tcp_end() {
 	kill "${network_pids[@]}" 2>/dev/null
 	wait "${network_pids[@]}" 2>/dev/null
 	network_pids=()
 }
-# network_until NAMESPACE NUMBER SS_ARGUMENT... : wait for so many sockets
-network_until() {
-	local tries ns=$1 n=$2
-	shift 2
-	for ((tries = 0; tries < 100; tries++)); do
-		[ "$(ip netns exec "$ns" ss -Htn "$@" | wc -l)" -lt "$n" ] || return 0
-		sleep 0.1
+# network_tcp_rates CONNECTIONS FROM TO : of that time "rate NUMBER MB/s" of each stream that was there
+network_tcp_rates() {
+	local i
+	for ((i = 1; i <= $1; i++)); do
+		awk -v i=$i -v from="$2" -v to="$3" '
+			$1 == "at" && $2 <= from { before = $3; any = 1 }
+			$1 == "at" && $2 <= to { after = $3 }
+			END { if (any) print "rate", i - 1, (after - before) / (to - from) / 1e6 }' "/tmp/net.at.$i"
 	done
-	return 1
-}
-# network_received NAMESPACE FILE : "time" and a number of bytes for each port
-network_received() {
-	{
-		echo "time $EPOCHREALTIME"
-		ip netns exec "$1" ss -HtniO state established 'sport >= :5201 and sport <= :5299' | awk '{
-			port = $3
-			sub(/.*:/, "", port)
-			for (i = 4; i <= NF; i++) if ($i ~ /^bytes_received:/) bytes[port] += substr($i, 16) }
-			END { for (port in bytes) print port, bytes[port] }'
-	} >"$2"
-}
-# network_between FILE FILE : "rate NUMBER MB/s" of each stream, and "window FROM-TO"
-network_between() {
-	awk 'NR == FNR { before[$1] = $2; next }
-		$1 == "time" { for_ = $2 - before["time"]; printf "window %.6f-%.6f\n", before["time"], $2; next }
-		for_ > 0 { print "rate", $1 - 5201, ($2 - before[$1]) / for_ / 1e6 }' "$@"
 }
 
 # network_sockets MTU CONNECTIONS : as network_streams
 network_sockets() {
-	local mtu=$1 n=$2 i r
-	r=$(network_ns tcp "$mtu" r)
-	for ((i = 1; i <= n; i++)); do network_iperf tcp "$mtu" s$(((i - 1) % 4 + 1)) $i; done
-	# each has another connection to talk about it
-	network_until "$r" $((2 * n)) state established 'sport >= :5201 and sport <= :5299'
-	network_received "$r" /tmp/net.from
+	local mtu=$1 n=$2 i from to
+	for ((i = 1; i <= n; i++)); do network_tcp tcp "$mtu" s$(((i - 1) % 4 + 1)) $i cubic; done
+	network_tcp_begun "$n"
+	from=$EPOCHREALTIME
 	sleep "$seconds"
-	network_received "$r" /tmp/net.to
-	network_iperf_end
-	network_between /tmp/net.from /tmp/net.to >/tmp/net
+	to=$EPOCHREALTIME
+	network_tcp_end
+	{
+		network_tcp_rates "$n" "$from" "$to"
+		echo "window $from-$to"
+	} >/tmp/net
 }
 
 # network_fair CONNECTIONS : Jain's index of the least fair second, of lines "second SECOND NUMBER MB/s", but the first where there
@@ -323,25 +317,23 @@ network_joins() {
 
 # network_beside NAME MTU KIND : beside TCP
 network_beside() {
-	local name=$1 mtu=$2 kind=$3 driver=${1%%-*} cc=cubic load r streams rdma tcp
+	local name=$1 mtu=$2 kind=$3 driver=${1%%-*} cc=cubic load streams from rdma tcp
 	[ "$kind" = drop ] || cc=dctcp
 	load=net$mtu-beside-$cc
 	network_as "$name" "$mtu" && network_port "$driver" "$mtu" "$kind" || { lost "$load $name: no such port"; return; }
-	r=$(network_ns "$driver" "$mtu" r)
-	rm -f /tmp/net
+	rm -f /tmp/net /tmp/net.*
 	touch /tmp/net
-	network_iperf "$driver" "$mtu" s2 1 -C $cc
-	network_until "$r" 2 state established 'sport = :5201' || lost "$load $name: no TCP"
+	network_tcp "$driver" "$mtu" s2 1 $cc
+	network_tcp_begun 1
 	# shellcheck disable=SC2046
 	timeout 60 /tmp/streams "$seconds" $(network_ends "$driver" "$mtu" | head -n 2) >/tmp/net 2>/tmp/client.log &
 	streams=$!
 	until grep -q started /tmp/net || ! kill -0 $streams 2>/dev/null; do sleep 0.02; done
-	network_received "$r" /tmp/net.from
+	from=$EPOCHREALTIME
 	wait $streams
-	network_received "$r" /tmp/net.to
-	network_iperf_end
+	network_tcp_end
 	rdma=$(awk '$1 == "rate" { print $3 }' /tmp/net)
-	tcp=$(network_between /tmp/net.from /tmp/net.to | awk '$1 == "rate" { print $3 }')
+	tcp=$(network_tcp_rates 1 "$from" "$(awk "BEGIN { printf \"%.6f\", $from + $seconds }")" | awk '{ print $3 }')
 	[ -n "$rdma" ] && [ -n "$tcp" ] || { lost "$load $name"; return; }
 	note "$load" 65536 "$name" "$round" MB/s "$(awk "BEGIN { print $rdma + $tcp }")"
 	note "$load" 65536 "$name" "$round" share "$(awk "BEGIN { print 2 * $rdma / $(network_link "$mtu") }")"

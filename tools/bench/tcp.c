@@ -3,9 +3,11 @@
  * A stream of a TCP socket, which copies into the socket or does not: iperf3 has messages of 1 MiB at most, and none that are
  * not copied but those of a file.
  *
- *	tcp [-z] PORT					receive one stream
- *	tcp [-z | -f] PORT ADDRESS SECONDS BYTES	send one, in messages of BYTES from one buffer
+ *	tcp [-z] [-t] [-c CONGESTION] PORT					receive one stream
+ *	tcp [-z | -f] [-c CONGESTION] PORT ADDRESS SECONDS BYTES	send one, in messages of BYTES from one buffer
  *
+ * -c	the congestion control, at both ends: dctcp is one of receivers, too
+ * -t	tell every 10 ms what has arrived, "at TIME BYTES", in seconds since 1970
  * -z	MSG_ZEROCOPY; the receiver, TCP_ZEROCOPY_RECEIVE
  * -f	sendfile() from a file in memory
  *
@@ -34,6 +36,8 @@
 static const size_t receive_bytes = 1 << 20;
 
 static enum { COPY, ZEROCOPY, FROM_FILE } how;
+static bool tell;
+static const char *congestion;
 static unsigned long sent_zerocopy, told, told_copied;
 
 static void __attribute__((noreturn)) die(const char *what)
@@ -84,12 +88,32 @@ static size_t take_mapped(int c, char *buf, void *map, uint64_t *mapped)
 	return zc.length + n;
 }
 
+static int choose_congestion(int s)
+{
+	return congestion ? setsockopt(s, IPPROTO_TCP, TCP_CONGESTION, congestion, strlen(congestion)) : 0;
+}
+
+static void tell_arrived(uint64_t bytes)
+{
+	static double last;
+	struct timespec t;
+	double at;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	at = t.tv_sec + t.tv_nsec / 1e9;
+	if (at < last + 0.01)
+		return;
+	last = at;
+	printf("at %.4f %llu\n", at, (unsigned long long)bytes);
+	fflush(stdout);
+}
+
 static int accept_one(uint16_t port)
 {
 	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons(port) };
 	int one = 1, s = socket(AF_INET, SOCK_STREAM, 0), c;
 
-	if (s < 0 || setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
+	if (s < 0 || setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) || choose_congestion(s) ||
 	    bind(s, (struct sockaddr *)&any, sizeof(any)) || listen(s, 1))
 		die("listen");
 	c = accept(s, NULL, NULL);
@@ -115,6 +139,8 @@ static void receive(uint16_t port)
 			start = last;
 		else
 			bytes += n;
+		if (tell)
+			tell_arrived(bytes);
 	}
 	if (last <= start)
 		die("nothing came");
@@ -196,7 +222,7 @@ static void transmit(uint16_t port, const char *address, double seconds, size_t 
 	char *buf = malloc(size);
 	double end;
 
-	if (s < 0 || file < 0 || !buf || inet_pton(AF_INET, address, &to.sin_addr) != 1 ||
+	if (s < 0 || file < 0 || !buf || inet_pton(AF_INET, address, &to.sin_addr) != 1 || choose_congestion(s) ||
 	    connect(s, (struct sockaddr *)&to, sizeof(to)) ||
 	    setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)))
 		die("connect");
@@ -224,15 +250,22 @@ int main(int argc, char **argv)
 {
 	int c, n;
 
-	while ((c = getopt(argc, argv, "zf")) != -1)
-		how = c == 'z' ? ZEROCOPY : FROM_FILE;
+	while ((c = getopt(argc, argv, "zftc:")) != -1) {
+		switch (c) {
+		case 'z': how = ZEROCOPY; break;
+		case 'f': how = FROM_FILE; break;
+		case 't': tell = true; break;
+		case 'c': congestion = optarg; break;
+		default: optind = argc;
+		}
+	}
 	n = argc - optind;
 	if (n == 1 && how != FROM_FILE) {
 		receive(atoi(argv[optind]));
 	} else if (n == 4 && atof(argv[optind + 2]) > 0 && atoi(argv[optind + 3]) > 0) {
 		transmit(atoi(argv[optind]), argv[optind + 1], atof(argv[optind + 2]), atoi(argv[optind + 3]));
 	} else {
-		fprintf(stderr, "arguments: [-z] PORT, or [-z | -f] PORT ADDRESS SECONDS BYTES\n");
+		fprintf(stderr, "arguments: [-z] [-t] [-c CONGESTION] PORT, or [-z | -f] [-c CONGESTION] PORT ADDRESS SECONDS BYTES\n");
 		return 2;
 	}
 	return 0;
