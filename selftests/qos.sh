@@ -237,7 +237,8 @@ rx_queues_up() {
 		peer name veth0 netns $B mtu 9000 numtxqueues 4 numrxqueues 4 || return
 	ip -n $A link set veth0 up && ip -n $A addr add $IP_A/24 dev veth0
 	ip -n $B link set veth0 up && ip -n $B addr add $IP_B/24 dev veth0
-	in_ns $A ethtool -K veth0 gro on || return
+	# a veth has a NAPI for what its peer has not coupled already
+	in_ns $A ethtool -K veth0 gro on && in_ns $B ethtool -K veth0 tso off || return
 	arrived >/dev/null && link_add $A $DEV_A && link_add $B $DEV_B && unmarked
 }
 # arrived : buffers that each receive queue of host A has taken
