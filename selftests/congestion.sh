@@ -274,9 +274,13 @@ few="-s 8192 -t 16"
 {
 	slows "WRITE" $B ib_write_bw $few
 	slows "READ responses" $A ib_read_bw $few
-	slows "UC" $B ib_write_bw -c UC $few
-	slows "UD" $B ib_send_bw -c UD -s 1024 -t 64
-	! has_xrc || slows "XRC" $B ib_write_bw -c XRC $few
+	if [ -n "$SHORT" ]; then
+		note "UC, UD and XRC: left out"
+	else
+		slows "UC" $B ib_write_bw -c UC $few
+		slows "UD" $B ib_send_bw -c UD -s 1024 -t 64
+		! has_xrc || slows "XRC" $B ib_write_bw -c XRC $few
+	fi
 }
 set_param rp_min_rate 0
 set_param rp_enable 0
