@@ -37,7 +37,7 @@ help:
 ## make                    build the module for this kernel (or KDIR=...) and the provider
 ## make modules_install    put the module where modprobe finds it
 ## make install            put the provider where libibverbs finds it, and sroce-netdev and its configuration
-## make deb                build packages of all of it for Debian 13, or with SUITE=sid for unstable
+## make deb                build packages of all of it for Debian 13, or with SUITE=bookworm for 12, SUITE=sid for unstable
 ## make rpm                build the packages of sroce.spec with Debian's rpm, to test them
 ## make demo               show it working between two virtual machines
 ## make demo-storage       show a disk exported over NVMe-oF from one to the other
