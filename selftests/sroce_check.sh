@@ -117,6 +117,30 @@ without() {
 		sh "$CHECK" "$@" >"$TMP/json" 2>"$TMP/errors"
 	named
 }
+# first_user NAME TEXT FOLDER COMMAND... : what a program says that wants a device, with a changed copy of a folder as above.
+# No device, and why is on standard error.
+# shellcheck disable=SC2016 # for the inner shell
+first_user() {
+	local name=$1 text=$2 folder=$3
+	shift 3
+	rm -rf "$TMP/elsewhere" && mkdir "$TMP/elsewhere" && cp -a "$folder/." "$TMP/elsewhere" && rm -f "$TMP/said" "$TMP/errors"
+	(cd "$TMP/elsewhere" && "$@") && ! limit 60 in_ns $A unshare -m sh -c 'mount --bind "$0" "$1" && exec ibv_devinfo' \
+		"$TMP/elsewhere" "$folder" >"$TMP/said" 2>"$TMP/errors" && ! grep -q $DEV_A "$TMP/said" && grep -qF "$text" "$TMP/errors"
+	set -- $?
+	[ "$1" -eq 0 ] || cat "$TMP/said" "$TMP/errors" | notes
+	result "$1" "$name"
+}
+# of_another_abi FILE NUMBER : a provider that speaks this version of the ABI, as it tells libibverbs (from, to), and no other
+of_another_abi() {
+	python3 - "$1" "$2" "$(cat /sys/class/infiniband_verbs/uverbs0/abi_version)" <<-'END'
+		import glob, struct, sys
+		name, new, old = glob.glob(sys.argv[1])[0], int(sys.argv[2]), int(sys.argv[3])
+		text = open(name, "rb").read()
+		says = struct.pack("=II", old, old)
+		assert text.count(says) == 1, "%d places that could be it" % text.count(says)
+		open(name, "wb").write(text.replace(says, struct.pack("=II", new, new)))
+	END
+}
 host_cases() {
 	local folder libraries
 	for folder in /usr/lib/*/libibverbs /usr/lib64/libibverbs; do
@@ -127,6 +151,10 @@ host_cases() {
 		finds "a provider that is missing" fault provider "has no provider for sroce"
 		elsewhere "$libraries" sh -c 'mv libsroce-rdmav*.so libsroce-rdmav7.so'
 		finds "a provider for another rdma-core" fault provider "for another libibverbs (interface 7"
+		first_user "and the first program that wants a device is told" "couldn't load driver 'libsroce-rdmav" "$libraries" \
+			sh -c 'mv libsroce-rdmav*.so libsroce-rdmav7.so'
+		first_user "with the provider of another ABI it is told, too" "Driver sroce does not support the kernel ABI of" "$libraries" \
+			of_another_abi 'libsroce-rdmav*.so' 77
 		elsewhere /etc/libibverbs.d rm -f sroce.driver
 		finds "a provider that libibverbs is not told of" fault provider "not told of the provider"
 	else

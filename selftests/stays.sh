@@ -73,6 +73,30 @@ result $? "a netdev that has gone before it is its turn is no error"
 sed -i 's/^late$/short/' "$conf" && event short
 result $? "nor is it one that is named"
 
+# --- Wi-Fi: a radio that the kernel pretends to have, which is this machine's and no other namespace's ---------------
+
+wifi() {
+	local file
+	for file in /sys/class/net/*/phy80211; do [ -e "$file" ] && basename "${file%/phy80211}" && return; done
+	return 1
+}
+wifi_event() { env -i INTERFACE="$1" ACTION=add SUBSYSTEM=net "$HELPER" --config "$conf" --udev >"$TMP/said" 2>&1; }
+on_wifi() { rdma link show wifi/1 2>/dev/null | grep -q " netdev $1 *\$"; }
+wifi_gone() { ! rdma link show wifi/1 >/dev/null 2>&1; }
+if modprobe -q mac80211_hwsim radios=1; then
+	cp "$conf" "$TMP/before_wifi"
+	for try in first second; do
+		wait_for 20 wifi && netdev=$(wifi) && echo "$netdev wifi" >"$conf" && wifi_event "$netdev" && on_wifi "$netdev"
+		result $? "a Wi-Fi netdev has its device ($try time)"
+		modprobe -r mac80211_hwsim && wait_for 20 wifi_gone
+		result $? "which goes with the radio ($try time)"
+		[ "$try" = second ] || modprobe -q mac80211_hwsim radios=1
+	done
+	cp "$TMP/before_wifi" "$conf"
+else
+	ktap_skip "a Wi-Fi netdev has its device" "no mac80211_hwsim in this kernel"
+fi
+
 # --- what is wrong -------------------------------------------------------------------------------------------
 
 wrong() { # wrong NAME LINE NETDEV WORDS
