@@ -10,35 +10,50 @@ set -euo pipefail
 say() { printf 'packages: %s\n' "$*"; }
 die() { say "$*"; exit 1; }
 kernel=$(basename /lib/modules/*)
-# installed : module, provider and tools are there, for this kernel and this libibverbs
-installed() {
-	local by plugin
-	for by in sroce rdma-link-sroce; do
-		modprobe -n --show-depends -S "$kernel" "$by" | grep -q '/sroce\.ko' || die "modprobe $by finds nothing"
-	done
+# provider_fits : libibverbs would load it
+provider_fits() {
+	local plugin
+	[ -e /etc/libibverbs.d/sroce.driver ] || die "libibverbs is not told of the provider"
 	plugin=$(dirname "$(ldconfig -p | sed -n 's/.*libibverbs\.so\.1 .*=> //p' | head -n 1)")/libibverbs
 	# libibverbs names the version that it loads in its own providers' names
 	[ "$(basename "$plugin"/libsroce-rdmav*.so | tr -dc 0-9)" = "$(basename "$plugin"/librxe-rdmav*.so | tr -dc 0-9)" ] ||
 		die "the provider's name does not fit"
 	! ldd -r "$plugin"/libsroce-rdmav*.so 2>&1 | grep -E 'undefined|not found' || die "the provider lacks symbols"
-	[ -e /etc/libibverbs.d/sroce.driver ] && [ -x /usr/sbin/sroce-netdev ]
+}
+# installed [without-provider] : module, provider and tools are there, for this kernel and this libibverbs
+installed() {
+	local by
+	for by in sroce rdma-link-sroce; do
+		modprobe -n --show-depends -S "$kernel" "$by" | grep -q '/sroce\.ko' || die "modprobe $by finds nothing"
+	done
+	[ "${1:-}" = without-provider ] || provider_fits
+	[ -x /usr/sbin/sroce-netdev ]
 	# There is no device here: it has something to say, and it can be read
 	sroce-check --json >/tmp/check || [ $? -le 2 ] || die "sroce-check fails"
 	python3 -m json.tool /tmp/check >/dev/null || die "sroce-check does not work"
 	sroce-top --json -n 1 -d 0.1 | python3 -m json.tool >/dev/null || die "sroce-top does not work"
 	sroce-metrics | grep -qx 'sroce_devices 0' || die "sroce-metrics does not work"
 	rm -f /tmp/check
-	udevadm verify /usr/lib/udev/rules.d/90-sroce.rules >/dev/null || die "udev does not like the rule"
+	# Debian 12's has no such command
+	! udevadm verify --help >/dev/null 2>&1 || udevadm verify /usr/lib/udev/rules.d/90-sroce.rules >/dev/null ||
+		die "udev does not like the rule"
 }
 # by_dkms VERSION : it has installed this version of the module, and knows of no other
 by_dkms() {
 	dkms status -k "$kernel" sroce/"$1" | grep -q installed || die "DKMS has not installed version $1: $(dkms status)"
 	[ "$(dkms status | grep -c '^sroce')" -eq 1 ] || die "another version is left: $(dkms status)"
 }
+# signed_by_dkms : the module that modprobe takes is signed with DKMS's own key
+signed_by_dkms() {
+	local serial
+	serial=$(openssl x509 -inform DER -in /var/lib/dkms/mok.pub -noout -serial) || die "DKMS has no key"
+	[ "serial=$(modinfo -k "$kernel" -F sig_key sroce | tr -d :)" = "$serial" ] ||
+		die "not signed with DKMS's key ($serial): $(modinfo -k "$kernel" sroce | grep sig)"
+}
 # files : all that there are, but for logs, lists of packages and what a run of depmod, ldconfig or apt makes anew
 files() {
 	find / -xdev \( -path /proc -o -path /dev -o -path /tmp -o -path /run -o -path /given -o -path /var/log -o -path /var/cache \
-		-o -path /var/lib/apt -o -path /var/lib/dpkg -o -path /var/lib/rpm -o -path /root \) -prune -o -print | sort
+		-o -path /var/lib/apt -o -path /var/lib/dpkg -o -path /var/lib/rpm -o -path /root \) -prune -o -print | LC_ALL=C sort
 }
 # nothing_left PATTERN : the files are those that /before lists, but for these, and what DKMS makes with the first module that
 # it signs: its key, and the folder that it is in
