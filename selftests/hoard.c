@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * hoard: a process that takes as much of one kind of object as it gets.
+ * hoard: a process that takes as much of one kind of object as it gets, or of several, one of each in turn.
  *
- *	hoard -d DEVICE -i IP [-t SECONDS] KIND
+ *	hoard -d DEVICE -i IP [-t SECONDS] KIND...
  *
  * KIND is one of those in the table at the end. Prints how many it has got and why there
  * were no more, then waits for the end of its standard input, so that somebody can see
@@ -25,6 +25,9 @@ static struct vt_dev dev;
 static struct ibv_cq *cq;
 static struct ibv_srq *srq;
 static struct ibv_comp_channel *channel;
+static struct ibv_cq *tag_cq;
+static struct ibv_mr *tagged;
+static uint32_t tags_most;
 
 /* The largest that there is room for: half of @size when it is refused, and so on */
 static bool take_largest(bool (*take)(size_t size), size_t *size)
@@ -119,6 +122,30 @@ static bool take_on_demand(void)
 
 	len = len ?: (size_t)1 << (sizeof(len) > 4 ? 36 : 30);
 	return take_largest(on_demand_of_size, &len);
+}
+
+/* a shared queue with as many tagged buffers as it can have */
+static bool take_tags(void)
+{
+	struct ibv_srq_init_attr_ex init = {
+		.attr = { 1, 1, 0 }, .srq_type = IBV_SRQT_TM, .pd = dev.pd, .cq = tag_cq,
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM,
+		.tm_cap = { .max_num_tags = tags_most, .max_ops = tags_most },
+	};
+	struct ibv_sge sge = { (uintptr_t)tagged->addr, 1, tagged->lkey };
+	struct ibv_ops_wr *ops = calloc(tags_most, sizeof(*ops)), *bad;
+	struct ibv_srq *queue = ops ? ibv_create_srq_ex(dev.ctx, &init) : NULL;
+	uint32_t i;
+
+	for (i = 0; queue && i < tags_most; i++)
+		ops[i] = (struct ibv_ops_wr){
+			.next = i + 1 < tags_most ? &ops[i + 1] : NULL, .opcode = IBV_WR_TAG_ADD,
+			.tm.add = { .num_sge = 1, .sg_list = &sge, .tag = i, .mask = ~0ULL },
+		};
+	if (queue)
+		errno = ibv_post_srq_ops(queue, ops, &bad);
+	free(ops);
+	return queue && !errno;
 }
 
 static bool take_mr(void)
@@ -454,7 +481,7 @@ static const struct {
 	bool (*take)(void);
 } kinds[] = {
 	{ "cq", take_cq }, { "small_cq", take_small_cq }, { "qp", take_qp }, { "small_qp", take_small_qp },
-	{ "srq", take_srq }, { "on_demand", take_on_demand }, { "mr", take_mr }, { "mw", take_mw },
+	{ "srq", take_srq }, { "tags", take_tags }, { "on_demand", take_on_demand }, { "mr", take_mr }, { "mw", take_mw },
 	{ "ah", take_ah }, { "pd", take_pd }, { "group", take_group }, { "event", take_event },
 	{ "dm", take_dm }, { "small_dm", take_small_dm }, { "dm_mr", take_dm_mr },
 	{ "dmabuf", take_dmabuf }, { "dmabuf_mr", take_dmabuf_mr }, { "implicit", take_implicit }, { "piece", take_piece },
@@ -466,6 +493,11 @@ static const struct {
 static void set_up(const char *device, const char *ip)
 {
 	struct ibv_srq_init_attr srq_init = { .attr = { 1, 1, 0 } };
+	struct ibv_cq_init_attr_ex cq_init = {
+		.cqe = 1, .wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_TM_INFO,
+	};
+	struct ibv_device_attr_ex attr = {};
+	struct ibv_cq_ex *cq_ex;
 
 	vt_open(&dev, device, ip, -1);
 	channel = ibv_create_comp_channel(dev.ctx);
@@ -473,17 +505,49 @@ static void set_up(const char *device, const char *ip)
 	srq = ibv_create_srq(dev.pd, &srq_init);
 	if (!channel || !cq || !srq)
 		vt_die(VT_SETUP, "set-up: %s", strerror(errno));
+	cq_ex = ibv_create_cq_ex(dev.ctx, &cq_init);
+	if (!cq_ex)
+		vt_die(VT_SETUP, "set-up: %s", strerror(errno));
+	tag_cq = ibv_cq_ex_to_cq(cq_ex);
+	tagged = vt_mr(&dev, 4096, IBV_ACCESS_LOCAL_WRITE);
+	ibv_query_device_ex(dev.ctx, NULL, &attr);
+	tags_most = attr.tm_caps.max_num_tags;
 }
 
-static void hoard(const char *name, bool (*take)(void), double seconds)
+/* which kind that is, as a place in the table */
+static size_t kind(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (!strcmp(name, kinds[i].name))
+			return i;
+	vt_die(VT_SETUP, "which kind is %s?", name);
+}
+
+/* One of each kind in turn, until there is none of any; what the last refusal was */
+static void hoard(const char *name, char **names, int wanted, double seconds)
 {
 	double end = vt_now() + seconds;
 	unsigned long n = 0;
+	int i, left = wanted, err = 0;
+	size_t which[ARRAY_SIZE(kinds)];
 
-	errno = 0;
-	while (vt_now() < end && take())
-		n++;
-	printf("%s: %lu, then %s\n", name, n, vt_now() < end ? strerror(errno) : "no time");
+	for (i = 0; i < wanted; i++)
+		which[i] = kind(names[i]);
+	for (i = 0; left && vt_now() < end; i = (i + 1) % left) {
+		errno = 0;
+		if (kinds[which[i]].take()) {
+			n++;
+			continue;
+		}
+		err = errno;
+		which[i] = which[--left];
+		if (!left)
+			break;
+		i += left - 1;
+	}
+	printf("%s: %lu, then %s\n", name, n, left ? "no time" : strerror(err));
 	fflush(stdout);
 }
 
@@ -492,7 +556,6 @@ int main(int argc, char **argv)
 	const char *device = NULL, *ip = NULL;
 	double seconds = 5;
 	char byte;
-	size_t i;
 	int c;
 
 	while ((c = getopt(argc, argv, "d:i:t:")) != -1) {
@@ -504,12 +567,9 @@ int main(int argc, char **argv)
 		}
 	}
 	set_up(device, ip);
-	for (i = 0; i < ARRAY_SIZE(kinds); i++)
-		if (optind < argc && !strcmp(argv[optind], kinds[i].name))
-			break;
-	if (i == ARRAY_SIZE(kinds))
-		vt_die(VT_SETUP, "which kind?");
-	hoard(kinds[i].name, kinds[i].take, seconds);
+	if (optind == argc || argc - optind > (int)ARRAY_SIZE(kinds))
+		vt_die(VT_SETUP, "which kinds?");
+	hoard(optind + 1 == argc ? argv[optind] : "together", argv + optind, argc - optind, seconds);
 	while (read(0, &byte, 1) > 0)
 		;
 	return VT_OK;
