@@ -17,7 +17,6 @@
 #include <getopt.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
-#include <linux/virtio_net.h>
 #include <net/if.h>
 #include <poll.h>
 #include <rdma/rdma_verbs.h>
@@ -28,10 +27,6 @@
 
 #include "vt.h"
 #include "wire.h"
-
-#ifndef VIRTIO_NET_HDR_GSO_UDP_L4
-#define VIRTIO_NET_HDR_GSO_UDP_L4 5
-#endif
 
 /* connections that are to survive; that never answers; that accepts everybody */
 enum { PORT_GOOD = 7470, PORT_MUTE, PORT_OPEN, PORTS = 3 };
@@ -347,34 +342,16 @@ static void send_mad(const uint8_t *mad, size_t len, bool from_other)
 /* whole messages in one buffer that has one header; the identification counts on from packet to packet */
 static void send_train(const uint8_t mads[][MAD_LEN], unsigned int n, bool from_other)
 {
-	const size_t headers = ETH_LEN + 20 + UDP_LEN, size = DATAGRAM_LEN + ICRC_LEN;
-	struct {
-		struct virtio_net_hdr v;
-		uint8_t frame[ETH_LEN + 20 + UDP_LEN + TRAIN * (DATAGRAM_LEN + ICRC_LEN)];
-	} buf = { .v = {
-		.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
-		.gso_type = VIRTIO_NET_HDR_GSO_UDP_L4,
-		.gso_size = size,
-		.hdr_len = headers,
-		.csum_start = ETH_LEN + 20,
-		.csum_offset = 6,
-	} };
 	struct wire_path from = path_from(from_other);
-	uint8_t roce[DATAGRAM_LEN], one[1024], *l3 = buf.frame + ETH_LEN;
+	struct wire_train train = {};
+	uint8_t roce[DATAGRAM_LEN];
 	unsigned int i;
+	size_t len = 0;
 
 	from.ip_id = vt_rand(&rng);
-	for (i = 0; i < n; i++, from.ip_id++) {
-		wire_frame(one, &from, roce, put_datagram(roce, mads[i], MAD_LEN));
-		if (!i)
-			memcpy(buf.frame, one, headers);
-		memcpy(buf.frame + headers + i * size, one + headers, size);
-	}
-	put16(l3 + 2, 20 + UDP_LEN + n * size);
-	put16(l3 + 20 + 4, UDP_LEN + n * size);
-	put16(l3 + 10, 0);
-	put16(l3 + 10, ~wire_ip_sum(l3, 20));
-	send_all(train_fd, &buf, sizeof(buf.v) + headers + n * size);
+	for (i = 0; i < n; i++, from.ip_id++)
+		len = wire_train_add(&train, &from, roce, put_datagram(roce, mads[i], MAD_LEN));
+	send_all(train_fd, &train, len);
 	trains++;
 }
 

@@ -17,7 +17,6 @@
 #include <linux/filter.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
-#include <linux/virtio_net.h>
 #include <net/if.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -28,9 +27,6 @@
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
-#endif
-#ifndef VIRTIO_NET_HDR_GSO_UDP_L4
-#define VIRTIO_NET_HDR_GSO_UDP_L4 5
 #endif
 
 static int ctl, raw_fd, answer_fd, udp_fd, gso_fd;
@@ -295,20 +291,10 @@ static void refused(const char *name, const struct packet *p, int syndrome)
  */
 static bool send_coupled(const uint16_t *ids)
 {
-	const size_t headers = ETH_LEN + 20 + UDP_LEN, size = BTH_LEN + BP_MTU + ICRC_LEN;
-	struct {
-		struct virtio_net_hdr v;
-		uint8_t frame[ETH_LEN + 20 + UDP_LEN + COUPLED * (BTH_LEN + BP_MTU + ICRC_LEN)];
-	} buf = { .v = {
-		.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
-		.gso_type = VIRTIO_NET_HDR_GSO_UDP_L4,
-		.gso_size = size,
-		.hdr_len = headers,
-		.csum_start = ETH_LEN + 20,
-		.csum_offset = 6,
-	} };
-	uint8_t roce[BTH_LEN + BP_MTU], one[2048], *l3 = buf.frame + ETH_LEN;
 	struct wire_path from = path;
+	struct wire_train train = {};
+	uint8_t roce[BTH_LEN + BP_MTU];
+	size_t len = 0;
 	int k;
 
 	memset(roce, 0x77, sizeof(roce));
@@ -320,16 +306,9 @@ static bool send_coupled(const uint16_t *ids)
 		p.bth.ackreq = k == COUPLED - 1;
 		bth_put(roce, &p.bth);
 		from.ip_id = ids[k];
-		wire_frame(one, &from, roce, sizeof(roce));
-		if (!k)
-			memcpy(buf.frame, one, headers);
-		memcpy(buf.frame + headers + k * size, one + headers, size);
+		len = wire_train_add(&train, &from, roce, sizeof(roce));
 	}
-	put16(l3 + 2, 20 + UDP_LEN + COUPLED * size);
-	put16(l3 + 20 + 4, UDP_LEN + COUPLED * size);
-	put16(l3 + 10, 0);
-	put16(l3 + 10, ~wire_ip_sum(l3, 20));
-	return send(gso_fd, &buf, sizeof(buf), 0) == sizeof(buf);
+	return send(gso_fd, &train, len, 0) == (ssize_t)len;
 }
 
 static void coupled(void)

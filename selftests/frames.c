@@ -29,9 +29,6 @@
 #include "vt.h"
 #include "wire.h"
 
-#ifndef VIRTIO_NET_HDR_GSO_UDP_L4
-#define VIRTIO_NET_HDR_GSO_UDP_L4 5
-#endif
 
 #define GRH_LEN 40
 #define MOST 1400

@@ -30,9 +30,6 @@
 #include "vt.h"
 #include "wire.h"
 
-#ifndef VIRTIO_NET_HDR_GSO_UDP_L4
-#define VIRTIO_NET_HDR_GSO_UDP_L4 5
-#endif
 
 static bool refuse_gso, ignore_migreq, only_v1;
 static uint32_t path_mtu;

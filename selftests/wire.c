@@ -200,6 +200,33 @@ size_t wire_frame(uint8_t *frame, const struct wire_path *path, const void *roce
 	return p + ICRC_LEN - frame;
 }
 
+size_t wire_train_add(struct wire_train *train, const struct wire_path *path, const void *roce, size_t len)
+{
+	const size_t headers = ETH_LEN + 20 + UDP_LEN, size = len + ICRC_LEN, before = headers + train->packets * size;
+	uint8_t one[sizeof(train->frame)], *l3 = train->frame + ETH_LEN, *udp = l3 + 20;
+	size_t all = before + size;
+
+	if (all > sizeof(train->frame))
+		return 0;
+	wire_frame(one, path, roce, len);
+	if (!train->packets++)
+		memcpy(train->frame, one, headers);
+	memcpy(train->frame + before, one + headers, size);
+	train->v = (struct virtio_net_hdr){
+		.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+		.gso_type = VIRTIO_NET_HDR_GSO_UDP_L4,
+		.gso_size = size,
+		.hdr_len = headers,
+		.csum_start = udp - train->frame,
+		.csum_offset = 6,
+	};
+	put16(l3 + 2, all - ETH_LEN);
+	put16(udp + 4, all - ETH_LEN - 20);
+	put16(l3 + 10, 0);
+	put16(l3 + 10, ~wire_ip_sum(l3, 20));
+	return sizeof(train->v) + all;
+}
+
 bool wire_fix_up(uint8_t *frame, size_t len)
 {
 	uint8_t *l3 = frame + ETH_LEN;

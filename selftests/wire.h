@@ -6,6 +6,7 @@
 #ifndef WIRE_H
 #define WIRE_H
 
+#include <linux/virtio_net.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -86,6 +87,23 @@ struct wire_path {
  * the ICRC behind it. The length of the frame.
  */
 size_t wire_frame(uint8_t *frame, const struct wire_path *path, const void *roce, size_t len);
+
+#ifndef VIRTIO_NET_HDR_GSO_UDP_L4
+#define VIRTIO_NET_HDR_GSO_UDP_L4 5
+#endif
+
+/*
+ * Packets of one length in one buffer that has one header (IPv4), as a packet socket with PACKET_VNET_HDR takes it: the bytes
+ * from @v on. All zero at first.
+ */
+struct wire_train {
+	struct virtio_net_hdr v;
+	uint8_t frame[ETH_LEN + 20 + UDP_LEN + 8192];
+	unsigned int packets;
+};
+
+/* One packet more around @roce (@len bytes), sent as @path says: the length of the buffer; 0 if there is no room for it */
+size_t wire_train_add(struct wire_train *train, const struct wire_path *path, const void *roce, size_t len);
 
 /* compute IP checksum and ICRC again after a frame was changed; false if it is too short for that */
 bool wire_fix_up(uint8_t *frame, size_t len);
