@@ -35,6 +35,8 @@ struct queue {
 	struct ibv_qp *qp;
 	struct ibv_wq *wq;
 	struct ibv_mr *mr;
+	/* somebody reads that receive's memory */
+	const uint8_t *looked_at;
 };
 
 struct got {
@@ -67,6 +69,7 @@ static void queue_begin(struct queue *q, struct vt_dev *dev)
 	q->cq = ibv_create_cq_ex(dev->ctx, &attr);
 	if (!q->cq)
 		vt_die(VT_WRONG, "completion queue: %s", strerror(errno));
+	q->looked_at = NULL;
 	q->mr = vt_mr(dev, SLOTS * SLOT, IBV_ACCESS_LOCAL_WRITE);
 }
 
@@ -117,13 +120,17 @@ static void queue_close(struct queue *q)
 	vt_mr_free(q->mr);
 }
 
-/* The next completion, if one comes; its data stays until the next call of this */
+/* The next completion, if one comes; its data stays until the next call of this, which gives the receive back */
 static bool next(struct queue *q, struct got *g, double seconds)
 {
 	struct ibv_poll_cq_attr attr = {};
 	double end = vt_now() + seconds;
 	uint64_t slot;
 
+	if (q->looked_at) {
+		give_back(q, (q->looked_at - (uint8_t *)q->mr->addr) / SLOT);
+		q->looked_at = NULL;
+	}
 	while (ibv_start_poll(q->cq, &attr)) {
 		if (vt_now() > end)
 			return false;
@@ -139,7 +146,7 @@ static bool next(struct queue *q, struct got *g, double seconds)
 	if (slot < SLOTS) {
 		g->data = (uint8_t *)q->mr->addr + slot * SLOT;
 		if (!g->status)
-			give_back(q, slot);
+			q->looked_at = g->data;
 	}
 	return true;
 }
@@ -888,6 +895,7 @@ static void wq_again(struct queue *q)
 
 	if (ibv_modify_wq(q->wq, &reset))
 		vt_die(VT_WRONG, "work queue: to reset");
+	q->looked_at = NULL;
 	while (next(q, &g, 0))
 		;
 	if (ibv_modify_wq(q->wq, &ready))
