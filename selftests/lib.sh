@@ -544,11 +544,13 @@ bh_off_unknown() {
 	ktap_skip "$1: for how long bottom halves are off" "$(head -n 1 "$TMP/bh_off")"
 }
 
-# soon_on NAME COMMAND... : bottom halves are on again soon, whenever they were off while the command ran. One stretch that has
-# surely taken longer is a failure; a time in which the machine below let something else run is not counted. What is
-# not known so well, because that happened in the middle of the longest one, is tried again.
+# soon_on NAME COMMAND... : bottom halves are on again soon, whenever they were off while the command ran. A time in which the machine
+# below let something else run is not counted, if that was long enough to be seen; what is not known so well, because that
+# happened in the middle of the longest stretch, is tried again. One stretch that has surely taken longer is a failure,
+# if there is one in two attempts: what the driver does it does again, and a machine that is away many times for less
+# than bh_off sees hits the same load seldom twice.
 soon_on() {
-	local name=$1 try status
+	local name=$1 try status over=0
 	shift
 	for try in 1 2 3 4 5; do
 		bh_off_begin
@@ -556,7 +558,9 @@ soon_on() {
 		status=$?
 		bh_off_end || status=$?
 		[ $status -eq 0 ] || bh_most=
-		[ "${bh_sure:-0}" -le $MOST_US ] && [ "${bh_most:-$((MOST_US + 1))}" -gt $MOST_US ] || break
+		[ "${bh_most:-$((MOST_US + 1))}" -gt $MOST_US ] || break
+		[ "${bh_sure:-0}" -le $MOST_US ] || over=$((over + 1))
+		[ $over -lt 2 ] || break
 	done
 	! bh_off_unknown "$name" || return 0
 	[ "${bh_most:-0}" -gt 0 ] && [ "$bh_most" -le $MOST_US ]

@@ -3,6 +3,8 @@
  * unready: many connections of this host to itself, each with a SEND that no receive is there for. Every one of them is
  * tried again and again, at first after 10 us, for as long as the program runs.
  *
+ * It says "# all sent" when they are.
+ *
  *	unready -d DEVICE -i IP [-n CONNECTIONS] [-t SECONDS]
  */
 #include <errno.h>
@@ -94,6 +96,8 @@ int main(int argc, char **argv)
 		qps[i] = connection();
 	for (i = 0; i < n; i++)
 		send_one(qps[i]);
+	puts("# all sent");
+	fflush(stdout);
 	sleep(seconds);
 	/* None may have been given up */
 	if (ibv_poll_cq(cq, 1, &wc))
