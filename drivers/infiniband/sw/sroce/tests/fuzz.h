@@ -31,6 +31,10 @@ struct fuzz_log {
  * @failed: something was wrong: the round ends
  * @packets: that the driver got in this round
  * @slowed: notifications of congestion that a QP has heeded
+ * @taken: packets that came alone and that a QP went on with, by opcode
+ * @refused: likewise those that it did not go on with, or ended with an error
+ * @taken_before: @taken of all rounds before, when what is missing is to come; or NULL
+ * @refused_before: likewise
  * @strangers: numbers of QPs, to send to the wrong one
  * @ibdev: of memory on demand
  * @stage: where buffers are made
@@ -47,6 +51,10 @@ struct fuzz {
 	bool failed;
 	u64 packets;
 	u64 slowed;
+	u64 taken[256];
+	u64 refused[256];
+	const u64 *taken_before;
+	const u64 *refused_before;
 	u32 strangers[FUZZ_STRANGERS];
 	struct ib_device *ibdev;
 	struct fuzz_stage stage;

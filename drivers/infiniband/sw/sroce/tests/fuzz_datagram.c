@@ -2,15 +2,21 @@
 /*
  * QPs for datagrams among hostile packets, and the checks of what they receive.
  */
+#include <linux/mutex.h>
+#include <linux/xarray.h>
+#include <rdma/ib_mad.h>
+#include <rdma/ib_pma.h>
+
 #include "compat.h"
+#include "device.h"
 #include "tests/fuzz_datagram.h"
 #include "transport/internal.h"
+#include "verbs/verbs.h"
 
 #define QKEY 0x1234
 #define GSI_QKEY 0x80010000
 #define GRH 40
-/* QP 1 takes datagrams of this size only */
-#define MAD 256
+#define MAD HALL_MAD
 #define SLOT 0x1400
 #define CANARY 0xc5
 
@@ -34,6 +40,124 @@ static u32 slot(u32 i, u32 number)
 static u32 qkey_of(u32 i)
 {
 	return i == GSI ? GSI_QKEY : QKEY;
+}
+
+/* --- management datagrams ------------------------------------------------- */
+
+/* In the transaction ID, before the number that all the rest is made from */
+#define MAGIC 0x7a3c5e19
+
+/* Those of ib_cm, whose numbers are from 0x0010 on */
+#define CM_FIRST 0x0010
+#define CM_KINDS 11
+#define CM_VERSION 2
+
+/* Bodies are of these fields, wherever each kind has them; numbers are few, so they meet */
+static void mad_body(struct rnd_state *rnd, u8 *body, u32 len)
+{
+	u32 at;
+
+	prandom_bytes_state(rnd, body, len);
+	for (at = 0; at + 4 <= len; at += 4)
+		if (fuzz_one_in(rnd, 2))
+			put_unaligned_be32(fuzz_below(rnd, 8), body + at);
+}
+
+/* Something of the header is not what it must be */
+static void mad_mutate(struct rnd_state *rnd, struct ib_mad_hdr *hdr)
+{
+	switch (fuzz_below(rnd, 7)) {
+	case 0:
+		hdr->base_version = prandom_u32_state(rnd);
+		break;
+	case 1:
+		hdr->mgmt_class = prandom_u32_state(rnd);
+		break;
+	case 2:
+		hdr->class_version = prandom_u32_state(rnd);
+		break;
+	case 3:
+		hdr->method = fuzz_one_in(rnd, 2) ? hdr->method ^ IB_MGMT_METHOD_RESP :
+						    prandom_u32_state(rnd);
+		break;
+	case 4:
+		hdr->status = cpu_to_be16(prandom_u32_state(rnd));
+		break;
+	case 5:
+		hdr->attr_id = cpu_to_be16(prandom_u32_state(rnd));
+		break;
+	default:
+		hdr->attr_mod = cpu_to_be32(prandom_u32_state(rnd));
+	}
+}
+
+/* All of it follows from a number, by which the receiver knows what it must be */
+static void make_mad(u32 number, u8 *mad)
+{
+	struct ib_mad_hdr *hdr = (struct ib_mad_hdr *)mad;
+	struct rnd_state rnd;
+	bool cm;
+
+	prandom_seed_state(&rnd, number);
+	cm = !fuzz_one_in(&rnd, 4);
+	mad_body(&rnd, mad, MAD);
+	*hdr = (struct ib_mad_hdr){
+		.base_version = IB_MGMT_BASE_VERSION,
+		.mgmt_class = cm ? IB_MGMT_CLASS_CM : IB_MGMT_CLASS_PERF_MGMT,
+		.class_version = cm ? CM_VERSION : 1,
+		.method = cm ? IB_MGMT_METHOD_SEND : fuzz_one_in(&rnd, 4) ?
+			  IB_MGMT_METHOD_SET : IB_MGMT_METHOD_GET,
+		.attr_id = cm ? cpu_to_be16(CM_FIRST + fuzz_below(&rnd, CM_KINDS)) :
+			   fuzz_one_in(&rnd, 3) ? IB_PMA_CLASS_PORT_INFO :
+			   fuzz_one_in(&rnd, 2) ? IB_PMA_PORT_COUNTERS :
+						  IB_PMA_PORT_COUNTERS_EXT,
+		.tid = cpu_to_be64((u64)MAGIC << 32 | number),
+	};
+	if (fuzz_one_in(&rnd, 2))
+		mad_mutate(&rnd, hdr);
+}
+
+static bool is_mad(const u8 *mem, u32 len)
+{
+	return len == MAD && get_unaligned_be32(mem + 8) == MAGIC;
+}
+
+/* What ib_mad would do with one that is not for ib_cm */
+static void answer_mad(struct hall *h, const u8 *mem)
+{
+	struct ib_mad in, out;
+	size_t out_size = sizeof(out);
+	u16 pkey_index = 0;
+	int ret;
+
+	memcpy(&in, mem, sizeof(in));
+	memset(&out, CANARY, sizeof(out));
+	ret = sroce_ib_process_mad(&h->dev->ibdev, 0, 1, NULL, NULL, &in, &out, &out_size,
+				   &pkey_index);
+	check(h, ret & IB_MAD_RESULT_SUCCESS, "a MAD that cannot be answered", ret, 0);
+	if (!(ret & IB_MAD_RESULT_REPLY))
+		return;
+	h->answered++;
+	check(h, in.mad_hdr.mgmt_class == IB_MGMT_CLASS_PERF_MGMT, "another class is answered",
+	      in.mad_hdr.mgmt_class, in.mad_hdr.method);
+	check(h, !(in.mad_hdr.method & IB_MGMT_METHOD_RESP), "an answer is answered",
+	      in.mad_hdr.method, 0);
+	check(h, out.mad_hdr.method == IB_MGMT_METHOD_GET_RESP, "not an answer",
+	      out.mad_hdr.method, 0);
+	check(h, out.mad_hdr.tid == in.mad_hdr.tid, "another answer", 0, 0);
+}
+
+static void check_mad(struct hall *h, u32 i, const u8 *mem)
+{
+	u8 right[MAD];
+
+	make_mad(get_unaligned_be32(mem + 12), right);
+	check(h, !memcmp(mem, right, MAD), "another MAD than was sent",
+	      get_unaligned_be32(mem + 12), 0);
+	if (i != GSI)
+		return;
+	h->mads_got++;
+	answer_mad(h, mem);
 }
 
 /* --- receiving ------------------------------------------------------------- */
@@ -83,17 +207,21 @@ static void post_all(struct hall *h)
  * All its bytes are the sender's one, but for zeros at the end, and behind them
  * nothing has changed.
  */
-static void check_bytes(struct hall *h, u32 off, u32 len)
+static void check_bytes(struct hall *h, u32 i, u32 off, u32 len)
 {
 	const u8 *mem = h->s->mem + off + GRH;
 	u32 n;
 
+	check(h, !memchr_inv(mem + len, CANARY, SLOT - GRH - len),
+	      "written behind the datagram", len, 0);
+	if (is_mad(mem, len)) {
+		check_mad(h, i, mem);
+		return;
+	}
 	for (n = len; n && len - n < ZEROS && !mem[n - 1]; n--)
 		;
 	check(h, !n || (mem[0] < 0x80 && !memchr_inv(mem, mem[0], n)),
 	      "wrong datagram", len, mem[0]);
-	check(h, !memchr_inv(mem + len, CANARY, SLOT - GRH - len),
-	      "written behind the datagram", len, 0);
 }
 
 static void received(struct hall *h, const struct ib_wc *wc)
@@ -111,7 +239,7 @@ static void received(struct hall *h, const struct ib_wc *wc)
 	      "more than there was room for", wc->byte_len, room);
 	if (h->f->failed)
 		return;
-	check_bytes(h, off, wc->byte_len - GRH);
+	check_bytes(h, i, off, wc->byte_len - GRH);
 	memset(h->s->mem + off, CANARY, SLOT);
 	q->seen++;
 	h->got++;
@@ -147,7 +275,8 @@ static void check_states(struct hall *h)
 
 static struct fuzz_envelope envelope(struct hall *h, bool to_group)
 {
-	bool ipv6 = fuzz_one_in(&h->f->rnd, 2);
+	/* Only IPv4 is there at once: an IPv6 address is looked for first */
+	bool ipv6 = fuzz_one_in(&h->f->rnd, h->there ? 8 : 2);
 	struct fuzz_envelope env = {
 		.src = ipv6 ? host6 : host,
 		.pkt_type = to_group ? PACKET_MULTICAST : PACKET_HOST,
@@ -192,27 +321,65 @@ static struct fuzz_aim aim(struct hall *h, u32 i, bool to_group)
 	return aim;
 }
 
+/* Send what is in the train */
+static void send(struct hall *h, const struct fuzz_envelope *env)
+{
+	struct fuzz *f = h->f;
+	struct net_device *ndev = f->stage.ndev;
+	bool alone = f->train.n == 1 && f->train.len >= SROCE_BTH_LEN && !f->stage.wait;
+	u8 opcode = f->train.bytes[0];
+	u64 got = h->got;
+
+	if (h->there)
+		f->stage.ndev = h->there;
+	f->packets += fuzz_send(&f->stage, &h->s->port, env, &f->train);
+	f->stage.ndev = ndev;
+	poll(h);
+	if (h->there)
+		h->got_there += h->got - got;
+	if (!alone)
+		return;
+	if (h->got != got)
+		f->taken[opcode]++;
+	else
+		f->refused[opcode]++;
+}
+
+/* Mostly of the size that QP 1 would take, and half of them something that it is there for */
+static void make_mads(struct hall *h, u32 n)
+{
+	struct fuzz *f = h->f;
+	u32 k;
+
+	for (k = 0; k < n; k++) {
+		if (fuzz_one_in(&f->rnd, 8))
+			continue;
+		f->p[k].payload = MAD;
+		if (fuzz_one_in(&f->rnd, 2))
+			continue;
+		make_mad(prandom_u32_state(&f->rnd), h->mads[k]);
+		f->p[k].data = h->mads[k];
+	}
+}
+
 void hall_step(struct hall *h)
 {
 	struct fuzz *f = h->f;
-	bool to_group = fuzz_one_in(&f->rnd, 4);
+	bool to_group = !h->there && fuzz_one_in(&f->rnd, 4);
 	struct fuzz_envelope env = envelope(h, to_group);
-	u32 i = to_group ? TALKS : fuzz_below(&f->rnd, HALL_QPS);
+	u32 i = to_group ? TALKS : h->there ? GSI : fuzz_below(&f->rnd, HALL_QPS);
 	struct fuzz_aim a = aim(h, i, to_group);
-	u32 k, n;
+	u32 n;
 
 	post_all(h);
 	n = fuzz_attack(&f->rnd, &a, f->p);
-	/* Mostly of the size that QP 1 would take */
-	for (k = 0; i == GSI && k < n; k++)
-		if (!fuzz_one_in(&f->rnd, 8))
-			f->p[k].payload = MAD;
+	if (i == GSI)
+		make_mads(h, n);
 	load(h, f->p, n);
 	env.faults = fuzz_one_in(&f->rnd, 2);
 	if (env.faults && fuzz_one_in(&f->rnd, 16))
 		env.pkt_type = fuzz_below(&f->rnd, 8);
-	f->packets += fuzz_send(&f->stage, &h->s->port, &env, &f->train);
-	poll(h);
+	send(h, &env);
 	check_states(h);
 }
 
@@ -273,6 +440,25 @@ static void hall_make_qp(struct hall *h, u32 i)
 	KUNIT_ASSERT_EQ(h->f->test, 0, sroce_group_attach(q->qp, &group6));
 }
 
+/* As much of a device as answers for its port */
+static void make_device(struct hall *h)
+{
+	struct sroce_device *dev = kunit_kzalloc(h->f->test, sizeof(*dev), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(h->f->test, dev);
+	mutex_init(&dev->bound_lock);
+	xa_init_flags(&dev->bound, XA_FLAGS_ALLOC1);
+	dev->port.net.counters = h->s->port.net.counters;
+	h->dev = dev;
+}
+
+static void end_device(struct hall *h)
+{
+	xa_destroy(&h->dev->bound);
+	mutex_destroy(&h->dev->bound_lock);
+	kunit_kfree(h->f->test, h->dev);
+}
+
 void hall_open(struct hall *h, struct fuzz *f)
 {
 	struct pair_config config = {};
@@ -282,6 +468,7 @@ void hall_open(struct hall *h, struct fuzz *f)
 	h->p = pair_create(f->test, &config);
 	h->s = &h->p->side[0];
 	h->s->port.net.net_cookie = init_net.net_cookie;
+	make_device(h);
 	for (i = 0; i < HALL_QPS * HALL_DEPTH; i++)
 		memset(h->s->mem + i * SLOT, CANARY, SLOT);
 	KUNIT_ASSERT_EQ(f->test, 0,
@@ -301,6 +488,7 @@ void hall_close(struct hall *h)
 	check(h, refcount_read(&h->s->mr->users) == 1, "a region is still used",
 	      refcount_read(&h->s->mr->users), 0);
 	sroce_cq_cleanup(&h->cq);
+	end_device(h);
 	h->f->test->priv = h->p;
 	pair_exit(h->f->test);
 }

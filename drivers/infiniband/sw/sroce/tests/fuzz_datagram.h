@@ -12,6 +12,8 @@
 
 #define HALL_QPS 4
 #define HALL_DEPTH 16
+/* QP 1 takes datagrams of this size only */
+#define HALL_MAD 256
 
 /**
  * struct hall_qp - one of them
@@ -36,7 +38,14 @@ struct hall_qp {
  * @s: that side
  * @cq: their completions
  * @q: the QPs
+ * @there: netdev that has the address of the host, for whoever asks (net/gsi.c); what comes
+ *	through it is sent to QP 1 only. NULL: all comes through that of the stage
+ * @dev: who answers management datagrams that are not for ib_cm
+ * @mads: what is sent next
  * @got: datagrams received
+ * @got_there: of those, through @there
+ * @mads_got: of all, management datagrams
+ * @answered: of those
  * @hits: packets by opcode
  */
 struct hall {
@@ -45,9 +54,18 @@ struct hall {
 	struct side *s;
 	struct sroce_cq cq;
 	struct hall_qp q[HALL_QPS];
+	struct net_device *there;
+	struct sroce_device *dev;
+	u8 mads[FUZZ_PACKETS][HALL_MAD];
 	u64 got;
+	u64 got_there;
+	u64 mads_got;
+	u64 answered;
 	u64 hits[256];
 };
+
+/* Everybody may send to QP 1 from 10.9.0.0/24, which is reached through a netdev like this */
+#define HALL_ADDRESS 0x0a090001
 
 void hall_open(struct hall *h, struct fuzz *f);
 void hall_close(struct hall *h);

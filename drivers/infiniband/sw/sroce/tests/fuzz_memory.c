@@ -20,6 +20,8 @@
 #define LOCAL 0x1000
 #define RECV 0x2a000
 #define END 0x95000
+#define TAGGED END
+#define END_TAGGED (TAGGED + PEN_TAGS * PEN_SLOT)
 #define DEMAND_BYTES (8 * PAGE_SIZE)
 #define DEMAND_SKIP 0x123
 
@@ -61,16 +63,26 @@ void pen_fill(struct pen_side *ps, u32 off, u32 len, u32 seed)
 	}
 }
 
-bool pen_filled(struct pen_side *ps, u32 off, u32 len, u32 seed)
+bool pen_filled_from(struct pen_side *ps, u32 off, u32 len, u32 seed, u32 from)
 {
 	u32 i, w;
 
 	for (i = 0; i < len; i += 4) {
-		w = word(seed, i);
+		w = word(seed, from + i);
 		if (memcmp(ps->s->mem + off + i, &w, min(len - i, 4U)))
 			return false;
 	}
 	return true;
+}
+
+bool pen_filled(struct pen_side *ps, u32 off, u32 len, u32 seed)
+{
+	return pen_filled_from(ps, off, len, seed, 0);
+}
+
+bool pen_is_readable(struct pen_side *ps, u32 off, u32 len)
+{
+	return !memchr_inv(ps->s->mem + off, READABLE, len);
 }
 
 u32 pen_local_slot(u32 number)
@@ -88,6 +100,11 @@ u32 pen_open_slot(u32 number)
 	return places[PEN_OPEN].off + number % PEN_DEPTH * PEN_MESSAGE;
 }
 
+u32 pen_tag_slot(u32 i)
+{
+	return TAGGED + i * PEN_SLOT;
+}
+
 static void check_canary(struct pen *pen, struct pen_side *ps, u32 from,
 			 u32 to, u8 byte)
 {
@@ -102,6 +119,18 @@ void pen_check_slot(struct pen *pen, struct pen_side *ps, u32 off, u32 used)
 	u32 n = fuzz_one_in(&pen->f->rnd, 16) ? PEN_SLOT : used + NEAR;
 
 	check_canary(pen, ps, off + used, off + min_t(u32, n, PEN_SLOT), CANARY);
+}
+
+/* A buffer that nobody has is as it was, and so is what is behind it */
+static void check_tagged(struct pen *pen, struct pen_side *ps)
+{
+	u32 i, used;
+
+	for (i = 0; i < PEN_TAGS; i++) {
+		used = ps->tags[i].state == PEN_TAG_FREE ? 0 : ps->tags[i].len;
+		check_canary(pen, ps, pen_tag_slot(i) + used, pen_tag_slot(i) + PEN_SLOT,
+			     CANARY);
+	}
 }
 
 void pen_check_memory(struct pen *pen, struct pen_side *ps)
@@ -122,6 +151,9 @@ void pen_check_memory(struct pen *pen, struct pen_side *ps)
 	check_canary(pen, ps, places[PEN_PARENT].off, WINDOW_OFF, CANARY);
 	check_canary(pen, ps, WINDOW_OFF + WINDOW_LEN,
 		     places[PEN_PARENT].off + places[PEN_PARENT].len, CANARY);
+	check_tagged(pen, ps);
+	pen_check(pen, !ps->sig || sig_gaps_are(ps->sig, CANARY),
+		  "memory between pieces was changed", 0, 0);
 }
 
 void pen_make_memory(struct pen_side *ps)
@@ -130,8 +162,8 @@ void pen_make_memory(struct pen_side *ps)
 	u32 at;
 	int i;
 
-	for (at = 0; at < END; at += PAGE_SIZE)
-		memset(mem + at, CANARY, min_t(u32, PAGE_SIZE, END - at));
+	for (at = 0; at < END_TAGGED; at += PAGE_SIZE)
+		memset(mem + at, CANARY, min_t(u32, PAGE_SIZE, END_TAGGED - at));
 	for (i = 0; i < ARRAY_SIZE(places); i++)
 		if (places[i].access & IB_ACCESS_REMOTE_READ && i != PEN_FOREIGN)
 			memset(mem + places[i].off, READABLE, places[i].len);
@@ -193,6 +225,22 @@ static void make_demand(struct pen *pen, struct pen_side *ps)
 	ps->mr[PEN_DEMAND] = mr;
 }
 
+/* What is read of it has no byte from 0x80 on, unless tuples are on the wire */
+static void make_sig(struct pen *pen, struct pen_side *ps)
+{
+	ps->sig = sig_new(pen->f->test, &ps->s->port.mrs, &ps->s->pd, pen->kind->sig);
+	sig_fill_gaps(ps->sig, CANARY);
+	sig_fill_byte(ps->sig, READABLE);
+	sig_to_memory(ps->sig, false);
+	ps->mr[PEN_SIG] = ps->sig->mr;
+}
+
+void pen_renew_sig(struct pen_side *ps)
+{
+	if (ps->sig)
+		KUNIT_ASSERT_EQ(ps->sig->test, sig_register(ps->sig), 0);
+}
+
 void pen_make_regions(struct pen *pen, struct pen_side *ps)
 {
 	int i;
@@ -203,6 +251,8 @@ void pen_make_regions(struct pen *pen, struct pen_side *ps)
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(pen->f->test, ps->mr[PEN_WINDOW]);
 	if (pen->kind->demand)
 		make_demand(pen, ps);
+	if (pen->kind->sig)
+		make_sig(pen, ps);
 	/* The pair's own key is for all memory: not for peers */
 	ps->s->mr->access = IB_ACCESS_LOCAL_WRITE;
 }
@@ -222,7 +272,10 @@ void pen_end_regions(struct pen *pen, struct pen_side *ps)
 			  "a region is still used", i, refcount_read(&mr->users));
 		if (i == PEN_DEMAND)
 			odp = mr->odp;
-		sroce_mr_free(mr);
+		if (i == PEN_SIG)
+			sig_free(ps->sig);
+		else
+			sroce_mr_free(mr);
 	}
 	if (odp)
 		sroce_odp_destroy(odp, true);

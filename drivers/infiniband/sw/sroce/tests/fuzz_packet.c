@@ -75,6 +75,7 @@ u32 fuzz_packet_encode(const struct fuzz_packet *p, u8 *to)
 		memcpy(at, p->data, len);
 	else
 		memset(at, p->fill & 0x7f, len);
+	memcpy(at, p->head, min_t(u32, p->head_len, len));
 	/* Pad, ICRC, and what it is longer than it says */
 	memset(at + len, 0, 32);
 	whole = at - to + ALIGN(len, 4) + SROCE_ICRC_LEN;
@@ -121,6 +122,16 @@ static const struct fuzz_key *some_key(struct rnd_state *rnd,
 	static const struct fuzz_key none = { .key = 0x1234, .len = 64 };
 
 	return aim->nkeys ? &aim->keys[fuzz_below(rnd, aim->nkeys)] : &none;
+}
+
+/* Mostly one that an atomic may have */
+static const struct fuzz_key *fitting_key(struct rnd_state *rnd, const struct fuzz_aim *aim,
+					  enum sroce_op op)
+{
+	bool atomic = op == SROCE_OP_CMP_SWAP || op == SROCE_OP_FETCH_ADD;
+
+	return atomic && aim->words.len && !fuzz_one_in(rnd, 4) ? &aim->words :
+								  some_key(rnd, aim);
 }
 
 static struct fuzz_packet plain_packet(struct rnd_state *rnd,
@@ -179,6 +190,69 @@ void fuzz_send_only(struct rnd_state *rnd, const struct fuzz_aim *aim,
 	p->psn = aim->epsn;
 }
 
+u32 fuzz_tag_header(struct rnd_state *rnd, u8 op, const struct fuzz_key *lent, u32 len,
+		    u8 *to)
+{
+	u8 *at = put_word(to, (u32)op << 24 | fuzz_below(rnd, 1 << 24));
+
+	at = put_word(at, prandom_u32_state(rnd));
+	at = put_double(at, fuzz_below(rnd, FUZZ_TAGS));
+	if (op == FUZZ_RNDV) {
+		at = put_double(at, lent->iova);
+		at = put_word(at, lent->key);
+		at = put_word(at, len);
+	}
+	return at - to;
+}
+
+/* A message to a QP that matches tags: mostly one that may, or something else in its header */
+static void tag_message(struct rnd_state *rnd, const struct fuzz_aim *aim,
+			struct fuzz_packet *p)
+{
+	static const u8 ops[] = {
+		FUZZ_EAGER, FUZZ_EAGER, FUZZ_EAGER, FUZZ_RNDV, FUZZ_RNDV, FUZZ_FIN,
+		FUZZ_NO_TAG,
+	};
+
+	if (!aim->tags || fuzz_one_in(rnd, 8))
+		return;
+	p->head_len = fuzz_tag_header(rnd, ops[fuzz_below(rnd, ARRAY_SIZE(ops))],
+				      &aim->lent, fuzz_below(rnd, aim->lent.len + 9),
+				      p->head);
+	if (fuzz_one_in(rnd, 8))
+		p->head[fuzz_below(rnd, p->head_len)] ^= 1 << fuzz_below(rnd, 8);
+}
+
+/* The request of a rendezvous is short */
+static u32 message_length(struct rnd_state *rnd, const struct fuzz_aim *aim, u32 most)
+{
+	if (aim->tags && fuzz_one_in(rnd, 2))
+		return min_t(u32, FUZZ_HEAD - 1 + fuzz_below(rnd, FUZZ_HEAD + 4), most);
+	return some_length(rnd, aim->mtu, most);
+}
+
+/* The packets of a message that are like @one, but for what differs; returns how many */
+static u32 cut_message(struct rnd_state *rnd, const struct fuzz_aim *aim, enum sroce_op op,
+		       u16 tail, const struct fuzz_packet *one, struct fuzz_packet *p)
+{
+	u32 k, len = one->dma_len, n = sroce_message_packets(len, aim->mtu);
+
+	for (k = 0; k < n; k++) {
+		u16 flags = (k ? 0 : SROCE_START) |
+			    (k + 1 < n ? 0 : SROCE_END | tail);
+
+		p[k] = *one;
+		p[k].psn = one->psn + k;
+		p[k].payload = min(len - k * aim->mtu, aim->mtu);
+		p[k].ackreq = k + 1 == n || fuzz_one_in(rnd, 8);
+		p[k].solicited = k + 1 == n && fuzz_one_in(rnd, 4);
+		set_opcode(&p[k], aim, op, flags);
+	}
+	if (op == SROCE_OP_SEND)
+		tag_message(rnd, aim, &p[0]);
+	return n;
+}
+
 /* A SEND or RDMA WRITE; returns its packets */
 static u32 make_message(struct rnd_state *rnd, const struct fuzz_aim *aim,
 			enum sroce_op op, u32 psn, struct fuzz_packet *p,
@@ -187,34 +261,23 @@ static u32 make_message(struct rnd_state *rnd, const struct fuzz_aim *aim,
 	static const u16 tails[] = { 0, 0, 0, SROCE_IMM, SROCE_INV };
 	const struct fuzz_key *key = some_key(rnd, aim);
 	u32 most = op == SROCE_OP_WRITE ? key->len : 8192;
-	u32 len = some_length(rnd, aim->mtu, min(most, room * aim->mtu));
-	u32 k, n = sroce_message_packets(len, aim->mtu);
+	u32 len = message_length(rnd, aim, min(most, room * aim->mtu));
 	struct fuzz_packet one = plain_packet(rnd, aim);
 	u16 tail = tails[fuzz_below(rnd, ARRAY_SIZE(tails))];
 
+	one.psn = psn;
 	one.rkey = key->key;
 	one.va = key->iova + fuzz_below(rnd, key->len - min(len, key->len) + 1);
 	one.dma_len = len;
-	one.tail = some_key(rnd, aim)->key;
-	for (k = 0; k < n; k++) {
-		u16 flags = (k ? 0 : SROCE_START) |
-			    (k + 1 < n ? 0 : SROCE_END | tail);
-
-		p[k] = one;
-		p[k].psn = psn + k;
-		p[k].payload = min(len - k * aim->mtu, aim->mtu);
-		p[k].ackreq = k + 1 == n || fuzz_one_in(rnd, 8);
-		p[k].solicited = k + 1 == n && fuzz_one_in(rnd, 4);
-		set_opcode(&p[k], aim, op, flags);
-	}
-	return n;
+	one.tail = fuzz_one_in(rnd, 2) ? aim->inv : some_key(rnd, aim)->key;
+	return cut_message(rnd, aim, op, tail, &one, p);
 }
 
 /* The others are one packet. How many PSNs they take is added to @psn. */
 static void make_single(struct rnd_state *rnd, const struct fuzz_aim *aim,
 			enum sroce_op op, u32 *psn, struct fuzz_packet *p)
 {
-	const struct fuzz_key *key = some_key(rnd, aim);
+	const struct fuzz_key *key = fitting_key(rnd, aim, op);
 	u32 len = 8;
 
 	*p = plain_packet(rnd, aim);
@@ -258,11 +321,13 @@ static u32 make_stream(struct rnd_state *rnd, const struct fuzz_aim *aim,
 {
 	u32 size = 16 + 4 * fuzz_below(rnd, 20);
 	u32 n = FUZZ_PACKETS - fuzz_below(rnd, 16);
+	const struct fuzz_key *one = fuzz_one_in(rnd, 2) ? some_key(rnd, aim) : NULL;
 	u32 k, psn = request_psn(rnd, aim);
 
 	for (k = 0; k < n; k++) {
-		const struct fuzz_key *key = some_key(rnd, aim);
-		bool write = fuzz_one_in(rnd, 2);
+		const struct fuzz_key *key = one ?: some_key(rnd, aim);
+		/* Where messages are matched most are messages */
+		bool write = fuzz_one_in(rnd, aim->tags ? 8 : 2);
 
 		p[k] = plain_packet(rnd, aim);
 		p[k].psn = psn + k;
@@ -273,6 +338,8 @@ static u32 make_stream(struct rnd_state *rnd, const struct fuzz_aim *aim,
 		p[k].dma_len = p[k].payload;
 		set_opcode(&p[k], aim, write ? SROCE_OP_WRITE : SROCE_OP_SEND,
 			   SROCE_START | SROCE_END);
+		if (!write)
+			tag_message(rnd, aim, &p[k]);
 	}
 	return n;
 }
@@ -390,16 +457,62 @@ static u32 make_responses(struct rnd_state *rnd, const struct fuzz_aim *aim,
 	return n;
 }
 
+static u32 make_notification(struct rnd_state *rnd, const struct fuzz_aim *aim,
+			     struct fuzz_packet *p)
+{
+	*p = plain_packet(rnd, aim);
+	p->opcode = sroce_opcode_find(SROCE_CNP, SROCE_OP_NOTIFY, 0);
+	p->payload = SROCE_CNP_LEN;
+	return 1;
+}
+
+/* As many packets as have to come before the wanted one, where it is the last */
+static u32 wanted_length(const struct fuzz_aim *aim, u16 flags)
+{
+	u32 packets = flags & SROCE_START ? !(flags & SROCE_END) : flags & SROCE_END ? 1 : 2;
+
+	return packets * aim->mtu + FUZZ_HEAD;
+}
+
+/* What the QP should go on with, and nothing wrong in it */
+static u32 make_wanted(struct rnd_state *rnd, const struct fuzz_aim *aim,
+		       struct fuzz_packet *p)
+{
+	const struct sroce_opcode *info = sroce_opcode_info(aim->wanted);
+	struct fuzz_packet one = plain_packet(rnd, aim);
+	const struct fuzz_key *key = &aim->keys[0];
+	u32 psn = aim->epsn;
+
+	if (info->op == SROCE_OP_NOTIFY)
+		return make_notification(rnd, aim, p);
+	if (sroce_op_is_response(info->op))
+		return make_responses(rnd, aim, p);
+	if (info->op != SROCE_OP_SEND && info->op != SROCE_OP_WRITE) {
+		make_single(rnd, aim, info->op, &psn, p);
+		return 1;
+	}
+	one.psn = psn;
+	one.rkey = key->key;
+	one.va = key->iova;
+	one.dma_len = wanted_length(aim, info->flags);
+	one.tail = aim->inv;
+	return cut_message(rnd, aim, info->op, info->flags & (SROCE_IMM | SROCE_INV), &one, p);
+}
+
 /* Any opcode there is */
 static u32 make_junk(struct rnd_state *rnd, const struct fuzz_aim *aim,
 		     struct fuzz_packet *p)
 {
 	u32 psn = aim->epsn;
 
+	if (fuzz_one_in(rnd, 8))
+		return make_notification(rnd, aim, p);
 	make_single(rnd, aim, SROCE_OP_READ, &psn, p);
 	p->opcode = prandom_u32_state(rnd);
 	if (!fuzz_one_in(rnd, 4))
 		p->opcode = aim->service << 5 | (p->opcode & 0x1f);
+	if (aim->unwanted)
+		p->opcode = aim->unwanted;
 	p->syndrome = some_syndrome(rnd);
 	p->payload = some_length(rnd, aim->mtu, 4096);
 	p->psn = fuzz_one_in(rnd, 2) ? aim->una : aim->epsn;
@@ -626,7 +739,9 @@ u32 fuzz_attack(struct rnd_state *rnd, const struct fuzz_aim *aim,
 {
 	u32 n, faults;
 
-	if (fuzz_one_in(rnd, 20))
+	if (aim->wanted)
+		return make_wanted(rnd, aim, p);
+	if (aim->unwanted || fuzz_one_in(rnd, 20))
 		n = make_junk(rnd, aim, p);
 	else if (aim->service == SROCE_UD)
 		n = make_datagrams(rnd, aim, p);

@@ -17,6 +17,13 @@
 #define FUZZ_PAYLOAD 4608
 #define FUZZ_PACKET_LEN (SROCE_MAX_HDR_LEN + FUZZ_PAYLOAD + 64)
 #define FUZZ_PAD_RIGHT 0xff
+/* The longest header of tag matching, with what a rendezvous has behind it */
+#define FUZZ_HEAD 32
+/* So many tags there are */
+#define FUZZ_TAGS 8
+
+/* Opcodes of the header of tag matching (infiniband/tm_types.h) */
+enum { FUZZ_NO_TAG, FUZZ_RNDV, FUZZ_FIN, FUZZ_EAGER };
 
 /**
  * struct fuzz_packet - all that a packet is made of, right or wrong
@@ -27,6 +34,8 @@
  * @tail: immediate data, or key to invalidate
  * @payload: bytes of payload
  * @data: the payload; NULL: all bytes are @fill, below 0x80
+ * @head: instead of the first bytes of the payload
+ * @head_len: so many of it
  * @stretch: bytes that are there in addition, or missing at the end
  * @bad_icrc: the ICRC is wrong
  */
@@ -59,6 +68,8 @@ struct fuzz_packet {
 	u32 payload;
 	int stretch;
 	const u8 *data;
+	u8 head_len;
+	u8 head[FUZZ_HEAD];
 };
 
 /* Memory that a peer may know of */
@@ -83,6 +94,12 @@ struct fuzz_key {
  * @read_len: READ: their bytes
  * @srqn: XRC: shared receive queue
  * @qkey: datagrams: its Q_Key
+ * @tags: messages are matched by tags
+ * @lent: with those: memory of its peer's, for it to read
+ * @inv: key that may be invalidated by a peer
+ * @words: what atomics may change
+ * @wanted: opcode of a packet that it should go on with; 0: any
+ * @unwanted: opcode of a packet that it should not go on with; 0: any
  * @nkeys: entries of @keys
  * @keys: of its memory
  * @strangers: numbers of other QPs
@@ -99,6 +116,12 @@ struct fuzz_aim {
 	u32 read_len;
 	u32 srqn;
 	u32 qkey;
+	bool tags;
+	struct fuzz_key lent;
+	u32 inv;
+	struct fuzz_key words;
+	u8 wanted;
+	u8 unwanted;
 	u32 nkeys;
 	struct fuzz_key keys[FUZZ_KEYS];
 	u32 strangers[FUZZ_STRANGERS];
@@ -136,6 +159,19 @@ void fuzz_packet_parse(struct fuzz_packet *p, const u8 *from, u32 len);
  */
 u32 fuzz_attack(struct rnd_state *rnd, const struct fuzz_aim *aim,
 		struct fuzz_packet *p);
+
+/**
+ * fuzz_tag_header() - make the header of a message that may match
+ * @rnd: decides
+ * @op: its opcode
+ * @lent: the data of a rendezvous
+ * @len: bytes of that
+ * @to: FUZZ_HEAD bytes
+ *
+ * Return: bytes of the header.
+ */
+u32 fuzz_tag_header(struct rnd_state *rnd, u8 op, const struct fuzz_key *lent, u32 len,
+		    u8 *to);
 
 /* An empty SEND that is as the QP expects it */
 void fuzz_send_only(struct rnd_state *rnd, const struct fuzz_aim *aim,

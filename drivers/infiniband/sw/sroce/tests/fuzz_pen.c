@@ -87,8 +87,12 @@ static bool expire(struct pen *pen)
 
 static bool is_quiet(const struct pen *pen)
 {
-	return pen->side[0].posted == pen->side[0].done &&
-	       pen->side[1].posted == pen->side[1].done;
+	int i;
+
+	for (i = 0; i < 2; i++)
+		if (pen->side[i].posted != pen->side[i].done || pen->side[i].reads)
+			return false;
+	return true;
 }
 
 static void keep_receiving(struct pen *pen)
@@ -98,6 +102,7 @@ static void keep_receiving(struct pen *pen)
 
 	for (i = 0; i < 2; i++) {
 		ps = &pen->side[i];
+		pen_read_tagged(pen, ps);
 		if (pen_receives(ps) && side_state(ps->s) != IB_QPS_RESET &&
 		    side_state(ps->s) != IB_QPS_ERR &&
 		    ps->recvs - ps->seen < PEN_DEPTH)
@@ -181,7 +186,7 @@ static void flush(struct pen *pen)
 }
 
 /* Reset has dropped what was posted, and a shared queue is emptied here */
-static void forget(struct pen_side *ps)
+static void forget(struct pen *pen, struct pen_side *ps)
 {
 	struct {
 		struct sroce_recv_wqe wqe;
@@ -197,6 +202,7 @@ static void forget(struct pen_side *ps)
 	while (ps->recvs != ps->seen)
 		memset(ps->s->mem + pen_recv_slot(ps->seen++), PEN_CANARY, PEN_MESSAGE);
 	ps->arrived = ps->promised;
+	pen_forget_tags(pen, ps);
 }
 
 static void end_life(struct pen *pen)
@@ -215,7 +221,7 @@ static void end_life(struct pen *pen)
 	pen_poll(pen);
 	fake_net_purge(&pen->p->net);
 	for (i = 0; i < 2; i++) {
-		forget(&pen->side[i]);
+		forget(pen, &pen->side[i]);
 		if (!(pen->lives % 16))
 			pen_check_memory(pen, &pen->side[i]);
 	}
@@ -235,6 +241,7 @@ static void begin_life(struct pen *pen)
 		pen->side[i].sum = pen_word(&pen->side[!i]);
 		fast = pen->side[i].mr[PEN_FAST];
 		sroce_mr_register(fast, fast->ibmr.pd, fast->key, PEN_RW);
+		pen_renew_sig(&pen->side[i]);
 		side_to_init(pen->side[i].s);
 		side_to_rtr(pen->side[i].s);
 	}
@@ -252,16 +259,16 @@ static void begin_odd_life(struct pen *pen)
 	switch (fuzz_below(&pen->f->rnd, 5)) {
 	case 0:
 		side_to_reset(ps->s);
-		forget(ps);
+		forget(pen, ps);
 		break;
 	case 1:
 		side_to_reset(ps->s);
-		forget(ps);
+		forget(pen, ps);
 		side_to_init(ps->s);
 		break;
 	case 2:
 		side_to_reset(ps->s);
-		forget(ps);
+		forget(pen, ps);
 		side_to_init(ps->s);
 		side_to_rtr(ps->s);
 		break;
@@ -295,6 +302,8 @@ static void prove(struct pen *pen)
 	u32 i;
 
 	pen->calm = true;
+	pen_clear_tags(pen, &pen->side[0]);
+	pen_clear_tags(pen, &pen->side[1]);
 	for (i = 0; i < 60 && !pen->f->failed; i++)
 		calm_step(pen);
 	drain_calm(pen);

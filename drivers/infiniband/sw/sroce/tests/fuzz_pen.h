@@ -9,6 +9,7 @@
 #define SROCE_TESTS_FUZZ_PEN_H
 
 #include "tests/fuzz.h"
+#include "tests/sig_region.h"
 #include "tests/transport_pair.h"
 
 #define PEN_DEPTH 16
@@ -26,6 +27,7 @@ enum pen_region {
 	PEN_PARENT,	/* no remote rights, but windows */
 	PEN_WINDOW,	/* to a part of it */
 	PEN_DEMAND,	/* memory on demand, whose pages come and go */
+	PEN_SIG,	/* with protection information, registered anew for each life */
 	PEN_REGIONS
 };
 
@@ -36,6 +38,7 @@ enum pen_region {
  * @ipv6: addresses are IPv6
  * @v1: packets are of RoCE v1
  * @demand: with a region on demand
+ * @sig: with a region that is protected like this; NULL: without
  * @calm: nobody sends what could pass for the peer's packets, so all must be as
  *	if nobody was there
  */
@@ -45,15 +48,57 @@ struct pen_kind {
 	bool ipv6;
 	bool v1;
 	bool demand;
+	const struct sig_case *sig;
 	bool calm;
 };
 
-/* A send work request that was posted */
+/*
+ * A send work request that was posted. To a QP that matches tags a message has a header in
+ * front: @head bytes, with its opcode in @tmh; and a rendezvous has @lent bytes of data.
+ * @local_sig, @remote_sig: which end of it is PEN_SIG.
+ */
 struct pen_op {
 	u8 opcode;
+	bool local_sig;
+	bool remote_sig;
+	u8 tmh;
+	u8 head;
+	u32 lent;
 	u32 len;
 	u32 seed;
 	u64 expect;
+};
+
+#define PEN_TAGS 8
+/* Its work request; those above belong to no buffer */
+#define PEN_TAGGED BIT_ULL(32)
+#define PEN_TAG_NONE (PEN_TAGGED | PEN_TAGS)
+/* Of the operation that deletes it */
+#define PEN_TAG_DEL BIT_ULL(33)
+
+enum pen_tag_state {
+	PEN_TAG_FREE,
+	PEN_TAG_LISTED,		/* messages may match it */
+	PEN_TAG_MATCHED,	/* a rendezvous has, whose READ is to be posted */
+	PEN_TAG_READING,
+};
+
+/**
+ * struct pen_tag - a tagged buffer
+ * @state: what has become of it, as far as its process knows
+ * @handle: of the buffer; once a rendezvous has matched it, for the READ
+ * @tag: what a message must have
+ * @mask: of that
+ * @len: bytes it has room for
+ * @data: bytes of a rendezvous
+ */
+struct pen_tag {
+	enum pen_tag_state state;
+	u32 handle;
+	u64 tag;
+	u64 mask;
+	u32 len;
+	u32 data;
 };
 
 /**
@@ -70,6 +115,11 @@ struct pen_op {
  * @messages: calm: what is to arrive here, by number
  * @promised: of those sent
  * @arrived: of those arrived
+ * @sig: PEN_SIG
+ * @tags: tagged buffers
+ * @reads: READs of rendezvous posted, and not completed
+ * @unexpected: messages with a tag that nothing has matched
+ * @told: the queue knows of all of these
  * @sum: calm: what the peer's word must be before the next addition
  */
 struct pen_side {
@@ -85,6 +135,11 @@ struct pen_side {
 	struct pen_op messages[PEN_MESSAGES];
 	u32 promised;
 	u32 arrived;
+	struct sig_region *sig;
+	struct pen_tag tags[PEN_TAGS];
+	u32 reads;
+	u16 unexpected;
+	bool told;
 	u64 sum;
 };
 
@@ -98,6 +153,9 @@ struct pen_side {
  * @lives: connections so far
  * @steps: until the next one
  * @hits: packets by opcode, those of the attack only
+ * @matches: messages and rendezvous that were matched
+ * @protected: work requests that have moved data from or to PEN_SIG, the own one and the
+ *	peer's, where requests of the attacker's that came alone and were taken count, too
  */
 struct pen {
 	struct fuzz *f;
@@ -108,6 +166,8 @@ struct pen {
 	u32 lives;
 	u32 steps;
 	u64 hits[256];
+	u64 matches[2];
+	u64 protected[2];
 };
 
 /* The size of messages, and of the memory for one with what is behind it */
@@ -145,6 +205,8 @@ static inline void pen_check(struct pen *pen, bool ok, const char *what, u64 a,
 /* Bytes below 0x80 that differ from place to place and from one @seed to the next */
 void pen_fill(struct pen_side *ps, u32 off, u32 len, u32 seed);
 bool pen_filled(struct pen_side *ps, u32 off, u32 len, u32 seed);
+/* ... there is only what comes behind @from bytes, a multiple of 4 */
+bool pen_filled_from(struct pen_side *ps, u32 off, u32 len, u32 seed, u32 from);
 
 /* Where the data of a work request is, by its number: of a send, of a receive, and
  * of what a send reads or writes at the peer
@@ -152,6 +214,7 @@ bool pen_filled(struct pen_side *ps, u32 off, u32 len, u32 seed);
 u32 pen_local_slot(u32 number);
 u32 pen_recv_slot(u32 number);
 u32 pen_open_slot(u32 number);
+u32 pen_tag_slot(u32 i);
 
 /* Nothing was written behind the part of a slot that may be */
 void pen_check_slot(struct pen *pen, struct pen_side *ps, u32 off, u32 used);
@@ -170,6 +233,12 @@ void pen_make_memory(struct pen_side *ps);
 void pen_make_regions(struct pen *pen, struct pen_side *ps);
 void pen_end_regions(struct pen *pen, struct pen_side *ps);
 
+/* Register what is protected anew */
+void pen_renew_sig(struct pen_side *ps);
+
+/* Is all of it as in PEN_READ? */
+bool pen_is_readable(struct pen_side *ps, u32 off, u32 len);
+
 /* The process gives a page on demand back, and gets a new one when that is touched */
 void pen_lose_pages(struct pen *pen, struct pen_side *ps);
 
@@ -182,6 +251,18 @@ void pen_post_some(struct pen *pen);
 
 /* Look at what has completed; false when nothing has */
 bool pen_poll(struct pen *pen);
+
+/* Post the READs of rendezvous that have matched */
+void pen_read_tagged(struct pen *pen, struct pen_side *ps);
+
+/* Delete all tagged buffers, and tell the truth of what has matched none; in a calm pen */
+void pen_clear_tags(struct pen *pen, struct pen_side *ps);
+
+/* What a side lends to be read by a rendezvous: in a calm pen what never changes */
+struct fuzz_key pen_lent(struct pen *pen, struct pen_side *ps);
+
+/* The QP is in RESET, and all that has completed was looked at */
+void pen_forget_tags(struct pen *pen, struct pen_side *ps);
 
 /* Receives that are left in a shared queue */
 u32 pen_recvs_left(const struct pen_side *ps);
@@ -208,6 +289,9 @@ void pen_load(struct pen *pen, struct pen_side *ps, const struct fuzz_packet *p,
 
 /* Let the next few packets of the two arrive, or what becomes of them on the way */
 bool pen_deliver(struct pen *pen, bool faults);
+
+/* Is something missing that one of its QPs might go on with, or should not? */
+bool pen_has_rare(const struct pen *pen);
 
 /* Send one of the two something */
 void pen_attack(struct pen *pen);

@@ -2,15 +2,26 @@
 /*
  * A network that tries everything: packets with a right ICRC and anything else
  * wrong, to QPs of every kind in every state, as buffers of every layout, into
- * sroce_net_receive(); in some rounds into sroce_net_input(), on two CPUs and when their
- * turn is overdue. The module parameters say how many, and from which seed:
+ * sroce_net_receive(); in some rounds into sroce_net_input(), on two CPUs and
+ * when their turn is overdue. Datagrams for QP 1 are heard all, or, in turn, as
+ * net/gsi.c says, who asks for the way back to their sender. The module
+ * parameters say how many, and from which seed:
  *
  *	insmod sroce.ko fuzz_packets=100000000 fuzz_seed=1
  */
 #include <linux/etherdevice.h>
+#include <linux/if.h>
+#include <linux/mman.h>
 #include <linux/moduleparam.h>
+#include <linux/net.h>
+#include <linux/rtnetlink.h>
+#include <linux/sockios.h>
+#include <linux/uaccess.h>
 #include <linux/vmalloc.h>
+#include <net/arp.h>
+#include <net/neighbour.h>
 
+#include "compat.h"
 #include "net/backlog.h"
 #include "net/gsi.h"
 #include "net/net.h"
@@ -33,6 +44,15 @@ static u64 round_packets(void)
 {
 	return fuzz_packets ? ROUND : ROUND / 10;
 }
+
+/* Tuples are in memory only; and others are on the wire, too */
+static const struct sig_case protected_memory = {
+	SIG_CRC, SIG_NONE, 1, 512, 12, false, SIG_CHECK_ALL
+};
+
+static const struct sig_case protected_wire = {
+	SIG_CSUM, SIG_CRC, 1, 520, 11, true, SIG_CHECK_ALL
+};
 
 static const struct pen_kind kinds[] = {
 	{ .name = "RC", .config = { .mtu = IB_MTU_1024, .plain = true } },
@@ -59,6 +79,16 @@ static const struct pen_kind kinds[] = {
 	{ .name = "XRC, IPv6", .ipv6 = true,
 	  .config = { .type = IB_QPT_XRC_INI, .mtu = IB_MTU_4096,
 		      .obeys = true, .probes = true } },
+	{ .name = "RC, tags", .config = { .mtu = IB_MTU_256, .tags = PEN_TAGS } },
+	{ .name = "RC, tags, IPv6, on demand", .ipv6 = true, .demand = true,
+	  .config = { .mtu = IB_MTU_1024, .tags = PEN_TAGS, .plain = true,
+		      .probes = true } },
+	{ .name = "RC, protected memory", .sig = &protected_memory,
+	  .config = { .mtu = IB_MTU_1024 } },
+	{ .name = "RC, protected wire", .sig = &protected_wire,
+	  .config = { .mtu = IB_MTU_256, .plain = true } },
+	{ .name = "calm RC, tags", .calm = true,
+	  .config = { .mtu = IB_MTU_256, .tags = PEN_TAGS } },
 	{ .name = "calm RC", .calm = true,
 	  .config = { .mtu = IB_MTU_1024, .probes = true } },
 	{ .name = "calm RC, RoCE v1", .calm = true, .v1 = true, .ipv6 = true,
@@ -75,12 +105,17 @@ static const struct pen_kind kinds[] = {
 
 static struct pen pens[ARRAY_SIZE(kinds)];
 static struct hall hall;
+static struct net_device *there;
+static int ifindex;	/* of the hall, while @there has its place */
 
 /* Over all rounds */
 static u64 hits[ARRAY_SIZE(kinds)][256];
 static u64 lives[ARRAY_SIZE(kinds)];
 static u64 datagrams, datagrams_got;
 static u64 packets, buffers, trains, in_parts, kept, slowed;
+static u64 taken[256], refused[256];
+static u64 matches[2], protected[2];
+static u64 got_there, mads_got, mads_answered;
 
 void fuzz_fail(struct fuzz *f, const char *who, const char *what, u64 a, u64 b)
 {
@@ -103,6 +138,126 @@ void fuzz_fail(struct fuzz *f, const char *who, const char *what, u64 a, u64 b)
 	}
 }
 
+/* --- whom QP 1 hears ------------------------------------------------------- */
+
+static enum sroce_gsi_verdict (*judge)(struct net *net,
+				       const struct sroce_netport *port,
+				       struct sk_buff *skb);
+
+/* How often each was said */
+static atomic_t verdicts[SROCE_GSI_DROP + 1];
+
+/* Nobody has the addresses that packets come from, so QP 1 would hear none of them */
+static enum sroce_gsi_verdict hear_all(struct net *net,
+				       const struct sroce_netport *port,
+				       struct sk_buff *skb)
+{
+	return SROCE_GSI_HEAR;
+}
+
+static enum sroce_gsi_verdict ask(struct net *net, const struct sroce_netport *port,
+				  struct sk_buff *skb)
+{
+	enum sroce_gsi_verdict verdict = judge(net, port, skb);
+
+	atomic_inc(&verdicts[verdict]);
+	return verdict;
+}
+
+/* From here on whoever asks is the real one, and there is something that it finds */
+static void ask_for_way(bool really)
+{
+	hall.there = really ? there : NULL;
+	WRITE_ONCE(sroce_gsi_judge, really ? ask : hear_all);
+}
+
+static netdev_tx_t lose(struct sk_buff *skb, struct net_device *dev)
+{
+	dev_kfree_skb_any(skb);
+	return NETDEV_TX_OK;
+}
+
+static const struct net_device_ops lossy = { .ndo_start_xmit = lose };
+
+/* What "ip address add" would do; there is no other call for modules */
+static int set_ipv4(const struct net_device *ndev, unsigned int what, u32 ipv4)
+{
+	struct sockaddr_in *in;
+	struct ifreq ifr = {};
+	unsigned long at;
+	struct socket *sock;
+	int err;
+
+	strscpy(ifr.ifr_name, ndev->name, sizeof(ifr.ifr_name));
+	in = (struct sockaddr_in *)&ifr.ifr_addr;
+	in->sin_family = AF_INET;
+	in->sin_addr.s_addr = htonl(ipv4);
+	at = vm_mmap(NULL, 0, PAGE_SIZE, PROT_READ | PROT_WRITE,
+		     MAP_ANONYMOUS | MAP_PRIVATE, 0);
+	if (IS_ERR_VALUE(at))
+		return at;
+	err = sock_create_kern(&init_net, AF_INET, SOCK_DGRAM, 0, &sock);
+	if (err)
+		goto unmap;
+	err = copy_to_user((void __user *)at, &ifr, sizeof(ifr)) ? -EFAULT :
+	      sock->ops->ioctl(sock, what, at);
+	sock_release(sock);
+unmap:
+	vm_munmap(at, PAGE_SIZE);
+	return err;
+}
+
+/* Every other host of the network has answered once, and the others never will */
+static void know_neighbours(struct kunit *test)
+{
+	static const u8 mac[ETH_ALEN] = { 2, 0, 0, 0, 0, 1 };
+	struct neighbour *n;
+	__be32 ipv4;
+	u32 i;
+
+	for (i = 2; i < 255; i += 2) {
+		ipv4 = htonl((HALL_ADDRESS & ~0xff) | i);
+		n = __neigh_lookup(&arp_tbl, &ipv4, there, 1);
+		KUNIT_ASSERT_NOT_NULL(test, n);
+		neigh_update(n, mac, NUD_PERMANENT,
+			     NEIGH_UPDATE_F_OVERRIDE | NEIGH_UPDATE_F_ADMIN, 0);
+		neigh_release(n);
+	}
+}
+
+/* A netdev with the address that datagrams are sent to */
+static void make_there(struct kunit *test)
+{
+	int err;
+
+	there = alloc_etherdev(0);
+	KUNIT_ASSERT_NOT_NULL(test, there);
+	there->netdev_ops = &lossy;
+	eth_hw_addr_random(there);
+	strscpy(there->name, "sroce_fuzz%d", sizeof(there->name));
+	KUNIT_ASSERT_EQ(test, register_netdev(there), 0);
+	KUNIT_EXPECT_EQ(test, set_ipv4(there, SIOCSIFADDR, HALL_ADDRESS), 0);
+	KUNIT_EXPECT_EQ(test, set_ipv4(there, SIOCSIFNETMASK, 0xffffff00), 0);
+	rtnl_lock();
+	err = dev_open(there, NULL);
+	rtnl_unlock();
+	KUNIT_EXPECT_EQ(test, err, 0);
+	know_neighbours(test);
+	ifindex = hall.s->port.net.ifindex;
+	hall.s->port.net.ifindex = there->ifindex;
+}
+
+/* What waits for a neighbour (net/gsi.c) holds it for a second */
+static void end_there(void)
+{
+	hall.s->port.net.ifindex = ifindex;
+	unregister_netdev(there);
+	free_netdev(there);
+	there = NULL;
+}
+
+/* --- a round --------------------------------------------------------------- */
+
 static void find_strangers(struct fuzz *f)
 {
 	int i;
@@ -122,12 +277,24 @@ static void check_waiting(struct fuzz *f)
 		   "taken out of order", w ? atomic_read(&w->disorder) : 0, 0);
 }
 
+/* Any; mostly one that can have what is rare, when that is to come */
+static struct pen *some_pen(struct fuzz *f)
+{
+	struct pen *pen;
+	u32 tries = 16;
+
+	do {
+		pen = &pens[fuzz_below(&f->rnd, ARRAY_SIZE(pens))];
+	} while (f->taken_before && (pen->kind->calm || !pen_has_rare(pen)) && --tries);
+	return pen;
+}
+
 static void run(struct fuzz *f, u64 most)
 {
 	u32 i, turn = 0;
 
 	while (f->packets < most && !f->failed) {
-		struct pen *pen = &pens[fuzz_below(&f->rnd, ARRAY_SIZE(pens))];
+		struct pen *pen = some_pen(f);
 
 		for (i = 0; i < 8 && !f->failed; i++)
 			pen_step(pen);
@@ -136,8 +303,11 @@ static void run(struct fuzz *f, u64 most)
 		check_waiting(f);
 		if (!(++turn % 256))
 			find_strangers(f);
+		if (!(turn % 64))
+			ask_for_way(!hall.there);
 		cond_resched();
 	}
+	ask_for_way(false);
 	for (i = 0; i < ARRAY_SIZE(pens); i++)
 		pen_settle(&pens[i]);
 	if (!f->failed)
@@ -155,10 +325,20 @@ static void add_up(const struct fuzz *f)
 	trains += f->stage.trains;
 	in_parts += f->stage.in_parts;
 	datagrams_got += hall.got;
-	for (op = 0; op < 256; op++)
+	got_there += hall.got_there;
+	mads_got += hall.mads_got;
+	mads_answered += hall.answered;
+	for (op = 0; op < 256; op++) {
 		datagrams += hall.hits[op];
+		taken[op] += f->taken[op];
+		refused[op] += f->refused[op];
+	}
 	for (i = 0; i < ARRAY_SIZE(pens); i++) {
 		lives[i] += pens[i].lives;
+		matches[0] += pens[i].matches[0];
+		matches[1] += pens[i].matches[1];
+		protected[0] += pens[i].protected[0];
+		protected[1] += pens[i].protected[1];
 		for (op = 0; op < 256; op++)
 			hits[i][op] += pens[i].hits[op];
 	}
@@ -183,21 +363,9 @@ static void end_waiting(struct fuzz *f)
 		   sroce_backlog_bytes(), 0);
 }
 
-static enum sroce_gsi_verdict (*judge)(struct net *net,
-				       const struct sroce_netport *port,
-				       struct sk_buff *skb);
-
-/* Nobody has the addresses that packets come from, so QP 1 would hear none of them */
-static enum sroce_gsi_verdict hear_all(struct net *net,
-				       const struct sroce_netport *port,
-				       struct sk_buff *skb)
+/* @rare: what was missing in the rounds before is to come */
+static void do_round(struct kunit *test, u64 round, u64 most, bool waiting, bool rare)
 {
-	return SROCE_GSI_HEAR;
-}
-
-static void do_round(struct kunit *test, u64 most, bool waiting)
-{
-	u64 round = *(const u64 *)test->param_value;
 	struct fuzz *f = vzalloc(sizeof(*f));
 	int i, refs;
 
@@ -205,6 +373,8 @@ static void do_round(struct kunit *test, u64 most, bool waiting)
 	f->test = test;
 	f->seed = (fuzz_seed ?: get_random_u32()) + round;
 	prandom_seed_state(&f->rnd, f->seed);
+	f->taken_before = rare ? taken : NULL;
+	f->refused_before = rare ? refused : NULL;
 	f->stage.rnd = &f->rnd;
 	f->stage.ndev = alloc_etherdev(0);
 	f->ibdev = kunit_kzalloc(test, sizeof(*f->ibdev), GFP_KERNEL);
@@ -221,8 +391,10 @@ static void do_round(struct kunit *test, u64 most, bool waiting)
 		pen_open(&pens[i], f, &kinds[i], i);
 	memset(&hall, 0, sizeof(hall));
 	hall_open(&hall, f);
+	make_there(test);
 	find_strangers(f);
 	run(f, most);
+	end_there();
 	for (i = 0; i < ARRAY_SIZE(pens); i++)
 		pen_close(&pens[i]);
 	hall_close(&hall);
@@ -237,14 +409,83 @@ static void do_round(struct kunit *test, u64 most, bool waiting)
 
 static void fuzz_round(struct kunit *test)
 {
-	do_round(test, round_packets(), false);
+	do_round(test, *(const u64 *)test->param_value, round_packets(), false, false);
 	KUNIT_EXPECT_NE(test, 0, slowed);
 }
 
 /* Each of them is slower, too */
 static void fuzz_waiting_round(struct kunit *test)
 {
-	do_round(test, round_packets() / 8, true);
+	do_round(test, *(const u64 *)test->param_value, round_packets() / 8, true, false);
+}
+
+/* --- all that may happen ---------------------------------------------------- */
+
+/*
+ * For so long there are more short rounds when something rare has not come by then: whoever
+ * loads the module waits for all of a case, and the kernel complains of who waits for a minute
+ */
+#define MORE_TIME (45 * HZ)
+
+/* @of: what became of packets; how many opcodes are not among them? */
+static u32 missing(const u64 *of, u32 *last)
+{
+	u32 op, n = 0;
+
+	for (op = 0; op < 256; op++) {
+		if (sroce_opcode_info(op)->op == SROCE_OP_NONE || of[op])
+			continue;
+		*last = op;
+		n++;
+	}
+	return n;
+}
+
+/* Each way to match, to have protected memory, and to be heard by QP 1 or not */
+static bool ways_are_missing(void)
+{
+	return !matches[0] || !matches[1] || !protected[0] || !protected[1] || !got_there ||
+	       !mads_got || !mads_answered || !atomic_read(&verdicts[SROCE_GSI_HEAR]) ||
+	       !atomic_read(&verdicts[SROCE_GSI_WAIT]) ||
+	       !atomic_read(&verdicts[SROCE_GSI_DROP]);
+}
+
+static void expect_ways(struct kunit *test)
+{
+	KUNIT_EXPECT_NE(test, 0, matches[0]);
+	KUNIT_EXPECT_NE(test, 0, matches[1]);
+	KUNIT_EXPECT_NE(test, 0, protected[0]);
+	KUNIT_EXPECT_NE(test, 0, protected[1]);
+	KUNIT_EXPECT_NE(test, 0, atomic_read(&verdicts[SROCE_GSI_HEAR]));
+	KUNIT_EXPECT_NE(test, 0, atomic_read(&verdicts[SROCE_GSI_WAIT]));
+	KUNIT_EXPECT_NE(test, 0, atomic_read(&verdicts[SROCE_GSI_DROP]));
+	KUNIT_EXPECT_NE(test, 0, got_there);
+	KUNIT_EXPECT_NE(test, 0, mads_got);
+	KUNIT_EXPECT_NE(test, 0, mads_answered);
+}
+
+/*
+ * Of each opcode there is, some QP has gone on with a packet that came alone, and some QP
+ * has not, or has ended with an error; and everything else that is rare has happened. In
+ * the rounds more, right packets of the opcodes come that nobody has gone on with.
+ */
+static void fuzz_opcodes(struct kunit *test)
+{
+	unsigned long end = jiffies + MORE_TIME;
+	u32 more, t, r, op = 0;
+
+	for (more = 0; time_before(jiffies, end) && test->status == KUNIT_SUCCESS; more++) {
+		t = missing(taken, &op);
+		r = missing(refused, &op);
+		if (!t && !r && !ways_are_missing())
+			break;
+		kunit_info(test, "%u opcodes were not taken, %u not refused, one is %02x\n",
+			   t, r, op);
+		do_round(test, 1000000 + more, ROUND / 10, false, true);
+	}
+	KUNIT_EXPECT_EQ_MSG(test, 0, missing(taken, &op), "%02x was never taken", op);
+	KUNIT_EXPECT_EQ_MSG(test, 0, missing(refused, &op), "%02x was never refused", op);
+	expect_ways(test);
 }
 
 /* So many rounds that there are enough packets */
@@ -267,8 +508,13 @@ static void fuzz_report(struct kunit_suite *suite)
 		packets, buffers, trains, in_parts);
 	pr_info("sroce: fuzz: %llu buffers had to wait, %llu notifications slowed somebody down\n",
 		kept, slowed);
-	pr_info("sroce: fuzz: %llu datagrams, %llu of them received\n",
-		datagrams, datagrams_got);
+	pr_info("sroce: fuzz: %llu datagrams, %llu of them received; %llu messages and %llu rendezvous matched\n",
+		datagrams, datagrams_got, matches[0], matches[1]);
+	pr_info("sroce: fuzz: protected memory: %llu transfers of the own one, %llu of the peer's\n",
+		protected[0], protected[1]);
+	pr_info("sroce: fuzz: QP 1: %d heard, %d waited, %d dropped by net/gsi.c; %llu MADs received, %llu answered\n",
+		atomic_read(&verdicts[SROCE_GSI_HEAR]), atomic_read(&verdicts[SROCE_GSI_WAIT]),
+		atomic_read(&verdicts[SROCE_GSI_DROP]), mads_got, mads_answered);
 	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
 		for (n = 0, sum = 0, op = 0; op < 256; op++) {
 			n += !!hits[i][op];
@@ -297,6 +543,8 @@ static struct kunit_case fuzz_cases[] = {
 			      { .speed = KUNIT_SPEED_SLOW }),
 	KUNIT_CASE_PARAM_ATTR(fuzz_waiting_round, fuzz_rounds,
 			      { .speed = KUNIT_SPEED_SLOW }),
+	/* Last: it looks at what the others have done */
+	KUNIT_CASE_SLOW(fuzz_opcodes),
 	{}
 };
 

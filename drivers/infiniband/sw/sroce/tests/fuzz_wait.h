@@ -15,7 +15,7 @@
 #include "transport/port.h"
 #include "turn.h"
 
-#define FUZZ_PORTS 40
+#define FUZZ_PORTS 64
 /* An attacker changes the last byte of a sender's address only */
 #define FUZZ_FLOWS (FUZZ_PORTS * 2 * 256)
 

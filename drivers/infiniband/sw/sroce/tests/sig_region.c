@@ -244,6 +244,16 @@ u32 sig_wire_bytes(const struct sig_region *r)
 	return r->c.blocks * stride(r);
 }
 
+static void make_tuples(struct sig_region *r)
+{
+	u32 i;
+
+	for (i = 0; i < r->c.blocks; i++) {
+		r->mem_pi[i] = make_tuple(r, &r->attrs.mem, i);
+		r->wire_pi[i] = make_tuple(r, &r->attrs.wire, i);
+	}
+}
+
 void sig_fill(struct sig_region *r, u32 seed)
 {
 	u32 i;
@@ -252,10 +262,13 @@ void sig_fill(struct sig_region *r, u32 seed)
 		seed = seed * 1103515245 + 12345;
 		r->plain[i] = seed >> 16;
 	}
-	for (i = 0; i < r->c.blocks; i++) {
-		r->mem_pi[i] = make_tuple(r, &r->attrs.mem, i);
-		r->wire_pi[i] = make_tuple(r, &r->attrs.wire, i);
-	}
+	make_tuples(r);
+}
+
+void sig_fill_byte(struct sig_region *r, u8 byte)
+{
+	memset(r->plain, byte, sig_data_bytes(r));
+	make_tuples(r);
 }
 
 struct sroce_pi *sig_wire_tuple(const struct sig_region *r, u8 *wire, u32 block)
@@ -309,6 +322,36 @@ void sig_to_memory(struct sig_region *r, bool junk)
 		pi = sig_tuple(r, &r->attrs.mem, i);
 		sig_write_tuple(r, i, &pi);
 	}
+}
+
+void sig_fill_gaps(struct sig_region *r, u8 byte)
+{
+	memset(r->data, byte, sig_data_bytes(r) + MAX_PIECES * GAP);
+	memset(r->meta, byte, r->c.blocks * sizeof(struct sroce_pi) + MAX_PIECES * GAP);
+}
+
+/* @bytes of memory in pieces, and all that was allocated behind them */
+static bool gaps_are(const u8 *mem, const u32 *piece, u32 n, u32 bytes, u8 byte)
+{
+	const u8 *end = mem + bytes + MAX_PIECES * GAP;
+	u32 i;
+
+	for (i = 0; bytes; i++) {
+		mem += min(piece[i % n], bytes);
+		bytes -= min(piece[i % n], bytes);
+		if (memchr_inv(mem, byte, bytes ? GAP : end - mem))
+			return false;
+		mem += GAP;
+	}
+	return true;
+}
+
+bool sig_gaps_are(const struct sig_region *r, u8 byte)
+{
+	return gaps_are(r->data, data_piece, ARRAY_SIZE(data_piece), sig_data_bytes(r), byte) &&
+	       gaps_are(r->meta, r->scattered ? whole_tuple : meta_piece,
+			r->scattered ? ARRAY_SIZE(whole_tuple) : ARRAY_SIZE(meta_piece),
+			r->c.blocks * sizeof(struct sroce_pi), byte);
 }
 
 static bool meta_is_right(const struct sig_region *r)

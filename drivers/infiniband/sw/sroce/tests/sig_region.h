@@ -98,6 +98,9 @@ u32 sig_wire_bytes(const struct sig_region *r);
 /* Data that differs from one @seed to the next, not yet in memory */
 void sig_fill(struct sig_region *r, u32 seed);
 
+/* The same for data of one byte */
+void sig_fill_byte(struct sig_region *r, u8 byte);
+
 /* The tuple that a block is to have in a domain */
 struct sroce_pi sig_tuple(const struct sig_region *r,
 			  const struct ib_sig_domain *domain, u32 block);
@@ -107,6 +110,10 @@ void sig_make_wire(const struct sig_region *r, u8 *wire);
 
 /* Where the tuple of a block is in them; NULL: there is none */
 struct sroce_pi *sig_wire_tuple(const struct sig_region *r, u8 *wire, u32 block);
+
+/* Fill all memory, with what is between the pieces; is that still what is there? */
+void sig_fill_gaps(struct sig_region *r, u8 byte);
+bool sig_gaps_are(const struct sig_region *r, u8 byte);
 
 /* Put data and right tuples into memory; with @junk something else */
 void sig_to_memory(struct sig_region *r, bool junk);
