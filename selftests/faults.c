@@ -10,12 +10,14 @@
  * (CONFIG_FAULT_INJECTION; faults.sh switches them on). Each call is made once for each of them, or where there are
  * more than MOST (100), for the first and the last ones and others chosen by SEED; so is what undoes it. A call that fails must have
  * met its fault, must leave nothing behind and must succeed when it is made again; a call that succeeds all the
- * same must have done its work. With -l the calls are those of "rdma link add" and "del", and changes of the netdev below.
+ * same must have done its work. With -l the calls are those of "rdma link add" and "del", changes of the netdev below, and its
+ * removal, with a device on it.
  */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <rdma/rdma_netlink.h>
 #include <sys/ioctl.h>
@@ -147,9 +149,12 @@ static bool try_undo(const struct call *c, unsigned int n, struct tally *t)
 	}
 	t->failed += !!err;
 	t->survived += !err && !left;
+	/* Whoever gives an object back gets rid of it, however little memory there is. */
+	if (err == ENOMEM && !c->undo_takes)
+		vt_check(false, "undo %s: fails for want of memory, at place %u", c->name, n);
 	/* The answer may have been what was lost: then the object is gone already. */
 	if (err)
-		err = c->undo();
+		c->undo();
 	return true;
 }
 
@@ -650,7 +655,7 @@ static void link_changes(void)
 	static const struct call changes[] = {
 		{ "address", change_address },
 		{ "MTU", change_mtu },
-		{ "down", take_down, take_up },
+		{ "down", take_down, take_up, .undo_takes = true },
 	};
 	unsigned int i;
 
@@ -698,6 +703,69 @@ static void link_faults(void)
 	vt_check(!undo_link() && !link_there(), "link del, afterwards");
 }
 
+/* --- ip link del ----------------------------------------------------------------------------------------- */
+
+/* By rtnetlink; 0 or an errno */
+static int delete_netdev(void)
+{
+	struct { struct nlmsghdr head; struct nlmsgerr err; char more[2000]; } answer;
+	struct { struct nlmsghdr head; struct ifinfomsg info; } r = {
+		.head = { sizeof(r), RTM_DELLINK, NLM_F_REQUEST | NLM_F_ACK },
+		.info.ifi_index = if_nametoindex(link_netdev),
+	};
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE), err = 0;
+
+	if (fd < 0)
+		return errno;
+	if (send(fd, &r, sizeof(r), 0) < 0 || recv(fd, &answer, sizeof(answer), 0) < 0)
+		err = errno;
+	else if (answer.head.nlmsg_type == NLMSG_ERROR)
+		err = -answer.err.error;
+	close(fd);
+	return err;
+}
+
+static void make_netdev(void)
+{
+	char command[200];
+
+	snprintf(command, sizeof(command), "ip link add %s type dummy && ip addr add 10.98.7.1/24 dev %s && ip link set %s up",
+		 link_netdev, link_netdev, link_netdev);
+	if (!if_nametoindex(link_netdev) && system(command))
+		vt_die(VT_SETUP, "no netdev");
+	if (make_link() || !link_there())
+		vt_die(VT_SETUP, "link add");
+}
+
+/* Whoever takes a netdev away takes the device on it */
+static void netdev_faults(void)
+{
+	struct tally t = {};
+	unsigned int i, left, place;
+	int err;
+
+	make_netdev();
+	t.places = places_of(delete_netdev, &err);
+	if (err || link_there())
+		vt_die(VT_WRONG, "WRONG: the netdev goes: %s", err ? strerror(err) : "without its device");
+	for (i = 0; i < min(t.places + 2, most); i++) {
+		make_netdev();
+		place = next_place(i, t.places);
+		arm(place);
+		err = delete_netdev();
+		left = disarm();
+		t.failed += !!err;
+		t.survived += !err && !left;
+		if (err && left)
+			vt_die(VT_WRONG, "WRONG: removing a netdev fails without a fault: %s", strerror(err));
+		if (if_nametoindex(link_netdev) && delete_netdev())
+			vt_die(VT_WRONG, "WRONG: a netdev does not go");
+		if (link_there())
+			vt_die(VT_WRONG, "WRONG: a device stays without its netdev, at place %u", place);
+	}
+	tell("", "netdev removed", &t);
+}
+
 /* --------------------------------------------------------------------------------------------------------- */
 
 static void verbs_faults(void)
@@ -718,6 +786,10 @@ static void verbs_faults(void)
 		if (objects_have(&object_calls[i]))
 			meet_faults(&object_calls[i]);
 	objects_end();
+	tags_begin();
+	for (i = 0; tag_calls[i].name; i++)
+		meet_faults(&tag_calls[i]);
+	tags_end();
 	vt_check(!carry_send() && !carry_write() && !carry_read(), "all of it works afterwards");
 	ends_stop();
 }
@@ -753,6 +825,7 @@ int main(int argc, char **argv)
 	if (link_name) {
 		link_faults();
 		link_changes();
+		netdev_faults();
 	} else {
 		ends_open(argc - n + 1, argv + n - 1);
 		verbs_faults();

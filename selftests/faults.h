@@ -9,7 +9,8 @@
 
 /*
  * Each function returns 0 or an errno; without @undo the call may be made again and again. What is @sure succeeds
- * whatever happens. @after must succeed each time that the call was made, whatever that has met.
+ * whatever happens. @after must succeed each time that the call was made, whatever that has met. @undo must not fail for
+ * want of memory, but where it @undo_takes some: it is a request then, and no end of an object.
  */
 struct call {
 	const char *name;
@@ -17,6 +18,7 @@ struct call {
 	int (*undo)(void);
 	int (*after)(void);
 	bool sure;
+	bool undo_takes;
 };
 
 #define SIZE (256 * 1024)
@@ -48,5 +50,13 @@ void objects_end(void);
 extern const struct call object_calls[];
 /* a kernel that has udmabuf only */
 bool objects_have(const struct call *c);
+
+/* --- faults_tags.c ------------------------------------------------------------------- */
+
+/* The connected pair has the queue with tags meanwhile */
+void tags_begin(void);
+void tags_end(void);
+/* ends with one that has no name */
+extern const struct call tag_calls[];
 
 #endif

@@ -4,12 +4,14 @@
 # call in turn, and at random under traffic. Nothing is left behind, nothing hangs, nothing complains, and afterwards
 # all of it works. Needs CONFIG_FAULT_INJECTION with its debugfs (the sanitizer kernel has it).
 #
-# MOST=N (60; in a full run all, of "rdma link add" 3000): places of a call that are tried   SEED=N
+# MOST=N (60; in a full run all, of "rdma link add" 3000): places of a call that are tried
+# VICTIMS=N (3; 30): pairs that cannot read or write their memory, and namespaces   SEED=N
 . "$(dirname "$0")/lib.sh"
 
 FAULTS=$(program faults) && VERIFY=$(program verify) || bail "faults or verify was not built"
 amount MOST 60 3000
-seeded MOST
+amount VICTIMS 3 30
+seeded MOST VICTIMS
 kinds=/sys/kernel/debug
 if [ ! -e $kinds/failslab ] || [ ! -e /proc/self/fail-nth ]; then
 	ktap_skip "faults" "this kernel does not fail on demand"
@@ -57,14 +59,16 @@ idle() { [ "$(resources)" = "$unused" ]; }
 
 # --- at every place ------------------------------------------------------------------------------------------
 
-program_verdicts "calls" 400 "$FAULTS" -n "$MOST" -s "$SEED" -d $DEV_A -i $IP_A -D $DEV_B -I $IP_B
+# Of a full run each call is tried at all of its places
+patience=$([ "$MOST" -gt 60 ] && echo 1500 || echo 400)
+program_verdicts "calls" "$patience" "$FAULTS" -n "$MOST" -s "$SEED" -d $DEV_A -i $IP_A -D $DEV_B -I $IP_B
 wait_for 10 idle
 result $? "calls: nothing is left"
 works "calls: others can talk"
 
 ip -n $A link add fault0 type dummy && ip -n $A link set fault0 up && ip -n $A addr add 10.98.7.1/24 dev fault0
-program_verdicts "links" 400 ip netns exec $A "$FAULTS" -n "$MOST" -s "$SEED" -l srt_fault -N fault0
-ip -n $A link del fault0
+program_verdicts "links" "$patience" ip netns exec $A "$FAULTS" -n "$MOST" -s "$SEED" -l srt_fault -N fault0
+! ip -n $A link show fault0 >/dev/null 2>&1 || ip -n $A link del fault0
 
 # --- at random, under traffic ----------------------------------------------------------------------------------
 
@@ -88,5 +92,81 @@ traffic() {
 traffic "no memory at once" atomic 2 failslab fail_page_alloc
 traffic "packets that move" all 30 fail_skb_realloc
 
+# --- memory of a process that cannot be reached -----------------------------------------------------------------
+
+# count_met KIND : its faults since times=$MANY, which counts them down, are some of met
+MANY=1000000
+count_met() { met=$((met + MANY - $(cat "$kinds/$1/times"))); }
+
+# make_fail PID : all of its threads
+make_fail() { for task in /proc/"$1"/task/*; do echo 1 >"$task/make-it-fail"; done; }
+
+# victims : two processes whose memory the kernel cannot reach now and then, from the moment when they talk. Any call of theirs
+# may fail, so they may end as they like, but soon, and nothing of them stays.
+victims() {
+	local server client status=0
+	knob fail_usercopy task-filter=Y
+	ip netns exec $A "$VERIFY" -p 18600 -d $DEV_A -i $IP_A -q 4 >"$TMP/victim.a" 2>&1 &
+	server=$!
+	wait_for 10 eval "in_ns $A ss -ltn | grep -q :18600" || status=1
+	ip netns exec $B "$VERIFY" -p 18600 -d $DEV_B -i $IP_B -q 4 -t 4 -m 65536 $IP_A >"$TMP/victim.b" 2>&1 &
+	client=$!
+	wait_for 60 under_way || status=1
+	knob fail_usercopy times=$MANY
+	make_fail $server && make_fail $client && knob fail_usercopy probability=$((1 + RANDOM % 10))
+	wait_for 30 eval "! kill -0 $client"
+	count_met fail_usercopy
+	knob fail_usercopy probability=0 task-filter=N times=-1
+	kill -9 $client $server
+	wait_for 10 idle || status=1
+	return $status
+} 2>/dev/null
+
+met=0
+for ((i = 0; i < VICTIMS; i++)); do
+	victims || break
+done
+[ "$i" -eq "$VICTIMS" ] && [ $met -gt 0 ]
+result $? "memory of processes that cannot be reached, $VICTIMS times under traffic ($met faults): nothing is left"
+works "after memory that could not be reached"
+
+# --- a namespace that ends ------------------------------------------------------------------------------------
+
+# workers_fail 0|1 : the kernel's, and nobody else
+workers_fail() {
+	local task
+	while read -r task; do
+		echo "$1" >"${task%/comm}/make-it-fail"
+	done 2>/dev/null < <(grep -ls '^kworker' /proc/[0-9]*/comm)
+	knob failslab task-filter="$([ "$1" = 1 ] && echo Y || echo N)"
+	knob fail_page_alloc task-filter="$([ "$1" = 1 ] && echo Y || echo N)"
+}
+
+# With it go the netdev and the device, in a worker of the kernel's
+namespace_ends() {
+	local status
+	ip netns add srt_fault_ns && ip -n srt_fault_ns link add fault1 type dummy && ip -n srt_fault_ns link set fault1 up &&
+		ip -n srt_fault_ns addr add 10.98.8.1/24 dev fault1 &&
+		ip netns exec srt_fault_ns rdma link add srt_fault1 type sroce netdev fault1 || return
+	workers_fail 1
+	knob failslab times=$MANY
+	# Seldom: of what keeps watch over timers and work, sixteen pieces of memory have to come in a row, or it ends its watch
+	faults_on all $((1 + RANDOM % 3)) failslab fail_page_alloc
+	ip netns del srt_fault_ns
+	wait_for 20 eval "! [ -e /sys/class/infiniband/srt_fault1 ]"
+	status=$?
+	count_met failslab
+	faults_off
+	workers_fail 0
+	return $status
+}
+met=0
+for ((i = 0; i < VICTIMS; i++)); do
+	namespace_ends || break
+done
+[ "$i" -eq "$VICTIMS" ] && [ $met -gt 0 ]
+result $? "a namespace ends without memory, $VICTIMS times ($met faults), and its device goes"
+
 works "afterwards"
+
 unharmed "$before"
