@@ -115,7 +115,7 @@ double vt_now(void)
 {
 	struct timespec ts;
 
-	/* On user mode Linux it is a system call, and one that may meet a fault (faults.c) */
+	/* On user mode Linux it is a system call, and one that may meet a fault (the selftest "faults") */
 	while (clock_gettime(CLOCK_MONOTONIC, &ts))
 		;
 	return ts.tv_sec + ts.tv_nsec / 1e9;
