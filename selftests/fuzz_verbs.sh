@@ -13,8 +13,9 @@
 # When one thread comes before another cannot be repeated, so what needs a race may need many runs. The seeds in
 # fuzz_verbs.seeds are run first, always (SEEDS= is another file).
 . "$(dirname "$0")/lib.sh"
+. "$SELF/bh_off.sh"
 
-FUZZ=$(program fuzz_verbs) && VERIFY=$(program verify) && BH_OFF=$(program bh_off) || bail "fuzz_verbs, verify or bh_off was not built"
+FUZZ=$(program fuzz_verbs) && VERIFY=$(program verify) || bail "fuzz_verbs or verify was not built"
 asked=${ROUNDS:-}
 amount ROUNDS 8 120
 amount TIME 30 86400

@@ -203,39 +203,6 @@ devices_up() {
 	link_add_soon $B $DEV_B
 }
 
-# device_in NAMESPACE DEVICE : is it seen there?
-device_in() { in_ns "$1" rdma link show "$2/1" >/dev/null 2>&1; }
-
-# exclusive_add NAMESPACE DEVICE NETDEV : kernels before 6.17 have every new device in the first namespace
-exclusive_add() {
-	in_ns "$1" rdma link add "$2" type "$DRIVER" netdev "$3" || return
-	device_in "$1" "$2" || rdma dev set "$2" netns "$1" || return
-	wait_gids "$1" "$2" "$3"
-}
-
-# exclusive_up : two hosts, each with its device for itself; fails where there are other namespaces, for then the mode cannot be
-# chosen. exclusive_down : no hosts, and devices are for everybody again
-exclusive_up() {
-	driver_load
-	hosts_down
-	wait_for 15 rdma system set netns exclusive || return
-	hosts_up 9000
-	short_orphans $A $B
-	wait_for 20 exclusive_add $A $DEV_A veth0 && wait_for 20 exclusive_add $B $DEV_B veth0 || bail "no devices in exclusive mode"
-}
-exclusive_down() {
-	hosts_down
-	wait_for 60 rdma system set netns shared || bail "devices cannot be for everybody again: there are other namespaces"
-}
-
-# short_orphans NAMESPACE... : a TCP connection that lost its netdev, or its peer, would keep the namespace for minutes
-short_orphans() {
-	local ns
-	for ns; do
-		in_ns "$ns" sh -c 'echo 1 >/proc/sys/net/ipv4/tcp_orphan_retries'
-	done
-}
-
 hosts_down() {
 	local ns pids
 	for ns in $A $B; do
@@ -484,20 +451,6 @@ administered() {
 	END
 }
 
-# moves NAME : whoever waits for what, $DEV_A, which is host A's alone (exclusive_up), goes to another namespace when an
-# administrator says so, away from all who use it, and comes back
-moves() {
-	local name=$1
-	host_ns $MOVED || bail "cannot make a network namespace"
-	check "$name: rdma dev set netns, and it goes" 20 returns 20 ip netns exec $A rdma dev set $DEV_A netns $MOVED
-	device_in $MOVED $DEV_A && ! device_in $A $DEV_A
-	result $? "$name: the device is in the other namespace, and only there"
-	check "$name: rdma dev set netns, and it comes back" 20 returns 20 ip netns exec $MOVED rdma dev set $DEV_A netns $A
-	device_in $A $DEV_A && ! device_in $MOVED $DEV_A
-	result $? "$name: the device is where it was, and only there"
-	ip netns del $MOVED
-}
-
 # check NAME SECONDS COMMAND... : passes if the command succeeds in time
 check() {
 	local name=$1 seconds=$2 status
@@ -508,63 +461,6 @@ check() {
 	[ $status -eq 0 ] || { note "status $status: $*"; notes <"$TMP/out"; }
 	result $status "$name"
 	return $status
-}
-
-# --- for how long bottom halves are off ---------------------------------------------------------------
-
-# Microseconds: 2000 on the plain UML kernel
-MOST_US=$((2000 * SLOW))
-
-# bh_off_begin : from now on, by the program $BH_OFF (bh_off.c)
-bh_off_begin() {
-	[ -p "$TMP/watch" ] || mkfifo "$TMP/watch"
-	: >"$TMP/bh_off"
-	"$BH_OFF" <"$TMP/watch" >"$TMP/bh_off" 2>&1 &
-	bh_off_pid=$!
-	exec 8<>"$TMP/watch"
-	wait_for 20 grep -q '^# ready' "$TMP/bh_off"
-}
-
-# bh_off_end : until now. Of all stretches, the longest that was surely worked and the longest that may have been, in us, and for
-# how long the processor was away in one: bh_sure, bh_most, bh_away, nothing when that is not known
-bh_off_end() {
-	local status
-	echo >&8
-	exec 8>&-
-	wait "$bh_off_pid"
-	status=$?
-	grep '^# [0-9ib]' "$TMP/bh_off" || notes <"$TMP/bh_off"
-	read -r bh_sure bh_most bh_away < <(sed -n 's/^bh_off: //p' "$TMP/bh_off")
-	return $status
-}
-
-# bh_off_unknown NAME : no trace events: a result, which is skipped
-bh_off_unknown() {
-	grep -q '^no trace events' "$TMP/bh_off" || return
-	ktap_skip "$1: for how long bottom halves are off" "$(head -n 1 "$TMP/bh_off")"
-}
-
-# soon_on NAME COMMAND... : bottom halves are on again soon, whenever they were off while the command ran. A time in which the machine
-# below let something else run is not counted, if that was long enough to be seen; what is not known so well, because that
-# happened in the middle of the longest stretch, is tried again. One stretch that has surely taken longer is a failure,
-# if there is one in two attempts: what the driver does it does again, and a machine that is away many times for less
-# than bh_off sees hits the same load seldom twice.
-soon_on() {
-	local name=$1 try status over=0
-	shift
-	for try in 1 2 3 4 5; do
-		bh_off_begin
-		"$@"
-		status=$?
-		bh_off_end || status=$?
-		[ $status -eq 0 ] || bh_most=
-		[ "${bh_most:-$((MOST_US + 1))}" -gt $MOST_US ] || break
-		[ "${bh_sure:-0}" -le $MOST_US ] || over=$((over + 1))
-		[ $over -lt 2 ] || break
-	done
-	! bh_off_unknown "$name" || return 0
-	[ "${bh_most:-0}" -gt 0 ] && [ "$bh_most" -le $MOST_US ]
-	result $? "$name: bottom halves are off for $MOST_US us at most (${bh_sure:-unknown} to ${bh_most:-unknown}, in attempt $try)"
 }
 
 # verdicts NAME FILE : one result for each line "ok: ...", "WRONG: ..." or "skip: ... [reason" of a program

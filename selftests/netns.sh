@@ -3,7 +3,8 @@
 # Network namespaces: the netdev below a device moves to another one, the RDMA device moves, in shared and in
 # exclusive mode; and namespaces that must not see each other.
 . "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/traffic.sh"
+. "$SELF/exclusive.sh"
+. "$SELF/traffic.sh"
 
 third_down() {
 	ip netns del srtest_d 2>/dev/null

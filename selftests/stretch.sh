@@ -4,10 +4,11 @@
 # long scatter lists of many queue pairs of one host, and between two, raw packets that are copied for many flows, and
 # timers of thousands of queue pairs.
 # The bytes that are moved meanwhile have a limit, on any machine. So has the time, in the full set, where the kernel's
-# trace events tell (bh_off.c, soon_on() of lib.sh); what the driver itself says of it is only told.
+# trace events tell (bh_off.c, soon_on() of bh_off.sh); what the driver itself says of it is only told.
 . "$(dirname "$0")/lib.sh"
+. "$SELF/bh_off.sh"
 
-VERIFY=$(program verify) && TORRENT=$(program torrent) && UNREADY=$(program unready) && BH_OFF=$(program bh_off) && WOKEN=$(program woken) ||
+VERIFY=$(program verify) && TORRENT=$(program torrent) && UNREADY=$(program unready) && WOKEN=$(program woken) ||
 	bail "the test programs were not built"
 PARAMETERS=/sys/module/sroce/parameters
 PORT=18800

@@ -5,6 +5,7 @@
 # its netdev or its namespace, not what an administrator asks of them, and not another process with memory on demand.
 # And advice of which there is no end, and a process that is always about to lose memory.
 . "$(dirname "$0")/lib.sh"
+. "$SELF/exclusive.sh"
 
 STUCK=$(program stuck) || bail "stuck was not built"
 HOLD=srtest_hold

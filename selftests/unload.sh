@@ -5,6 +5,7 @@
 # all the same; and what a queue keeps is bounded, and may come out of it when the module is no more. What an administrator
 # asks for meanwhile, he gets.
 . "$(dirname "$0")/lib.sh"
+. "$SELF/exclusive.sh"
 
 PLUGGED=$(program plugged) && STUCK=$(program stuck) && VERIFY=$(program verify) || bail "plugged, stuck or verify was not built"
 ENDS=(-d "$DEV_A" -i "$IP_A" -D "$DEV_B" -I "$IP_B")
