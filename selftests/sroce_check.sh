@@ -3,46 +3,13 @@
 # sroce-check: what is right is called right, and each thing that can be wrong with a host, a device or a path is made so
 # and has to be found, by its name, with its level.
 . "$(dirname "$0")/lib.sh"
+. "$SELF/checked.sh"
 
-CHECK=$SELF/../tools/host/sroce-check
-[ "$DRIVER" = sroce ] || bail "sroce-check is about sroce"
-[ -x "$CHECK" ] || bail "no $CHECK"
-command -v python3 >/dev/null || bail "no python3"
-export PYTHONDONTWRITEBYTECODE=1
 down() {
 	[ -z "${listener:-}" ] || kill "$listener" 2>/dev/null
 	finish
 }
 trap down EXIT
-
-# checked NAMESPACE ARGUMENT... : what it finds there, a line each: level, subject, check, text
-checked() {
-	local ns=$1
-	shift
-	limit 150 in_ns "$ns" python3 "$CHECK" --json "$@" >"$TMP/json" 2>"$TMP/errors"
-	status=$?
-	named
-}
-# named : the findings in $TMP/json as lines in $TMP/found
-named() {
-	python3 - "$TMP/json" >"$TMP/found" <<-'END'
-		import json, sys
-		for one in json.load(open(sys.argv[1]))["findings"]:
-		    print(one["level"], one["subject"].replace(" ", "_"), one["check"], one["text"])
-	END
-}
-# finds NAME LEVEL CHECK TEXT : such a line is among what was found last
-finds() {
-	awk -v level="$2" -v check="$3" -v text="$4" '$1 == level && $3 == check && index($0, text) { found = 1 } END { exit !found }' "$TMP/found"
-	set -- $? "$1"
-	[ "$1" -eq 0 ] || notes 20 <"$TMP/found"
-	result "$1" "$2"
-}
-# finds_no NAME LEVEL SUBJECT : no line of this level about this subject
-finds_no() {
-	! grep "^$2 [^ ]*$3" "$TMP/found"
-	result $? "$1"
-}
 
 # --- rules of firewalls --------------------------------------------------------------------------------------------
 
@@ -208,6 +175,22 @@ netdev_cases() {
 	else
 		ktap_skip "no GRO" "ethtool cannot set it"
 	fi
+	if in_ns $A ethtool -K veth0 rx off 2>/dev/null; then
+		checked $A $DEV_A
+		finds "no checksums" info checksum "the processor checks the checksums"
+		in_ns $A ethtool -K veth0 rx on
+		checked $A $DEV_A
+		! grep -q '^info [^ ]* checksum ' "$TMP/found"
+		result $? "and with them nothing is said"
+	else
+		ktap_skip "no checksums" "ethtool cannot set it"
+	fi
+	echo 0 >/sys/class/infiniband/$DEV_A/ports/1/cc_params/rp_enable
+	checked $A $DEV_A
+	finds "no answer to marks" info ecn "for a network that marks (ECN): off"
+	echo 1 >/sys/class/infiniband/$DEV_A/ports/1/cc_params/rp_enable
+	checked $A $DEV_A
+	finds "an answer to marks" info ecn "for a network that marks (ECN): on"
 	if ip -n $A link add srt_br type bridge 2>/dev/null; then
 		ip -n $A link set veth0 master srt_br
 		checked $A $DEV_A
@@ -244,7 +227,25 @@ netdev_cases() {
 		ktap_skip "a VLAN that is down" "no VLANs in this kernel"
 	fi
 }
-if [ -z "$SHORT" ]; then netdev_cases; else devices_up 9000; fi
+# beside_rxe : a device of rdma_rxe has the port of this network namespace, and goes again
+beside_rxe() {
+	devices_up 9000
+	link_del $A $DEV_A
+	if modprobe -q rdma_rxe && in_ns $A rdma link add srt_rxe type rxe netdev veth0 2>/dev/null; then
+		checked $A
+		finds "rdma_rxe has the port" warning rxe "rdma_rxe has UDP port 4791 of this network namespace (srt_rxe)"
+		checked $B
+		finds_no "and not that of others" warning "this_host rxe"
+		link_del $A srt_rxe
+	else
+		ktap_skip "rdma_rxe has the port" "there is no rdma_rxe"
+	fi
+}
+if [ -z "$SHORT" ]; then
+	netdev_cases
+	beside_rxe
+fi
+devices_up 9000
 
 rules() { in_ns $A nft -f - 2>"$TMP/nft"; }
 

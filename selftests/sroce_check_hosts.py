@@ -286,6 +286,96 @@ def others():
             yield f"the configuration {text!r}", levels(host.check_configuration()).get("configuration"), expected
 
 
+# --- what a netdev does -------------------------------------------------------------------------------------------------
+
+# What ethtool and dcb print, as far as it matters
+FEATURES = "Features for lo:\nrx-checksumming: {}\ntx-checksumming: on\n\ttx-checksum-ipv4: off [fixed]\ngeneric-receive-offload: {}\n"
+HASH = "UDP over IPV4 flows use these fields for computing Hash flow key:\nIP SA\nIP DA\n{}\n"
+PORTS = "L4 bytes 0 & 1 [TCP/UDP src port]\nL4 bytes 2 & 3 [TCP/UDP dst port]\n"
+RINGS = "Ring parameters for lo:\nPre-set maximums:\nRX:\t\t{}\nTX:\t\t512\nCurrent hardware settings:\nRX:\t\t{}\nTX:\t\t512\n"
+PAUSES = "prio-pfc 0:off 1:off 2:off 3:{0} 4:off 5:{0} 6:off 7:off\n"
+
+
+@contextlib.contextmanager
+def a_card(said, queues=8, hardware=True):
+    """A netdev with so many receive queues; said: what programs print, by their command line."""
+    real, names = os.path.exists, [f"{way}-{i}" for way in ("rx", "tx") for i in range(queues)]
+    with mock.patch.object(system, "program", lambda name: f"/usr/sbin/{name}"), \
+            mock.patch.object(system, "run", lambda *command, **_: said.get(" ".join(command))), \
+            mock.patch.object(system, "entries", lambda path: names if path.endswith("/lo/queues") else []), \
+            mock.patch.object(os.path, "exists", lambda path: hardware if path.endswith("/lo/device") else real(path)):
+        yield device.Checks(Device(HEALTHY))
+
+
+def offloads():
+    """What is off and costs processor time."""
+    for name, features, hardware, expected in (
+            ("that does both", ("on", "on"), True, {}), ("without checksums", ("off", "on"), True, {"checksum": INFO}),
+            ("that cannot do checksums", ("off [fixed]", "on"), True, {"checksum": INFO}),
+            ("without GRO", ("on", "off"), True, {"gro": WARNING}), ("without GRO, that is no hardware", ("on", "off"), False, {"gro": INFO})):
+        with a_card({"ethtool -k lo": FEATURES.format(*features)}, hardware=hardware) as checks:
+            found = list(checks.offloads())
+            yield f"a card {name}", levels(found), expected
+            yield f"and what helps: a card {name}", [one.advice for one in found if one.check == "gro"], \
+                ["ethtool -K lo gro on"] * ("gro" in expected)
+    with a_card({}) as checks:
+        yield "a netdev of whose features ethtool knows nothing", levels(checks.offloads()), {}
+
+
+def spreading():
+    """Queues get packets by their ports, or one queue gets them all; rings have room."""
+    ask = "ethtool -n lo rx-flow-hash udp4"
+    for name, answer, queues, expected in (("by addresses and ports", HASH.format(PORTS), 8, {}), ("by addresses", HASH.format(""), 8, {"rss": WARNING}),
+                                           ("by addresses, into one queue", HASH.format(""), 1, {}), ("nobody knows how", None, 8, {})):
+        with a_card({ask: answer, "ethtool -n lo": answer}, queues) as checks:
+            found = list(checks.queues())
+            yield f"a card that spreads {name}", levels(found), expected
+            yield f"and what helps: one that spreads {name}", [(one.advice, "its 8 queues" in one.text) for one in found], \
+                [("ethtool -N lo rx-flow-hash udp4 sdfn", True)] * len(expected)
+    for name, most, now, advice in (("a short ring", 4096, 256, "ethtool -G lo rx 4096"), ("the longest ring", 4096, 4096, None)):
+        with a_card({"ethtool -g lo": RINGS.format(most, now)}, 1) as checks:
+            checks.lost = growth.Growth(lambda: {"rx_missed_errors": 7, "rx_packets": 99, "rx_fifo_errors": 0, "rx_over_errors": 0})
+            yield f"{name} that had no room", [(one.check, one.advice) for one in checks.queues()], [("ring", advice)]
+
+
+def congestion():
+    """What it does about congestion and loss, and for which priorities it pauses."""
+    ask = "dcb pfc show dev lo prio-pfc"
+    for name, answer, expected in (("two priorities", PAUSES.format("on"), ["pauses for: 3, 5 (PFC priorities)"]),
+                                   ("none", PAUSES.format("off"), []), ("nobody knows which", None, [])):
+        with a_card({ask: answer}) as checks:
+            yield f"pauses for {name}", [one.text for one in checks.settings() if one.check == "pfc"], expected
+    for reaction, tells, expected in ((0, 1, "(ECN): off; tells senders of marks: on"), (1, 0, "(ECN): on; tells senders of marks: off"),
+                                      (2, 1, "(ECN): where the peer tells of marks; tells senders of marks: on"),
+                                      (7, None, "(ECN): 7; tells senders of marks: ?")):
+        with a_card({}) as checks, mock.patch.dict(SETTINGS, {"cc_params/rp_enable": reaction, "cc_params/np_enable": tells}):
+            found = [(one.level, one.text) for one in checks.settings() if one.check == "ecn"]
+            yield f"congestion: {reaction}, {tells}", [(level, text.endswith(expected)) for level, text in found], [(INFO, True)]
+    for repeats, expected in ((0, ["off"]), (1, ["on"]), (None, [])):
+        with a_card({}) as checks, mock.patch.dict(SETTINGS, {"roce_accl/selective_repeat_en": repeats}):
+            yield f"selective repeat: {repeats}", [one.text.rsplit(": ", 1)[1] for one in checks.settings() if one.check == "loss"], expected
+    with a_card({}) as checks, mock.patch.dict(SETTINGS, {path: None for path in SETTINGS}):
+        yield "a device without settings", list(checks.settings()), []
+    with a_card({"ethtool -k lo": FEATURES.format("off", "off"), "ethtool -n lo rx-flow-hash udp4": HASH.format(""), ask: PAUSES.format("on")}) as checks:
+        yield "all of it is looked at", {"gro", "checksum", "rss", "ecn", "loss", "pfc"} - set(levels(checks.check())), set()
+    odd = device.Checks(Device(HEALTHY, netdev="-x"))
+    with mock.patch.object(system, "run", mock.Mock(return_value=PAUSES.format("on"))) as run:
+        yield "a name that dcb would take for an option", [one for one in odd.settings() if one.check == "pfc"], []
+        yield "and ethtool, too", (levels(odd.offloads()).get("gro"), odd.ethtool("-k"), run.called), (None, None, False)
+
+
+def beside():
+    """rdma_rxe has the port of a network namespace, or of another one."""
+    ours, rxe, elsewhere = Device(HEALTHY), Device({"rcvd_pkts": 5}), Device({"rcvd_pkts": 5})
+    rxe.name, elsewhere.netdev = "rxe7", None
+    for name, devices, expected in (("beside it", [ours, rxe], [(WARNING, True)]), ("alone", [rxe], [(WARNING, True)]),
+                                    ("not there", [ours], []), ("in another network namespace", [ours, elsewhere], [])):
+        with mock.patch.object(rdma, "devices", lambda devices=devices: devices):
+            yield f"rdma_rxe {name}", [(one.level, "(rxe7)" in one.text) for one in host.check_rxe()], expected
+    with a_container([rxe]):
+        yield "and it is looked for", levels(host.check()).get("rxe"), WARNING
+
+
 # --- signatures ---------------------------------------------------------------------------------------------------------
 
 
@@ -414,7 +504,8 @@ def top():
 def main():
     """All cases."""
     wrong = 0
-    for cases in (counters, walls, above, limits, containers, others, signatures, paths, listeners, top):
+    for cases in (counters, walls, above, limits, containers, others, offloads, spreading, congestion, beside, signatures,
+                  paths, listeners, top):
         for name, answer, expected in cases():
             wrong += answer != expected
             print(f"ok: {name}" if answer == expected else f"WRONG: {name}\n  {answer}, not {expected}", flush=True)
