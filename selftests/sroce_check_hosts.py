@@ -490,6 +490,16 @@ def top():
     yield "another one, by what it has received", of(queue_pair(10, drv_rq_taken=9), queue_pair(20, drv_rq_taken=1)), (0, 0)
     yield "another one, of another process", of(queue_pair(1000), queue_pair(1500, pid=6)), (0, 0)
     yield "another one, to another peer", of(queue_pair(1000), queue_pair(1500, rqpn=8)), (0, 0)
+    looks, names = [Look(1), Look(3)], dict.fromkeys(name for column in rates.DEVICE_COLUMNS.values() for name in column)
+    looks[0].devices = {"srt_x": (Device(), dict.fromkeys(names, 7))}
+    looks[1].devices = {"srt_x": (Device(), {name: 7 + 2 * (10 + at) for at, name in enumerate(names)})}
+    each = dict(zip(*[line.split() for line in list(table.lines(*looks, 0))[1:3]]))
+    for title, columns in (("TX-pkt/s", "rdma_tx_packets"), ("RX-pkt/s", "rdma_rx_packets"), ("RESENT", "retrans_packets"),
+                           ("TIMEOUT", "local_ack_timeout_err"), ("GAPS", "packet_seq_err implied_nak_seq_err"),
+                           ("RNR", "out_of_buffer rnr_nak_retry_err"), ("MARKED", "np_ecn_marked_roce_packets"),
+                           ("CNP", "np_cnp_sent rp_cnp_handled rp_cnp_ignored"),
+                           ("DROP", "tx_dropped_packets rx_icrc_encapsulated rx_malformed_packets rx_discarded_packets")):
+        yield f"the column {title}", each[title], str(sum(10 + list(names).index(name) for name in columns.split()))
     for asked, expected in ((False, "-"), (True, "1")):
         looks = [Look(when, queue_pair(1), asked=asked) for when in (1, 2)]
         rows = list(table.lines(*looks, 0))
