@@ -40,7 +40,7 @@ installed() {
 
 # plug NAMESPACE PORT N : its eth0 at a port of the switch, with the addresses of host N
 plug() {
-	ip link add eth0 netns "$1" numtxqueues 4 numrxqueues 4 type veth peer name "$2" netns $S || bail "no veth"
+	ip link add eth0 netns "$1" numtxqueues 4 numrxqueues 4 type veth peer name "$2" netns $S numrxqueues 4 || bail "no veth"
 	in_ns "$1" sh -c 'echo 0 >/proc/sys/net/ipv6/conf/eth0/accept_dad'
 	ip -n "$1" addr add "192.0.2.$3/24" dev eth0
 	ip -n "$1" addr add "2001:db8::$3/64" dev eth0 nodad
@@ -60,6 +60,8 @@ two_hosts() {
 }
 
 one_machine() {
+	# podman lays images over each other, which it refuses where the lab has laid something itself
+	! command -v podman >/dev/null || { mkdir -p /var/lib/containers && mount -t tmpfs tmpfs /var/lib/containers; }
 	ip link add eth0 type dummy && ip addr add 192.0.2.1/24 dev eth0 && ip link set eth0 up
 }
 
@@ -79,7 +81,7 @@ down() {
 	for ns in $A $B $S c1 c2 old; do
 		[ ! -e "/run/netns/$ns" ] || ip netns del "$ns" 2>/dev/null
 	done
-	[ "${machine:-}" != here ] || { devices_down; ip link del eth0; rm -rf /dev/c1; }
+	[ "${machine:-}" != here ] || { devices_down; ip link del eth0; rm -rf /dev/c1; umount -l /var/lib/containers 2>/dev/null; }
 	machine=
 	wait_for 20 none_left
 	wait_for 20 rdma system set netns shared
@@ -105,7 +107,7 @@ have_devices() {
 	case $1 in
 	compatibility | from-rxe) return ;;
 	esac
-	link_add $A sroce0 eth0 && link_add $B sroce9 eth0 || bail "no devices"
+	exclusive_add $A sroce0 eth0 && exclusive_add $B sroce9 eth0 || bail "no devices"
 }
 
 # guide NAME : run it

@@ -17,6 +17,8 @@ runs is ended.
 
     ```console fails              the last command has to fail
     ```console not-run: REASON    not run here; counted, and told with the reason
+    ```console wants: NAME...     not run where one of these programs or files (/...) is missing; with NOTHING_LACKS=1 that
+                                  is wrong
 
 No other fence and no indented block is allowed, so that no command is left out, but ```text for what is no command.
 
@@ -27,6 +29,7 @@ Prints "ok: ...", "WRONG: ..." and "skip: ... [REASON" for each command, and las
 """
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -35,6 +38,7 @@ import time
 from dataclasses import dataclass, field
 
 SLOW = int(os.environ.get("SLOW", "1"))
+NOTHING_LACKS = os.environ.get("NOTHING_LACKS") == "1"
 TOOLS = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../tools/host/")
 PROMPT = re.compile(r"([a-z][a-z0-9]*)?([#$]) (.+)")
 CHANGES = re.compile(r"\b(ip|rdma|sroce-netdev|nsenter)\b")
@@ -59,6 +63,7 @@ class Fence:
     line: int
     fails: bool = False
     not_run: str = ""
+    wants: list = field(default_factory=list)
     commands: list = field(default_factory=list)
 
 
@@ -72,8 +77,11 @@ def parse_fence(number, info, lines):
         fence.fails = True
     elif info.startswith("not-run: "):
         fence.not_run = info[len("not-run: "):]
+    elif info.startswith("wants: "):
+        fence.wants = info.split()[1:]
     elif info:
-        raise ValueError(f"line {number}: 'console {info}' is not 'console', 'console fails' or 'console not-run: REASON'")
+        raise ValueError(f"line {number}: 'console {info}' is not 'console', 'console fails', 'console not-run: REASON' or "
+                         "'console wants: NAME...'")
     more = False
     for offset, line in enumerate(lines, 1):
         found = PROMPT.fullmatch(line)
@@ -344,6 +352,18 @@ class Runner:
         status = shell.end_of(pid)
         self.judge(command, host, 0 if ended else status, read(out))
 
+    def leave_out(self, fence, reason, verdict="skip"):
+        """The commands of a fence are not run."""
+        for command in fence.commands:
+            self.tell(verdict, command, more=f" [{reason}")
+
+    def lacks(self, fence):
+        """What a fence wants and is not here; it is left out then."""
+        missing = [name for name in fence.wants if not (os.path.exists(name) if name.startswith("/") else shutil.which(name))]
+        if missing:
+            self.leave_out(fence, f"there is no {', no '.join(missing)} here", "WRONG" if NOTHING_LACKS else "skip")
+        return bool(missing)
+
     def run(self, fence):
         """Run the commands of a fence."""
         servers = []
@@ -388,8 +408,8 @@ def run(fences, namespaces, folder):
             hosts[name] = Host(name, namespace, folder, path)
         for fence in fences:
             if fence.not_run:
-                for command in fence.commands:
-                    runner.tell("skip", command, more=f" [{fence.not_run}")
+                runner.leave_out(fence, fence.not_run)
+            if fence.not_run or runner.lacks(fence):
                 continue
             try:
                 runner.run(fence)
