@@ -6,17 +6,22 @@
 #
 # A guide has two hosts, "host1" and "host2", whose "eth0" are ports of the bridge of a third namespace, "switch". Each
 # host has only its own RDMA device, as machines have: the mode is exclusive. In containers.md host1 is the machine itself,
-# because namespaces and the mode are what it is about; so that one runs in a guest of the lab only.
+# because namespaces and the mode are what it is about, and so are "target" and "initiator" of storage.md, because many of
+# the kernel's own users of RDMA are in the first namespace only; so these two run in a guest of the lab only.
 . "$(dirname "$0")/lib.sh"
 
 DOC=$SELF/../Documentation
 S=srtest_s
 HOSTS="host1=$A host2=$B switch=$S"
-ALL="README quickstart install networks congestion counters tuning troubleshooting tracing debugging compatibility from-rxe storage containers"
+ALL="README quickstart install networks congestion counters tuning troubleshooting tracing debugging compatibility from-rxe applications
+watching storage containers"
+# Who reads these builds and tests the driver itself: what they say is done by tools/test, or for a tree of one's own
+DEVELOPERS="CONTRIBUTING Documentation/architecture Documentation/lab Documentation/testing Documentation/upstream/README"
 : "${GUIDES:=$ALL}"
 
 [ "$DRIVER" = sroce ] || bail "the guides are about sroce"
 command -v python3 >/dev/null || bail "no python3"
+export PYTHONDONTWRITEBYTECODE=1
 
 # --- the module, where modprobe looks ----------------------------------------------------------------------
 
@@ -93,7 +98,7 @@ trap 'down; finish' EXIT
 # mode NAME : containers.md changes it, and rdma_rxe has its devices in the first namespace in exclusive mode
 mode() {
 	case $1 in
-	containers | from-rxe) echo shared ;;
+	containers | storage | from-rxe) echo shared ;;
 	*) echo exclusive ;;
 	esac
 }
@@ -115,28 +120,38 @@ guide() {
 	local file=$DOC/$1.md hosts=$HOSTS
 	[ "$1" != README ] || file=$SELF/../README.md
 	! driver_loaded || driver_unload
-	if [ "$1" = containers ]; then
-		[ -n "${LAB_TARGET:-}" ] && [ ! -e /sys/class/net/eth0 ] ||
-			{ ktap_skip "$1" "it changes the machine itself, which is no guest of the lab"; return; }
-		hosts="host1="
-		machine=here
-		one_machine
-	else
+	case $1 in
+	containers) hosts="host1=" machine=here ;;
+	storage) hosts="target= initiator=" machine=here ;;
+	*)
 		two_hosts
 		have_devices "$1"
+		;;
+	esac
+	if [ -n "$machine" ]; then
+		[ -n "${LAB_TARGET:-}" ] && [ ! -e /sys/class/net/eth0 ] ||
+			{ ktap_skip "$1" "it changes the machine itself, which is no guest of the lab"; machine=; return; }
+		one_machine
 	fi
 	# shellcheck disable=SC2086 # words
 	program_verdicts "$1" 500 installed python3 "$SELF/guides_run.py" "$file" $hosts
 	down
 }
 
-# A page whose commands nobody runs would look like one of these
-stray=$(grep -l '^ *```console' "$DOC"/*.md | sed 's|.*/||; s|\.md$||' | grep -vxF "$(tr ' ' '\n' <<<"$ALL")")
-[ -z "$stray" ]
-result $? "all pages with commands are among the guides${stray:+, but for: $stray}"
+# In a page that is no guide nobody would run them
+pages() {
+	local file name
+	for file in "$SELF"/../*.md "$DOC"/*.md "$DOC"/*/*.md; do
+		name=${file#"$SELF/../"}
+		name=${name%.md}
+		[[ " ${ALL//$'\n'/ } $DEVELOPERS " == *" ${name#Documentation/} "* || " $DEVELOPERS " == *" $name "* ]] || echo "$file"
+	done
+}
+mapfile -t others < <(pages)
+program_verdicts "pages that are no guides have no commands" 20 python3 "$SELF/guides_run.py" --none "${others[@]}"
 
 hosts_down
-export PYTHONDONTWRITEBYTECODE=1
+machine=
 for name in $GUIDES; do
 	wait_for 20 rdma system set netns "$(mode "$name")" || bail "there are other network namespaces"
 	guide "$name"

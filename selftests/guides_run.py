@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """guides_run.py GUIDE HOST=NAMESPACE... : do what a guide (Markdown) tells its reader, in the order of the guide.
+guides_run.py --none PAGE... : pages that are no guides, and so must have no commands.
 
 Commands are in fences that begin with ```console. In such a fence
 
@@ -423,8 +424,26 @@ def run(fences, namespaces, folder):
     return runner.wrong
 
 
+def none(pages):
+    """Which of these pages have commands, or blocks that may be some: how many."""
+    wrong = 0
+    for path in pages:
+        name, why = os.path.relpath(path, os.path.join(TOOLS, "../..")), ""
+        try:
+            fences = parse(read(path))
+            why = f"there are commands in line {fences[0].line}, which nobody runs" if fences else ""
+        except (ValueError, IndexError) as error:
+            why = str(error)
+        wrong += bool(why)
+        print(f"WRONG: {name}: {why}" if why else f"ok: {name}")
+    print(f"# {wrong} wrong")
+    return wrong > 0
+
+
 def main():
     """Run a guide."""
+    if sys.argv[1] == "--none":
+        return none(sys.argv[2:])
     path, namespaces = sys.argv[1], dict(word.split("=", 1) for word in sys.argv[2:])
     signal.signal(signal.SIGALRM, timed_out)
     try:
