@@ -183,6 +183,14 @@ static void alpha_is_how_often(struct kunit *test)
 	for (i = 0; i < 100; i++)
 		world_send(&w, RTT, GBIT);
 	KUNIT_EXPECT_LE(test, w.r.alpha, SROCE_ALPHA_ONE / 100);
+	/* So many cuts have left the least rate, from where no cut would be seen */
+	w.r.rate = GBIT / 2;
+	w.r.speed = GBIT;
+	KUNIT_EXPECT_TRUE(test, world_cut(&w));
+	KUNIT_EXPECT_GE(test, w.r.rate, GBIT / 200 * 99);
+	world_send(&w, RTT, GBIT);
+	w.r.rate = GBIT / 2;
+	w.r.speed = GBIT;
 	w.set.rp_min_dec_fac = 90;
 	w.r.alpha = SROCE_ALPHA_ONE;
 	rate = w.r.rate;
@@ -344,6 +352,162 @@ static void bears_any_setting(struct kunit *test)
 		KUNIT_ASSERT_LE(test, w.r.rate, 1ULL << 40);
 		KUNIT_ASSERT_LE(test, w.r.alpha, SROCE_ALPHA_ONE);
 	}
+}
+
+/* --- a queue that marks ------------------------------------------------------------ */
+
+#define QUEUE_STEP (25 * US)
+/* Bytes that leave the queue in a step */
+#define QUEUE_OUT ((u32)(GBIT / (NSEC_PER_SEC / QUEUE_STEP)))
+/* Marked from here on: 240 us of it */
+#define QUEUE_MARK 30000
+#define QUEUE_SENDERS 16
+/* Bytes that each may have in it */
+#define QUEUE_WINDOW (256 * 1024)
+/* A notification is back after so many steps: a round trip without the queue */
+#define QUEUE_BACK (RTT / QUEUE_STEP)
+
+/**
+ * struct sender - one of those who share a queue
+ * @w: its rate
+ * @told_at: when the receiver has notified it last
+ * @told: notifications under way
+ * @sent: bytes in the second that counts
+ */
+struct sender {
+	struct world w;
+	u64 told_at;
+	bool told[QUEUE_BACK];
+	u64 sent;
+};
+
+/**
+ * struct queue - of 1 Gbit/s, that marks
+ * @bytes: in it
+ * @steps: of time that have passed
+ * @out: bytes that have left
+ * @longest: most that there was
+ * @n: senders
+ * @s: senders
+ */
+struct queue {
+	u64 bytes;
+	u32 steps;
+	u64 out;
+	u64 longest;
+	u32 n;
+	struct sender s[QUEUE_SENDERS];
+};
+
+/*
+ * What a sender would send if it had no rate: all of them together twice what the link takes,
+ * while its window has room
+ */
+static u64 sender_most(const struct queue *q)
+{
+	return q->bytes / q->n < QUEUE_WINDOW ? 2 * GBIT / q->n : 0;
+}
+
+static void sender_step(struct queue *q, struct sender *s)
+{
+	bool *told = &s->told[q->steps % QUEUE_BACK];
+	struct world *w = &s->w;
+	unsigned long before = w->at.sent;
+
+	w->at.rtt = RTT + div_u64(q->bytes * NSEC_PER_SEC, GBIT);
+	world_send(w, QUEUE_STEP, sender_most(q));
+	if (*told)
+		world_cut(w);
+	*told = q->bytes > QUEUE_MARK && w->at.now - s->told_at >= 50 * US;
+	if (*told)
+		s->told_at = w->at.now;
+	s->sent += w->at.sent - before;
+	q->bytes += w->at.sent - before;
+}
+
+static void queue_step(struct queue *q)
+{
+	u64 out;
+	u32 i;
+
+	/* Nobody is always the last, who finds most of the queue before him */
+	for (i = 0; i < q->n; i++)
+		sender_step(q, &q->s[(q->steps + i) % q->n]);
+	out = min_t(u64, q->bytes, QUEUE_OUT);
+	q->bytes -= out;
+	q->out += out;
+	q->longest = max(q->longest, q->bytes);
+	q->steps++;
+}
+
+static void queue_pass(struct queue *q, u64 ns)
+{
+	u32 steps = div_u64(ns, QUEUE_STEP), i;
+
+	q->out = 0;
+	q->longest = 0;
+	for (i = 0; i < q->n; i++)
+		q->s[i].sent = 0;
+	for (i = 0; i < steps; i++)
+		queue_step(q);
+}
+
+/* Jain's index of what each has sent, in per cent */
+static u64 queue_fairness(const struct queue *q)
+{
+	u64 sum = 0, squares = 0, kib;
+	u32 i;
+
+	for (i = 0; i < q->n; i++) {
+		kib = q->s[i].sent / 1024;
+		sum += kib;
+		squares += kib * kib;
+	}
+	return div64_u64(100 * sum * sum, q->n * squares);
+}
+
+struct load {
+	const char *name;
+	u32 n;
+};
+
+static const struct load loads[] = {
+	{ "one sender", 1 },
+	{ "four senders", 4 },
+	{ "sixteen senders", 16 },
+};
+
+static void load_name(const struct load *l, char *desc)
+{
+	strscpy(desc, l->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(load, loads, load_name);
+
+/*
+ * With the settings of a new device the link is used, the queue is short, and all get the same.
+ * (The queue is longest just after a rate was too high for a round trip; one sender's is then
+ * more than twice what is marked.)
+ */
+static void fills_the_link(struct kunit *test)
+{
+	const struct load *l = test->param_value;
+	struct queue *q = kunit_kzalloc(test, sizeof(*q), GFP_KERNEL);
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, q);
+	q->n = l->n;
+	for (i = 0; i < q->n; i++) {
+		world_begin(&q->s[i].w);
+		q->s[i].w.set.rp_threshold = 1;
+		/* They do not begin together */
+		q->s[i].w.at.now += i * 10 * US;
+	}
+	queue_pass(q, 200 * MS);
+	queue_pass(q, NSEC_PER_SEC);
+	KUNIT_EXPECT_GE(test, q->out, GBIT * 94 / 100);
+	KUNIT_EXPECT_LE(test, q->longest, 3 * QUEUE_MARK);
+	KUNIT_EXPECT_GE(test, queue_fairness(q), 95);
 }
 
 /* --- QPs ------------------------------------------------------------------------- */
@@ -672,6 +836,7 @@ static struct kunit_case congestion_cases[] = {
 	KUNIT_CASE(becomes_fair),
 	KUNIT_CASE(ends),
 	KUNIT_CASE(bears_any_setting),
+	KUNIT_CASE_PARAM(fills_the_link, load_gen_params),
 	KUNIT_CASE(connected_slows_down),
 	KUNIT_CASE(unacknowledged_slows_down),
 	KUNIT_CASE(datagrams_slow_down),
