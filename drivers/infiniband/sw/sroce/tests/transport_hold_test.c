@@ -532,6 +532,75 @@ static void memory_has_a_bound(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, b->qp->resp.hold.lost);
 }
 
+static atomic_long_t *held_of_process(struct side *b)
+{
+	return &sroce_hold_all.processes[b->qp->resp.hold.process];
+}
+
+static atomic_long_t *held_of_device(struct side *b)
+{
+	return &b->qp->port->held;
+}
+
+/* Packets that a side holds while others hold @others, of its process and device too if so */
+static u32 held_beside(struct kunit *test, long others, bool process, bool device)
+{
+	long usual = sroce_hold_all.most;
+	struct pair_config c = {};
+	struct pair *p = hold_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule rules[] = {
+		rule_psn(a, SROCE_OP_WRITE, side_first_psn(a), 1, FAKE_DROP), {}
+	};
+	long of_process = process ? others : 0, of_device = device ? others : 0;
+	u32 n;
+
+	sroce_hold_all.most = SZ_1M;
+	atomic_long_add(others, &sroce_hold_all.bytes);
+	atomic_long_add(of_process, held_of_process(b));
+	atomic_long_add(of_device, held_of_device(b));
+	pair_rules(p, rules);
+	side_write(a, 1, 40 * MTU);
+	side_expect_written(a, 1, 40 * MTU);
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+	atomic_long_sub(of_device, held_of_device(b));
+	atomic_long_sub(of_process, held_of_process(b));
+	atomic_long_sub(others, &sroce_hold_all.bytes);
+	sroce_hold_all.most = usual;
+	n = side_count(b, SROCE_CNT_RX_HELD);
+	pair_exit(test);
+	return n;
+}
+
+/*
+ * Who has many QPs leaves others something, also on his own device, and has no more for
+ * the next one himself. With a fifth held by one process, and with a third held on one device,
+ * neither gets more.
+ */
+static void owners_have_a_bound(struct kunit *test)
+{
+	KUNIT_EXPECT_GT(test, held_beside(test, SZ_1M / 5, false, true), 0);
+	KUNIT_EXPECT_EQ(test, held_beside(test, SZ_1M / 5, true, true), 0);
+	KUNIT_EXPECT_GT(test, held_beside(test, SZ_1M / 3, false, false), 0);
+	KUNIT_EXPECT_EQ(test, held_beside(test, SZ_1M / 3, false, true), 0);
+}
+
+/* What is held, and given back, counts at each of those who have a bound */
+static void owners_are_counted(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = holding_pair(test, &c);
+	struct side *b = &p->side[1];
+	u32 bytes = b->qp->resp.hold.bytes;
+
+	KUNIT_EXPECT_GT(test, bytes, 0);
+	KUNIT_EXPECT_EQ(test, bytes, atomic_long_read(held_of_process(b)));
+	KUNIT_EXPECT_EQ(test, bytes, atomic_long_read(held_of_device(b)));
+	side_grow_old(b);
+	KUNIT_EXPECT_EQ(test, 0, atomic_long_read(held_of_process(b)));
+	KUNIT_EXPECT_EQ(test, 0, atomic_long_read(held_of_device(b)));
+}
+
 static void no_memory(struct kunit *test)
 {
 	struct side *b = hold_at_most(test, 0);
@@ -735,6 +804,8 @@ static struct kunit_case hold_cases[] = {
 	KUNIT_CASE(old_on_a_busy_connection),
 	KUNIT_CASE(too_far_ahead),
 	KUNIT_CASE(memory_has_a_bound),
+	KUNIT_CASE(owners_have_a_bound),
+	KUNIT_CASE(owners_are_counted),
 	KUNIT_CASE(no_memory),
 	KUNIT_CASE(gaps_without_end),
 	KUNIT_CASE(switched_off),

@@ -26,10 +26,12 @@
  * missing). So the answer waits for a moment.
  *
  * The memory is the kernel's, and nobody is charged for it: the network decides how
- * much it is. Therefore it has a bound for each QP and one for all, which no QP can use
- * up: each may have an eighth of what the others have left. What has waited for one to
- * two seconds is not worth its memory any more.
+ * much it is. Therefore it has a bound for each QP and one for all, which nobody can use
+ * up: of what is left a QP may have an eighth, all QPs of a process a quarter, and those
+ * of a device half. (Processes are told apart by a hash: a few share what one may have.)
+ * What has waited for one to two seconds is not worth its memory any more.
  */
+#include <linux/hash.h>
 #include <linux/ktime.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -56,8 +58,10 @@
 #define SROCE_HOLD_OF_RAM 64
 #define SROCE_HOLD_LEAST SZ_16M
 #define SROCE_HOLD_MOST SZ_256M
-/* ... and the part of what is left of it that one QP may have */
+/* ... and the part of what is left of it that one QP may have, and many of one owner */
 #define SROCE_HOLD_SHARE 8
+#define SROCE_HOLD_SHARE_OF_PROCESS 4
+#define SROCE_HOLD_SHARE_OF_DEVICE 2
 
 /* What has been there at two looks is given up */
 #define SROCE_HOLD_LOOK_NS ((u64)NSEC_PER_SEC)
@@ -115,14 +119,23 @@ static bool sroce_hold_ready(const struct sroce_responder *resp)
 	return h && sroce_psn_diff(h->t.psn, resp->epsn) <= 0;
 }
 
-static bool sroce_hold_admits(const struct sroce_hold *hold, u32 bytes)
+static struct sroce_qp *sroce_hold_qp(struct sroce_hold *hold)
+{
+	return container_of(hold, struct sroce_qp, resp.hold);
+}
+
+static bool sroce_hold_admits(struct sroce_hold *hold, u32 bytes)
 {
 	long left = READ_ONCE(sroce_hold_all.most) -
 		    atomic_long_read(&sroce_hold_all.bytes);
+	long process = atomic_long_read(&sroce_hold_all.processes[hold->process]);
+	long device = atomic_long_read(&sroce_hold_qp(hold)->port->held);
 
 	return hold->ntrains < SROCE_HOLD_TRAINS &&
 	       (long)(hold->bytes + bytes) <=
-	       min_t(long, SROCE_HOLD_BYTES, left / SROCE_HOLD_SHARE);
+	       min_t(long, SROCE_HOLD_BYTES, left / SROCE_HOLD_SHARE) &&
+	       process + (long)bytes <= left / SROCE_HOLD_SHARE_OF_PROCESS &&
+	       device + (long)bytes <= left / SROCE_HOLD_SHARE_OF_DEVICE;
 }
 
 static struct sroce_held *sroce_held_make(const struct sroce_train *t, u32 bytes)
@@ -208,6 +221,8 @@ static void sroce_hold_count(struct sroce_hold *hold, long bytes)
 {
 	hold->bytes += bytes;
 	atomic_long_add(bytes, &sroce_hold_all.bytes);
+	atomic_long_add(bytes, &sroce_hold_all.processes[hold->process]);
+	atomic_long_add(bytes, &sroce_hold_qp(hold)->port->held);
 }
 
 static bool sroce_hold_insert(struct sroce_hold *hold,
@@ -617,10 +632,15 @@ void sroce_hold_reset(struct sroce_qp *qp)
 	qp->resp.hold.vain = 0;
 }
 
-void sroce_hold_init(struct sroce_responder *resp)
+void sroce_hold_init(struct sroce_qp *qp)
 {
-	resp->hold.trains = RB_ROOT_CACHED;
-	sroce_timer_init(&resp->hold.timer, sroce_hold_timer_fired);
+	struct sroce_hold *hold = &qp->resp.hold;
+	/* Kernel users do not share with whoever has asked for their connection */
+	const void *process = qp->user ? (const void *)current->mm : qp->port;
+
+	hold->process = hash_ptr(process, ilog2(SROCE_HOLD_PROCESSES));
+	hold->trains = RB_ROOT_CACHED;
+	sroce_timer_init(&hold->timer, sroce_hold_timer_fired);
 }
 
 void __init sroce_hold_start(void)

@@ -8,14 +8,19 @@
 
 #include "transport/qp.h"
 
+/* Processes are told apart as far as so many numbers go */
+#define SROCE_HOLD_PROCESSES 64
+
 /**
  * struct sroce_hold_all - what all QPs hold
  * @bytes: of memory
  * @most: that may be so much; tests change it
+ * @processes: what is held of @bytes for the QPs of a process, by its number
  */
 struct sroce_hold_all {
 	atomic_long_t bytes;
 	long most;
+	atomic_long_t processes[SROCE_HOLD_PROCESSES];
 };
 
 extern struct sroce_hold_all sroce_hold_all;
@@ -79,7 +84,7 @@ static inline bool sroce_hold_keeps_ack(const struct sroce_responder *resp)
 /* Drop everything, and forget what is missing. Context: responder lock held. */
 void sroce_hold_reset(struct sroce_qp *qp);
 
-void sroce_hold_init(struct sroce_responder *resp);
+void sroce_hold_init(struct sroce_qp *qp);
 
 /* Module start */
 void sroce_hold_start(void);

@@ -49,6 +49,7 @@ struct sroce_recovery {
  * @ahs: address handles by number (ah.c)
  * @ibdev: for messages and events; NULL in unit tests
  * @recovery: settings
+ * @held: bytes that its QPs hold behind a gap (hold.c)
  * @queued: what all of its QPs have in the stack's queues
  * @gsi: QP 1
  * @groups: multicast groups that QPs are attached to, by address
@@ -65,6 +66,7 @@ struct sroce_port {
 	struct xarray ahs;
 	struct ib_device *ibdev;
 	struct sroce_recovery recovery;
+	atomic_long_t held;
 	struct sroce_txq_pool queued;
 	struct sroce_qp __rcu *gsi;
 	struct hlist_head groups[SROCE_GROUP_BUCKETS];

@@ -260,7 +260,7 @@ static struct sroce_qp *sroce_qp_alloc(struct sroce_port *port,
 	sroce_ack_delay_init(&qp->resp.ack.delay);
 	sroce_patience_init(&qp->resp);
 	sroce_congestion_init(qp);
-	sroce_hold_init(&qp->resp);
+	sroce_hold_init(qp);
 	return qp;
 }
 

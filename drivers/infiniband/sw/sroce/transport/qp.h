@@ -601,6 +601,7 @@ struct sroce_patience {
  * @trains: by PSN
  * @ntrains: their number
  * @bytes: of memory that they take
+ * @process: number of the process whose memory limits they count in
  * @timer: for @ask_at and @look_at
  * @wake: when @timer is going to fire, in ns; 0: it is not
  * @ask_at: when the peer is to be asked for what is missing, in ns; 0: it was, or
@@ -624,6 +625,7 @@ struct sroce_hold {
 	struct rb_root_cached trains;
 	u32 ntrains;
 	u32 bytes;
+	u32 process;
 	struct sroce_timer timer;
 	u64 wake;
 	u64 ask_at;
