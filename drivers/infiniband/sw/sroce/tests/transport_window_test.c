@@ -13,6 +13,7 @@
 /* The first window, and the one that is tried whatever the round trip, in packets */
 #define START (64 * 1024 / MTU)
 #define TRIED (256 * 1024 / MTU)
+#define MOST ((u32)SZ_16M / MTU)
 
 static struct side *window_side(struct kunit *test)
 {
@@ -21,17 +22,24 @@ static struct side *window_side(struct kunit *test)
 	return &pair_create(test, &c)->side[0];
 }
 
-/* All that the window had room for was acknowledged after @ns; the test itself adds little */
-static u32 round_trip(struct side *s, u64 ns)
+/* A round trip of @ns, in which so many packets were acknowledged; the test itself adds little */
+static u32 arrived(struct side *s, u64 ns, u32 packets)
 {
 	struct sroce_requester *req = &s->qp->req;
 
 	sroce_rtt_begin(&req->rtt, req->una_psn, ktime_get_ns() - ns);
+	req->growth.una = sroce_psn_add(req->una_psn, -(s32)packets);
 	req->growth.used = true;
 	req->growth.again = false;
 	req->growth.limited = true;
 	sroce_window_acked(s->qp);
 	return req->window;
+}
+
+/* All that the window had room for was acknowledged */
+static u32 round_trip(struct side *s, u64 ns)
+{
+	return arrived(s, ns, s->qp->req.window);
 }
 
 static u32 loss(struct side *s, bool partly)
@@ -61,6 +69,85 @@ static void without_loss(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, TRIED, round_trip(s, 50 * MS));
 	KUNIT_EXPECT_EQ(test, TRIED, round_trip(s, 50 * MS));
 	KUNIT_EXPECT_EQ(test, 2 * TRIED, round_trip(s, 15 * MS));
+}
+
+/* A long path: what is in flight arrives a round trip later, and twice as much each time */
+static void faster_with_it(struct kunit *test)
+{
+	struct side *s = window_side(test);
+	u32 window = START, before = START;
+	int i;
+
+	for (i = 0; i < 8; i++) {
+		KUNIT_EXPECT_EQ(test, min(2 * window, MOST), arrived(s, 10 * MS, before));
+		before = window;
+		window = min(2 * window, MOST);
+	}
+	/* It was worth it, and there is no more */
+	for (i = 0; i < 100; i++)
+		KUNIT_EXPECT_EQ(test, MOST, arrived(s, 10 * MS, MOST));
+}
+
+/* A side that has found out that @packets in a round trip of @ns are all that there will be */
+static struct side *enough_side(struct kunit *test, u64 ns, u32 packets)
+{
+	struct side *s = window_side(test);
+	u32 most = 0;
+	int i;
+
+	for (i = 0; i < 20; i++)
+		most = max(most, arrived(s, ns, packets));
+	KUNIT_EXPECT_EQ(test, 8 * TRIED, most);
+	return s;
+}
+
+/* A processor that is busy takes as long for each packet of any window */
+static void no_faster_with_it(struct kunit *test)
+{
+	struct side *s = enough_side(test, MS, TRIED);
+	int i;
+
+	for (i = 0; i < 1000; i++)
+		KUNIT_EXPECT_EQ(test, TRIED, arrived(s, MS, TRIED));
+}
+
+/* The path may be another one after a while */
+static void tried_anew(struct kunit *test)
+{
+	struct side *s = enough_side(test, MS, TRIED);
+	struct sroce_growth *growth = &s->qp->req.growth;
+	u32 window = TRIED;
+
+	growth->tried -= 11 * HZ;
+	KUNIT_EXPECT_EQ(test, TRIED, arrived(s, 10 * MS, TRIED));
+	growth->min = 10 * MS;
+	while (window < MOST) {
+		KUNIT_EXPECT_EQ(test, 2 * window, round_trip(s, 10 * MS));
+		window *= 2;
+	}
+	pair_exit(test);
+
+	/* ... but not so soon that it would cost something where a round trip is long */
+	s = enough_side(test, 100 * MS, TRIED);
+	growth = &s->qp->req.growth;
+	growth->tried -= 50 * HZ;
+	arrived(s, 100 * MS, TRIED);
+	KUNIT_EXPECT_EQ(test, TRIED, arrived(s, 100 * MS, TRIED));
+	growth->tried -= 60 * HZ;
+	arrived(s, 100 * MS, TRIED);
+	KUNIT_EXPECT_EQ(test, 2 * TRIED, arrived(s, 100 * MS, TRIED));
+}
+
+/* One round trip that tells nothing does not end it */
+static void one_misleads(struct kunit *test)
+{
+	struct side *s = window_side(test);
+	int i;
+
+	s->qp->req.window = TRIED;
+	for (i = 1; i <= 4; i++)
+		KUNIT_EXPECT_EQ(test, (u32)TRIED << i,
+				arrived(s, MS, i % 2 ? i * TRIED : 1));
 }
 
 /* What did not wait for the window says nothing about it */
@@ -259,6 +346,10 @@ static void one_read_at_a_time(struct kunit *test)
 
 static struct kunit_case window_cases[] = {
 	KUNIT_CASE(without_loss),
+	KUNIT_CASE(faster_with_it),
+	KUNIT_CASE(no_faster_with_it),
+	KUNIT_CASE(tried_anew),
+	KUNIT_CASE(one_misleads),
 	KUNIT_CASE(unused_window),
 	KUNIT_CASE(grows_by_round_trip),
 	KUNIT_CASE(fills_a_shallow_queue),

@@ -226,6 +226,11 @@ struct sroce_rtt {
  * struct sroce_growth - what the window's size depends on (see window.c)
  * @min: shortest round trip seen while the window was in use, in ns
  * @last: the newest such round trips, in ns, each in its turn; 0: none yet
+ * @tried: when it was given up to make it larger, in jiffies, if @vain says so
+ * @una: what was acknowledged when the measurement under way began
+ * @speed: what has arrived in a time when that was most, in packets per 2^26 ns
+ * @paid: the window then
+ * @vain: round trips since, in which it was made larger
  * @turn: where the newest one is
  * @blind: losses since then
  * @doubled: the window was, because of it
@@ -237,6 +242,11 @@ struct sroce_rtt {
 struct sroce_growth {
 	u64 min;
 	u64 last[SROCE_GROWTH_LAST];
+	unsigned long tried;
+	u32 una;
+	u32 speed;
+	u32 paid;
+	u8 vain;
 	u8 turn;
 	u8 blind;
 	bool doubled;

@@ -3,8 +3,16 @@
  * How much may be in flight.
  *
  * The window starts small, and doubles per round trip while it is what holds the sender
- * back and the round trip has not grown, that is, while packets do not queue. From the
- * first loss on it is the round trip that tells what losses are, and how fast the window
+ * back and the round trip has not grown, that is, while packets do not queue. That alone
+ * would make it as large as can be where a processor is the slowest on the way: it takes as
+ * long for each packet whatever the window is, but longer for one whose data have left its
+ * cache. So beyond what is tried in any case more has to arrive in the same time as well.
+ * What is in flight shows only a round trip later (and as BBR does in its startup, Cardwell
+ * et al. 2016, some round trips are waited for, because one may mislead), and then it goes
+ * back to what was enough. Paths change, and noise looks like success: it begins anew now and
+ * then.
+ *
+ * From the first loss on it is the round trip that tells what losses are, and how fast the window
  * may grow (as TCP Veno, Fu and Liew 2003): near its minimum no packets queue, so what
  * was lost was lost for another reason, and there is room for much more; far from it,
  * queues are filling, a loss halves the window, and it grows by little, so that all who
@@ -21,7 +29,9 @@
  *
  * requester_train.c keeps to it; retransmit.c tells of what was acknowledged or lost.
  */
+#include <linux/jiffies.h>
 #include <linux/ktime.h>
+#include <linux/math64.h>
 
 #include "transport/congestion.h"
 #include "transport/requester.h"
@@ -34,6 +44,14 @@
 /* So much is tried whatever the round trip: a processor that is slow likes long trains */
 #define SROCE_WINDOW_TRIED (256 * 1024)
 #define SROCE_WINDOW_MOST (16 * 1024 * 1024)
+
+/* More arrives if it is more by this part, and that is waited for so many round trips */
+#define SROCE_WINDOW_FASTER 8
+#define SROCE_WINDOW_VAIN_MOST 2
+/* It begins anew after so long, and so many round trips: then it costs next to nothing */
+#define SROCE_WINDOW_ANEW_JIFFIES (10 * HZ)
+#define SROCE_WINDOW_ANEW_ROUND_TRIPS 1024
+
 /* Half of them can be sent again, and the other half tell of that (repair.c) */
 #define SROCE_WINDOW_LEAST_PACKETS 4
 
@@ -100,19 +118,57 @@ static u32 sroce_window_larger(const struct sroce_qp *qp)
 	return window + max(window / part, 1);
 }
 
+/* Packets per 2^26 ns that were acknowledged in the round trip of @ns which ends now */
+static u32 sroce_window_speed(const struct sroce_requester *req, u64 ns)
+{
+	u32 packets = (req->una_psn - req->growth.una) & SROCE_PSN_MASK;
+
+	return min_t(u64, div64_u64((u64)packets << 26, ns), U32_MAX / 2);
+}
+
+/* Does it pay that the window was made larger, or may it still? */
+static bool sroce_window_pays(struct sroce_requester *req, u64 ns)
+{
+	struct sroce_growth *growth = &req->growth;
+	u32 speed = sroce_window_speed(req, ns);
+
+	if (growth->vain > SROCE_WINDOW_VAIN_MOST)
+		return false;
+	if (speed >= growth->speed + growth->speed / SROCE_WINDOW_FASTER) {
+		growth->speed = speed;
+		growth->paid = req->window;
+		growth->vain = 0;
+		return true;
+	}
+	growth->vain++;
+	growth->tried = jiffies;
+	return growth->vain <= SROCE_WINDOW_VAIN_MOST;
+}
+
+static bool sroce_window_begins_anew(const struct sroce_growth *growth)
+{
+	u64 wait = SROCE_WINDOW_ANEW_ROUND_TRIPS * growth->min;
+
+	return growth->vain > SROCE_WINDOW_VAIN_MOST &&
+	       time_after(jiffies, growth->tried +
+			  max_t(unsigned long, SROCE_WINDOW_ANEW_JIFFIES,
+				nsecs_to_jiffies(wait)));
+}
+
 /*
  * Is the round trip one that leaves room for more? Where it has been long for a while,
  * because of others, or because the peer takes its time, there is for what is little anyhow.
  */
-static bool sroce_window_may_grow(const struct sroce_qp *qp, u64 ns)
+static bool sroce_window_may_grow(struct sroce_qp *qp, u64 ns)
 {
-	const struct sroce_requester *req = &qp->req;
+	struct sroce_requester *req = &qp->req;
 	u64 min = req->rtt.min;
 
 	if (!req->growth.limited)
 		return false;
 	if (!req->growth.lossy)
-		return ns < 2 * req->growth.min || req->window < SROCE_WINDOW_TRIED / qp->mtu;
+		return req->window < SROCE_WINDOW_TRIED / qp->mtu ||
+		       (ns < 2 * req->growth.min && sroce_window_pays(req, ns));
 	if (ns < min + max(min, SROCE_WINDOW_QUEUE_NS))
 		return true;
 	return ns < 2 * req->growth.min && req->window < SROCE_WINDOW_START / qp->mtu;
@@ -148,6 +204,7 @@ static bool sroce_window_wants_rtt(const struct sroce_requester *req, bool used)
 static void sroce_window_measure(struct sroce_requester *req, u32 psn, bool used, bool again)
 {
 	sroce_rtt_begin(&req->rtt, psn, ktime_get_ns());
+	req->growth.una = req->una_psn;
 	req->growth.used = used;
 	req->growth.again = again;
 	req->growth.limited = false;
@@ -192,6 +249,22 @@ static void sroce_window_find_min(struct sroce_requester *req, u64 ns)
 	sroce_rtt_find_min(&req->rtt, ns);
 }
 
+/* To what was enough, when more has not made it faster; or to the beginning */
+static void sroce_window_go_back(struct sroce_qp *qp)
+{
+	struct sroce_growth *growth = &qp->req.growth;
+
+	if (growth->lossy || growth->vain <= SROCE_WINDOW_VAIN_MOST)
+		return;
+	if (growth->paid && growth->paid < qp->req.window)
+		sroce_window_set(qp, growth->paid);
+	if (!sroce_window_begins_anew(growth))
+		return;
+	growth->vain = 0;
+	growth->speed = 0;
+	sroce_window_set(qp, min_t(u32, qp->req.window, SROCE_WINDOW_TRIED / qp->mtu));
+}
+
 void sroce_window_acked(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
@@ -210,8 +283,10 @@ void sroce_window_acked(struct sroce_qp *qp)
 	growth->blind = 0;
 	growth->doubled = false;
 	/* Of several gaps each takes a round trip, in which not more is sent than in one */
-	if (!sroce_window_may_grow(qp, ns) || (growth->again && req->repair.lossy))
+	if (!sroce_window_may_grow(qp, ns) || (growth->again && req->repair.lossy)) {
+		sroce_window_go_back(qp);
 		return;
+	}
 	growth->doubled = !growth->lossy;
 	sroce_window_set(qp, sroce_window_larger(qp));
 }
