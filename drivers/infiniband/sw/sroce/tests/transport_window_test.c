@@ -331,6 +331,111 @@ static void the_least(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 4, loss(s, false));
 }
 
+/* A side that knows a queue which takes round trips from @min to 1300 us, with @window packets */
+static struct side *queue_side(struct kunit *test, u64 min, u32 window)
+{
+	struct side *s = lossy_side(test, min, 320);
+
+	round_trip(s, 1300 * US);
+	loss(s, true);
+	s->qp->req.window = window;
+	return s;
+}
+
+/* Many flows, of which each gives the others time to see that the queue is nearly full */
+static void grows_by_little_near_the_end(struct kunit *test)
+{
+	struct side *s = queue_side(test, 100 * US, 8);
+	int i;
+
+	/* 96 bytes each time are a packet of 1024 after eleven times */
+	for (i = 0; i < 10; i++)
+		KUNIT_EXPECT_EQ(test, 8, round_trip(s, 1200 * US));
+	KUNIT_EXPECT_EQ(test, 9, round_trip(s, 1200 * US));
+	/* Few flows have much each: 256 packets are 2 more each time */
+	s->qp->req.window = 256;
+	s->qp->req.growth.part = 0;
+	KUNIT_EXPECT_EQ(test, 258, round_trip(s, 1200 * US));
+	/* Far from the end, where nothing can be lost, there is no need for that */
+	s->qp->req.window = 256;
+	KUNIT_EXPECT_EQ(test, 264, round_trip(s, 500 * US));
+	s->qp->req.window = 256;
+	KUNIT_EXPECT_EQ(test, 288, round_trip(s, 105 * US));
+}
+
+/* What is lost far from where the queue overflows was lost for another reason, at any round trip */
+static void losses_far_from_the_end(struct kunit *test)
+{
+	struct side *s = queue_side(test, 100 * US, 320);
+
+	round_trip(s, 800 * US);
+	s->qp->req.window = 320;
+	KUNIT_EXPECT_EQ(test, 280, loss(s, true));
+	pair_exit(test);
+
+	s = queue_side(test, 100 * US, 320);
+	round_trip(s, 1200 * US);
+	s->qp->req.window = 320;
+	KUNIT_EXPECT_EQ(test, 160, loss(s, true));
+}
+
+/* Who comes to a queue that others fill takes 1 ms for the shortest round trip */
+static void comes_late(struct kunit *test)
+{
+	struct side *s = queue_side(test, 1000 * US, 8);
+
+	KUNIT_EXPECT_EQ(test, 8, round_trip(s, 1250 * US));
+	s->qp->req.window = 320;
+	KUNIT_EXPECT_EQ(test, 160, loss(s, true));
+}
+
+/* How long a round trip is when it overflows changes: others come and go */
+static void the_end_is_forgotten(struct kunit *test)
+{
+	struct side *s = queue_side(test, 100 * US, 320);
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		round_trip(s, 400 * US);
+		s->qp->req.window = 320;
+		if (loss(s, true) == 160)
+			break;
+	}
+	KUNIT_EXPECT_GT(test, i, 8);
+	KUNIT_EXPECT_LT(test, i, 30);
+}
+
+/* A fair share may be less than four packets, of which not even a part could be sent again */
+static void less_than_four(struct kunit *test)
+{
+	struct side *s = queue_side(test, 100 * US, 8);
+	int i;
+
+	round_trip(s, 1250 * US);
+	for (i = 0; i < 10; i++)
+		loss(s, true);
+	KUNIT_EXPECT_EQ(test, 1, s->qp->req.window);
+	/* A loss of another kind makes it no larger */
+	round_trip(s, 110 * US);
+	s->qp->req.window = 2;
+	KUNIT_EXPECT_EQ(test, 2, loss(s, true));
+	KUNIT_EXPECT_EQ(test, 3, round_trip(s, 110 * US));
+}
+
+/* A window of one packet is enough to come to an end, and to grow */
+static void one_packet(struct kunit *test)
+{
+	struct pair_config c = { .window = 1 };
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0];
+
+	a->qp->req.growth.lossy = true;
+	side_write(a, 1, 100 * MTU);
+	side_expect_written(a, 1, 100 * MTU);
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+	KUNIT_EXPECT_GT(test, a->qp->req.window, 1);
+}
+
 /* One READ at a time: when it asks for all of the window, that is what holds it back */
 static void one_read_at_a_time(struct kunit *test)
 {
@@ -360,6 +465,12 @@ static struct kunit_case window_cases[] = {
 	KUNIT_CASE(repairs_measure),
 	KUNIT_CASE(repairs_nearby),
 	KUNIT_CASE(the_least),
+	KUNIT_CASE(grows_by_little_near_the_end),
+	KUNIT_CASE(losses_far_from_the_end),
+	KUNIT_CASE(comes_late),
+	KUNIT_CASE(the_end_is_forgotten),
+	KUNIT_CASE(less_than_four),
+	KUNIT_CASE(one_packet),
 	KUNIT_CASE(one_read_at_a_time),
 	{}
 };

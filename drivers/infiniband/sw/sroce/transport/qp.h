@@ -226,6 +226,8 @@ struct sroce_rtt {
  * struct sroce_growth - what the window's size depends on (see window.c)
  * @min: shortest round trip seen while the window was in use, in ns
  * @last: the newest such round trips, in ns, each in its turn; 0: none yet
+ * @full: longest of those at which packets were lost, slowly forgotten, in ns; 0: none yet
+ * @part: bytes by which the window has grown, and which are no packet yet
  * @tried: when it was given up to make it larger, in jiffies, if @vain says so
  * @una: what was acknowledged when the measurement under way began
  * @speed: what has arrived in a time when that was most, in packets per 2^26 ns
@@ -242,7 +244,9 @@ struct sroce_rtt {
 struct sroce_growth {
 	u64 min;
 	u64 last[SROCE_GROWTH_LAST];
+	u64 full;
 	unsigned long tried;
+	u32 part;
 	u32 una;
 	u32 speed;
 	u32 paid;

@@ -130,7 +130,8 @@ static u32 sroce_requester_train_room(struct sroce_requester *req, u32 wanted)
 	/* RFC 8985 7.3: a probe may leave however small the window has become */
 	if (unlikely(req->probe.back))
 		return 1;
-	if (room >= wanted || room >= min(SROCE_TRAIN_STUMP, req->window / 2) || !out)
+	if (room >= wanted || !out ||
+	    room >= min(SROCE_TRAIN_STUMP, max(req->window / 2, 1U)))
 		return min(room, wanted);
 	sroce_window_note_limit(req);
 	return 0;

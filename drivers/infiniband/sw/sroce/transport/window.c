@@ -18,6 +18,14 @@
  * queues are filling, a loss halves the window, and it grows by little, so that all who
  * share a queue that is shallow come to fair shares of it and seldom overrun it.
  *
+ * Who comes to a queue that others fill never sees a round trip without one, and takes it
+ * for a path that is free. What all of them see alike is how long a round trip is when the
+ * queue overflows (@full). Where that is known, and much longer than the shortest one, only
+ * who is far from it may take a loss for a stray one, or grow fast; near it everybody grows
+ * by the same few bytes a round trip, with which rates become equal (Chiu and Jain 1989), and
+ * of which there are many until the next overflow. And where there are so many that four
+ * packets are more than a share, a share is less.
+ *
  * A path that is long has round trips that are longer for many reasons, and a queue that
  * stays there is seen in all of the last ones (as CoDel sees it, Nichols and Jacobson 2012).
  * And there may be a loss in each flight, and so no round trip without one: then the time
@@ -53,11 +61,16 @@
 #define SROCE_WINDOW_ANEW_ROUND_TRIPS 1024
 
 /* Half of them can be sent again, and the other half tell of that (repair.c) */
-#define SROCE_WINDOW_LEAST_PACKETS 4
+#define SROCE_WINDOW_LEAST_PACKETS 4U
+/* Round trips that are longer by less than this, and by an eighth, are no queue's for sure */
+#define SROCE_WINDOW_NOISE_NS (50 * NSEC_PER_USEC)
 
 /* Where packets were lost: part of the window that it grows by per round trip */
 #define SROCE_WINDOW_GROW_FAST 8
 #define SROCE_WINDOW_GROW_SLOW 32
+/* ... or bytes, or this part, if it is more, while a queue is nearly full */
+#define SROCE_WINDOW_GROW_BYTES 96
+#define SROCE_WINDOW_GROW_PART 128
 /* ... and that it gives up for a loss that is none of a queue */
 #define SROCE_WINDOW_LOSE_LITTLE 8
 /* ... as often as no newer round trip was measured meanwhile */
@@ -105,14 +118,52 @@ static bool sroce_window_path_is_free(const struct sroce_qp *qp, u32 parts)
 	       (last - min) * req->window * qp->mtu < SROCE_WINDOW_QUEUE_BYTES * last;
 }
 
-/* The window after a round trip that has shown that there is room for more */
-static u32 sroce_window_larger(const struct sroce_qp *qp)
+/* Is there a queue that overflows, and is it known how long a round trip is then? */
+static bool sroce_window_knows_queue(const struct sroce_requester *req)
 {
-	u32 window = qp->req.window;
+	u64 min = req->rtt.min;
+
+	return !sroce_window_path_is_long(req) &&
+	       req->growth.full > min + min / 8 + SROCE_WINDOW_NOISE_NS;
+}
+
+/* Was that queue nearly full? */
+static bool sroce_window_queue_is_full(const struct sroce_requester *req)
+{
+	return sroce_window_knows_queue(req) &&
+	       sroce_window_last(req) >= req->growth.full / 4 * 3;
+}
+
+/* Was it more than half full, as far as one can see who may have never seen it empty? */
+static bool sroce_window_queue_is_filling(const struct sroce_requester *req)
+{
+	return sroce_window_knows_queue(req) &&
+	       sroce_window_last(req) >= (req->rtt.min + req->growth.full) / 2;
+}
+
+/* Packets by which it grows for all that has been given to it by and by */
+static u32 sroce_window_grow_by(struct sroce_qp *qp, u32 bytes)
+{
+	struct sroce_growth *growth = &qp->req.growth;
+	u32 n = (growth->part + bytes) / qp->mtu;
+
+	growth->part += bytes - n * qp->mtu;
+	return n;
+}
+
+/* The window after a round trip that has shown that there is room for more */
+static u32 sroce_window_larger(struct sroce_qp *qp)
+{
+	const struct sroce_requester *req = &qp->req;
+	u32 window = req->window;
 	u32 part = SROCE_WINDOW_GROW_SLOW;
 
-	if (!qp->req.growth.lossy)
+	if (!req->growth.lossy)
 		return 2 * window;
+	if (sroce_window_queue_is_filling(req))
+		return window + sroce_window_grow_by(qp,
+			max_t(u32, window * qp->mtu / SROCE_WINDOW_GROW_PART,
+			      SROCE_WINDOW_GROW_BYTES));
 	if (sroce_window_path_is_free(qp, 1))
 		part = SROCE_WINDOW_GROW_FAST;
 	return window + max(window / part, 1);
@@ -178,8 +229,7 @@ static void sroce_window_set(struct sroce_qp *qp, u32 packets)
 {
 	struct sroce_requester *req = &qp->req;
 
-	req->window = clamp_t(u32, packets, SROCE_WINDOW_LEAST_PACKETS,
-			      SROCE_WINDOW_MOST / qp->mtu);
+	req->window = clamp_t(u32, packets, 1, SROCE_WINDOW_MOST / qp->mtu);
 	/* Behind netem or a slow link all that is on its way may be in a queue here */
 	sroce_txq_set_limit(qp->txq, max_t(u32, SROCE_TXQ_BYTES,
 					   4 * req->window * qp->mtu));
@@ -291,6 +341,23 @@ void sroce_window_acked(struct sroce_qp *qp)
 	sroce_window_set(qp, sroce_window_larger(qp));
 }
 
+/* Was it lost for another reason than a queue that is full? */
+static bool sroce_window_loss_is_stray(const struct sroce_qp *qp)
+{
+	const struct sroce_requester *req = &qp->req;
+
+	if (sroce_window_knows_queue(req))
+		return !sroce_window_queue_is_full(req);
+	return sroce_window_path_is_free(qp, 2);
+}
+
+static void sroce_window_find_full(struct sroce_requester *req)
+{
+	struct sroce_growth *growth = &req->growth;
+
+	growth->full = max(growth->full - growth->full / 16, sroce_window_last(req));
+}
+
 /*
  * What the newest round trip says is true no more of a window that was doubled then, nor
  * after many losses: while each flight loses something, none is measured.
@@ -299,14 +366,20 @@ void sroce_window_lost(struct sroce_qp *qp, bool partly)
 {
 	struct sroce_requester *req = &qp->req;
 	struct sroce_growth *growth = &req->growth;
+	u32 least = min(req->window, SROCE_WINDOW_LEAST_PACKETS);
 	u32 part = 2;
 
+	if (sroce_window_queue_is_full(req))
+		least = 1;
 	if (partly && !growth->doubled && growth->blind < SROCE_WINDOW_BLIND_MOST &&
-	    sroce_window_path_is_free(qp, 2))
+	    sroce_window_loss_is_stray(qp))
 		part = SROCE_WINDOW_LOSE_LITTLE;
+	/* A timeout says nothing about a queue, and who sends all of it again overruns many */
+	if (partly)
+		sroce_window_find_full(req);
 	growth->blind = min(growth->blind + 1, SROCE_WINDOW_BLIND_MOST);
 	growth->doubled = false;
 	growth->lossy = true;
-	sroce_window_set(qp, req->window - max(req->window / part, 1));
+	sroce_window_set(qp, max(req->window - max(req->window / part, 1), least));
 	sroce_congestion_lost(qp);
 }
