@@ -4,6 +4,7 @@
  * test says, and not what packets took.
  */
 #include "tests/transport_pair.h"
+#include "transport/retransmit.h"
 #include "transport/rtt.h"
 #include "transport/window.h"
 
@@ -422,6 +423,33 @@ static void less_than_four(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 3, round_trip(s, 110 * US));
 }
 
+/* What comes as one train is lost as one, too */
+static void small_trains_fill_a_queue(struct kunit *test)
+{
+	struct side *s = lossy_side(test, 100 * US, 320);
+
+	KUNIT_EXPECT_EQ(test, U32_MAX, sroce_window_train(&s->qp->req));
+	pair_exit(test);
+
+	s = queue_side(test, 100 * US, 320);
+	KUNIT_EXPECT_EQ(test, 40, sroce_window_train(&s->qp->req));
+	s->qp->req.window = 3;
+	KUNIT_EXPECT_EQ(test, 1, sroce_window_train(&s->qp->req));
+}
+
+/* Into a queue that others keep full one packet gets sooner than four */
+static void nothing_comes_back(struct kunit *test)
+{
+	struct side *s = lossy_side(test, 100 * US, 320);
+	struct sroce_requester *req = &s->qp->req;
+
+	req->retries = s->qp->attr.retry_cnt;
+	sroce_requester_restart(s->qp, SROCE_CNT_LOCAL_ACK_TIMEOUT_ERR);
+	KUNIT_EXPECT_EQ(test, 160, req->window);
+	sroce_requester_restart(s->qp, SROCE_CNT_LOCAL_ACK_TIMEOUT_ERR);
+	KUNIT_EXPECT_EQ(test, 1, req->window);
+}
+
 /* A window of one packet is enough to come to an end, and to grow */
 static void one_packet(struct kunit *test)
 {
@@ -470,6 +498,8 @@ static struct kunit_case window_cases[] = {
 	KUNIT_CASE(comes_late),
 	KUNIT_CASE(the_end_is_forgotten),
 	KUNIT_CASE(less_than_four),
+	KUNIT_CASE(small_trains_fill_a_queue),
+	KUNIT_CASE(nothing_comes_back),
 	KUNIT_CASE(one_packet),
 	KUNIT_CASE(one_read_at_a_time),
 	{}

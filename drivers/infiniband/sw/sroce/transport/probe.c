@@ -10,7 +10,8 @@
  *
  * Each next one waits twice as long, until the timeout comes first: TCP has one only, but
  * its timeout is a few round trips. There is none where a packet more could say nothing
- * new: while something is being sent again anyhow, or the peer has to answer READs or
+ * new: while something is being sent again anyhow (but for what a window that has become
+ * small waits for), or the peer has to answer READs or
  * atomics first, which take their time. They do not use up retries, and the timeout is
  * what it was.
  *
@@ -83,12 +84,18 @@ static bool sroce_probe_is_end(const struct sroce_requester *req)
 	return sroce_probe_is_of(slot) && sroce_swqe_end(slot) == req->send_psn;
 }
 
+/* Is nothing left to send, or nothing of what is sent again while that is not answered? */
+static bool sroce_probe_waits(const struct sroce_requester *req)
+{
+	return req->send_psn == req->next_psn ||
+	       sroce_requester_outstanding(req) >= req->window;
+}
+
 static bool sroce_probe_may(const struct sroce_qp *qp)
 {
 	const struct sroce_requester *req = &qp->req;
 
-	return req->send_psn == req->next_psn &&
-	       req->una_psn != req->next_psn && !req->rnr_wait &&
+	return sroce_probe_waits(req) && req->una_psn != req->next_psn && !req->rnr_wait &&
 	       !req->rd_outstanding && !req->half.starved &&
 	       !req->repair.active;
 }

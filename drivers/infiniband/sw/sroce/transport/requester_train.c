@@ -130,6 +130,8 @@ static u32 sroce_requester_train_room(struct sroce_requester *req, u32 wanted)
 	/* RFC 8985 7.3: a probe may leave however small the window has become */
 	if (unlikely(req->probe.back))
 		return 1;
+	if (unlikely(req->growth.lossy))
+		wanted = min(wanted, sroce_window_train(req));
 	if (room >= wanted || !out ||
 	    room >= min(SROCE_TRAIN_STUMP, max(req->window / 2, 1U)))
 		return min(room, wanted);

@@ -23,8 +23,9 @@
  * queue overflows (@full). Where that is known, and much longer than the shortest one, only
  * who is far from it may take a loss for a stray one, or grow fast; near it everybody grows
  * by the same few bytes a round trip, with which rates become equal (Chiu and Jain 1989), and
- * of which there are many until the next overflow. And where there are so many that four
- * packets are more than a share, a share is less.
+ * of which there are many until the next overflow. Where there are so many that four
+ * packets are more than a share, a share is less. And trains are small there, so that not one of
+ * them alone overruns what has room for all windows.
  *
  * A path that is long has round trips that are longer for many reasons, and a queue that
  * stays there is seen in all of the last ones (as CoDel sees it, Nichols and Jacobson 2012).
@@ -71,6 +72,8 @@
 /* ... or bytes, or this part, if it is more, while a queue is nearly full */
 #define SROCE_WINDOW_GROW_BYTES 96
 #define SROCE_WINDOW_GROW_PART 128
+/* Trains that a window has then at the least */
+#define SROCE_WINDOW_TRAINS 8
 /* ... and that it gives up for a loss that is none of a queue */
 #define SROCE_WINDOW_LOSE_LITTLE 8
 /* ... as often as no newer round trip was measured meanwhile */
@@ -139,6 +142,18 @@ static bool sroce_window_queue_is_filling(const struct sroce_requester *req)
 {
 	return sroce_window_knows_queue(req) &&
 	       sroce_window_last(req) >= (req->rtt.min + req->growth.full) / 2;
+}
+
+/*
+ * What comes as one train is answered as one, and leaves again as one: so of several senders
+ * one or the other would find a queue full that has room for all windows. Small trains are
+ * answered, and so sent, as fast as the queue is emptied.
+ */
+u32 sroce_window_train(const struct sroce_requester *req)
+{
+	if (!sroce_window_knows_queue(req))
+		return U32_MAX;
+	return max(req->window / SROCE_WINDOW_TRAINS, 1);
 }
 
 /* Packets by which it grows for all that has been given to it by and by */
@@ -382,4 +397,10 @@ void sroce_window_lost(struct sroce_qp *qp, bool partly)
 	growth->lossy = true;
 	sroce_window_set(qp, max(req->window - max(req->window / part, 1), least));
 	sroce_congestion_lost(qp);
+}
+
+/* A queue that others keep full has room for one packet sooner than for four (RFC 5681 3.1) */
+void sroce_window_silent(struct sroce_qp *qp)
+{
+	sroce_window_set(qp, 1);
 }

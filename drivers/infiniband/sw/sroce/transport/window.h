@@ -28,6 +28,12 @@ void sroce_window_acked(struct sroce_qp *qp);
 /* Packets have to be sent again: a part of what was in flight (@partly), or all of it */
 void sroce_window_lost(struct sroce_qp *qp, bool partly);
 
+/* ... and of what was sent again nothing was answered either */
+void sroce_window_silent(struct sroce_qp *qp);
+
+/* Packets that may leave at once where packets were lost */
+u32 sroce_window_train(const struct sroce_requester *req);
+
 /* The window is what keeps the requester from sending */
 static inline void sroce_window_note_limit(struct sroce_requester *req)
 {
