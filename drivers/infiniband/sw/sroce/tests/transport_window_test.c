@@ -4,7 +4,6 @@
  * test says, and not what packets took.
  */
 #include "tests/transport_pair.h"
-#include "transport/retransmit.h"
 #include "transport/rtt.h"
 #include "transport/window.h"
 
@@ -336,8 +335,10 @@ static void the_least(struct kunit *test)
 static struct side *queue_side(struct kunit *test, u64 min, u32 window)
 {
 	struct side *s = lossy_side(test, min, 320);
+	int i;
 
-	round_trip(s, 1300 * US);
+	for (i = 0; i < SROCE_GROWTH_LAST; i++)
+		round_trip(s, 1300 * US);
 	loss(s, true);
 	s->qp->req.window = window;
 	return s;
@@ -440,14 +441,40 @@ static void small_trains_fill_a_queue(struct kunit *test)
 /* Into a queue that others keep full one packet gets sooner than four */
 static void nothing_comes_back(struct kunit *test)
 {
-	struct side *s = lossy_side(test, 100 * US, 320);
-	struct sroce_requester *req = &s->qp->req;
+	struct side *s = queue_side(test, 100 * US, 320);
 
-	req->retries = s->qp->attr.retry_cnt;
-	sroce_requester_restart(s->qp, SROCE_CNT_LOCAL_ACK_TIMEOUT_ERR);
-	KUNIT_EXPECT_EQ(test, 160, req->window);
-	sroce_requester_restart(s->qp, SROCE_CNT_LOCAL_ACK_TIMEOUT_ERR);
-	KUNIT_EXPECT_EQ(test, 1, req->window);
+	sroce_window_silent(s->qp);
+	KUNIT_EXPECT_EQ(test, 320, s->qp->req.window);
+	/* An answer in between: it is no silence */
+	round_trip(s, 1300 * US);
+	sroce_window_silent(s->qp);
+	KUNIT_EXPECT_GE(test, s->qp->req.window, 320);
+	sroce_window_silent(s->qp);
+	KUNIT_EXPECT_EQ(test, 1, s->qp->req.window);
+	pair_exit(test);
+
+	/* Who has never heard anything */
+	s = window_side(test);
+	sroce_window_silent(s->qp);
+	sroce_window_silent(s->qp);
+	KUNIT_EXPECT_EQ(test, 1, s->qp->req.window);
+	pair_exit(test);
+
+	/* A long path that is away: all that was in flight is to be sent again soon */
+	s = lossy_side(test, 10 * MS, 320);
+	sroce_window_silent(s->qp);
+	sroce_window_silent(s->qp);
+	KUNIT_EXPECT_EQ(test, 320, s->qp->req.window);
+}
+
+/* One round trip that was held up when something was lost tells of no queue */
+static void one_that_was_held_up(struct kunit *test)
+{
+	struct side *s = lossy_side(test, 100 * US, 320);
+
+	round_trip(s, 1300 * US);
+	loss(s, true);
+	KUNIT_EXPECT_EQ(test, U32_MAX, sroce_window_train(&s->qp->req));
 }
 
 /* A window of one packet is enough to come to an end, and to grow */
@@ -500,6 +527,7 @@ static struct kunit_case window_cases[] = {
 	KUNIT_CASE(less_than_four),
 	KUNIT_CASE(small_trains_fill_a_queue),
 	KUNIT_CASE(nothing_comes_back),
+	KUNIT_CASE(one_that_was_held_up),
 	KUNIT_CASE(one_packet),
 	KUNIT_CASE(one_read_at_a_time),
 	{}

@@ -28,7 +28,7 @@
  * The memory is the kernel's, and nobody is charged for it: the network decides how
  * much it is. Therefore it has a bound for each QP and one for all, which nobody can use
  * up: of what is left a QP may have an eighth, all QPs of a process a quarter, and those
- * of a device half. (Processes are told apart by a hash: a few share what one may have.)
+ * of a device half, beyond the first few packets of each. (Processes are told apart by a hash: a few share what one may have.)
  * What has waited for one to two seconds is not worth its memory any more.
  */
 #include <linux/hash.h>
@@ -62,6 +62,8 @@
 #define SROCE_HOLD_SHARE 8
 #define SROCE_HOLD_SHARE_OF_PROCESS 4
 #define SROCE_HOLD_SHARE_OF_DEVICE 2
+/* ... but who holds less than this does not pay for what others of his owners hold */
+#define SROCE_HOLD_LITTLE SZ_16K
 
 /* What has been there at two looks is given up */
 #define SROCE_HOLD_LOOK_NS ((u64)NSEC_PER_SEC)
@@ -131,11 +133,13 @@ static bool sroce_hold_admits(struct sroce_hold *hold, u32 bytes)
 	long process = atomic_long_read(&sroce_hold_all.processes[hold->process]);
 	long device = atomic_long_read(&sroce_hold_qp(hold)->port->held);
 
-	return hold->ntrains < SROCE_HOLD_TRAINS &&
-	       (long)(hold->bytes + bytes) <=
-	       min_t(long, SROCE_HOLD_BYTES, left / SROCE_HOLD_SHARE) &&
-	       process + (long)bytes <= left / SROCE_HOLD_SHARE_OF_PROCESS &&
-	       device + (long)bytes <= left / SROCE_HOLD_SHARE_OF_DEVICE;
+	if (hold->ntrains >= SROCE_HOLD_TRAINS ||
+	    (long)(hold->bytes + bytes) >
+	    min_t(long, SROCE_HOLD_BYTES, left / SROCE_HOLD_SHARE))
+		return false;
+	return hold->bytes + bytes <= SROCE_HOLD_LITTLE ||
+	       (process + (long)bytes <= left / SROCE_HOLD_SHARE_OF_PROCESS &&
+		device + (long)bytes <= left / SROCE_HOLD_SHARE_OF_DEVICE);
 }
 
 static struct sroce_held *sroce_held_make(const struct sroce_train *t, u32 bytes)

@@ -10,8 +10,7 @@
  *
  * Each next one waits twice as long, until the timeout comes first: TCP has one only, but
  * its timeout is a few round trips. There is none where a packet more could say nothing
- * new: while something is being sent again anyhow (but for what a window that has become
- * small waits for), or the peer has to answer READs or
+ * new: while something is being sent again anyhow and the window has room, or the peer has to answer READs or
  * atomics first, which take their time. They do not use up retries, and the timeout is
  * what it was.
  *
@@ -95,7 +94,8 @@ static bool sroce_probe_may(const struct sroce_qp *qp)
 {
 	const struct sroce_requester *req = &qp->req;
 
-	return sroce_probe_waits(req) && req->una_psn != req->next_psn && !req->rnr_wait &&
+	return sroce_probe_waits(req) && !req->probe.back &&
+	       req->una_psn != req->next_psn && !req->rnr_wait &&
 	       !req->rd_outstanding && !req->half.starved &&
 	       !req->repair.active;
 }

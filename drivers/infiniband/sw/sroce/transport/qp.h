@@ -233,6 +233,7 @@ struct sroce_rtt {
  * @speed: what has arrived in a time when that was most, in packets per 2^26 ns
  * @paid: the window then
  * @vain: round trips since, in which it was made larger
+ * @silent: ACK timeouts in a row
  * @turn: where the newest one is
  * @blind: losses since then
  * @doubled: the window was, because of it
@@ -251,6 +252,7 @@ struct sroce_growth {
 	u32 speed;
 	u32 paid;
 	u8 vain;
+	u8 silent;
 	u8 turn;
 	u8 blind;
 	bool doubled;

@@ -195,8 +195,7 @@ void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why)
 		return;
 	}
 	sroce_window_lost(qp, false);
-	/* Not even what was sent again for the last one was answered */
-	if (qp->attr.retry_cnt - req->retries > 1)
+	if (why == SROCE_CNT_LOCAL_ACK_TIMEOUT_ERR)
 		sroce_window_silent(qp);
 	sroce_requester_rewind(qp);
 	sroce_requester_recover(req);

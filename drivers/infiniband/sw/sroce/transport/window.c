@@ -7,9 +7,9 @@
  * would make it as large as can be where a processor is the slowest on the way: it takes as
  * long for each packet whatever the window is, but longer for one whose data have left its
  * cache. So beyond what is tried in any case more has to arrive in the same time as well.
- * What is in flight shows only a round trip later (and as BBR does in its startup, Cardwell
- * et al. 2016, some round trips are waited for, because one may mislead), and then it goes
- * back to what was enough. Paths change, and noise looks like success: it begins anew now and
+ * What is in flight shows only a round trip later, and one may mislead, so it goes on for a few
+ * more (as BBR does in its startup, Cardwell et al. 2016), up to eight times as much, and then
+ * back to what it was when it paid last. Paths change, and noise looks like success: it begins anew now and
  * then.
  *
  * From the first loss on it is the round trip that tells what losses are, and how fast the window
@@ -65,6 +65,8 @@
 #define SROCE_WINDOW_LEAST_PACKETS 4U
 /* Round trips that are longer by less than this, and by an eighth, are no queue's for sure */
 #define SROCE_WINDOW_NOISE_NS (50 * NSEC_PER_USEC)
+/* How long one is when a queue is full is forgotten by this part with each that comes */
+#define SROCE_WINDOW_FORGET 1024
 
 /* Where packets were lost: part of the window that it grows by per round trip */
 #define SROCE_WINDOW_GROW_FAST 8
@@ -72,12 +74,12 @@
 /* ... or bytes, or this part, if it is more, while a queue is nearly full */
 #define SROCE_WINDOW_GROW_BYTES 96
 #define SROCE_WINDOW_GROW_PART 128
-/* Trains that a window has then at the least */
-#define SROCE_WINDOW_TRAINS 8
 /* ... and that it gives up for a loss that is none of a queue */
 #define SROCE_WINDOW_LOSE_LITTLE 8
 /* ... as often as no newer round trip was measured meanwhile */
 #define SROCE_WINDOW_BLIND_MOST 4
+/* Trains that a window has at the least where a queue is known */
+#define SROCE_WINDOW_TRAINS 8
 /* So much in queues is little */
 #define SROCE_WINDOW_QUEUE_BYTES (32 * 1024)
 /* Queues longer than this are somebody else's, or too long to be filled */
@@ -89,19 +91,25 @@ static bool sroce_window_path_is_long(const struct sroce_requester *req)
 	return req->rtt.min > SROCE_WINDOW_QUEUE_NS;
 }
 
-/* The round trip that tells whether packets queue; 0: none is known */
-static u64 sroce_window_last(const struct sroce_requester *req)
+/* The shortest of the last round trips; 0: none is known */
+static u64 sroce_window_least_last(const struct sroce_requester *req)
 {
 	const struct sroce_growth *growth = &req->growth;
 	u64 ns = growth->last[growth->turn];
 	int i;
 
-	if (!sroce_window_path_is_long(req))
-		return ns;
 	for (i = 0; i < SROCE_GROWTH_LAST; i++)
 		if (growth->last[i])
 			ns = min(ns, growth->last[i]);
 	return ns;
+}
+
+/* The round trip that tells whether packets queue; 0: none is known */
+static u64 sroce_window_last(const struct sroce_requester *req)
+{
+	if (sroce_window_path_is_long(req))
+		return sroce_window_least_last(req);
+	return req->growth.last[req->growth.turn];
 }
 
 /*
@@ -336,6 +344,7 @@ void sroce_window_acked(struct sroce_qp *qp)
 	struct sroce_growth *growth = &req->growth;
 	u64 ns;
 
+	growth->silent = 0;
 	if (!sroce_rtt_ends(&req->rtt, req->una_psn))
 		return;
 	ns = sroce_window_round_trip(req);
@@ -347,6 +356,7 @@ void sroce_window_acked(struct sroce_qp *qp)
 	growth->last[growth->turn] = ns;
 	growth->blind = 0;
 	growth->doubled = false;
+	growth->full -= growth->full / SROCE_WINDOW_FORGET;
 	/* Of several gaps each takes a round trip, in which not more is sent than in one */
 	if (!sroce_window_may_grow(qp, ns) || (growth->again && req->repair.lossy)) {
 		sroce_window_go_back(qp);
@@ -366,11 +376,12 @@ static bool sroce_window_loss_is_stray(const struct sroce_qp *qp)
 	return sroce_window_path_is_free(qp, 2);
 }
 
+/* One round trip that was held up is no queue: it is seen in all of the last ones */
 static void sroce_window_find_full(struct sroce_requester *req)
 {
 	struct sroce_growth *growth = &req->growth;
 
-	growth->full = max(growth->full - growth->full / 16, sroce_window_last(req));
+	growth->full = max(growth->full - growth->full / 16, sroce_window_least_last(req));
 }
 
 /*
@@ -399,8 +410,17 @@ void sroce_window_lost(struct sroce_qp *qp, bool partly)
 	sroce_congestion_lost(qp);
 }
 
-/* A queue that others keep full has room for one packet sooner than for four (RFC 5681 3.1) */
+/*
+ * A queue that others keep full has room for one packet sooner than for four (RFC 5681 3.1).
+ * Not where it is the path that is away: all that was in flight would then be sent again
+ * one by one.
+ */
 void sroce_window_silent(struct sroce_qp *qp)
 {
-	sroce_window_set(qp, 1);
+	struct sroce_growth *growth = &qp->req.growth;
+
+	growth->silent = min(growth->silent + 1, 2);
+	if (growth->silent > 1 &&
+	    (!qp->req.rtt.srtt || sroce_window_knows_queue(&qp->req)))
+		sroce_window_set(qp, 1);
 }

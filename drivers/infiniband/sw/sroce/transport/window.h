@@ -28,7 +28,7 @@ void sroce_window_acked(struct sroce_qp *qp);
 /* Packets have to be sent again: a part of what was in flight (@partly), or all of it */
 void sroce_window_lost(struct sroce_qp *qp, bool partly);
 
-/* ... and of what was sent again nothing was answered either */
+/* ... because nobody has answered until the ACK timeout */
 void sroce_window_silent(struct sroce_qp *qp);
 
 /* Packets that may leave at once where packets were lost */
