@@ -165,6 +165,38 @@ static void one_cut_for_what_flies(struct kunit *test)
 }
 
 /* Seldom notifications cut little, and never more than half at a time */
+/* Nor is it known what a cut was good for before something sent after it has arrived */
+static void no_rise_for_what_flies(struct kunit *test)
+{
+	struct world w;
+	u64 rate;
+	int i;
+
+	world_begin(&w);
+	w.at.psn = 0x100;
+	KUNIT_EXPECT_FALSE(test, world_cut(&w));
+	world_send(&w, 500 * US, GBIT);
+	KUNIT_ASSERT_TRUE(test, world_cut(&w));
+	rate = w.r.rate;
+	/* The queue takes 9 ms, and the round trip that was measured is 0.1 */
+	for (i = 0; i < 9; i++) {
+		w.at.psn += 0x10;
+		w.at.una += 0x10;
+		world_send(&w, MS, GBIT);
+		KUNIT_EXPECT_EQ(test, rate, w.r.rate);
+	}
+	w.at.una = 0x100;
+	world_send(&w, 300 * US, GBIT);
+	KUNIT_EXPECT_GT(test, w.r.rate, rate);
+	/* Where nothing is acknowledged that is not waited for */
+	KUNIT_EXPECT_TRUE(test, world_cut(&w));
+	rate = w.r.rate;
+	world_send(&w, 10 * MS, GBIT);
+	KUNIT_EXPECT_EQ(test, rate, w.r.rate);
+	world_send(&w, MS, GBIT);
+	KUNIT_EXPECT_GT(test, w.r.rate, rate);
+}
+
 static void alpha_is_how_often(struct kunit *test)
 {
 	struct world w;
@@ -829,6 +861,7 @@ static struct kunit_case congestion_cases[] = {
 	KUNIT_CASE(needs_a_measurement),
 	KUNIT_CASE(one_cut_in_a_round_trip),
 	KUNIT_CASE(one_cut_for_what_flies),
+	KUNIT_CASE(no_rise_for_what_flies),
 	KUNIT_CASE(alpha_is_how_often),
 	KUNIT_CASE(never_below_the_floor),
 	KUNIT_CASE(rises_in_three_ways),

@@ -15,6 +15,8 @@
  * - There is one cut for what is in flight (as TCP reacts to ECN, RFC 3168, 6.1.2): what a cut
  *   does is seen when the first packet after it has arrived, and a queue of some milliseconds
  *   tells of itself a hundred times before. Where there are no ACKs it is one in a round trip.
+ * - Nor is there a rise before that: a queue that grows makes round trips longer than the one
+ *   that was measured, and rises by that would come more often than cuts.
  * - Nothing ticks. Times are kept, and what they have done to the rate is worked out
  *   when the next train is about to leave.
  *
@@ -239,6 +241,17 @@ static bool sroce_reaction_is_over(const struct sroce_reaction *r,
 		sroce_reaction_since(at, r->cut_at) > SROCE_REACTION_UNUSED_NS);
 }
 
+/*
+ * Has nothing arrived yet that was sent after the last cut? An ACK may wait for a receive or
+ * a page, while READ responses are sent and marked: not for long.
+ */
+static bool sroce_reaction_cut_flies(const struct sroce_reaction *r,
+				     const struct sroce_reaction_at *at)
+{
+	return r->cut_flies && sroce_reaction_since(at, r->cut_at) <
+	       SROCE_REACTION_FLIGHT_NS + 2 * at->rtt;
+}
+
 static void sroce_reaction_catch_up(struct sroce_reaction *r,
 				    const struct sroce_reaction_at *at)
 {
@@ -251,6 +264,8 @@ static void sroce_reaction_catch_up(struct sroce_reaction *r,
 		r->cut_flies = false;
 	r->speed = sroce_meter_read(r, at, SROCE_METER_LONG_NS) ?: r->speed;
 	sroce_reaction_decay(r, at);
+	if (sroce_reaction_cut_flies(r, at))
+		r->stage_at = at->now;
 	for (n = sroce_reaction_times(at, &r->stage_at, ns); n; n--)
 		sroce_reaction_rise(r, at);
 	if (sroce_reaction_is_over(r, at))
@@ -273,8 +288,7 @@ static bool sroce_reaction_is_of_before(const struct sroce_reaction *r,
 
 	if (at->sent == r->cut_sent || ns < max(sroce_reaction_us(us), at->rtt))
 		return true;
-	/* An ACK may wait for a receive or a page, while READ responses are sent and marked */
-	return r->cut_flies && ns < SROCE_REACTION_FLIGHT_NS + 2 * at->rtt;
+	return sroce_reaction_cut_flies(r, at);
 }
 
 bool sroce_reaction_cut(struct sroce_reaction *r,
