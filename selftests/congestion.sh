@@ -119,7 +119,7 @@ a_setting np_cnp_prio 6 7
 a_setting np_min_time_between_cnps 50 1000000
 a_setting rp_enable 2 2
 a_setting rp_initial_alpha_value 1023 1023
-a_setting rp_dce_tcp_g 960 1023
+a_setting rp_dce_tcp_g 1019 1023
 a_setting rp_dce_tcp_rtt 55 1000000
 a_setting rp_rate_reduce_monitor_period 50 1000000
 a_setting rp_min_dec_fac 50 100

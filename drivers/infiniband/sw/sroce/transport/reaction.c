@@ -57,6 +57,8 @@
 #define SROCE_RISE_AHEAD 10
 /* Rises by the same after which the network is taken for another one */
 #define SROCE_RISE_HYPER 20
+/* ... and which are found out about by more than this part of what the QP sends at a time */
+#define SROCE_RISE_HYPER_PART 64
 
 static u64 sroce_reaction_since(const struct sroce_reaction_at *at, u64 then)
 {
@@ -209,13 +211,13 @@ static u64 sroce_reaction_more(const struct sroce_reaction *r,
 {
 	u32 fast = min(READ_ONCE(at->set->rp_threshold), 1024U);
 	u32 hyper = fast + SROCE_RISE_HYPER;
+	u64 more = sroce_reaction_step(r, READ_ONCE(at->set->rp_ai_rate));
 
 	if (r->stage > hyper)
-		return min(r->stage - hyper, 1024U) *
-		       sroce_reaction_step(r, READ_ONCE(at->set->rp_hai_rate));
-	if (r->stage > fast)
-		return sroce_reaction_step(r, READ_ONCE(at->set->rp_ai_rate));
-	return 0;
+		return min(min(r->stage - hyper, 1024U) *
+			   sroce_reaction_step(r, READ_ONCE(at->set->rp_hai_rate)),
+			   max(r->speed / SROCE_RISE_HYPER_PART, more));
+	return r->stage > fast ? more : 0;
 }
 
 static void sroce_reaction_rise(struct sroce_reaction *r,

@@ -32,7 +32,7 @@
 	X(np_min_time_between_cnps, 50, SROCE_CC_MOST_US)		\
 	X(rp_enable, SROCE_RP_ASK, SROCE_RP_ASK)				\
 	X(rp_initial_alpha_value, 1023, 1023)				\
-	X(rp_dce_tcp_g, 960, 1023)					\
+	X(rp_dce_tcp_g, 1019, 1023)					\
 	X(rp_dce_tcp_rtt, 55, SROCE_CC_MOST_US)				\
 	X(rp_rate_reduce_monitor_period, 50, SROCE_CC_MOST_US)		\
 	X(rp_min_dec_fac, 50, 100)					\
