@@ -477,6 +477,29 @@ static void one_that_was_held_up(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, U32_MAX, sroce_window_train(&s->qp->req));
 }
 
+/* A lost tail that was asked after is no path that has become so long, at first */
+static void asked_after(struct kunit *test)
+{
+	struct side *s = window_side(test);
+	struct sroce_requester *req = &s->qp->req;
+	int i;
+
+	for (i = 0; i < 50; i++)
+		round_trip(s, MS);
+	sroce_rtt_begin(&req->rtt, req->una_psn, ktime_get_ns() - 100 * MS);
+	req->growth.probed = true;
+	sroce_window_acked(s->qp);
+	KUNIT_EXPECT_LE(test, req->rtt.srtt, 5 * MS / 4);
+	KUNIT_EXPECT_LE(test, req->rtt.rttvar, MS);
+	/* ... but in the end it is believed */
+	for (i = 0; i < 100; i++) {
+		sroce_rtt_begin(&req->rtt, req->una_psn, ktime_get_ns() - 100 * MS);
+		req->growth.probed = true;
+		sroce_window_acked(s->qp);
+	}
+	KUNIT_EXPECT_GE(test, req->rtt.srtt, 80 * MS);
+}
+
 /* A window of one packet is enough to come to an end, and to grow */
 static void one_packet(struct kunit *test)
 {
@@ -528,6 +551,7 @@ static struct kunit_case window_cases[] = {
 	KUNIT_CASE(small_trains_fill_a_queue),
 	KUNIT_CASE(nothing_comes_back),
 	KUNIT_CASE(one_that_was_held_up),
+	KUNIT_CASE(asked_after),
 	KUNIT_CASE(one_packet),
 	KUNIT_CASE(one_read_at_a_time),
 	{}

@@ -50,9 +50,14 @@ u64 sroce_probe_plan(struct sroce_qp *qp, u64 now)
 	struct sroce_requester *req = &qp->req;
 
 	/* What goes to a QP of this host is not lost */
-	if (!qp->kind->acked || !req->rtt.srtt || qp->path->direct_ifindex)
+	if (!qp->kind->acked || qp->path->direct_ifindex)
 		return U64_MAX;
-	return sroce_probe_after(req, now, sroce_probe_wait_ns(&req->rtt));
+	if (req->rtt.srtt)
+		return sroce_probe_after(req, now, sroce_probe_wait_ns(&req->rtt));
+	/* Nothing has ever come back, of several tries: others may fill a queue on the way */
+	if (req->growth.silent)
+		return sroce_probe_after(req, now, (req->deadline - now) / 16);
+	return U64_MAX;
 }
 
 static bool sroce_probe_is_of(const struct sroce_swqe *slot)
@@ -102,13 +107,15 @@ static bool sroce_probe_may(const struct sroce_qp *qp)
 
 /*
  * A measurement goes on: of an answer to the probe it finds a round trip that is too long,
- * never one too short, and where round trips have become longer it is what finds out.
+ * never one too short, and where round trips have become longer it is what finds out, by
+ * and by: most often something was lost (window.c).
  */
 static void sroce_probe_go_back(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
 
 	req->probe.back = true;
+	req->growth.probed = true;
 	if (!sroce_probe_is_within(req))
 		req->send--;
 	req->send_psn = sroce_psn_add(req->send_psn, -1);

@@ -239,6 +239,7 @@ struct sroce_rtt {
  * @doubled: the window was, because of it
  * @used: it is in use: the measurement under way counts for it
  * @again: that is of packets that are sent again
+ * @probed: and what it waits for was asked after
  * @limited: it has kept the requester from sending since that began
  * @lossy: packets were lost on this path
  */
@@ -258,6 +259,7 @@ struct sroce_growth {
 	bool doubled;
 	bool used;
 	bool again;
+	bool probed;
 	bool limited;
 	bool lossy;
 };

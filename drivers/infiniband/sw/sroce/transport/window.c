@@ -280,6 +280,7 @@ static void sroce_window_measure(struct sroce_requester *req, u32 psn, bool used
 	req->growth.una = req->una_psn;
 	req->growth.used = used;
 	req->growth.again = again;
+	req->growth.probed = false;
 	req->growth.limited = false;
 }
 
@@ -300,7 +301,10 @@ void sroce_window_repairs(struct sroce_requester *req, u32 sent)
 
 /*
  * The round trip that ends now. If it is of packets that were sent again, the first ones may
- * have been late only, and then it looks shorter than any (Karn and Partridge 1987).
+ * have been late only, and then it looks shorter than any (Karn and Partridge 1987). If what it
+ * waits for was asked after, it looks longer than any where that was lost, and would
+ * have the next tail wait for as long; only where round trips have become longer it
+ * is true. So it counts as twice the mean at most.
  */
 static u64 sroce_window_round_trip(struct sroce_requester *req)
 {
@@ -308,6 +312,8 @@ static u64 sroce_window_round_trip(struct sroce_requester *req)
 
 	if (req->growth.again)
 		now = max(now, req->rtt.at + req->rtt.min);
+	if (req->growth.probed && req->rtt.srtt)
+		now = min(now, req->rtt.at + 2 * req->rtt.srtt);
 	return sroce_rtt_end(&req->rtt, now);
 }
 
