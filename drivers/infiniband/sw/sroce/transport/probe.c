@@ -10,9 +10,9 @@
  *
  * Each next one waits twice as long, until the timeout comes first: TCP has one only, but
  * its timeout is a few round trips. There is none where a packet more could say nothing
- * new: while something is being sent again anyhow and the window has room, or the peer has to answer READs or
- * atomics first, which take their time. They do not use up retries, and the timeout is
- * what it was.
+ * new: while something is being sent again anyhow and the window has room, or the peer has
+ * to answer READs or atomics first, which take their time. They do not use up retries, and
+ * the timeout is what it was.
  *
  * retransmit.c, which has the requester's timer, comes here.
  */

@@ -9,8 +9,8 @@
  * cache. So beyond what is tried in any case more has to arrive in the same time as well.
  * What is in flight shows only a round trip later, and one may mislead, so it goes on for a few
  * more (as BBR does in its startup, Cardwell et al. 2016), up to eight times as much, and then
- * back to what it was when it paid last. Paths change, and noise looks like success: it begins anew now and
- * then.
+ * back to what it was when it paid last. Paths change, and noise looks like success: it
+ * begins anew now and then.
  *
  * From the first loss on it is the round trip that tells what losses are, and how fast the window
  * may grow (as TCP Veno, Fu and Liew 2003): near its minimum no packets queue, so what
