@@ -28,7 +28,7 @@ static u32 arrived(struct side *s, u64 ns, u32 packets)
 	struct sroce_requester *req = &s->qp->req;
 
 	sroce_rtt_begin(&req->rtt, req->una_psn, ktime_get_ns() - ns);
-	req->growth.una = sroce_psn_add(req->una_psn, -(s32)packets);
+	req->trial.una = sroce_psn_add(req->una_psn, -(s32)packets);
 	req->growth.used = true;
 	req->growth.again = false;
 	req->growth.limited = true;
@@ -115,12 +115,12 @@ static void no_faster_with_it(struct kunit *test)
 static void tried_anew(struct kunit *test)
 {
 	struct side *s = enough_side(test, MS, TRIED);
-	struct sroce_growth *growth = &s->qp->req.growth;
+	struct sroce_requester *req = &s->qp->req;
 	u32 window = TRIED;
 
-	growth->tried -= 11 * HZ;
+	req->trial.tried -= 11 * HZ;
 	KUNIT_EXPECT_EQ(test, TRIED, arrived(s, 10 * MS, TRIED));
-	growth->min = 10 * MS;
+	req->growth.min = 10 * MS;
 	while (window < MOST) {
 		KUNIT_EXPECT_EQ(test, 2 * window, round_trip(s, 10 * MS));
 		window *= 2;
@@ -129,11 +129,11 @@ static void tried_anew(struct kunit *test)
 
 	/* ... but not so soon that it would cost something where a round trip is long */
 	s = enough_side(test, 100 * MS, TRIED);
-	growth = &s->qp->req.growth;
-	growth->tried -= 50 * HZ;
+	req = &s->qp->req;
+	req->trial.tried -= 50 * HZ;
 	arrived(s, 100 * MS, TRIED);
 	KUNIT_EXPECT_EQ(test, TRIED, arrived(s, 100 * MS, TRIED));
-	growth->tried -= 60 * HZ;
+	req->trial.tried -= 60 * HZ;
 	arrived(s, 100 * MS, TRIED);
 	KUNIT_EXPECT_EQ(test, 2 * TRIED, arrived(s, 100 * MS, TRIED));
 }
@@ -304,7 +304,7 @@ static void repairs_measure(struct kunit *test)
 	/* What was missing was late only */
 	KUNIT_EXPECT_EQ(test, 354, repair(s, 10 * US, false));
 	KUNIT_EXPECT_GE(test, req->rtt.min, 10 * MS);
-	KUNIT_EXPECT_GE(test, req->growth.last[req->growth.turn], 10 * MS);
+	KUNIT_EXPECT_GE(test, req->queueing.last[req->queueing.turn], 10 * MS);
 }
 
 /* Where the way is short a queue is what loses packets, and full when it has */
@@ -337,7 +337,7 @@ static struct side *queue_side(struct kunit *test, u64 min, u32 window)
 	struct side *s = lossy_side(test, min, 320);
 	int i;
 
-	for (i = 0; i < SROCE_GROWTH_LAST; i++)
+	for (i = 0; i < SROCE_QUEUEING_LAST; i++)
 		round_trip(s, 1300 * US);
 	loss(s, true);
 	s->qp->req.window = window;

@@ -220,22 +220,42 @@ struct sroce_rtt {
 };
 
 /* So many round trips tell whether there is a queue that stays */
-#define SROCE_GROWTH_LAST 4
+#define SROCE_QUEUEING_LAST 4
 
 /**
- * struct sroce_growth - what the window's size depends on (see window.c)
- * @min: shortest round trip seen while the window was in use, in ns
- * @last: the newest such round trips, in ns, each in its turn; 0: none yet
+ * struct sroce_queueing - what round trips tell of queues on the way (see queueing.c)
+ * @last: the newest ones of a window in use, in ns, each in its turn; 0: none yet
  * @full: longest of those at which packets were lost, slowly forgotten, in ns; 0: none yet
- * @part: bytes by which the window has grown, and which are no packet yet
+ * @turn: where the newest one is
+ */
+struct sroce_queueing {
+	u64 last[SROCE_QUEUEING_LAST];
+	u64 full;
+	u8 turn;
+};
+
+/**
+ * struct sroce_trial - whether a larger window makes a stream faster (see trial.c)
  * @tried: when it was given up to make it larger, in jiffies, if @vain says so
  * @una: what was acknowledged when the measurement under way began
  * @speed: what has arrived in a time when that was most, in packets per 2^26 ns
  * @paid: the window then
  * @vain: round trips since, in which it was made larger
+ */
+struct sroce_trial {
+	unsigned long tried;
+	u32 una;
+	u32 speed;
+	u32 paid;
+	u8 vain;
+};
+
+/**
+ * struct sroce_growth - what the window's size depends on (see window.c)
+ * @min: shortest round trip seen while the window was in use, in ns
+ * @part: bytes by which the window has grown, and which are no packet yet
  * @silent: ACK timeouts in a row
- * @turn: where the newest one is
- * @blind: losses since then
+ * @blind: losses since the newest round trip that counts
  * @doubled: the window was, because of it
  * @used: it is in use: the measurement under way counts for it
  * @again: that is of packets that are sent again
@@ -245,16 +265,8 @@ struct sroce_rtt {
  */
 struct sroce_growth {
 	u64 min;
-	u64 last[SROCE_GROWTH_LAST];
-	u64 full;
-	unsigned long tried;
 	u32 part;
-	u32 una;
-	u32 speed;
-	u32 paid;
-	u8 vain;
 	u8 silent;
-	u8 turn;
 	u8 blind;
 	bool doubled;
 	bool used;
@@ -481,6 +493,8 @@ struct sroce_requester {
 	u32 window;
 	struct sroce_rtt rtt;
 	struct sroce_growth growth;
+	struct sroce_queueing queueing;
+	struct sroce_trial trial;
 	u8 retries;
 	u8 rnr_retries;
 	u8 rnr_naks;
