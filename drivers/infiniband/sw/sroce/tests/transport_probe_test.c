@@ -333,6 +333,37 @@ static void no_probe(struct kunit *test)
 	side_expect_written(a, 3, 100);
 }
 
+/* A sixteenth of the second timeout, which is twice the first one, 4.3 s */
+#define NEVER_HEARD_WAIT_NS (2 * (4096ULL << 20) / 16)
+
+/*
+ * Who has never heard anything asks after the first timeout: all that was sent may have come to
+ * a queue that others fill. That is soon, but not sooner than the peer may need.
+ */
+static void never_heard(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = probe_pair(test, &c);
+	struct side *a = &p->side[0];
+	struct rule rules[] = { rule_nth(a, SROCE_OP_WRITE, 0, 40, FAKE_DROP), {} };
+	struct sroce_requester *req = &a->qp->req;
+
+	req->rtt.srtt = 0;
+	pair_rules(p, rules);
+	side_write(a, 1, LEN);
+	pair_deliver(p);
+	KUNIT_EXPECT_EQ(test, 0, req->probe.at);
+	KUNIT_ASSERT_TRUE(test, side_expire(a));
+	pair_deliver(p);
+	KUNIT_ASSERT_NE(test, 0, req->probe.at);
+	KUNIT_EXPECT_LE(test, req->probe.wait, NEVER_HEARD_WAIT_NS);
+	KUNIT_EXPECT_GT(test, req->probe.wait, NEVER_HEARD_WAIT_NS * 9 / 10);
+	KUNIT_EXPECT_TRUE(test, side_probe(a));
+	side_expect_written(a, 1, LEN);
+	KUNIT_EXPECT_GE(test, probes(a), 1);
+	KUNIT_EXPECT_EQ(test, 1, p->expired);
+}
+
 static void same_host(struct kunit *test)
 {
 	struct pair_config c = { .direct = true };
@@ -390,6 +421,7 @@ static struct kunit_case probe_cases[] = {
 	KUNIT_CASE(silence_about_read),
 	KUNIT_CASE(not_ready),
 	KUNIT_CASE(no_probe),
+	KUNIT_CASE(never_heard),
 	KUNIT_CASE(same_host),
 	KUNIT_CASE(much_is_lost),
 	{}

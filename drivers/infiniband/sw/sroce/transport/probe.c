@@ -56,7 +56,8 @@ u64 sroce_probe_plan(struct sroce_qp *qp, u64 now)
 		return sroce_probe_after(req, now, sroce_probe_wait_ns(&req->rtt));
 	/* Nothing has ever come back, of several tries: others may fill a queue on the way */
 	if (req->growth.silent)
-		return sroce_probe_after(req, now, (req->deadline - now) / 16);
+		return sroce_probe_after(req, now, max((req->deadline - now) / 16,
+						       SROCE_PROBE_LEAST_NS));
 	return U64_MAX;
 }
 
