@@ -57,14 +57,21 @@ static bool world_cut(struct world *w)
 	return sroce_reaction_cut(&w->r, &w->at);
 }
 
-/* The first notification begins a measurement, the next one a rate */
-static void world_meet(struct kunit *test, struct world *w)
+/* The first notification begins a measurement, the next one a rate; the PSNs are in flight then */
+static void world_meet_with(struct kunit *test, struct world *w, u32 una, u32 psn)
 {
 	world_begin(w);
+	w->at.una = una;
+	w->at.psn = psn;
 	KUNIT_EXPECT_FALSE(test, world_cut(w));
 	world_send(w, 500 * US, GBIT);
 	KUNIT_ASSERT_TRUE(test, world_cut(w));
 	KUNIT_ASSERT_TRUE(test, w->r.limited);
+}
+
+static void world_meet(struct kunit *test, struct world *w)
+{
+	world_meet_with(test, w, 0, 0);
 }
 
 static void expect_near(struct kunit *test, u64 got, u64 want)
@@ -140,12 +147,7 @@ static void one_cut_for_what_flies(struct kunit *test)
 	u64 rate;
 	int i;
 
-	world_begin(&w);
-	w.at.psn = 0xffffff;
-	w.at.una = 0xffff00;
-	KUNIT_EXPECT_FALSE(test, world_cut(&w));
-	world_send(&w, 500 * US, GBIT);
-	KUNIT_ASSERT_TRUE(test, world_cut(&w));
+	world_meet_with(test, &w, 0xffff00, 0xffffff);
 	w.at.psn = 0x000100;
 	for (i = 0; i < 7; i++) {
 		w.at.una += 0x20;
@@ -164,7 +166,6 @@ static void one_cut_for_what_flies(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, world_cut(&w));
 }
 
-/* Seldom notifications cut little, and never more than half at a time */
 /* Nor is it known what a cut was good for before something sent after it has arrived */
 static void no_rise_for_what_flies(struct kunit *test)
 {
@@ -172,11 +173,7 @@ static void no_rise_for_what_flies(struct kunit *test)
 	u64 rate;
 	int i;
 
-	world_begin(&w);
-	w.at.psn = 0x100;
-	KUNIT_EXPECT_FALSE(test, world_cut(&w));
-	world_send(&w, 500 * US, GBIT);
-	KUNIT_ASSERT_TRUE(test, world_cut(&w));
+	world_meet_with(test, &w, 0, 0x100);
 	rate = w.r.rate;
 	/* The queue takes 9 ms, and the round trip that was measured is 0.1 */
 	for (i = 0; i < 9; i++) {
@@ -197,6 +194,7 @@ static void no_rise_for_what_flies(struct kunit *test)
 	KUNIT_EXPECT_GT(test, w.r.rate, rate);
 }
 
+/* Seldom notifications cut little, and never more than half at a time */
 static void alpha_is_how_often(struct kunit *test)
 {
 	struct world w;
