@@ -22,7 +22,10 @@
 
 #include "ends.h"
 
-#define PAGE 4096
+/* of the machine's, 64 KiB at the most */
+static size_t page_size;
+
+#define PAGE page_size
 #define ROOM (1024 * 1024)
 
 #ifndef MADV_PAGEOUT
@@ -105,12 +108,20 @@ static void fresh(void)
 
 /* --- every operation, cold -------------------------------------------------------------- */
 
-static const struct {
+static struct range {
 	size_t offset, len;
-} ranges[] = {
-	{ 0, 1 }, { 0, PAGE }, { 4095, 1 }, { 4095, 2 }, { 1, PAGE }, { 7, 3 * PAGE }, { PAGE, 65536 },
-	{ 123, 300000 }, { 0, ROOM }, { ROOM - 1, 1 },
-};
+} ranges[10];
+
+static void find_ranges(void)
+{
+	const struct range all[] = {
+		{ 0, 1 }, { 0, PAGE }, { PAGE - 1, 1 }, { PAGE - 1, 2 }, { 1, PAGE }, { 7, 3 * PAGE }, { PAGE, 65536 },
+		{ 123, 300000 }, { 0, ROOM }, { ROOM - 1, 1 },
+	};
+
+	_Static_assert(sizeof(all) == sizeof(ranges), "as many as there is room for");
+	memcpy(ranges, all, sizeof(ranges));
+}
 
 /*
  * On UML what another processor changes in this process's page tables takes effect with its next system call; who
@@ -249,12 +260,12 @@ static void datagrams(void)
 	wr.wr.ud.remote_qkey = VT_QKEY;
 	for (i = 0; i < 20; i++) {
 		drop(&mine);
-		vt_pattern(mine.memory + 4000, i, 0, 500);
-		sge = (struct ibv_sge){ (uintptr_t)mine.memory + 4000, 500, mine.mr->lkey };
+		vt_pattern(mine.memory + PAGE - 96, i, 0, 500);
+		sge = (struct ibv_sge){ (uintptr_t)mine.memory + PAGE - 96, 500, mine.mr->lkey };
 		post_recv(&b, 2, local(theirs.pinned), 600);
 		if (post_wr(&a, &wr) || !poll_one(a.send_cq, &wc, 5) || wc.status != IBV_WC_SUCCESS ||
 		    !poll_one(b.recv_cq, &wc, 5) || wc.status != IBV_WC_SUCCESS ||
-		    memcmp((char *)theirs.pinned->addr + 40, mine.memory + 4000, 500))
+		    memcmp((char *)theirs.pinned->addr + 40, mine.memory + PAGE - 96, 500))
 			bad++;
 	}
 	vt_check(!bad, "UD: sent from cold pages (%d of %d wrong)", bad, i);
@@ -268,7 +279,7 @@ static void datagrams(void)
 			break;
 	}
 	vt_check(i < 10 && wc.status == IBV_WC_SUCCESS && wc.wr_id == 3 &&
-		 !memcmp(theirs.memory + 140, mine.memory + 4000, 500), "UD: received into cold pages, after %d lost", i);
+		 !memcmp(theirs.memory + 140, mine.memory + PAGE - 96, 500), "UD: received into cold pages, after %d lost", i);
 	ibv_destroy_ah(wr.wr.ud.ah);
 	ends_stop();
 }
@@ -782,9 +793,11 @@ static void windows(void)
 
 /* --- all memory at once ----------------------------------------------------------------------------- */
 
-/* as large as what the driver has a table for, with pages of 4 KiB */
+/* as large as what the driver has a table for, which counts as eight bytes for each page, but as a page at the least */
 #define PIECE (2048ul * PAGE)
 #define PIECES 100
+/* tables that every region has */
+#define OWN_PIECES 64
 
 static void not_registered(const char *what, void *addr, size_t length, uint64_t iova, int access)
 {
@@ -856,9 +869,10 @@ struct arguments {
 	char **v;
 };
 
-/* with a little more memory than a region needs at the least, which is 1 MiB and a few pages */
+/* with a little more memory than a region needs at the least, which is its own tables and a few pages */
 static void as_nobody(void *arg)
 {
+	unsigned long least = OWN_PIECES * max(2048 * sizeof(uint64_t), PAGE);
 	struct arguments *args = arg;
 	struct ibv_mr *mr;
 	char *far;
@@ -870,7 +884,7 @@ static void as_nobody(void *arg)
 	far = mmap(NULL, (PIECES + 2) * PIECE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (far == MAP_FAILED)
 		vt_die(VT_SETUP, "no address space: %s", strerror(errno));
-	vt_be_nobody(((unsigned long)vt_pinned() << 10) + (5 << 18));
+	vt_be_nobody(((unsigned long)vt_pinned() << 10) + least + least / 4);
 	mr = all_memory(&b, DEMAND);
 	vt_check(mr, "implicit: a little of RLIMIT_MEMLOCK does for it: %s", strerror(errno));
 	if (mr)
@@ -916,6 +930,8 @@ static void killed(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	page_size = sysconf(_SC_PAGESIZE);
+	find_ranges();
 	/* As perftest: pages that are missing in the middle of a READ have to come while the peer tries again */
 	ends_how.timeout = 14;
 	implicit = getenv("REGIONS") && !strcmp(getenv("REGIONS"), "implicit");
