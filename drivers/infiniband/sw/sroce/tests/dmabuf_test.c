@@ -639,6 +639,44 @@ static void dmabuf_race(struct kunit *test)
 	exporter_exit(&x);
 }
 
+/* --- where there are none -------------------------------------------------------------- */
+
+/* Devices may see other data than processors do there: nobody's buffer is taken */
+static void dmabuf_incoherent(struct kunit *test)
+{
+	struct exporter x;
+
+	if (!IS_ENABLED(CONFIG_ARCH_HAS_SYNC_DMA_FOR_CPU))
+		kunit_skip(test, "devices are coherent here");
+	exporter_init(test, &x, &still_ops, O_RDWR);
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
+			PTR_ERR_OR_ZERO(sroce_dmabuf_create(x.ibdev, x.buf, true)));
+	KUNIT_EXPECT_EQ(test, x.most_maps, 0);
+	exporter_exit(&x);
+}
+
+/* memory_world_exit() also comes after a test that was skipped */
+static int dmabuf_init(struct kunit *test)
+{
+	int err = memory_world_init(test);
+
+	if (!err && IS_ENABLED(CONFIG_ARCH_HAS_SYNC_DMA_FOR_CPU))
+		kunit_skip(test, "devices may not be coherent here");
+	return err;
+}
+
+static struct kunit_case dmabuf_nowhere_cases[] = {
+	KUNIT_CASE(dmabuf_incoherent),
+	{}
+};
+
+static struct kunit_suite dmabuf_nowhere_suite = {
+	.name = "sroce_memory_dmabuf_incoherent",
+	.init = memory_world_init,
+	.exit = memory_world_exit,
+	.test_cases = dmabuf_nowhere_cases,
+};
+
 static struct kunit_case dmabuf_cases[] = {
 	KUNIT_CASE(dmabuf_bytes),
 	KUNIT_CASE(dmabuf_twice),
@@ -655,9 +693,9 @@ static struct kunit_case dmabuf_cases[] = {
 
 static struct kunit_suite dmabuf_suite = {
 	.name = "sroce_memory_dmabuf",
-	.init = memory_world_init,
+	.init = dmabuf_init,
 	.exit = memory_world_exit,
 	.test_cases = dmabuf_cases,
 };
 
-kunit_test_suite(dmabuf_suite);
+kunit_test_suites(&dmabuf_suite, &dmabuf_nowhere_suite);
