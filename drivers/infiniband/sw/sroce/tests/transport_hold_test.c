@@ -555,13 +555,13 @@ static u32 held_beside(struct kunit *test, long others, bool process, bool devic
 	long of_process = process ? others : 0, of_device = device ? others : 0;
 	u32 n;
 
-	sroce_hold_all.most = SZ_1M;
+	sroce_hold_all.most = SZ_4M;
 	atomic_long_add(others, &sroce_hold_all.bytes);
 	atomic_long_add(of_process, held_of_process(b));
 	atomic_long_add(of_device, held_of_device(b));
 	pair_rules(p, rules);
-	side_write(a, 1, 40 * MTU);
-	side_expect_written(a, 1, 40 * MTU);
+	side_write(a, 1, 200 * MTU);
+	side_expect_written(a, 1, 200 * MTU);
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
 	atomic_long_sub(of_device, held_of_device(b));
 	atomic_long_sub(of_process, held_of_process(b));
@@ -576,24 +576,27 @@ static u32 held_beside(struct kunit *test, long others, bool process, bool devic
 static void expect_held(struct kunit *test, u32 n, bool all)
 {
 	if (all) {
-		KUNIT_EXPECT_EQ(test, 39, n);
+		KUNIT_EXPECT_EQ(test, 199, n);
 		return;
 	}
-	KUNIT_EXPECT_GT(test, n, 0);
-	KUNIT_EXPECT_LE(test, n * 512, SZ_16K);
+	KUNIT_EXPECT_GT(test, n, SZ_64K / 512 / 2);
+	KUNIT_EXPECT_LE(test, n, SZ_64K / 512);
 }
 
 /*
  * Who has many QPs leaves others something, also on his own device, and has no more for
  * the next one himself. With a fifth held by one process, and with a third held on one device,
- * neither gets more than the first few packets.
+ * neither gets more than the first few packets. With four tenths held by one process, it gets
+ * nothing any more, however many QPs it spreads that over.
  */
 static void owners_have_a_bound(struct kunit *test)
 {
-	expect_held(test, held_beside(test, SZ_1M / 5, false, true), true);
-	expect_held(test, held_beside(test, SZ_1M / 5, true, true), false);
-	expect_held(test, held_beside(test, SZ_1M / 3, false, false), true);
-	expect_held(test, held_beside(test, SZ_1M / 3, false, true), false);
+	expect_held(test, held_beside(test, SZ_4M / 5, false, true), true);
+	expect_held(test, held_beside(test, SZ_4M / 5, true, true), false);
+	expect_held(test, held_beside(test, SZ_4M / 3, false, false), true);
+	expect_held(test, held_beside(test, SZ_4M / 3, false, true), false);
+	KUNIT_EXPECT_EQ(test, 0, held_beside(test, SZ_4M / 10 * 4, true, true));
+	expect_held(test, held_beside(test, SZ_4M / 10 * 4, false, true), false);
 }
 
 /* What is held, and given back, counts at each of those who have a bound */

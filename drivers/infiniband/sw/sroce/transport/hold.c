@@ -63,8 +63,12 @@
 #define SROCE_HOLD_SHARE 8
 #define SROCE_HOLD_SHARE_OF_PROCESS 4
 #define SROCE_HOLD_SHARE_OF_DEVICE 2
-/* ... but who holds less than this does not pay for what others of his owners hold */
-#define SROCE_HOLD_LITTLE SZ_16K
+/*
+ * ... but who holds less than this, a train as GRO makes them, does not pay for what others of
+ * his device hold, and only half as much for those of his process
+ */
+#define SROCE_HOLD_LITTLE SZ_64K
+#define SROCE_HOLD_SHARE_OF_LITTLE 2
 
 /* What has been there at two looks is given up */
 #define SROCE_HOLD_LOOK_NS ((u64)NSEC_PER_SEC)
@@ -133,14 +137,15 @@ static bool sroce_hold_admits(struct sroce_hold *hold, u32 bytes)
 		    atomic_long_read(&sroce_hold_all.bytes);
 	long process = atomic_long_read(&sroce_hold_all.processes[hold->process]);
 	long device = atomic_long_read(&sroce_hold_qp(hold)->port->held);
+	long more = bytes, own = hold->bytes + more;
 
 	if (hold->ntrains >= SROCE_HOLD_TRAINS ||
-	    (long)(hold->bytes + bytes) >
-	    min_t(long, SROCE_HOLD_BYTES, left / SROCE_HOLD_SHARE))
+	    own > min_t(long, SROCE_HOLD_BYTES, left / SROCE_HOLD_SHARE))
 		return false;
-	return hold->bytes + bytes <= SROCE_HOLD_LITTLE ||
-	       (process + (long)bytes <= left / SROCE_HOLD_SHARE_OF_PROCESS &&
-		device + (long)bytes <= left / SROCE_HOLD_SHARE_OF_DEVICE);
+	if (own <= SROCE_HOLD_LITTLE)
+		return process + more <= left / SROCE_HOLD_SHARE_OF_LITTLE;
+	return process + more <= left / SROCE_HOLD_SHARE_OF_PROCESS &&
+	       device + more <= left / SROCE_HOLD_SHARE_OF_DEVICE;
 }
 
 static struct sroce_held *sroce_held_make(const struct sroce_train *t, u32 bytes)
