@@ -4,6 +4,7 @@
  * a timeout.
  */
 #include "tests/transport_pair.h"
+#include "transport/requester.h"
 
 #define MTU 256
 #define LEN (20 * MTU)
@@ -209,6 +210,69 @@ static void expect_silence(struct kunit *test, u32 len)
 	KUNIT_EXPECT_EQ(test, 3, p->expired);
 	KUNIT_EXPECT_EQ(test, 3 + 4 + 5, probes(a));
 	pair_exit(test);
+}
+
+/* A probe that waits until its rate lets it leave does not make the timeout wait, too */
+static void probe_waits_for_its_rate(struct kunit *test)
+{
+	struct pair_config c = { .retry = 2 };
+	struct pair *p = probe_pair(test, &c);
+	struct side *a = &p->side[0];
+	struct ib_qp_attr attr = { .rate_limit = 100 };
+	struct rule rules[] = {
+		rule_nth(a, SROCE_OP_WRITE, 0, 0, FAKE_DROP), {}
+	};
+
+	pair_rules(p, rules);
+	side_modify(a, &attr, IB_QP_RATE_LIMIT);
+	side_write(a, 1, 100);
+	pair_deliver(p);
+	spin_lock_bh(&a->qp->req.half.lock);
+	a->qp->req.pace.next = ktime_get_ns() + 20ULL * NSEC_PER_SEC;
+	spin_unlock_bh(&a->qp->req.half.lock);
+	KUNIT_EXPECT_TRUE(test, side_probe(a));
+	pair_deliver(p);
+	KUNIT_EXPECT_TRUE(test, a->qp->req.probe.back);
+	KUNIT_EXPECT_TRUE(test, side_expire(a));
+	KUNIT_EXPECT_EQ(test, 1, a->qp->req.retries);
+	KUNIT_EXPECT_EQ(test, 1, side_count(a, SROCE_CNT_LOCAL_ACK_TIMEOUT_ERR));
+	side_to_error(a);
+	side_expect_send(a, 1, IB_WC_WR_FLUSH_ERR);
+}
+
+/*
+ * While something is sent again and the window has room for less than a train, nobody sends: that
+ * is asked after, too
+ */
+static void window_has_a_stump(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = probe_pair(test, &c);
+	struct side *a = &p->side[0];
+	struct sroce_requester *req = &a->qp->req;
+	struct rule rules[] = {
+		rule_nth(a, SROCE_OP_WRITE, 0, 100, FAKE_DROP),
+		/* Of what the window lets leave again 3 arrive */
+		rule_nth(a, SROCE_OP_WRITE, 3, 13, FAKE_DROP), {}
+	};
+
+	pair_rules(p, rules);
+	side_write(a, 1, 3 * MTU);
+	side_write(a, 2, 97 * MTU);
+	pair_deliver(p);
+	KUNIT_ASSERT_EQ(test, 100, sroce_requester_outstanding(req));
+	spin_lock_bh(&req->half.lock);
+	req->window = 32;
+	spin_unlock_bh(&req->half.lock);
+	KUNIT_ASSERT_TRUE(test, side_expire(a));
+	pair_deliver(p);
+	KUNIT_ASSERT_EQ(test, 16, req->window);
+	KUNIT_ASSERT_EQ(test, 13, sroce_requester_outstanding(req));
+	KUNIT_EXPECT_TRUE(test, side_probe(a));
+	KUNIT_EXPECT_EQ(test, 1, probes(a));
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	side_expect_written(a, 2, 97 * MTU);
+	KUNIT_EXPECT_EQ(test, 1, p->expired);
 }
 
 static void silent_peer(struct kunit *test)
@@ -421,6 +485,8 @@ static struct kunit_case probe_cases[] = {
 	KUNIT_CASE(silence_about_read),
 	KUNIT_CASE(not_ready),
 	KUNIT_CASE(no_probe),
+	KUNIT_CASE(probe_waits_for_its_rate),
+	KUNIT_CASE(window_has_a_stump),
 	KUNIT_CASE(never_heard),
 	KUNIT_CASE(same_host),
 	KUNIT_CASE(much_is_lost),

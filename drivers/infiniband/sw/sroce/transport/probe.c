@@ -92,8 +92,10 @@ static bool sroce_probe_is_end(const struct sroce_requester *req)
 /* Is nothing left to send, or nothing of what is sent again while that is not answered? */
 static bool sroce_probe_waits(const struct sroce_requester *req)
 {
+	u32 out = sroce_requester_outstanding(req);
+
 	return req->send_psn == req->next_psn ||
-	       sroce_requester_outstanding(req) >= req->window;
+	       (out && sroce_requester_window_ends(req, out));
 }
 
 static bool sroce_probe_may(const struct sroce_qp *qp)

@@ -35,6 +35,13 @@ static inline u32 sroce_requester_outstanding(const struct sroce_requester *req)
 	return (req->send_psn - req->una_psn) & SROCE_PSN_MASK;
 }
 
+/* Would less be left of the window than a train is to have, with @out packets in flight? */
+static inline bool sroce_requester_window_ends(const struct sroce_requester *req,
+					       u32 out)
+{
+	return out + min(SROCE_TRAIN_STUMP, max(req->window / 2, 1U)) > req->window;
+}
+
 /* Work requests that were fetched and have not completed */
 static inline u32 sroce_requester_begun(const struct sroce_requester *req)
 {

@@ -132,8 +132,7 @@ static u32 sroce_requester_train_room(struct sroce_requester *req, u32 wanted)
 		return 1;
 	if (unlikely(req->growth.lossy))
 		wanted = min(wanted, sroce_window_train(req));
-	if (room >= wanted || !out ||
-	    room >= min(SROCE_TRAIN_STUMP, max(req->window / 2, 1U)))
+	if (room >= wanted || !out || !sroce_requester_window_ends(req, out))
 		return min(room, wanted);
 	sroce_window_note_limit(req);
 	return 0;

@@ -237,13 +237,15 @@ void sroce_requester_rnr_wait(struct sroce_qp *qp, u8 code)
 static void sroce_requester_timed_out(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
+	/* What a probe is about to send once more, when its rate lets it, was sent before */
+	bool silent = sroce_requester_in_flight(req) || req->probe.back;
 
 	req->deadline = 0;
 	if (req->rnr_wait)
 		req->rnr_wait = false;
 	else if (!qp->kind->acked)
 		req->half.stalled = req->half.starved;
-	else if (sroce_requester_in_flight(req) || req->half.starved)
+	else if (silent || req->half.starved)
 		sroce_requester_restart(qp, SROCE_CNT_LOCAL_ACK_TIMEOUT_ERR);
 	sroce_half_queue(&req->half);
 }
