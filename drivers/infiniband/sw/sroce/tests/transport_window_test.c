@@ -391,6 +391,16 @@ static void comes_late(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 160, loss(s, true));
 }
 
+/* A path that is as long as three quarters of that: one without a queue is not full for it */
+static void path_is_long_beside_queue(struct kunit *test)
+{
+	struct side *s = queue_side(test, 1000 * US, 320);
+
+	round_trip(s, 1050 * US);
+	s->qp->req.window = 320;
+	KUNIT_EXPECT_EQ(test, 280, loss(s, true));
+}
+
 /* How long a round trip is when it overflows changes: others come and go */
 static void the_end_is_forgotten(struct kunit *test)
 {
@@ -546,6 +556,7 @@ static struct kunit_case window_cases[] = {
 	KUNIT_CASE(grows_by_little_near_the_end),
 	KUNIT_CASE(losses_far_from_the_end),
 	KUNIT_CASE(comes_late),
+	KUNIT_CASE(path_is_long_beside_queue),
 	KUNIT_CASE(the_end_is_forgotten),
 	KUNIT_CASE(less_than_four),
 	KUNIT_CASE(small_trains_fill_a_queue),

@@ -69,18 +69,25 @@ bool sroce_queueing_path_is_free(const struct sroce_qp *qp, u32 parts)
 	       (last - min) * req->window * qp->mtu < SROCE_QUEUEING_LITTLE_BYTES * last;
 }
 
-bool sroce_queueing_is_known(const struct sroce_requester *req)
+/* The longest round trip of which it is not said that it has waited */
+static u64 sroce_queueing_none(const struct sroce_requester *req)
 {
-	u64 min = req->rtt.min;
-
-	return !sroce_queueing_path_is_long(req) &&
-	       req->queueing.full > min + min / 8 + SROCE_QUEUEING_NOISE_NS;
+	return req->rtt.min + req->rtt.min / 8;
 }
 
+bool sroce_queueing_is_known(const struct sroce_requester *req)
+{
+	return !sroce_queueing_path_is_long(req) &&
+	       req->queueing.full > sroce_queueing_none(req) + SROCE_QUEUEING_NOISE_NS;
+}
+
+/* Where the queue is shorter than the path, three quarters may be the path alone */
 bool sroce_queueing_is_full(const struct sroce_requester *req)
 {
-	return sroce_queueing_is_known(req) &&
-	       sroce_queueing_last(req) >= req->queueing.full / 4 * 3;
+	u64 last = sroce_queueing_last(req);
+
+	return sroce_queueing_is_known(req) && last > sroce_queueing_none(req) &&
+	       last >= req->queueing.full / 4 * 3;
 }
 
 bool sroce_queueing_is_filling(const struct sroce_requester *req)
