@@ -393,6 +393,38 @@ static void special_memory(void)
 		fclose(f);
 }
 
+/* A peer's WRITE to a page whose address has a tag, which arm64 ignores; @there: such a thing is taken for the page */
+static void written_tagged(struct ibv_mr *mr, void *p, bool there)
+{
+	struct place tagged = { (uintptr_t)p | 1ull << 56, mr->rkey };
+
+	fresh();
+	expect_op("WRITE to an address with a tag", &a, IBV_WR_RDMA_WRITE, local(mine.pinned), 8, tagged,
+		  there ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR);
+}
+
+/* Pages that were found at an address with a tag are lost with the memory, too */
+static void tagged_memory(void)
+{
+#ifdef __aarch64__
+	bool there = !implicit;
+#else
+	bool there = false;
+#endif
+	char *p = map_at(NULL, PAGE);
+	struct ibv_mr *mr = implicit ? demand(&b, p, PAGE) :
+		ibv_reg_mr(b.dev->pd, (void *)((uintptr_t)p | 1ull << 56), PAGE, DEMAND);
+
+	if (!mr)
+		vt_die(VT_WRONG, "WRONG: reg mr of an address with a tag: %s", strerror(errno));
+	p[0] = 1;
+	written_tagged(mr, p, there);
+	munmap(p, PAGE);
+	written_tagged(mr, p, false);
+	ends_stop();
+	ibv_dereg_mr(mr);
+}
+
 /* After a fork the pages are the child's as well: the parent's are what counts */
 static void forked(void)
 {
@@ -958,6 +990,7 @@ int main(int argc, char **argv)
 	gone();
 	secret_memory();
 	special_memory();
+	tagged_memory();
 	forked();
 	windows();
 	if (implicit) {

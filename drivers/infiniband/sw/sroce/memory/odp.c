@@ -12,6 +12,7 @@
 #include <linux/module.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
+#include <linux/uaccess.h>
 
 #include "compat.h"
 #include "memory/implicit.h"
@@ -101,6 +102,8 @@ struct sroce_odp *sroce_odp_create(u64 start, u64 length)
 	u64 last;
 	int err;
 
+	/* The kernel looks pages up without a pointer's tag, and tells of their loss without one */
+	start = untagged_addr(start);
 	if (check_add_overflow(start, length + PAGE_SIZE, &last))
 		return ERR_PTR(-EOVERFLOW);
 	odp = sroce_odp_alloc(start);

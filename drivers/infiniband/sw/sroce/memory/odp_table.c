@@ -426,6 +426,9 @@ unsigned int sroce_odp_table_bvecs(const struct sroce_odp_table *table, u64 at,
  * The kernel's own way of getting at a process's pages, because it says no to all
  * that is not ordinary memory: memfd_secret(), devices' registers, whatever has no
  * mapping of the kernel's. We keep none of these references: the notifier tells us.
+ *
+ * It would not tell of an address with a tag in its upper bits, which a peer may name in an
+ * implicit region: pages are found there all the same, but lost at the address without it.
  */
 long sroce_odp_get_pages(struct mm_struct *mm, u64 addr, unsigned long n,
 			 unsigned int flags, struct page **pages)
@@ -433,6 +436,9 @@ long sroce_odp_get_pages(struct mm_struct *mm, u64 addr, unsigned long n,
 	int locked = 1;
 	long got;
 
+	if (addr >= mm->task_size)
+		return -EFAULT;
+	n = min_t(u64, n, PFN_UP(mm->task_size - addr));
 	/* A caller that only looks does not wait for the lock, and comes again */
 	if (flags & FOLL_NOFAULT) {
 		if (!mmap_read_trylock(mm))

@@ -227,6 +227,35 @@ static void demand_loses(struct kunit *test)
 	demand_exit(&d);
 }
 
+/*
+ * Memory whose address has a tag: on some architectures the kernel finds its pages, and then has
+ * to tell of their loss as well
+ */
+static void demand_tagged(struct kunit *test)
+{
+	struct demand d;
+	u64 start, tagged, bare;
+	char byte = 1;
+
+	demand_init(test, &d);
+	start = d.start;
+	demand_exit(&d);
+	KUNIT_ASSERT_EQ(test, copy_to_user((void __user *)start, &byte, 1), 0);
+	tagged = start | 1ULL << 56;
+	bare = untagged_addr(tagged);
+	demand_register(test, &d, tagged);
+	if (bare == tagged) {
+		KUNIT_EXPECT_EQ(test, bring_all(&d, SROCE_ODP_WRITE), -EFAULT);
+		demand_exit(&d);
+		return;
+	}
+	KUNIT_EXPECT_EQ(test, bring_all(&d, SROCE_ODP_WRITE), 0);
+	KUNIT_EXPECT_TRUE(test, there(&d, 0, DEMAND_PAGES, true));
+	KUNIT_EXPECT_EQ(test, vm_munmap(start, DEMAND_PAGES * PAGE_SIZE), 0);
+	KUNIT_EXPECT_FALSE(test, there(&d, 0, 1, false));
+	demand_exit(&d);
+}
+
 static int look_all(const struct demand *d, unsigned long until)
 {
 	return sroce_odp_look(d->mr->odp, d->mr->offset, d->mr->length, until);
@@ -1314,6 +1343,7 @@ static void removal_has_a_limit(struct kunit *test)
 static struct kunit_case odp_cases[] = {
 	KUNIT_CASE(demand_faults),
 	KUNIT_CASE(demand_loses),
+	KUNIT_CASE(demand_tagged),
 	KUNIT_CASE(demand_snapshot),
 	KUNIT_CASE(demand_snapshot_ends),
 	KUNIT_CASE(stuck_and_freed),
