@@ -214,7 +214,7 @@ static void implicit_nowhere(struct kunit *test)
 	struct all *a = all_of(test);
 	const u64 where[] = { 0, PAGE_SIZE, TASK_SIZE, TASK_SIZE - 1, 1ULL << 63,
 			      U64_MAX - 100, U64_MAX - SROCE_IMPLICIT_BYTES,
-			      /* what is there, with a tag in the byte that some architectures ignore */
+			      /* what is there, with a tag, which some architectures ignore */
 			      piece(a, 1) | 1ULL << 56, piece(a, 1) | 0xffULL << 56 };
 	unsigned int i, before = counts(a).tables;
 
