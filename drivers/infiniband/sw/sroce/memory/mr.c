@@ -514,9 +514,9 @@ int sroce_mr_invalidate(struct sroce_mr_table *table, u32 key,
 	return err;
 }
 
-bool sroce_mr_quiet(struct sroce_mr_table *table, u32 key)
+bool sroce_mr_quiet(struct sroce_mr_table *table, u32 key, const struct ib_pd *pd)
 {
-	struct sroce_mr *mr = sroce_mr_find(table, key);
+	struct sroce_mr *mr = sroce_mr_find(table, key, pd);
 	bool quiet;
 
 	if (!mr)

@@ -385,6 +385,7 @@ static inline void sroce_mr_take_staged(struct sroce_mr *mr)
  * sroce_mr_quiet() - is an invalidated region still being copied to or from?
  * @table: keys of the device
  * @key: key that sroce_mr_invalidate() has made fail
+ * @pd: domain of the QP that has done so
  *
  * Whoever asked for the invalidation may free the memory when it is told, so
  * it is not told before this is true. It becomes true by itself: users are
@@ -392,7 +393,7 @@ static inline void sroce_mr_take_staged(struct sroce_mr *mr)
  *
  * Context: any.
  */
-bool sroce_mr_quiet(struct sroce_mr_table *table, u32 key);
+bool sroce_mr_quiet(struct sroce_mr_table *table, u32 key, const struct ib_pd *pd);
 
 /**
  * sroce_mr_register() - carry out a REG_MR work request

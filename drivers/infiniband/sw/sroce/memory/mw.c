@@ -204,7 +204,7 @@ static int sroce_mw_bind_locked(struct sroce_mr *mw,
 int sroce_mw_bind(struct sroce_mr_table *table,
 		  const struct sroce_mw_bind *bind)
 {
-	struct sroce_mr *mw = sroce_mr_find(table, bind->key);
+	struct sroce_mr *mw = sroce_mr_find(table, bind->key, bind->pd);
 	int err;
 
 	if (!mw)

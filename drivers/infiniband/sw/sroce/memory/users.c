@@ -153,14 +153,24 @@ struct sroce_mr *sroce_mr_use(struct sroce_mr_uses *u,
 	return unlikely(err) ? ERR_PTR(err) : mr;
 }
 
-struct sroce_mr *sroce_mr_find(struct sroce_mr_table *table, u32 key)
+/* The region is not held yet; its domain never changes */
+static struct sroce_mr *sroce_mr_of_pd(struct sroce_mr_table *table, u32 key,
+				       const struct ib_pd *pd)
+{
+	struct sroce_mr *mr = xa_load(&table->xa, key >> SROCE_KEY_INDEX_SHIFT);
+
+	return mr && mr->ibmr.pd == pd ? mr : NULL;
+}
+
+struct sroce_mr *sroce_mr_find(struct sroce_mr_table *table, u32 key,
+			       const struct ib_pd *pd)
 {
 	struct sroce_mr *mr;
 
 	rcu_read_lock();
 	/* As in sroce_mr_use_key() */
 	do {
-		mr = xa_load(&table->xa, key >> SROCE_KEY_INDEX_SHIFT);
+		mr = sroce_mr_of_pd(table, key, pd);
 	} while (mr && unlikely(!sroce_mr_try_hold(mr)));
 	rcu_read_unlock();
 	return mr;

@@ -88,11 +88,14 @@ struct sroce_mr *sroce_mr_use(struct sroce_mr_uses *u,
  * sroce_mr_find() - hold the region of a key, whatever it allows
  * @table: keys of the device
  * @key: L_Key or R_Key
+ * @pd: domain of whoever asks. A region of another one is not held, not even for a moment: its
+ *	owner would wait for somebody who may be kept from running
  *
  * Context: any.
- * Return: the region, to be put; NULL when there is none.
+ * Return: the region, to be put; NULL when there is none in that domain.
  */
-struct sroce_mr *sroce_mr_find(struct sroce_mr_table *table, u32 key);
+struct sroce_mr *sroce_mr_find(struct sroce_mr_table *table, u32 key,
+			       const struct ib_pd *pd);
 
 /**
  * sroce_mr_hold() - hold a region, for longer than it is being used

@@ -547,7 +547,7 @@ static void dmabuf_taken_back_while_held(struct kunit *test)
 	exporter_init(test, &x, &moving_ops, O_RDWR);
 	mr = buf_mr(&x, 0, PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, 0, sroce_dmabuf_publish(mr));
-	user = sroce_mr_find(&w->table, mr->key);
+	user = sroce_mr_find(&w->table, mr->key, mr->ibmr.pd);
 	KUNIT_ASSERT_PTR_EQ(test, mr, user);
 	taker_begin(test, &t);
 	while (READ_ONCE(mr->valid))
@@ -556,7 +556,7 @@ static void dmabuf_taken_back_while_held(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, x.maps, 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&w->pd.recalls), 1);
 	/* nobody becomes a user any more, not even to be told that it is invalid */
-	KUNIT_EXPECT_PTR_EQ(test, NULL, sroce_mr_find(&w->table, mr->key));
+	KUNIT_EXPECT_PTR_EQ(test, NULL, sroce_mr_find(&w->table, mr->key, mr->ibmr.pd));
 	sroce_mr_put(user);
 	expect_taken(test, &t);
 	buf_mr_free(mr);

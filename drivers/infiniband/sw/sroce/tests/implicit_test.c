@@ -306,7 +306,7 @@ static void implicit_window(struct kunit *test)
 	a->mr->access |= IB_ACCESS_MW_BIND;
 	KUNIT_ASSERT_EQ(test, 0, sroce_mw_bind(&a->table, &bind));
 	KUNIT_EXPECT_FALSE(test, sroce_mr_seal(a->mr));
-	mr = sroce_mr_find(&a->table, mw->key);
+	mr = sroce_mr_find(&a->table, mw->key, mw->ibmr.pd);
 	KUNIT_ASSERT_PTR_EQ(test, mr, mw);
 	KUNIT_EXPECT_EQ(test, 0, sroce_want_pages(&w.want, mr, 0, 6000, U64_MAX,
 						  SROCE_ODP_WRITE));

@@ -816,7 +816,7 @@ static void registration(struct kunit *test)
 						SIG_ACCESS | IB_ACCESS_REMOTE_ATOMIC), -EINVAL);
 	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, mr->ibmr.pd, mr->key,
 						SIG_ACCESS | IB_ACCESS_MW_BIND), -EINVAL);
-	held = sroce_mr_find(mr->table, mr->key);
+	held = sroce_mr_find(mr->table, mr->key, mr->ibmr.pd);
 	KUNIT_ASSERT_PTR_EQ(test, held, mr);
 	KUNIT_EXPECT_EQ(test, sroce_mr_register(mr, mr->ibmr.pd, mr->key, SIG_ACCESS), -EAGAIN);
 	KUNIT_EXPECT_FALSE(test, mr->valid);

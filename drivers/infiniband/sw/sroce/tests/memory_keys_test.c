@@ -203,6 +203,20 @@ static int free_region(void *arg)
 	return 0;
 }
 
+/* Somebody of another domain is no user, not even while he is told so: the owner would wait */
+static void keys_find_own(struct kunit *test)
+{
+	struct memory_world *w = test->priv;
+	struct sroce_mr *mr = new_user_mr(test, 0, 0, 0, 8);
+
+	KUNIT_EXPECT_PTR_EQ(test, NULL, sroce_mr_find(&w->table, mr->key, &w->other_pd.ibpd));
+	KUNIT_EXPECT_EQ(test, 1, refcount_read(&mr->users));
+	KUNIT_EXPECT_PTR_EQ(test, mr, sroce_mr_find(&w->table, mr->key, &w->pd.ibpd));
+	KUNIT_EXPECT_EQ(test, 2, refcount_read(&mr->users));
+	sroce_mr_put(mr);
+	sroce_mr_free(mr);
+}
+
 /* sroce_mr_free() must wait for who holds the region, and give the key up before it waits */
 static void keys_free_waits(struct kunit *test)
 {
@@ -211,7 +225,7 @@ static void keys_free_waits(struct kunit *test)
 	u32 key = f.mr->key;
 	int tries;
 
-	KUNIT_ASSERT_PTR_EQ(test, sroce_mr_find(&w->table, key), f.mr);
+	KUNIT_ASSERT_PTR_EQ(test, sroce_mr_find(&w->table, key, f.mr->ibmr.pd), f.mr);
 	sroce_mr_hold(f.mr);
 	init_completion(&f.done);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(free_region, &f, "free")));
@@ -274,7 +288,7 @@ static void keys_replace(struct kunit *test)
 	int tries;
 
 	f.heir = new_heir(test, f.mr);
-	KUNIT_ASSERT_PTR_EQ(test, sroce_mr_find(&w->table, key), f.mr);
+	KUNIT_ASSERT_PTR_EQ(test, sroce_mr_find(&w->table, key, f.mr->ibmr.pd), f.mr);
 	init_completion(&f.done);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(replace_region, &f, "replace")));
 	for (tries = 0; tries < 100 &&
@@ -346,6 +360,7 @@ static struct kunit_case keys_cases[] = {
 	KUNIT_CASE(keys_check_order),
 	KUNIT_CASE(keys_bounds),
 	KUNIT_CASE(keys_of_nothing),
+	KUNIT_CASE(keys_find_own),
 	KUNIT_CASE(keys_free_waits),
 	KUNIT_CASE(keys_heir_unused),
 	KUNIT_CASE(keys_replace),

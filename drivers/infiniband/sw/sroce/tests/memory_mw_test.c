@@ -240,7 +240,7 @@ static void window_in_use(struct kunit *test)
 	struct sroce_mr *mr = mw->parent;
 	struct sroce_mr *held;
 
-	held = sroce_mr_find(&w->table, mw->key);
+	held = sroce_mr_find(&w->table, mw->key, mw->ibmr.pd);
 	KUNIT_ASSERT_PTR_EQ(test, held, mw);
 	b.addr += 8;
 	KUNIT_EXPECT_EQ(test, bind(test, b), -EAGAIN);

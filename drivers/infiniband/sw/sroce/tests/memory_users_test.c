@@ -145,9 +145,9 @@ static void counted_is_not_quiet(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 3, refcount_read(&mr->users));
 	KUNIT_EXPECT_EQ(test, 0, sroce_mr_invalidate(&w->table, mr->key, &w->pd.ibpd, &w->qp,
 						     false));
-	KUNIT_EXPECT_FALSE(test, sroce_mr_quiet(&w->table, mr->key));
+	KUNIT_EXPECT_FALSE(test, sroce_mr_quiet(&w->table, mr->key, mr->ibmr.pd));
 	copier_end(&copier);
-	KUNIT_EXPECT_TRUE(test, sroce_mr_quiet(&w->table, mr->key));
+	KUNIT_EXPECT_TRUE(test, sroce_mr_quiet(&w->table, mr->key, mr->ibmr.pd));
 	KUNIT_EXPECT_EQ(test, 1, refcount_read(&mr->users));
 }
 

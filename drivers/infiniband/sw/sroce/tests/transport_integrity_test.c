@@ -293,7 +293,7 @@ static struct sroce_mr *register_in_use(struct side *s, struct sig_region *r, u3
 {
 	struct kunit *test = s->pair->test;
 	struct sroce_requester *req = &s->qp->req;
-	struct sroce_mr *mr = r->mr, *user = sroce_mr_find(mr->table, mr->key);
+	struct sroce_mr *mr = r->mr, *user = sroce_mr_find(mr->table, mr->key, mr->ibmr.pd);
 	unsigned long end = jiffies + 5 * HZ;
 
 	KUNIT_ASSERT_PTR_EQ(test, user, mr);

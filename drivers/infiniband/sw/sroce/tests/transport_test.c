@@ -587,7 +587,7 @@ static void invalidate_busy(struct kunit *test)
 	side_expect_send(b, 1, IB_WC_SUCCESS);
 	side_fill(a, SRC, len, 5);
 	side_recv(b, 2, DST, len);
-	user = sroce_mr_find(&b->port.mrs, key);
+	user = sroce_mr_find(&b->port.mrs, key, mr->ibmr.pd);
 	work_send(a, &w, 3, SRC, len);
 	w.wqe.opcode = SROCE_WR_SEND_INV;
 	w.wqe.invalidate_rkey = key;
@@ -632,7 +632,7 @@ static void invalidate_forgotten(struct kunit *test)
 		post_reg(b, mr, 1, mr->key, PAIR_MR_ACCESS);
 		side_expect_send(b, 1, IB_WC_SUCCESS);
 		side_recv(b, 2, DST, 10);
-		user = sroce_mr_find(&b->port.mrs, mr->key);
+		user = sroce_mr_find(&b->port.mrs, mr->key, mr->ibmr.pd);
 		t = side_train(a, SROCE_OP_SEND, side_first_psn(a));
 		t.flags |= SROCE_INV;
 		t.inv_rkey = mr->key;
@@ -667,7 +667,7 @@ static void invalidate_looks_seldom(struct kunit *test)
 
 	post_reg(b, mr, 1, mr->key, PAIR_MR_ACCESS);
 	side_expect_send(b, 1, IB_WC_SUCCESS);
-	user = sroce_mr_find(&b->port.mrs, mr->key);
+	user = sroce_mr_find(&b->port.mrs, mr->key, mr->ibmr.pd);
 	post_inv(b, 2, SROCE_WR_LOCAL_INV, mr->key);
 	while (!READ_ONCE(req->pace.wake) && time_before(jiffies, end))
 		usleep_range(10, 20);

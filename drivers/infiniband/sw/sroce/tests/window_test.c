@@ -262,7 +262,7 @@ static void window_goes_in_use(struct kunit *test)
 
 	sroce_mw_list_init(&qp);
 	KUNIT_ASSERT_EQ(test, bind(test, mw, mr, &qp), 0);
-	held = sroce_mr_find(&w->table, key);
+	held = sroce_mr_find(&w->table, key, mw->ibmr.pd);
 	KUNIT_ASSERT_PTR_EQ(test, held, mw);
 	job_begin(test, &freer, free_window, mw);
 	while (xa_load(&w->table.xa, key >> SROCE_KEY_INDEX_SHIFT))

@@ -95,7 +95,7 @@ enum sroce_step sroce_requester_local(struct sroce_qp *qp,
 		slot->state = SROCE_SWQE_QUIET;
 	}
 	if (opcode == SROCE_WR_LOCAL_INV &&
-	    !sroce_mr_quiet(&qp->port->mrs, slot->wqe.invalidate_rkey))
+	    !sroce_mr_quiet(&qp->port->mrs, slot->wqe.invalidate_rkey, qp->pd))
 		return sroce_local_later(qp);
 	slot->state = SROCE_SWQE_DONE;
 	qp->req.key_looks = 0;

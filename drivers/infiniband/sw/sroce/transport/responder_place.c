@@ -150,7 +150,7 @@ bool sroce_place_invalidated(struct sroce_qp *qp, const struct sroce_train *t)
 		return false;
 	}
 	resp->msg.inv_wait = t->inv_rkey;
-	if (sroce_mr_quiet(mrs, t->inv_rkey))
+	if (sroce_mr_quiet(mrs, t->inv_rkey, qp->pd))
 		return true;
 	sroce_responder_owe_nak(resp, SROCE_NAK_PSN_SEQ);
 	return false;

@@ -65,16 +65,11 @@ struct sroce_prefetch {
 };
 
 static int sroce_prefetch_check(const struct sroce_mr *mr,
-				const struct ib_pd *ibpd,
 				const struct ib_sge *sge,
 				bool write)
 {
-	/*
-	 * Keys of other domains are as good as unknown: nobody may find out which
-	 * there are. Pairs with sroce_mr_publish(): the rest belongs to this life.
-	 */
-	if (!smp_load_acquire(&mr->valid) || READ_ONCE(mr->key) != sge->lkey ||
-	    mr->ibmr.pd != ibpd)
+	/* Pairs with sroce_mr_publish(): the rest belongs to this life */
+	if (!smp_load_acquire(&mr->valid) || READ_ONCE(mr->key) != sge->lkey)
 		return -ENOENT;
 	if (mr->kind != SROCE_MR_ON_DEMAND)
 		return -EINVAL;
@@ -86,17 +81,20 @@ static int sroce_prefetch_check(const struct sroce_mr *mr,
 	return 0;
 }
 
-/* The region of an element, held */
+/*
+ * The region of an element, held. Keys of other domains are as good as unknown: nobody may find
+ * out which there are.
+ */
 static struct sroce_mr *sroce_prefetch_get(struct ib_pd *ibpd,
 					   const struct ib_sge *sge, bool write)
 {
 	struct sroce_mr_table *mrs = &to_sroce_device(ibpd->device)->port.mrs;
-	struct sroce_mr *mr = sroce_mr_find(mrs, sge->lkey);
+	struct sroce_mr *mr = sroce_mr_find(mrs, sge->lkey, ibpd);
 	int err;
 
 	if (!mr)
 		return ERR_PTR(-ENOENT);
-	err = sroce_prefetch_check(mr, ibpd, sge, write);
+	err = sroce_prefetch_check(mr, sge, write);
 	if (!err)
 		return mr;
 	sroce_mr_put(mr);
