@@ -419,8 +419,11 @@ static void tagged_memory(void)
 		vt_die(VT_WRONG, "WRONG: reg mr of an address with a tag: %s", strerror(errno));
 	p[0] = 1;
 	written_tagged(mr, p, there);
-	munmap(p, PAGE);
+	/* Not unmapped: something else might be mapped there */
+	if (mprotect(p, PAGE, PROT_NONE))
+		vt_die(VT_SETUP, "mprotect: %s", strerror(errno));
 	written_tagged(mr, p, false);
+	munmap(p, PAGE);
 	ends_stop();
 	ibv_dereg_mr(mr);
 }
