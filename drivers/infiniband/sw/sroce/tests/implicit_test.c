@@ -416,8 +416,9 @@ static void implicit_counts(struct kunit *test)
 static void implicit_limit(struct kunit *test)
 {
 	struct all *a = all_of(test);
-	u64 half = rlimit(RLIMIT_MEMLOCK) / 2 >> PAGE_SHIFT;
 	size_t bytes = sroce_odp_table_bytes(SROCE_IMPLICIT_PAGES);
+	/* that of two regions' own tables, each a page at the least, and as much again */
+	u64 half = 4 * SROCE_IMPLICIT_OWN * PFN_UP(bytes);
 	struct cred *cred = prepare_creds();
 	struct sroce_odp_counts c;
 	const struct cred *mine;
@@ -426,6 +427,8 @@ static void implicit_limit(struct kunit *test)
 	u64 other;
 
 	KUNIT_ASSERT_NOT_NULL(test, cred);
+	/* of this test's thread alone */
+	current->signal->rlim[RLIMIT_MEMLOCK].rlim_cur = 2 * half << PAGE_SHIFT;
 	cap_lower(cred->cap_effective, CAP_IPC_LOCK);
 	mine = override_creds(cred);
 	odp = sroce_odp_create_implicit();

@@ -307,7 +307,8 @@ static void missing_pages(struct kunit *test)
 
 /* --- where some pages are there ------------------------------------------------------- */
 
-#define THERE_PAGES 4
+/* Far fewer than a long message takes, whatever the size of a page */
+#define THERE_PAGES DIV_ROUND_UP(SZ_16K, PAGE_SIZE)
 
 static const struct missing long_kinds[] = {
 	{ "long WRITE", SROCE_WR_RDMA_WRITE, 100000 },
