@@ -6,7 +6,7 @@
 # nvme_cases [CASE...] : those, or all
 nvme_cases() {
 	local c
-	[ $# -gt 0 ] || set -- basic queues inline hard_interrupt file srq recovery initiator_device multipath
+	[ $# -gt 0 ] || set -- basic queues vectors inline hard_interrupt file srq recovery initiator_device multipath
 	for c; do "test_$c"; done
 }
 
@@ -53,6 +53,41 @@ queues_are() {
 	pairs=$(rdma resource show qp | grep -c 'link rsi0/.*type RC')
 	echo "$queues queues with that for administration, $pairs queue pairs"
 	[ "$queues" = $(($1 + 1)) ] && [ "$pairs" = "$queues" ]
+}
+
+# moderated on|off : by ib_core, as it finds out what a queue's load is (DIM)
+moderated() {
+	local device
+	for device in $(rdma dev show | sed -n 's/^[0-9]*: \([^:]*\):.*/\1/p'); do
+		rdma dev set "$device" adaptive-moderation "$1" || return
+	done
+}
+
+# Queues of the kernel's own have completion vectors, and are moderated; what that has come to is printed
+vectors_show() {
+	rdma resource show cq dev rsi0 -dd >"$TMP/queues" || return
+	grep -oE 'adaptive-moderation [a-z]+|drv_comp_vector [0-9]+|drv_moderation_[a-z]+ [0-9]+' "$TMP/queues" | sort | uniq -c
+	grep -q 'adaptive-moderation on' "$TMP/queues" && grep -q 'drv_comp_vector [1-9]' "$TMP/queues"
+}
+
+test_vectors() {
+	local vectors=/sys/module/sroce/parameters/kernel_vectors
+	if [ ! -w $vectors ] || [ "$(nproc)" -lt 2 ]; then
+		ktap_skip "completion vectors" "another driver, or one processor"
+		return
+	fi
+	serve "completion vectors" target_ram
+	echo Y >$vectors
+	check "completion vectors: adaptive moderation is switched on" 10 moderated on
+	if connected "completion vectors"; then
+		four_jobs "completion vectors"
+		check "completion vectors: of queues of the kernel, moderated" 10 vectors_show
+		vectors_show | notes 10
+		leave "completion vectors"
+	fi
+	check "completion vectors: adaptive moderation is switched off" 10 moderated off
+	echo N >$vectors
+	ask target_down
 }
 
 # with_queues NAME NUMBER [OPTION...]

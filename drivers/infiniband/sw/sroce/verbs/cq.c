@@ -16,6 +16,11 @@
 	(IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION |			\
 	 IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN)
 
+static bool sroce_kernel_vectors;
+module_param_named(kernel_vectors, sroce_kernel_vectors, bool, 0644);
+MODULE_PARM_DESC(kernel_vectors,
+		 "Completions of the kernel's own users (NVMe-oF, iSER and the like) on the processors that they ask for; read when a completion queue is made (default: N)");
+
 static int sroce_cq_check_attr(struct ib_device *ibdev,
 			       const struct ib_cq_init_attr *attr)
 {
@@ -65,6 +70,18 @@ static int sroce_cq_user_map(struct sroce_cq_obj *obj,
 	return err;
 }
 
+/*
+ * ib_core spreads the queues of kernel users over the vectors without being asked, and to
+ * interrupt another CPU costs something: so for them it is the administrator who decides
+ */
+static u32 sroce_cq_vector(const struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+			   struct ib_udata *udata)
+{
+	if (!udata && !READ_ONCE(sroce_kernel_vectors))
+		return 0;
+	return array_index_nospec(attr->comp_vector, ibcq->device->num_comp_vectors);
+}
+
 static int sroce_cq_make(struct sroce_cq_obj *obj,
 			 const struct ib_cq_init_attr *attr,
 			 struct ib_udata *udata)
@@ -77,13 +94,7 @@ static int sroce_cq_make(struct sroce_cq_obj *obj,
 	cq->user = udata;
 	cq->timestamp = attr->flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
 	cq->ignore_overrun = attr->flags & IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN;
-	/*
-	 * ib_core spreads the queues of kernel users over the vectors without being
-	 * asked, and to interrupt another CPU costs more than it brings
-	 */
-	cq->vector = udata ? array_index_nospec(attr->comp_vector,
-						ibcq->device->num_comp_vectors) :
-			     0;
+	cq->vector = sroce_cq_vector(ibcq, attr, udata);
 	if (udata) {
 		err = sroce_cq_user_flags(cq, udata);
 		if (err)
