@@ -72,6 +72,7 @@ static void registration(void)
 	refused("remote atomic without local write", one, ROOM, IBV_ACCESS_REMOTE_ATOMIC, EINVAL);
 	/* a process of 32 bits cannot name one that wraps in a kernel of 64, but there is no memory above its own */
 	refused("a region that wraps", one, SIZE_MAX - 100, ALL, sizeof(size_t) < sizeof(uint64_t) ? EFAULT : EINVAL);
+	refused("memory whose FLUSH is to last", one, ROOM, ALL | IBV_ACCESS_FLUSH_PERSISTENT, EOPNOTSUPP);
 	refused("memory that is not there", (void *)4096, 4096, ALL, EFAULT);
 	refused("writing to memory that is read-only", read_only, ROOM, ALL, EFAULT);
 	mr = ibv_reg_mr(b.dev->pd, read_only, ROOM, IBV_ACCESS_REMOTE_READ);
