@@ -86,16 +86,18 @@ static void bring_up(struct ibv_qp *qp)
 		vt_die(VT_WRONG, "to RTS: %s", strerror(errno));
 }
 
-static struct ibv_qp *make_qp(struct vt_dev *dev, struct ibv_cq *cq, uint32_t flags)
+static struct ibv_qp *make_qp(struct vt_dev *dev, struct ibv_cq *cq, uint32_t flags, uint64_t send_ops)
 {
 	struct ibv_qp_init_attr_ex attr = {
 		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RAW_PACKET, .sq_sig_all = 1,
 		.cap = { .max_send_wr = SLOTS, .max_recv_wr = SLOTS, .max_send_sge = 2, .max_recv_sge = 1,
 			 .max_inline_data = 128 },
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_MAX_TSO_HEADER,
-		.pd = dev->pd, .create_flags = flags, .max_tso_header = 128,
+		.pd = dev->pd, .create_flags = flags, .max_tso_header = 128, .send_ops_flags = send_ops,
 	};
 
+	if (send_ops)
+		attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	return ibv_create_qp_ex(dev->ctx, &attr);
 }
 
@@ -104,7 +106,7 @@ static void queue_open(struct queue *q, struct vt_dev *dev, uint32_t flags)
 	int i;
 
 	queue_begin(q, dev);
-	q->qp = make_qp(dev, ibv_cq_ex_to_cq(q->cq), flags);
+	q->qp = make_qp(dev, ibv_cq_ex_to_cq(q->cq), flags, 0);
 	if (!q->qp)
 		vt_die(errno == EPERM ? VT_SETUP : VT_WRONG, "queue pair: %s", strerror(errno));
 	bring_up(q->qp);
@@ -731,30 +733,37 @@ static struct rule tso_begin(struct ibv_send_wr *wr, struct ibv_sge *sge, struct
 	return r;
 }
 
-static void tso(void)
+/* What was cut is complete, each packet with its header */
+static void tso_arrives(struct queue *q, const struct frame *head, const char *what)
 {
 	uint8_t expected[BYTES];
+	bool right = true;
+	uint32_t n = 0;
+	struct got g;
+
+	vt_pattern(expected, 3, 0, BYTES);
+	while (n < BYTES && next(q, &g, 5)) {
+		right &= g.len == head->len + MSS && sums_right(g.data, g.len) &&
+			 ntohl(*(uint32_t *)(g.data + 38)) == 1000 + n &&
+			 !memcmp(g.data + head->len, expected + n, MSS);
+		n += g.len - head->len;
+	}
+	vt_check(n == BYTES && right, "%s: %u bytes in right packets", what, n);
+}
+
+static void tso(void)
+{
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
 	struct frame head;
 	struct rule r = tso_begin(&wr, &sge, &head, MSS);
 	struct ibv_flow *f;
 	struct queue q;
-	struct got g;
-	uint32_t n = 0;
-	bool right = true;
 
 	queue_open(&q, to, 0);
 	f = flow(&q, &r);
-	vt_pattern(expected, 3, 0, BYTES);
 	vt_check(send_wr(&wr) == IBV_WC_SUCCESS, "TSO: sent");
-	while (n < BYTES && next(&q, &g, 5)) {
-		right &= g.len == head.len + MSS && sums_right(g.data, g.len) &&
-			 ntohl(*(uint32_t *)(g.data + 38)) == 1000 + n &&
-			 !memcmp(g.data + head.len, expected + n, MSS);
-		n += g.len - head.len;
-	}
-	vt_check(n == BYTES && right, "TSO: %u bytes in right packets", n);
+	tso_arrives(&q, &head, "TSO");
 	head.data[23] = 17;
 	vt_check(send_wr(&wr) == IBV_WC_LOC_QP_OP_ERR, "TSO of what is not TCP is refused");
 	out_again();
@@ -764,6 +773,54 @@ static void tso(void)
 	out_again();
 	end_flow(f);
 	queue_close(&q);
+}
+
+/* A frame, and one that is to be cut, in one list of ibv_wr_*() */
+static int post_extended(struct ibv_qp_ex *qp, const struct frame *e, struct ibv_send_wr *tso)
+{
+	ibv_wr_start(qp);
+	qp->wr_id = SLOTS;
+	qp->wr_flags = IBV_SEND_IP_CSUM;
+	ibv_wr_send(qp);
+	ibv_wr_set_inline_data(qp, (void *)e->data, e->len);
+	qp->wr_id = SLOTS + 1;
+	qp->wr_flags = 0;
+	ibv_wr_send_tso(qp, tso->tso.hdr, tso->tso.hdr_sz, tso->tso.mss);
+	ibv_wr_set_sge(qp, tso->sg_list->lkey, tso->sg_list->addr, tso->sg_list->length);
+	return ibv_wr_complete(qp);
+}
+
+static void extended(void)
+{
+	struct rule udp_rule = port_rule(0, 0, 11), tcp_rule;
+	struct ibv_flow *flows[2];
+	struct queue sender, q[2];
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct frame head, e;
+	struct got g = {};
+	int i, rc;
+
+	tcp_rule = tso_begin(&wr, &sge, &head, MSS);
+	queue_begin(&sender, from);
+	sender.qp = make_qp(from, ibv_cq_ex_to_cq(sender.cq), 0, IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_TSO);
+	if (!sender.qp)
+		vt_die(VT_WRONG, "queue pair for ibv_wr_send_tso: %s", strerror(errno));
+	bring_up(sender.qp);
+	for (i = 0; i < 2; i++)
+		queue_open(&q[i], to, 0);
+	flows[0] = flow(&q[0], &udp_rule);
+	flows[1] = flow(&q[1], &tcp_rule);
+	udp_frame(&e, -1, 1, 11);
+	rc = post_extended(ibv_qp_to_qp_ex(sender.qp), &e, &wr);
+	vt_check(!rc, "ibv_wr_send, ibv_wr_send_tso: posted: %s", strerror(rc));
+	vt_check(next(&q[0], &g, 5) && g.len == e.len && sums_right(g.data, g.len), "ibv_wr_send: with its checksums");
+	tso_arrives(&q[1], &head, "ibv_wr_send_tso");
+	for (i = 0; i < 2; i++) {
+		end_flow(flows[i]);
+		queue_close(&q[i]);
+	}
+	queue_close(&sender);
 }
 
 /* Copies as they come: as many of each part as there are flows, until one was lost because there was no receive */
@@ -998,7 +1055,7 @@ static void lengths(void)
 
 	/* What does not fit is lost, and the queue lives */
 	queue_begin(&q, to);
-	q.qp = make_qp(to, ibv_cq_ex_to_cq(q.cq), 0);
+	q.qp = make_qp(to, ibv_cq_ex_to_cq(q.cq), 0, 0);
 	bring_up(q.qp);
 	sge = (struct ibv_sge){ (uintptr_t)q.mr->addr, 100, q.mr->lkey };
 	wr.sg_list = &sge;
@@ -1036,7 +1093,7 @@ static int unprivileged(struct queue *q)
 	struct rule r = rule(IBV_FLOW_ATTR_SNIFFER, 0, 0);
 
 	drop_net_raw();
-	if (make_qp(to, ibv_cq_ex_to_cq(q->cq), 0) || errno != EPERM)
+	if (make_qp(to, ibv_cq_ex_to_cq(q->cq), 0, 0) || errno != EPERM)
 		return 1;
 	if (ibv_create_flow(q->qp, &r.attr) || errno != EPERM)
 		return 2;
@@ -1127,7 +1184,7 @@ static bool hears(struct queue *in, struct queue *peer, const char *what, bool w
 static void sender_open(struct queue *q, struct vt_dev *dev)
 {
 	queue_begin(q, dev);
-	q->qp = make_qp(dev, ibv_cq_ex_to_cq(q->cq), 0);
+	q->qp = make_qp(dev, ibv_cq_ex_to_cq(q->cq), 0, 0);
 	if (!q->qp)
 		vt_die(VT_WRONG, "queue pair: %s", strerror(errno));
 	bring_up(q->qp);
@@ -1181,6 +1238,7 @@ static void all(void)
 	checksums();
 	out_again();
 	tso();
+	extended();
 	tso_for_many();
 	tags();
 	rss();

@@ -30,10 +30,10 @@ done
 
 mac_of() { in_ns "$1" cat /sys/class/net/veth0/address; }
 
-# perftest PROGRAM [OPTION...] : between the hosts; the server has its flow after a moment, and nobody says when. Nothing asks
+# try_perftest PROGRAM [OPTION...] : between the hosts; the server has its flow after a moment, and nobody says when. Nothing asks
 # for a frame again, so a server that waits for a number of them may wait for ever: it is judged by what it tells, if it tells.
-perftest() {
-	local tool=$1 server
+try_perftest() {
+	local tool=$1 server status
 	shift
 	in_ns $B "$tool" -d $DEV_B --server -B "$(mac_of $B)" -E "$(mac_of $A)" -J $IP_B -K 7000 -j $IP_A -k 6000 \
 		"$@" >"$TMP/server" 2>&1 &
@@ -41,9 +41,24 @@ perftest() {
 	sleep 2
 	limit 60 in_ns $A "$tool" -d $DEV_A --client -B "$(mac_of $A)" -E "$(mac_of $B)" -J $IP_B -K 7000 -j $IP_A -k 6000 \
 		"$@" >"$TMP/client" 2>&1
-	result $? "$tool $*" || notes <"$TMP/client"
+	status=$?
 	wait_for 20 ended $server || kill -9 $server
 	wait $server 2>/dev/null
+	return $status
+}
+
+# perftest PROGRAM [OPTION...] : on a machine that is busy with other things it does not find out how fast the processor's clock
+# is, and gives no report; that says nothing of frames
+perftest() {
+	local try status
+	for try in 1 2 3 4 5; do
+		try_perftest "$@"
+		status=$?
+		grep -q '^Correlation coefficient' "$TMP/client" "$TMP/server" || break
+		note "perftest does not know the processor's clock, in attempt $try"
+	done
+	result $status "$*"
+	[ $status -eq 0 ] || notes <"$TMP/client"
 }
 
 ended() { ! kill -0 "$1" 2>/dev/null; }
