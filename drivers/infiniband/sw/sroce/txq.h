@@ -140,7 +140,7 @@ bool sroce_txq_wait(struct sroce_txq *txq);
  */
 int sroce_txq_charge(struct sk_buff *skb, struct sroce_txq *txq);
 
-/**
+/*
  * sroce_stack_passed() - has the stack's queue of a CPU let go of all that was in it?
  * @cpu: possible CPU
  *

@@ -25,7 +25,7 @@
 /* Nobody's: that the packets are right is seen before it is looked for */
 #define NO_QPN 2
 
-/**
+/*
  * struct coupled - how the packets were sent
  * @name: case
  * @id: identification of the first one

@@ -25,7 +25,7 @@
 /* Opcodes of the header of tag matching (infiniband/tm_types.h) */
 enum { FUZZ_NO_TAG, FUZZ_RNDV, FUZZ_FIN, FUZZ_EAGER };
 
-/**
+/*
  * struct fuzz_packet - all that a packet is made of, right or wrong
  * @opcode: which headers it has
  * @version: header version

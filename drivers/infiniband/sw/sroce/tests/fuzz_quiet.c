@@ -205,4 +205,3 @@ void pen_annoy(struct pen *pen)
 	else
 		pass_unnoticed(pen, ps, q, &env);
 }
-

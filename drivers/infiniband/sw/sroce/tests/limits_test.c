@@ -262,7 +262,7 @@ static void end_counters(struct made *m)
 	sroce_ib_destroy_counters(&m->counters.ibcounters);
 }
 
-/**
+/*
  * struct maker - a call that makes an object
  * @name: case
  * @kind: as what it counts
