@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""migration.py SOURCE DESTINATION URI ADDRESS FILE PIN : have a virtual machine of QEMU's move from one process to another.
+"""migration.py SOURCE DESTINATION PORT URI ADDRESS FILE PIN SLOW : have a virtual machine of QEMU's move from host to host.
 
-SOURCE and DESTINATION are the sockets of their monitors (QMP). The machine's memory from ADDRESS on has what is in FILE,
-and is looked at there after the move. PIN: all of the memory is registered at once ("on"), or piece by piece ("off").
+SOURCE and DESTINATION are where their monitors (QMP) listen on PORT; the destination is this host. The machine's memory from
+ADDRESS on has what is in FILE, and is looked at there after the move. PIN: all of the memory is registered at once ("on"), or
+piece by piece ("off"). SLOW: each time limit is so many times longer than usual.
 """
 
 import json
@@ -13,14 +14,14 @@ import sys
 import tempfile
 import time
 
+SLOW = float(sys.argv[8])
+
 
 class Monitor:
     """One QEMU's monitor."""
 
-    def __init__(self, path):
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(60)
-        self.socket.connect(path)
+    def __init__(self, address):
+        self.socket = socket.create_connection((address, int(sys.argv[3])), timeout=60 * SLOW)
         self.file = self.socket.makefile("rw")
         self.file.readline()
         self.ask("qmp_capabilities")
@@ -42,7 +43,7 @@ class Monitor:
 
 def moved(source):
     """Wait until the machine has moved; say what it was."""
-    end = time.monotonic() + 100
+    end = time.monotonic() + 100 * SLOW
     while time.monotonic() < end:
         info = source.ask("query-migrate")
         if info.get("status") in ("completed", "failed", "cancelled"):
@@ -53,8 +54,8 @@ def moved(source):
 
 def main():
     """See above."""
-    source, destination = (Monitor(path) for path in sys.argv[1:3])
-    uri, address, name, pin = sys.argv[3], int(sys.argv[4], 0), sys.argv[5], sys.argv[6]
+    source, destination = (Monitor(address) for address in sys.argv[1:3])
+    uri, address, name, pin = sys.argv[4], int(sys.argv[5], 0), sys.argv[6], sys.argv[7]
     for monitor in (source, destination):
         monitor.ask("migrate-set-capabilities", capabilities=[{"capability": "rdma-pin-all", "state": pin == "on"}])
     destination.ask("migrate-incoming", uri=uri)
@@ -63,7 +64,7 @@ def main():
     print("source:", info.get("status"), info.get("error-desc", ""), info.get("ram", {}).get("transferred"), "bytes")
     if info.get("status") != "completed":
         return 1
-    end = time.monotonic() + 20
+    end = time.monotonic() + 20 * SLOW
     while not destination.ask("query-status")["running"]:
         if time.monotonic() > end:
             print("destination:", destination.ask("query-status")["status"])

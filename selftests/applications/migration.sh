@@ -4,27 +4,28 @@
 # or piece by piece; its memory is compared afterwards.
 . "$(dirname "$0")/lib.sh"
 needs "migration" qemu-system-x86_64 python3
-ADDRESS=0x2000000 MIB=32
+ADDRESS=0x2000000 MIB=32 MONITOR=4445
 
-# machine HOST NAME OPTION... : one without a disk, whose monitor is $TMP/NAME
+# machine HOST IP NAME OPTION... : one without a disk, whose monitor listens on that address of the host
 machine() {
-	local host=$1 name=$2
-	shift 2
-	rm -f "$TMP/$name"
+	local host=$1 ip=$2 name=$3
+	shift 3
 	ip netns exec "$host" qemu-system-x86_64 -accel tcg -M pc -m 128 -nodefaults -display none -vga none \
-		-qmp "unix:$TMP/$name,server=on,wait=off" "$@" >"$TMP/$name.log" 2>&1 &
+		-qmp "tcp:$ip:$MONITOR,server=on,wait=off" "$@" >"$TMP/$name.log" 2>&1 &
 	machines+=($!)
 }
 
-there() { [ -S "$TMP/source" ] && [ -S "$TMP/destination" ]; }
+has_monitor() { in_ns "$1" grep -q "$(printf ': [0-9A-F]*:%04X 0*:0000 0A' "$MONITOR")" /proc/net/tcp; }
+there() { has_monitor "$A" && has_monitor "$B"; }
 
 # moves PIN : the machine moves from host B to host A
 moves() {
 	local status machines=()
-	machine "$B" source -device "loader,file=$TMP/data,addr=$ADDRESS,force-raw=on"
-	machine "$A" destination -incoming defer
+	machine "$B" "$IP_B" source -device "loader,file=$TMP/data,addr=$ADDRESS,force-raw=on"
+	machine "$A" "$IP_A" destination -incoming defer
 	wait_for 60 there && sleep 3 &&
-		limit "$LIMIT" python3 "$APPS/migration.py" "$TMP/source" "$TMP/destination" "rdma:$IP_A:4444" "$ADDRESS" "$TMP/data" "$1"
+		limit "$LIMIT" in_ns "$A" python3 "$APPS/migration.py" "$IP_B" "$IP_A" "$MONITOR" "rdma:$IP_A:4444" \
+			"$ADDRESS" "$TMP/data" "$1" "$SLOW"
 	status=$?
 	cat "$TMP/source.log" "$TMP/destination.log"
 	kill "${machines[@]}" && wait "${machines[@]}"
