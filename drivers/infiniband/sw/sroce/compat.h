@@ -101,8 +101,16 @@ static inline int sroce_ct_confirm(const struct nf_ct_hook *hook,
 }
 #endif
 
-/* udp_tunnel functions take a socket or, in new kernels, its sock */
-#define sroce_tunnel_sock(s)						\
+/*
+ * udp_tunnel functions take a socket or, in new kernels, its sock. They did not change
+ * together: some kernels have only the first with a sock
+ */
+#define sroce_tunnel_setup_sock(s)					\
+	__builtin_choose_expr(__same_type(setup_udp_tunnel_sock,	\
+			void (struct net *, struct socket *,		\
+			      struct udp_tunnel_sock_cfg *)),		\
+			      (s), (s)->sk)
+#define sroce_tunnel_release_sock(s)					\
 	__builtin_choose_expr(__same_type(udp_tunnel_sock_release,	\
 					  void (struct sock *)),	\
 			      (s)->sk, (s))

@@ -199,7 +199,7 @@ static struct socket *sroce_socket_open(struct net *net, u8 family)
 	err = udp_sock_create(net, &port, &sock);
 	if (err)
 		return ERR_PTR(err);
-	setup_udp_tunnel_sock(net, sroce_tunnel_sock(sock), &tunnel);
+	setup_udp_tunnel_sock(net, sroce_tunnel_setup_sock(sock), &tunnel);
 	udp_set_bit(GRO_ENABLED, sock->sk);
 	return sock;
 }
@@ -213,7 +213,7 @@ static void sroce_socket_close(struct socket **sock)
 	if (!*sock)
 		return;
 	WRITE_ONCE(udp_sk((*sock)->sk)->encap_rcv, NULL);
-	udp_tunnel_sock_release(sroce_tunnel_sock(*sock));
+	udp_tunnel_sock_release(sroce_tunnel_release_sock(*sock));
 	*sock = NULL;
 }
 
