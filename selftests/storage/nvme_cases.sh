@@ -78,6 +78,8 @@ test_vectors() {
 	fi
 	serve "completion vectors" target_ram
 	echo Y >$vectors
+	# ib_core keeps the queues of a device for the next connection
+	check "completion vectors: a device that has no queues yet" 120 device_again rsi0 "${I_NETDEVS[0]}" "$INI"
 	check "completion vectors: adaptive moderation is switched on" 10 moderated on
 	if connected "completion vectors"; then
 		four_jobs "completion vectors"
@@ -85,8 +87,9 @@ test_vectors() {
 		vectors_show | notes 10
 		leave "completion vectors"
 	fi
-	check "completion vectors: adaptive moderation is switched off" 10 moderated off
 	echo N >$vectors
+	check "completion vectors: the device as it was" 120 device_again rsi0 "${I_NETDEVS[0]}" "$INI"
+	check "completion vectors: adaptive moderation is switched off" 10 moderated off
 	ask target_down
 }
 
