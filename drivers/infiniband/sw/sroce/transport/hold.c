@@ -26,10 +26,10 @@
  * missing). So the answer waits for a moment.
  *
  * The memory is the kernel's, and nobody is charged for it: the network decides how
- * much it is. Therefore it has a bound for each QP and one for all, which nobody can use
- * up: of what is left a QP may have an eighth, all QPs of a process a quarter, and those
- * of a device half, beyond the first few packets of each. (Processes are told apart by a
- * hash: a few share what one may have.)
+ * much it is. Therefore it has a bound for each QP and one for all, which no process can use
+ * up: of what is left a QP may have an eighth, all QPs of a process a quarter, or half as long
+ * as each of them holds little, and those of a device half, beyond what is little. (Processes
+ * are told apart by a hash: a few share what one may have.)
  * What has waited for one to two seconds is not worth its memory any more.
  */
 #include <linux/hash.h>
