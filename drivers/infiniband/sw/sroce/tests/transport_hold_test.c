@@ -384,7 +384,7 @@ static struct pair *holding_pair(struct kunit *test, struct pair_config *c)
 	fake_net_settle(&p->net);
 	pair_rules(p, NULL);
 	KUNIT_EXPECT_EQ(test, 19, p->side[1].qp->resp.hold.ntrains);
-	KUNIT_EXPECT_NE(test, 0, atomic_long_read(&sroce_hold_all.bytes));
+	KUNIT_EXPECT_NE(test, 0, atomic_long_read(&sroce_held_memory.bytes));
 	return p;
 }
 
@@ -394,12 +394,12 @@ static void ends_with_the_connection(struct kunit *test)
 	struct pair *p = holding_pair(test, &c);
 
 	side_to_reset(&p->side[1]);
-	KUNIT_EXPECT_EQ(test, 0, atomic_long_read(&sroce_hold_all.bytes));
+	KUNIT_EXPECT_EQ(test, 0, atomic_long_read(&sroce_held_memory.bytes));
 	pair_exit(test);
 	p = holding_pair(test, &c);
 	side_to_error(&p->side[1]);
 	pair_deliver(p);
-	KUNIT_EXPECT_EQ(test, 0, atomic_long_read(&sroce_hold_all.bytes));
+	KUNIT_EXPECT_EQ(test, 0, atomic_long_read(&sroce_held_memory.bytes));
 	KUNIT_EXPECT_EQ(test, 19, side_count(&p->side[1],
 					     SROCE_CNT_RX_HELD_DROPS));
 	pair_exit(test);
@@ -503,7 +503,7 @@ static void old_ones_take_time(struct kunit *test)
  */
 static struct side *hold_at_most(struct kunit *test, long most)
 {
-	long usual = sroce_hold_all.most;
+	long usual = sroce_held_memory.most;
 	struct pair_config c = {};
 	struct pair *p = hold_pair(test, &c);
 	struct side *a = &p->side[0];
@@ -511,11 +511,11 @@ static struct side *hold_at_most(struct kunit *test, long most)
 		rule_psn(a, SROCE_OP_WRITE, side_first_psn(a), 1, FAKE_DROP), {}
 	};
 
-	sroce_hold_all.most = most;
+	sroce_held_memory.most = most;
 	pair_rules(p, rules);
 	side_write(a, 1, 40 * MTU);
 	side_expect_written(a, 1, 40 * MTU);
-	sroce_hold_all.most = usual;
+	sroce_held_memory.most = usual;
 	pair_rules(p, NULL);
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
 	return &p->side[1];
@@ -534,7 +534,7 @@ static void memory_has_a_bound(struct kunit *test)
 
 static atomic_long_t *held_of_process(struct side *b)
 {
-	return &sroce_hold_all.processes[b->qp->resp.hold.process];
+	return b->qp->resp.hold.memory.process;
 }
 
 static atomic_long_t *held_of_device(struct side *b)
@@ -545,7 +545,7 @@ static atomic_long_t *held_of_device(struct side *b)
 /* Packets that a side holds while others hold @others, of its process and device too if so */
 static u32 held_beside(struct kunit *test, long others, bool process, bool device)
 {
-	long usual = sroce_hold_all.most;
+	long usual = sroce_held_memory.most;
 	struct pair_config c = {};
 	struct pair *p = hold_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
@@ -555,8 +555,8 @@ static u32 held_beside(struct kunit *test, long others, bool process, bool devic
 	long of_process = process ? others : 0, of_device = device ? others : 0;
 	u32 n;
 
-	sroce_hold_all.most = SZ_4M;
-	atomic_long_add(others, &sroce_hold_all.bytes);
+	sroce_held_memory.most = SZ_4M;
+	atomic_long_add(others, &sroce_held_memory.bytes);
 	atomic_long_add(of_process, held_of_process(b));
 	atomic_long_add(of_device, held_of_device(b));
 	pair_rules(p, rules);
@@ -565,8 +565,8 @@ static u32 held_beside(struct kunit *test, long others, bool process, bool devic
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
 	atomic_long_sub(of_device, held_of_device(b));
 	atomic_long_sub(of_process, held_of_process(b));
-	atomic_long_sub(others, &sroce_hold_all.bytes);
-	sroce_hold_all.most = usual;
+	atomic_long_sub(others, &sroce_held_memory.bytes);
+	sroce_held_memory.most = usual;
 	n = side_count(b, SROCE_CNT_RX_HELD);
 	pair_exit(test);
 	return n;
@@ -605,7 +605,7 @@ static void owners_are_counted(struct kunit *test)
 	struct pair_config c = {};
 	struct pair *p = holding_pair(test, &c);
 	struct side *b = &p->side[1];
-	u32 bytes = b->qp->resp.hold.bytes;
+	u32 bytes = b->qp->resp.hold.memory.bytes;
 
 	KUNIT_EXPECT_GT(test, bytes, 0);
 	KUNIT_EXPECT_EQ(test, bytes, atomic_long_read(held_of_process(b)));

@@ -560,8 +560,8 @@ void pair_exit(struct kunit *test)
 	for (i = 0; i < 2; i++)
 		side_destroy_qp(&p->side[i]);
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&p->net.open));
-	KUNIT_EXPECT_EQ(test, 0, atomic_long_read(&sroce_patience_all.bytes));
-	KUNIT_EXPECT_EQ(test, 0, atomic_long_read(&sroce_hold_all.bytes));
+	KUNIT_EXPECT_EQ(test, 0, atomic_long_read(&sroce_waiting_memory.bytes));
+	KUNIT_EXPECT_EQ(test, 0, atomic_long_read(&sroce_held_memory.bytes));
 	/* Packets outlive QPs */
 	fake_net_purge(&p->net);
 	pair_remove_ahs(p);

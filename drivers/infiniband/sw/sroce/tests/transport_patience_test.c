@@ -423,18 +423,52 @@ static void sender_is_destroyed(struct kunit *test)
 /* Too many wait already: the peer is told at the first look, and comes again */
 static void too_many(struct kunit *test)
 {
-	long most = sroce_patience_all.most;
+	long most = sroce_waiting_memory.most;
 	struct pair *p = way_pair(test);
 	struct side *a = &p->side[0], *b = &p->side[1];
 
 	send_too_early(a, 1);
-	sroce_patience_all.most = SZ_1K - 1;
+	sroce_waiting_memory.most = SZ_1K - 1;
 	KUNIT_EXPECT_EQ(test, 1, look_in_vain(b));
-	sroce_patience_all.most = most;
+	sroce_waiting_memory.most = most;
 	pair_deliver(p);
 	side_expect_send(a, 0, IB_WC_RNR_RETRY_EXC_ERR);
 	KUNIT_EXPECT_EQ(test, 1, side_count(b, SROCE_CNT_OUT_OF_BUFFER));
-	KUNIT_EXPECT_EQ(test, 0, atomic_long_read(&sroce_patience_all.bytes));
+	KUNIT_EXPECT_EQ(test, 0, atomic_long_read(&sroce_waiting_memory.bytes));
+}
+
+/* Looks that a request is given while those of other QPs take @others, of its process if so */
+static u32 looks_beside(struct kunit *test, long others, bool process)
+{
+	struct pair_config c = { .rnr_retry = -1 };
+	struct pair *p = still_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct sroce_uncharged_part *part = &b->qp->resp.patience.memory;
+	long most = sroce_waiting_memory.most, of_process = process ? others : 0;
+	u32 n;
+
+	send_too_early(a, 1);
+	sroce_waiting_memory.most = SZ_1M;
+	atomic_long_add(others, &sroce_waiting_memory.bytes);
+	atomic_long_add(of_process, part->process);
+	n = look_in_vain(b);
+	atomic_long_sub(of_process, part->process);
+	atomic_long_sub(others, &sroce_waiting_memory.bytes);
+	sroce_waiting_memory.most = most;
+	KUNIT_EXPECT_EQ(test, 0, part->bytes);
+	pair_exit(test);
+	return n;
+}
+
+/* Who has many QPs whose requests wait leaves time to those of others */
+static void owners_have_a_bound(struct kunit *test)
+{
+	u32 usual = looks_beside(test, 0, false);
+
+	KUNIT_EXPECT_GT(test, usual, 1);
+	KUNIT_EXPECT_EQ(test, usual, looks_beside(test, SZ_1M / 2, false));
+	KUNIT_EXPECT_EQ(test, usual, looks_beside(test, SZ_1M / 4, true));
+	KUNIT_EXPECT_EQ(test, 1, looks_beside(test, SZ_1M / 2, true));
 }
 
 /* Each that waits behind it is counted, and none when they have been taken */
@@ -442,21 +476,25 @@ static void counted(struct kunit *test)
 {
 	struct pair *p = way_pair(test);
 	struct side *a = &p->side[0], *b = &p->side[1];
+	long bytes;
 	int i;
 
 	for (i = 0; i < 4; i++)
 		post_send(a, i);
 	pair_deliver(p);
-	KUNIT_EXPECT_EQ(test, 0, atomic_long_read(&sroce_patience_all.bytes));
+	KUNIT_EXPECT_EQ(test, 0, atomic_long_read(&sroce_waiting_memory.bytes));
 	KUNIT_EXPECT_TRUE(test, side_look(b));
 	KUNIT_EXPECT_TRUE(test, waits(b));
-	KUNIT_EXPECT_GE(test, atomic_long_read(&sroce_patience_all.bytes),
-			4 * SZ_1K);
+	bytes = b->qp->resp.patience.memory.bytes;
+	KUNIT_EXPECT_GE(test, bytes, 4 * SZ_1K);
+	KUNIT_EXPECT_EQ(test, bytes, atomic_long_read(&sroce_waiting_memory.bytes));
+	KUNIT_EXPECT_EQ(test, bytes, atomic_long_read(&b->qp->port->waiting));
 	for (i = 0; i < 4; i++)
 		post_recv(b, i);
 	KUNIT_EXPECT_TRUE(test, side_look(b));
 	KUNIT_EXPECT_FALSE(test, waits(b));
-	KUNIT_EXPECT_EQ(test, 0, atomic_long_read(&sroce_patience_all.bytes));
+	KUNIT_EXPECT_EQ(test, 0, atomic_long_read(&sroce_waiting_memory.bytes));
+	KUNIT_EXPECT_EQ(test, 0, atomic_long_read(&b->qp->port->waiting));
 	pair_deliver(p);
 	for (i = 0; i < 4; i++)
 		expect_message(a, i);
@@ -583,6 +621,7 @@ static struct kunit_case patience_cases[] = {
 	KUNIT_CASE_PARAM(destroyed_meanwhile, way_gen_params),
 	KUNIT_CASE_PARAM(sender_is_destroyed, way_gen_params),
 	KUNIT_CASE_PARAM(too_many, way_gen_params),
+	KUNIT_CASE(owners_have_a_bound),
 	KUNIT_CASE_PARAM(counted, way_gen_params),
 	KUNIT_CASE_PARAM(late_each_time, way_gen_params),
 	KUNIT_CASE(reset_of_itself),

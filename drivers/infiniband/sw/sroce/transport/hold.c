@@ -26,16 +26,11 @@
  * missing). So the answer waits for a moment.
  *
  * The memory is the kernel's, and nobody is charged for it: the network decides how
- * much it is. Therefore it has a bound for each QP and one for all, which no process can use
- * up: of what is left a QP may have an eighth, all QPs of a process a quarter, or half as long
- * as each of them holds little, and those of a device half, beyond what is little. (Processes
- * are told apart by a hash: a few share what one may have.)
+ * much it is. Therefore it has a bound for each QP, and everybody a share (uncharged.c).
  * What has waited for one to two seconds is not worth its memory any more.
  */
-#include <linux/hash.h>
 #include <linux/ktime.h>
 #include <linux/log2.h>
-#include <linux/mm.h>
 #include <linux/slab.h>
 
 #include "compat.h"
@@ -54,21 +49,6 @@
 /* Trains that a QP may hold, and bytes of memory */
 #define SROCE_HOLD_TRAINS 1024
 #define SROCE_HOLD_BYTES SZ_4M
-
-/* Memory of all that is held: this part of the machine's, at least and at most so much */
-#define SROCE_HOLD_OF_RAM 64
-#define SROCE_HOLD_LEAST SZ_16M
-#define SROCE_HOLD_MOST SZ_256M
-/* ... and the part of what is left of it that one QP may have, and many of one owner */
-#define SROCE_HOLD_SHARE 8
-#define SROCE_HOLD_SHARE_OF_PROCESS 4
-#define SROCE_HOLD_SHARE_OF_DEVICE 2
-/*
- * ... but who holds less than this, a train as GRO makes them, does not pay for what others of
- * his device hold, and only half as much for those of his process
- */
-#define SROCE_HOLD_LITTLE SZ_64K
-#define SROCE_HOLD_SHARE_OF_LITTLE 2
 
 /* What has been there at two looks is given up */
 #define SROCE_HOLD_LOOK_NS ((u64)NSEC_PER_SEC)
@@ -102,7 +82,7 @@ struct sroce_held {
 	u8 data[];
 };
 
-struct sroce_hold_all sroce_hold_all;
+struct sroce_uncharged sroce_held_memory;
 
 /* --- what is held -------------------------------------------------------------- */
 
@@ -126,26 +106,11 @@ static bool sroce_hold_ready(const struct sroce_responder *resp)
 	return h && sroce_psn_diff(h->t.psn, resp->epsn) <= 0;
 }
 
-static struct sroce_qp *sroce_hold_qp(struct sroce_hold *hold)
-{
-	return container_of(hold, struct sroce_qp, resp.hold);
-}
-
 static bool sroce_hold_admits(struct sroce_hold *hold, u32 bytes)
 {
-	long left = READ_ONCE(sroce_hold_all.most) -
-		    atomic_long_read(&sroce_hold_all.bytes);
-	long process = atomic_long_read(&sroce_hold_all.processes[hold->process]);
-	long device = atomic_long_read(&sroce_hold_qp(hold)->port->held);
-	long more = bytes, own = hold->bytes + more;
-
-	if (hold->ntrains >= SROCE_HOLD_TRAINS ||
-	    own > min_t(long, SROCE_HOLD_BYTES, left / SROCE_HOLD_SHARE))
-		return false;
-	if (own <= SROCE_HOLD_LITTLE)
-		return process + more <= left / SROCE_HOLD_SHARE_OF_LITTLE;
-	return process + more <= left / SROCE_HOLD_SHARE_OF_PROCESS &&
-	       device + more <= left / SROCE_HOLD_SHARE_OF_DEVICE;
+	return hold->ntrains < SROCE_HOLD_TRAINS &&
+	       hold->memory.bytes + bytes <= SROCE_HOLD_BYTES &&
+	       sroce_uncharged_admits(&hold->memory, bytes);
 }
 
 static struct sroce_held *sroce_held_make(const struct sroce_train *t, u32 bytes)
@@ -227,14 +192,6 @@ static bool sroce_hold_trim(struct sroce_hold *hold, struct sroce_train *t,
 	}
 }
 
-static void sroce_hold_count(struct sroce_hold *hold, long bytes)
-{
-	hold->bytes += bytes;
-	atomic_long_add(bytes, &sroce_hold_all.bytes);
-	atomic_long_add(bytes, &sroce_hold_all.processes[hold->process]);
-	atomic_long_add(bytes, &sroce_hold_qp(hold)->port->held);
-}
-
 static bool sroce_hold_insert(struct sroce_hold *hold,
 			      const struct sroce_train *t,
 			      const struct sroce_hold_place *place)
@@ -252,7 +209,7 @@ static bool sroce_hold_insert(struct sroce_hold *hold,
 	rb_link_node(&h->node, place->parent, place->link);
 	rb_insert_color_cached(&h->node, &hold->trains, place->first);
 	hold->ntrains++;
-	sroce_hold_count(hold, bytes);
+	sroce_uncharged_add(&hold->memory, bytes);
 	return true;
 }
 
@@ -305,7 +262,7 @@ static void sroce_hold_remove(struct sroce_hold *hold, struct sroce_held *h)
 {
 	rb_erase_cached(&h->node, &hold->trains);
 	hold->ntrains--;
-	sroce_hold_count(hold, -(long)h->bytes);
+	sroce_uncharged_add(&hold->memory, -(long)h->bytes);
 }
 
 /* What is dropped comes again: the peer is asked for it, or its timer sees to that */
@@ -645,18 +602,14 @@ void sroce_hold_reset(struct sroce_qp *qp)
 void sroce_hold_init(struct sroce_qp *qp)
 {
 	struct sroce_hold *hold = &qp->resp.hold;
-	/* Kernel users do not share with whoever has asked for their connection */
-	const void *process = qp->user ? (const void *)current->mm : qp->port;
 
-	hold->process = hash_ptr(process, ilog2(SROCE_HOLD_PROCESSES));
+	sroce_uncharged_part_init(&hold->memory, &sroce_held_memory,
+				  &qp->port->held, qp);
 	hold->trains = RB_ROOT_CACHED;
 	sroce_timer_init(&hold->timer, sroce_hold_timer_fired);
 }
 
 void __init sroce_hold_start(void)
 {
-	u64 ram = (u64)totalram_pages() << PAGE_SHIFT;
-
-	sroce_hold_all.most = clamp_t(u64, ram / SROCE_HOLD_OF_RAM,
-				      SROCE_HOLD_LEAST, SROCE_HOLD_MOST);
+	sroce_uncharged_start(&sroce_held_memory);
 }

@@ -8,22 +8,8 @@
 
 #include "transport/qp.h"
 
-/* Processes are told apart as far as so many numbers go */
-#define SROCE_HOLD_PROCESSES 64
-
-/**
- * struct sroce_hold_all - what all QPs hold
- * @bytes: of memory
- * @most: that may be so much; tests change it
- * @processes: what is held of @bytes for the QPs of a process, by its number
- */
-struct sroce_hold_all {
-	atomic_long_t bytes;
-	long most;
-	atomic_long_t processes[SROCE_HOLD_PROCESSES];
-};
-
-extern struct sroce_hold_all sroce_hold_all;
+/* What all QPs hold */
+extern struct sroce_uncharged sroce_held_memory;
 
 /**
  * sroce_hold_missed() - a request has come, and one before it is missing

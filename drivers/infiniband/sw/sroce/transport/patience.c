@@ -25,14 +25,13 @@
  * next look.
  *
  * What waits takes memory of the kernel that nobody is charged for, a megabyte and more
- * for one QP. A process may have thousands that wait on and on, so there is a bound for
- * all of them: beyond it a request waits for one look only.
+ * for one QP. A process may have thousands that wait on and on, so everybody has a share of
+ * it (uncharged.c): beyond that a request waits for one look only.
  *
  * responder_verdict.c comes here before an RNR NAK, receive.c and hold.c with trains that
  * are to queue up.
  */
 #include <linux/ktime.h>
-#include <linux/mm.h>
 
 #include "compat.h"
 #include "transport/gather.h"
@@ -60,35 +59,28 @@
 /* Memory that a train in an inbox counts as; many take less */
 #define SROCE_PATIENCE_TRAIN SZ_1K
 
-/* Memory of all that waits: this part of the machine's, at least and at most so much */
-#define SROCE_PATIENCE_OF_RAM 64
-#define SROCE_PATIENCE_LEAST SZ_16M
-#define SROCE_PATIENCE_MOST SZ_256M
+struct sroce_uncharged sroce_waiting_memory;
 
-struct sroce_patience_all sroce_patience_all;
-
-static void sroce_patience_count(struct sroce_patience *w, u32 bytes)
+/* Nothing waits any more */
+static void sroce_patience_forget(struct sroce_patience *w)
 {
-	atomic_long_add((long)bytes - (long)w->counted,
-			&sroce_patience_all.bytes);
-	w->counted = bytes;
+	if (w->memory.bytes)
+		sroce_uncharged_add(&w->memory, -w->memory.bytes);
 }
 
-/*
- * Is there memory for what waits for this QP? Its own part is counted anew; what is
- * counted for other QPs may change at any time, so the limit is not exact.
- */
+/* Is there memory for what waits for this QP? It is counted anew each time. */
 static bool sroce_patience_admit(struct sroce_responder *resp)
 {
 	struct sroce_patience *w = &resp->patience;
-	u32 trains = READ_ONCE(resp->half.inbox_len) + 1;
+	long trains = READ_ONCE(resp->half.inbox_len) + 1;
+	long more = trains * SROCE_PATIENCE_TRAIN + w->kept - w->memory.bytes;
 
-	sroce_patience_count(w, trains * SROCE_PATIENCE_TRAIN + w->kept);
-	if (atomic_long_read(&sroce_patience_all.bytes) <=
-	    READ_ONCE(sroce_patience_all.most))
-		return true;
-	sroce_patience_count(w, 0);
-	return false;
+	if (!sroce_uncharged_admits(&w->memory, more)) {
+		sroce_patience_forget(w);
+		return false;
+	}
+	sroce_uncharged_add(&w->memory, more);
+	return true;
 }
 
 /* The peer's timeout is not known here: ours is the best guess there is */
@@ -161,8 +153,7 @@ void sroce_patience_over(struct sroce_qp *qp)
 
 	resp->patience.state = SROCE_RESP_READY;
 	resp->patience.lost = false;
-	if (resp->patience.counted)
-		sroce_patience_count(&resp->patience, 0);
+	sroce_patience_forget(&resp->patience);
 	/* A NAK that was sent already has the peer send everything again */
 	if (lost && !resp->ack.rnr_sent && !resp->ack.nak_sent && !resp->ack.fatal &&
 	    sroce_qp_takes_requests(qp))
@@ -203,19 +194,19 @@ void sroce_patience_reset(struct sroce_responder *resp)
 	resp->patience.state = SROCE_RESP_READY;
 	resp->patience.waited = 0;
 	resp->patience.lost = false;
-	sroce_patience_count(&resp->patience, 0);
+	sroce_patience_forget(&resp->patience);
 }
 
-void sroce_patience_init(struct sroce_responder *resp)
+void sroce_patience_init(struct sroce_qp *qp)
 {
-	sroce_timer_init(&resp->patience.timer, sroce_patience_timer);
+	struct sroce_patience *w = &qp->resp.patience;
+
+	sroce_uncharged_part_init(&w->memory, &sroce_waiting_memory,
+				  &qp->port->waiting, qp);
+	sroce_timer_init(&w->timer, sroce_patience_timer);
 }
 
 void __init sroce_patience_start(void)
 {
-	u64 ram = (u64)totalram_pages() << PAGE_SHIFT;
-
-	sroce_patience_all.most = clamp_t(u64, ram / SROCE_PATIENCE_OF_RAM,
-					  SROCE_PATIENCE_LEAST,
-					  SROCE_PATIENCE_MOST);
+	sroce_uncharged_start(&sroce_waiting_memory);
 }

@@ -8,17 +8,8 @@
 
 #include "transport/qp.h"
 
-/**
- * struct sroce_patience_all - what waits in the inboxes of all QPs
- * @bytes: an estimate of the memory that it takes
- * @most: that may be so much; tests change it
- */
-struct sroce_patience_all {
-	atomic_long_t bytes;
-	long most;
-};
-
-extern struct sroce_patience_all sroce_patience_all;
+/* What waits in the inboxes of all QPs: an estimate of the memory that it takes */
+extern struct sroce_uncharged sroce_waiting_memory;
 
 /**
  * sroce_patience_limit_ns() - how long a request may wait in silence
@@ -66,7 +57,7 @@ void sroce_patience_over(struct sroce_qp *qp);
 /* A new connection, or none any more: nothing waits. Context: responder lock held. */
 void sroce_patience_reset(struct sroce_responder *resp);
 
-void sroce_patience_init(struct sroce_responder *resp);
+void sroce_patience_init(struct sroce_qp *qp);
 
 /* Module start */
 void sroce_patience_start(void);

@@ -50,6 +50,7 @@ struct sroce_recovery {
  * @ibdev: for messages and events; NULL in unit tests
  * @recovery: settings
  * @held: bytes that its QPs hold behind a gap (hold.c)
+ * @waiting: bytes that wait for receives of its QPs (patience.c)
  * @queued: what all of its QPs have in the stack's queues
  * @gsi: QP 1
  * @groups: multicast groups that QPs are attached to, by address
@@ -66,7 +67,8 @@ struct sroce_port {
 	struct xarray ahs;
 	struct ib_device *ibdev;
 	struct sroce_recovery recovery;
-	atomic_long_t held;
+	atomic_long_t held ____cacheline_aligned_in_smp;
+	atomic_long_t waiting;
 	struct sroce_txq_pool queued;
 	struct sroce_qp __rcu *gsi;
 	struct hlist_head groups[SROCE_GROUP_BUCKETS];

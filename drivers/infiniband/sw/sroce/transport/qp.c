@@ -258,7 +258,7 @@ static struct sroce_qp *sroce_qp_alloc(struct sroce_port *port,
 	sroce_requester_timer_init(&qp->req);
 	sroce_batch_init(&qp->req);
 	sroce_ack_delay_init(&qp->resp.ack.delay);
-	sroce_patience_init(&qp->resp);
+	sroce_patience_init(qp);
 	sroce_congestion_init(qp);
 	sroce_hold_init(qp);
 	return qp;

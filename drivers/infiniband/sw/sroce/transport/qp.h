@@ -27,6 +27,7 @@
 #include "transport/port.h"
 #include "transport/seam.h"
 #include "transport/srq.h"
+#include "transport/uncharged.h"
 #include "wire/train.h"
 
 #define SROCE_MAX_RD_ATOMIC 128
@@ -615,7 +616,7 @@ enum sroce_resp_wait {
  * @waited: ns that the request with @psn has waited, when @timer fires
  * @psn: first PSN of that request
  * @kept: bytes that the network's trains take in the inbox
- * @counted: bytes of the inbox among those of all QPs
+ * @memory: of the inbox, among that of all QPs
  * @lost: one was not kept
  */
 struct sroce_patience {
@@ -623,17 +624,16 @@ struct sroce_patience {
 	u64 waited;
 	u32 psn;
 	u32 kept;
-	u32 counted;
 	u8 state;
 	bool lost;
+	struct sroce_uncharged_part memory;
 };
 
 /**
  * struct sroce_hold - requests that have come before one that is missing (see hold.c)
  * @trains: by PSN
  * @ntrains: their number
- * @bytes: of memory that they take
- * @process: number of the process whose memory limits they count in
+ * @memory: that they take
  * @timer: for @ask_at and @look_at
  * @wake: when @timer is going to fire, in ns; 0: it is not
  * @ask_at: when the peer is to be asked for what is missing, in ns; 0: it was, or
@@ -656,8 +656,7 @@ struct sroce_patience {
 struct sroce_hold {
 	struct rb_root_cached trains;
 	u32 ntrains;
-	u32 bytes;
-	u32 process;
+	struct sroce_uncharged_part memory;
 	struct sroce_timer timer;
 	u64 wake;
 	u64 ask_at;
