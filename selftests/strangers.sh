@@ -16,6 +16,8 @@ fi
 ELSE=10.96.0.1 ELSE6=fd96::1
 # host A's in a network that has room for many hosts
 WIDE=10.97.0.1
+# a second device's
+BESIDE=10.99.0
 NOWHERE=192.0.2.7 NOWHERE6=2001:db8::7
 
 marks=0
@@ -152,7 +154,7 @@ big_packets() {
 
 # messages of the connection managers of both hosts that were sent again
 repeated() {
-	cat /sys/class/infiniband/{$DEV_A,$DEV_B}/ports/1/cm_tx_retries/* | awk '{ n += $1 } END { print n + 0 }'
+	cat /sys/class/infiniband/{$DEV_A,$DEV_B}*/ports/1/cm_tx_retries/* | awk '{ n += $1 } END { print n + 0 }'
 }
 
 # connects NAME IP COUNT MILLISECONDS : from B to A, each in that time, and no message has to be sent again
@@ -198,6 +200,32 @@ fresh() {
 	result $? "$1: it was not known"
 }
 
+# beside_flood : 800 of hosts that there are not do not keep a host away that is not known yet, on another device
+beside_flood() {
+	local pid listener mac
+	ip link add veth1 netns $A mtu 9000 type veth peer name veth1 netns $B mtu 9000 || bail "no veth"
+	ip -n $A addr add $BESIDE.1/24 dev veth1 && ip -n $A link set veth1 up &&
+		ip -n $B addr add $BESIDE.2/24 dev veth1 && ip -n $B link set veth1 up || bail "no addresses"
+	link_add $A ${DEV_A}b veth1 && link_add $B ${DEV_B}b veth1 || bail "no second device"
+	mac=$(in_ns $A cat /sys/class/net/veth1/address)
+	ip -n $B neigh replace $BESIDE.1 lladdr "$mac" nud permanent dev veth1
+	: >"$TMP/beside"
+	ip netns exec $A "$STRANGERS" -l $BESIDE.1 >"$TMP/beside" 2>&1 &
+	listener=$!
+	wait_for 10 grep -q ready "$TMP/beside" || bail "nobody listens: $(tail -n 1 "$TMP/beside")"
+	: >"$TMP/flood"
+	stranger -k req -D $WIDE -s 10.97.8.0 -n 800 -e -t 2 >"$TMP/flood" 2>&1 &
+	pid=$!
+	wait_for 10 grep -q sent "$TMP/flood"
+	connects "beside a flood: a host that is not known yet" $BESIDE.1 1 3000
+	wait $pid
+	result $? "beside a flood: it is over"
+	kill $listener
+	wait $listener 2>/dev/null
+	link_del $A ${DEV_A}b && link_del $B ${DEV_B}b && ip -n $A link del veth1
+	result $? "beside a flood: the other device goes"
+}
+
 up
 answered get $IP_A $IP_B
 result $? "a GET is answered, IPv4"
@@ -212,6 +240,7 @@ connects "connections, IPv6" $IP6_A 3 3000
 CLIENT_NS=$A pair "a host connects to itself, link-local" 30 "rping -s -a $(link_local)%veth0 -C 3" "rping -c -a $(link_local)%veth0 -C 3"
 fresh "IPv4" $IP_A $IP_B
 fresh "IPv6" $IP6_A $IP6_B
+beside_flood
 elsewhere
 two
 big_packets "too big, IPv4" $IP_A $IP_B 10.98.0.77 552

@@ -8,14 +8,17 @@
  * than a datagram with a source that he has made up.
  *
  * So QP 1 gets only what can be answered at once. The others wait here, for a second at
- * most, until the sender's neighbour has answered. What waits has a bound, holds its netdev
- * only, and is looked at a hundred times a second: it goes when its device has gone.
+ * most, until the sender's neighbour has answered. What waits has a bound, of which one
+ * netdev never leaves nothing for the others, holds its netdev only, and is looked at a
+ * hundred times a second: it goes when its device has gone.
  *
  * receive.c asks here for each train for QP 1.
  */
+#include <linux/hash.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/jiffies.h>
+#include <linux/log2.h>
 #include <linux/netdevice.h>
 #include <linux/sizes.h>
 #include <linux/workqueue.h>
@@ -42,6 +45,9 @@
 #define SROCE_GSI_BUFFERS 512
 #define SROCE_GSI_BYTES SZ_2M
 
+/* Netdevs are told apart as far as so many numbers go */
+#define SROCE_GSI_NETDEVS 64
+
 /**
  * struct sroce_gsi_cb - in a buffer that waits
  * @net_cookie: of the namespace that it came to; the netdev may go to another one
@@ -52,16 +58,28 @@ struct sroce_gsi_cb {
 	unsigned long until;
 };
 
+/**
+ * struct sroce_gsi_taken - room that is taken
+ * @buffers: their number
+ * @bytes: their memory
+ */
+struct sroce_gsi_taken {
+	u32 buffers;
+	u32 bytes;
+};
+
 /*
  * Where they wait.
  *
  * @list: its lock protects all, with bottom halves off
- * @bytes: memory of the buffers in @list
+ * @taken: by the buffers in @list
+ * @netdevs: by those of a netdev, by its number
  * @work: looks at them
  */
 static struct {
 	struct sk_buff_head list;
-	u32 bytes;
+	struct sroce_gsi_taken taken;
+	struct sroce_gsi_taken netdevs[SROCE_GSI_NETDEVS];
 	struct delayed_work work;
 } sroce_gsi_room;
 
@@ -224,15 +242,37 @@ static struct sroce_gsi_cb *sroce_gsi_cb(struct sk_buff *skb)
 	return (struct sroce_gsi_cb *)skb->cb;
 }
 
+static void sroce_gsi_take(struct sroce_gsi_taken *taken,
+			   const struct sk_buff *skb)
+{
+	taken->buffers++;
+	taken->bytes += skb->truesize;
+}
+
+/*
+ * Who sends what cannot be answered keeps out hosts of his own network at most: a netdev has,
+ * with the buffer, no more than all leave free (as the lists in backlog.c).
+ */
+static bool sroce_gsi_has_room(const struct sroce_gsi_taken *netdev,
+			       const struct sk_buff *skb)
+{
+	const struct sroce_gsi_taken *all = &sroce_gsi_room.taken;
+
+	return all->buffers + netdev->buffers + 2 <= SROCE_GSI_BUFFERS &&
+	       all->bytes + netdev->bytes + 2 * skb->truesize <= SROCE_GSI_BYTES;
+}
+
 static bool sroce_gsi_push(struct sk_buff *skb)
 {
+	u32 number = hash_ptr(skb->dev, ilog2(SROCE_GSI_NETDEVS));
+	struct sroce_gsi_taken *netdev = &sroce_gsi_room.netdevs[number];
 	bool ok;
 
 	spin_lock_bh(&sroce_gsi_room.list.lock);
-	ok = skb_queue_len(&sroce_gsi_room.list) < SROCE_GSI_BUFFERS &&
-	     sroce_gsi_room.bytes + skb->truesize <= SROCE_GSI_BYTES;
+	ok = sroce_gsi_has_room(netdev, skb);
 	if (ok) {
-		sroce_gsi_room.bytes += skb->truesize;
+		sroce_gsi_take(&sroce_gsi_room.taken, skb);
+		sroce_gsi_take(netdev, skb);
 		__skb_queue_tail(&sroce_gsi_room.list, skb);
 	}
 	spin_unlock_bh(&sroce_gsi_room.list.lock);
@@ -303,7 +343,8 @@ static void sroce_gsi_take_all(struct sk_buff_head *list)
 	__skb_queue_head_init(list);
 	spin_lock_bh(&sroce_gsi_room.list.lock);
 	skb_queue_splice_tail_init(&sroce_gsi_room.list, list);
-	sroce_gsi_room.bytes = 0;
+	sroce_gsi_room.taken = (struct sroce_gsi_taken){};
+	memset(sroce_gsi_room.netdevs, 0, sizeof(sroce_gsi_room.netdevs));
 	spin_unlock_bh(&sroce_gsi_room.list.lock);
 }
 
