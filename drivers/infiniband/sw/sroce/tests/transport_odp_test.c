@@ -831,6 +831,30 @@ static void told_behind_a_read(struct kunit *test)
 	side_demand_free(mr);
 }
 
+/* The answer to a READ waits for pages: what came before is acknowledged, also in ERR */
+static void acked_before_a_read(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct sroce_mr *mr;
+	struct pair *p = slow_pair(test, &c, &mr);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct work w;
+
+	side_recv(b, 1, 0, 64);
+	side_recv(b, 3, 64, 64);
+	side_post(a, work_send(a, &w, 1, 0, 64));
+	post(p, &quick_read, mr, 2);
+	side_post(a, work_send(a, &w, 3, 64, 64));
+	pair_deliver(p);
+	side_expect_recv(b, 1, IB_WC_SUCCESS);
+	side_to_error(b);
+	pair_deliver(p);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	side_expect_none(a);
+	mmap_write_unlock(current->mm);
+	side_demand_free(mr);
+}
+
 /* The delay that an RNR NAK names is as long as both that are asked for */
 static void not_ready_for(struct kunit *test)
 {
@@ -907,6 +931,7 @@ static struct kunit_case transport_odp_cases[] = {
 	KUNIT_CASE(pages_always_gone),
 	KUNIT_CASE(told_in_rtr),
 	KUNIT_CASE(told_behind_a_read),
+	KUNIT_CASE(acked_before_a_read),
 	KUNIT_CASE(not_ready_for),
 	KUNIT_CASE_SLOW(slow_pages),
 	{}

@@ -342,6 +342,8 @@ static void ack_is_settled(struct kunit *test, void (*end)(struct side *s))
 	KUNIT_EXPECT_TRUE(test, test_bit(0, &b->qp->resp.half.queued));
 	end(b);
 	KUNIT_EXPECT_TRUE(test, carried(p));
+	/* Not when the CPU comes to it at last */
+	KUNIT_EXPECT_TRUE(test, READ_ONCE(hog.holds));
 	hog_stop(&hog);
 	side_expect_send(a, 1, IB_WC_SUCCESS);
 }
@@ -362,6 +364,46 @@ static void destroy_settles(struct kunit *test)
 static void reset_settles(struct kunit *test)
 {
 	ack_is_settled(test, side_to_reset);
+}
+
+static void error_settles(struct kunit *test)
+{
+	ack_is_settled(test, side_to_error);
+}
+
+/* The ACK has left, but is not out of the host yet */
+static void error_waits(struct kunit *test)
+{
+	struct pair *p = order_pair(test);
+	struct side *b = &p->side[1];
+
+	sent_before(&b->qp->resp.half, other_cpu(test));
+	WRITE_ONCE(order_passes_at, ktime_get_ns() + 2 * NSEC_PER_MSEC);
+	WRITE_ONCE(sroce_stack_passed, later);
+	side_to_error(b);
+	KUNIT_EXPECT_GE(test, ktime_get_ns(), order_passes_at);
+	migrate_enable();
+}
+
+/* The peer is told why its request has ended the connection, however soon the QP is in ERR */
+static void refusal_settles(struct kunit *test)
+{
+	struct pair *p = order_pair(test);
+	struct side *a = &p->side[0], *b = pair_peer(a);
+	unsigned int cpu = other_cpu(test);
+	struct hog hog = {};
+	struct work w;
+
+	work_rdma(a, &w, SROCE_WR_RDMA_WRITE, 1, 0, 0, 64);
+	w.wqe.rdma.rkey ^= 1;
+	side_post(a, &w);
+	hog_keeps(test, &hog, cpu, &b->qp->resp.half);
+	fake_net_deliver(&p->net);
+	side_to_error(b);
+	KUNIT_EXPECT_TRUE(test, carried(p));
+	KUNIT_EXPECT_TRUE(test, READ_ONCE(hog.holds));
+	hog_stop(&hog);
+	side_expect_send(a, 1, IB_WC_REM_ACCESS_ERR);
 }
 
 /*
@@ -533,6 +575,9 @@ static struct kunit_case order_cases[] = {
 	KUNIT_CASE(destroy_keeps_order),
 	KUNIT_CASE(destroy_answers_all),
 	KUNIT_CASE(reset_settles),
+	KUNIT_CASE(error_settles),
+	KUNIT_CASE(error_waits),
+	KUNIT_CASE(refusal_settles),
 	KUNIT_CASE(flush_settles),
 	KUNIT_CASE(flush_is_complete),
 	KUNIT_CASE(held_when_handed_over),

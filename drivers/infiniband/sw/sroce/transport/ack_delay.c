@@ -54,6 +54,9 @@
 /* So many messages without an answer may pass before ACKs are not held any more */
 #define SROCE_ACK_TURNS_SPARE 64
 
+/* So long what a QP has sent last may be on its way in this host, in jiffies */
+#define SROCE_ACK_LEAVES (msecs_to_jiffies(4) + 1)
+
 /* Runs of the responder that are enough for all answers of one packet each */
 #define SROCE_ACK_SETTLE_RUNS \
 	(2 * SROCE_MAX_RD_ATOMIC / SROCE_SEND_BUDGET + 1)
@@ -208,6 +211,30 @@ static bool sroce_ack_still_owes(struct sroce_half *half)
 	return owes;
 }
 
+/* Is it, or may what it has sent last still be on its way in this host? */
+static bool sroce_ack_leaves(const struct sroce_half *half)
+{
+	return sroce_ack_owes(half) ||
+	       (sroce_qp_takes_requests(half->qp) &&
+		time_before(jiffies, READ_ONCE(half->sent_at) + SROCE_ACK_LEAVES));
+}
+
+/* No ACK waits for a request any more */
+static void sroce_ack_off(struct sroce_responder *resp)
+{
+	spin_lock_bh(&resp->half.lock);
+	resp->ack.delay.state = SROCE_ACK_OFF;
+	spin_unlock_bh(&resp->half.lock);
+}
+
+void sroce_ack_settle_once(struct sroce_qp *qp)
+{
+	if (!qp->kind->acked)
+		return;
+	sroce_ack_off(&qp->resp);
+	sroce_half_run_here(&qp->resp.half, sroce_ack_leaves);
+}
+
 void sroce_ack_settle(struct sroce_qp *qp)
 {
 	struct sroce_responder *resp = &qp->resp;
@@ -215,9 +242,7 @@ void sroce_ack_settle(struct sroce_qp *qp)
 
 	if (!qp->kind->acked)
 		return;
-	spin_lock_bh(&resp->half.lock);
-	resp->ack.delay.state = SROCE_ACK_OFF;
-	spin_unlock_bh(&resp->half.lock);
+	sroce_ack_off(resp);
 	do
 		sroce_half_run_here(&resp->half, sroce_ack_owes);
 	while (--runs && sroce_ack_still_owes(&resp->half));

@@ -51,6 +51,18 @@ static inline void sroce_ack_ride(struct sroce_qp *qp, struct sroce_tx *tx)
  */
 void sroce_ack_settle(struct sroce_qp *qp);
 
+/**
+ * sroce_ack_settle_once() - send what the peer is owed as far as one run of the responder can
+ * @qp: QP that goes to ERR
+ *
+ * Whoever has seen a message may have a datagram tell the peer next that the connection ends
+ * (rdma_disconnect()): the ACK is to be there before that, and so it waits, for some
+ * milliseconds at most, until the stack has passed on what the QP has just sent.
+ *
+ * Context: process.
+ */
+void sroce_ack_settle_once(struct sroce_qp *qp);
+
 /* A new connection: nothing is known. Context: responder lock held. */
 void sroce_ack_reset(struct sroce_ack_delay *d);
 

@@ -260,6 +260,21 @@ static void sroce_modify_state_entered(struct sroce_qp *qp, enum ib_qp_state to,
 	sroce_qp_forget_completions(qp);
 }
 
+/*
+ * The connection ends. What has come counts: what the peer is owed for it leaves before the QP
+ * is in its new state, and in ERR answers that are in the inbox do not come too late.
+ */
+static void sroce_modify_settle(struct sroce_qp *qp, enum ib_qp_state to)
+{
+	if (to == IB_QPS_RESET)
+		sroce_ack_settle(qp);
+	if (to != IB_QPS_ERR)
+		return;
+	sroce_ack_settle_once(qp);
+	if (READ_ONCE(qp->req.half.inbox_len))
+		sroce_half_run(&qp->req.half);
+}
+
 int sroce_qp_modify(struct sroce_qp *qp, const struct ib_qp_attr *attr,
 		    int mask, struct sroce_path *path)
 {
@@ -270,8 +285,8 @@ int sroce_qp_modify(struct sroce_qp *qp, const struct ib_qp_attr *attr,
 	if (err)
 		return err;
 
-	if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_RESET)
-		sroce_ack_settle(qp);
+	if (mask & IB_QP_STATE)
+		sroce_modify_settle(qp, attr->qp_state);
 	spin_lock_bh(&qp->req.half.lock);
 	spin_lock(&qp->resp.half.lock);
 	if (!qp->dead && sroce_modify_still_legal(qp, attr, mask) &&

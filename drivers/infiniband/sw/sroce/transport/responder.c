@@ -170,13 +170,27 @@ void sroce_responder_reset(struct sroce_responder *resp)
 	sroce_answers_reset(&resp->answers);
 }
 
-/* In ERR the peer is still told which of its requests were carried out before */
+/*
+ * In ERR the peer is still told which of its requests were carried out before, as far as their
+ * answers have left: an ACK must not be about a READ that has none. The NAK that ends the
+ * connection says why it does.
+ */
 static void sroce_responder_last_ack(struct sroce_qp *qp)
 {
+	struct sroce_responder *resp = &qp->resp;
+	struct sroce_rd_job *job;
 	struct sroce_tx tx = {};
 
-	sroce_reply_ack(qp, &qp->resp.half, &tx);
-	sroce_send_flush(&qp->resp.half, &tx);
+	if (!sroce_answers_all_sent(&resp->answers)) {
+		job = sroce_answers_next(&resp->answers);
+		resp->epsn = sroce_psn_add(job->res.psn, job->sent);
+		resp->ack.state = SROCE_ACK_OWED;
+	}
+	if (resp->ack.state != SROCE_ACK_OWED &&
+	    !(resp->ack.state == SROCE_ACK_NAK && resp->ack.fatal))
+		return;
+	sroce_reply_ack(qp, &resp->half, &tx);
+	sroce_send_flush(&resp->half, &tx);
 }
 
 /* In ERR: every receive work request completes; those of an SRQ stay there */
@@ -185,8 +199,7 @@ static bool sroce_responder_flush(struct sroce_qp *qp)
 	struct sroce_responder *resp = &qp->resp;
 	int budget = SROCE_FLUSH_BUDGET;
 
-	if (resp->ack.state == SROCE_ACK_OWED && sroce_answers_all_sent(&resp->answers))
-		sroce_responder_last_ack(qp);
+	sroce_responder_last_ack(qp);
 	sroce_answers_drop(&resp->answers);
 	resp->ack.state = SROCE_ACK_NONE;
 	/* Pairs with sroce_parcel_give_back(): it sees ERR, or we see its count */
