@@ -319,6 +319,41 @@ static void failed_when_taken(struct kunit *test)
 	side_expect_none(a);
 }
 
+/* A message whose answer has come, but is not looked at yet */
+static void post_answered(struct side *a)
+{
+	struct side *b = pair_peer(a);
+
+	hold(&a->qp->req.half);
+	side_recv(b, 2, DST, 5000);
+	post(a, 1, SRC, 5000);
+	KUNIT_EXPECT_TRUE(a->pair->test, has_completion(&b->rcq));
+	KUNIT_EXPECT_FALSE(a->pair->test, has_completion(&a->scq));
+}
+
+static void answered_before_error(struct kunit *test)
+{
+	struct side *a = &direct_pair(test, IB_QPT_RC)->side[0];
+
+	post_answered(a);
+	side_to_error(a);
+	let_go(&a->qp->req.half);
+	expect_sent(a, 1, IB_WC_SUCCESS);
+}
+
+static void answered_before_timeout(struct kunit *test)
+{
+	struct pair_config c = { .direct = true, .retry = -1 };
+	struct side *a = &pair_create(test, &c)->side[0];
+
+	post_answered(a);
+	KUNIT_EXPECT_TRUE(test, side_expire(a));
+	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, side_state(a));
+	KUNIT_EXPECT_EQ(test, 0, side_count(a, SROCE_CNT_LOCAL_ACK_TIMEOUT_ERR));
+	let_go(&a->qp->req.half);
+	expect_sent(a, 1, IB_WC_SUCCESS);
+}
+
 /*
  * READ responses point to the responder's memory. Who drains both queues may free
  * that without having invalidated a key.
@@ -550,6 +585,8 @@ static struct kunit_case direct_cases[] = {
 	KUNIT_CASE(broken_message),
 	KUNIT_CASE(flushed_when_taken),
 	KUNIT_CASE(failed_when_taken),
+	KUNIT_CASE(answered_before_error),
+	KUNIT_CASE(answered_before_timeout),
 	KUNIT_CASE(drained_when_read),
 	KUNIT_CASE_PARAM(recalled_by_failed, first_gen_params),
 	KUNIT_CASE_PARAM(recalled_by_reset, first_gen_params),

@@ -245,6 +245,8 @@ static void sroce_requester_timed_out(struct sroce_qp *qp)
 		req->rnr_wait = false;
 	else if (!qp->kind->acked)
 		req->half.stalled = req->half.starved;
+	else if (!list_empty(&req->half.inbox))
+		sroce_requester_arm(qp); /* a peer on this host has answered */
 	else if (silent || req->half.starved)
 		sroce_requester_restart(qp, SROCE_CNT_LOCAL_ACK_TIMEOUT_ERR);
 	sroce_half_queue(&req->half);
