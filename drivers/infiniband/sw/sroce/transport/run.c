@@ -132,6 +132,20 @@ void sroce_half_queue(struct sroce_half *half)
 	sroce_half_list(half, this_cpu_ptr(&sroce_runqs));
 }
 
+/* Have a worker go through the lists of a CPU */
+static void sroce_runq_hurry(struct sroce_runq *rq)
+{
+	/*
+	 * Pairs with sroce_runq_rest(): if we find @urgent set, its worker has not begun
+	 * yet and will see what is on the list
+	 */
+	smp_mb();
+	if (READ_ONCE(rq->urgent))
+		return;
+	WRITE_ONCE(rq->urgent, true);
+	queue_work(sroce_turn_wq, &rq->rest);
+}
+
 /* From any context, so the list has no lock: an interrupt may come while that is held */
 void sroce_half_kick(struct sroce_half *half)
 {
@@ -143,6 +157,9 @@ void sroce_half_kick(struct sroce_half *half)
 	rq = get_cpu_ptr(&sroce_runqs);
 	llist_add(&half->kicked, &rq->kicked);
 	tasklet_schedule(&rq->tasklet);
+	/* There tasklets run in a thread, which a task with real-time priority may keep away */
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		sroce_runq_hurry(rq);
 	put_cpu_ptr(&sroce_runqs);
 }
 
@@ -167,20 +184,6 @@ static void sroce_runq_called(void *info)
 	/* Who puts something on the lists from here on has to call again */
 	clear_bit(0, &rq->called);
 	tasklet_schedule(&rq->tasklet);
-}
-
-/* Have a worker go through the lists of a CPU */
-static void sroce_runq_hurry(struct sroce_runq *rq)
-{
-	/*
-	 * Pairs with sroce_runq_rest(): if we find @urgent set, its worker has not begun
-	 * yet and will see what is on the list
-	 */
-	smp_mb();
-	if (READ_ONCE(rq->urgent))
-		return;
-	WRITE_ONCE(rq->urgent, true);
-	queue_work(sroce_turn_wq, &rq->rest);
 }
 
 /*
