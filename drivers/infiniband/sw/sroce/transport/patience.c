@@ -75,7 +75,7 @@ static bool sroce_patience_admit(struct sroce_responder *resp)
 	long trains = READ_ONCE(resp->half.inbox_len) + 1;
 	long more = trains * SROCE_PATIENCE_TRAIN + w->kept - w->memory.bytes;
 
-	if (!sroce_uncharged_admits(&w->memory, more)) {
+	if (more > 0 && !sroce_uncharged_admits(&w->memory, more)) {
 		sroce_patience_forget(w);
 		return false;
 	}
