@@ -34,9 +34,7 @@
 
 /*
  * A train takes one more packet as long as it has no more parts than this: 62 packets of
- * 1024 bytes are what a buffer of 64 KiB holds. So 63 at most are coupled, which with what
- * the transport puts in front still fit into the power of two (transport/hold.c) that 64
- * would just not fit into.
+ * 1024 bytes are what a buffer of 64 KiB holds. So 63 at most are coupled.
  */
 #define SROCE_RX_COUPLED 62
 

@@ -30,7 +30,6 @@
  * What has waited for one to two seconds is not worth its memory any more.
  */
 #include <linux/ktime.h>
-#include <linux/log2.h>
 #include <linux/slab.h>
 
 #include "compat.h"
@@ -46,9 +45,15 @@
 #include "transport/run.h"
 #include "turn.h"
 
-/* Trains that a QP may hold, and bytes of memory */
-#define SROCE_HOLD_TRAINS 1024
-#define SROCE_HOLD_BYTES SZ_4M
+/* Trains that a QP may hold, and bytes of memory: as much as a sender has in flight (window.c) */
+#define SROCE_HOLD_TRAINS 2048
+#define SROCE_HOLD_BYTES SZ_16M
+
+/*
+ * So many packets ahead of the one that is expected is too far in any case. It is the most
+ * PSNs that a stranger's packet may hit.
+ */
+#define SROCE_HOLD_AHEAD_MOST 16384
 
 /* What has been there at two looks is given up */
 #define SROCE_HOLD_LOOK_NS ((u64)NSEC_PER_SEC)
@@ -70,8 +75,8 @@
  * @bytes: of memory that it counts as
  * @looked: it was there at the last look
  * @t: request
- * @bv: its payload, which follows
- * @data: payload
+ * @bv: its payload, in memory of its own: what is a power of two would take twice as much
+ *	together with all this
  */
 struct sroce_held {
 	struct rb_node node;
@@ -79,7 +84,6 @@ struct sroce_held {
 	bool looked;
 	struct sroce_train t;
 	struct bio_vec bv;
-	u8 data[];
 };
 
 struct sroce_uncharged sroce_held_memory;
@@ -113,25 +117,48 @@ static bool sroce_hold_admits(struct sroce_hold *hold, u32 bytes)
 	       sroce_uncharged_admits(&hold->memory, bytes);
 }
 
-static struct sroce_held *sroce_held_make(const struct sroce_train *t, u32 bytes)
+/* Not from the reserves: drivers fill their rings with these, and this can be lost */
+#define SROCE_HELD_GFP (GFP_NOWAIT | __GFP_NOWARN)
+
+static void sroce_held_free(struct sroce_held *h)
 {
-	/* Not from the reserves: drivers fill their rings with these, and this can be lost */
-	struct sroce_held *h = kmalloc(bytes, GFP_NOWAIT | __GFP_NOWARN);
+	if (h->t.bv)
+		kfree(bvec_virt(&h->bv));
+	kfree(h);
+}
+
+/* Return: false without memory */
+static bool sroce_held_copy(struct sroce_held *h, const struct sroce_train *t)
+{
 	u32 len = t->bi.bi_size;
 	struct bvec_iter si = t->bi;
+	void *data;
+
+	if (!len)
+		return true;
+	data = kmalloc(len, SROCE_HELD_GFP);
+	if (!data)
+		return false;
+	sroce_bvec_read(data, t->bv, &si, len);
+	bvec_set_virt(&h->bv, data, len);
+	h->t.bv = &h->bv;
+	h->t.bi = (struct bvec_iter){ .bi_size = len };
+	return true;
+}
+
+static struct sroce_held *sroce_held_make(const struct sroce_train *t)
+{
+	struct sroce_held *h = kmalloc(sizeof(*h), SROCE_HELD_GFP);
 
 	if (!h)
 		return NULL;
 	h->looked = false;
 	h->t = *t;
 	h->t.bv = NULL;
-	if (!len)
+	if (sroce_held_copy(h, t))
 		return h;
-	sroce_bvec_read(h->data, t->bv, &si, len);
-	bvec_set_virt(&h->bv, h->data, len);
-	h->t.bv = &h->bv;
-	h->t.bi = (struct bvec_iter){ .bi_size = len };
-	return h;
+	kfree(h);
+	return NULL;
 }
 
 /**
@@ -196,13 +223,12 @@ static bool sroce_hold_insert(struct sroce_hold *hold,
 			      const struct sroce_train *t,
 			      const struct sroce_hold_place *place)
 {
-	/* As much as the allocator takes at most */
-	u32 bytes = roundup_pow_of_two(sizeof(struct sroce_held) +
-				       t->bi.bi_size);
+	u32 bytes = kmalloc_size_roundup(sizeof(struct sroce_held)) +
+		    kmalloc_size_roundup(t->bi.bi_size);
 	struct sroce_held *h = NULL;
 
 	if (sroce_hold_admits(hold, bytes))
-		h = sroce_held_make(t, bytes);
+		h = sroce_held_make(t);
 	if (!h)
 		return false;
 	h->bytes = bytes;
@@ -226,13 +252,10 @@ static bool sroce_hold_is_on(const struct sroce_qp *qp)
 	return READ_ONCE(qp->port->recovery.selective_repeat_en);
 }
 
-/*
- * So many packets ahead of the one that is expected is too far: what is between would
- * not fit. It is also the most PSNs that a stranger's packet may hit.
- */
+/* So many packets ahead is too far: what is between would not fit */
 static s32 sroce_hold_ahead(const struct sroce_qp *qp)
 {
-	return SROCE_HOLD_BYTES / qp->mtu;
+	return min(SROCE_HOLD_BYTES / qp->mtu, SROCE_HOLD_AHEAD_MOST);
 }
 
 /* Return: true when it is held now, and nothing of it was before */
@@ -271,7 +294,7 @@ static void sroce_hold_drop(struct sroce_qp *qp, struct sroce_held *h)
 	sroce_turn_spend(SROCE_TURN_CQE);
 	sroce_hold_remove(&qp->resp.hold, h);
 	sroce_qp_count(qp, SROCE_CNT_RX_HELD_DROPS, h->t.npkts);
-	kfree(h);
+	sroce_held_free(h);
 }
 
 static void sroce_hold_clear(struct sroce_qp *qp)
@@ -506,7 +529,7 @@ bool sroce_hold_replay(struct sroce_qp *qp)
 		h = sroce_hold_first(&resp->hold);
 		sroce_hold_remove(&resp->hold, h);
 		sroce_hold_execute(qp, h);
-		kfree(h);
+		sroce_held_free(h);
 	}
 	if (sroce_hold_is_void(qp)) {
 		sroce_hold_clear(qp);

@@ -4,10 +4,9 @@
  * is: requests that have come too early (hold.c), or that wait for a receive (patience.c).
  *
  * Of each kind there is a bound for all QPs. Whoever has many of them, and a peer that fills
- * them, must not leave nothing for others: so of what is left a QP may have an eighth, all
- * QPs of a process a quarter, or half as long as each of them has little, and those of a
- * device half, beyond what is little. (Processes are told apart by a hash: a few share what
- * one may have.)
+ * them, must not leave nothing for others: so of what is left all QPs of a process may have a
+ * quarter, or half as long as each of them has little, and those of a device half, beyond
+ * what is little. (Processes are told apart by a hash: a few share what one may have.)
  */
 #include <linux/hash.h>
 #include <linux/log2.h>
@@ -23,8 +22,7 @@
 #define SROCE_UNCHARGED_OF_RAM 64
 #define SROCE_UNCHARGED_LEAST SZ_16M
 #define SROCE_UNCHARGED_MOST SZ_256M
-/* ... and the part of what is left of it that one QP may have, and many of one owner */
-#define SROCE_UNCHARGED_SHARE 8
+/* ... and the part of what is left of it that all QPs of one owner may have */
 #define SROCE_UNCHARGED_SHARE_OF_PROCESS 4
 #define SROCE_UNCHARGED_SHARE_OF_DEVICE 2
 /*
@@ -57,8 +55,6 @@ bool sroce_uncharged_admits(const struct sroce_uncharged_part *part, long more)
 	long device = atomic_long_read(part->device) + more;
 	long own = part->bytes + more;
 
-	if (own > left / SROCE_UNCHARGED_SHARE)
-		return false;
 	if (own <= SROCE_UNCHARGED_LITTLE)
 		return process <= left / SROCE_UNCHARGED_SHARE_OF_LITTLE;
 	return process <= left / SROCE_UNCHARGED_SHARE_OF_PROCESS &&
