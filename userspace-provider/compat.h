@@ -8,7 +8,7 @@
 
 #include <infiniband/driver.h>
 
-#if SROCE_RDMA_CORE < 47
+#if SROCE_RDMA_CORE < 45
 /* No FLUSH: nobody asks for it, and there is nothing to be called by */
 enum {
 	IBV_WR_FLUSH = 14,
