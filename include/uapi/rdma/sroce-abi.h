@@ -63,9 +63,8 @@ struct sroce_alloc_ucontext_resp {
 
 /*
  * ioctl(doorbell_fd, SROCE_IOC_DOORBELL, qp_num): look at the send queue (and,
- * when the QP is in error, at the receive queue) of this QP now.
- * ioctl(doorbell_fd, SROCE_IOC_SRQ_DOORBELL, ...) is not needed: a shared
- * receive queue is read when a message arrives.
+ * when the QP is in error, at the receive queue) of this QP now. A shared
+ * receive queue has none: it is read when a message arrives.
  */
 #define SROCE_IOC_MAGIC 0xB5
 #define SROCE_IOC_DOORBELL _IO(SROCE_IOC_MAGIC, 1)
