@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * cq: completion queues: polling, events of both kinds, resizing with traffic on,
- * many queues on one channel, several threads, and overflow.
+ * many queues on one channel, several threads, overflow, and what a queue pair leaves that ends.
  *
  *	cq -d DEVICE -i IP [-D DEVICE_OF_PEER -I IP_OF_PEER]
  */
@@ -369,6 +369,185 @@ static void overflow(void)
 	end();
 }
 
+/* --- queue pairs that end with completions that nobody has polled ------------------------------------- */
+
+#define HALF (DEPTH / 2)
+
+/* a second pair, whose receives complete in the same queue */
+static struct ibv_qp *qc, *qd;
+
+static bool send_one(struct ibv_qp *from, struct ibv_qp *to, uint64_t id)
+{
+	struct ibv_wc wc;
+
+	return !post_recv(to, id) && !post_send(from, id, IBV_SEND_SIGNALED) && poll_one(scq, &wc, 5) && !wc.status;
+}
+
+/* messages of both pairs, in turns, which fill the queue */
+static bool fill_in_turns(void)
+{
+	bool good = true;
+	int i;
+
+	for (i = 0; i < HALF; i++)
+		good &= send_one(qa, qb, i) && send_one(qc, qd, DEPTH + i);
+	return good;
+}
+
+/* receives of @qp, from @id on, are what the queue has next */
+static bool received(const struct ibv_qp *qp, uint64_t id)
+{
+	struct ibv_wc wc;
+	int i;
+
+	for (i = 0; i < HALF; i++)
+		if (ibv_poll_cq(rcq, 1, &wc) != 1 || wc.status || wc.qp_num != qp->qp_num || wc.wr_id != id + i)
+			return false;
+	return true;
+}
+
+static void connect_again(void)
+{
+	if (vt_to_state(qa, IBV_QPS_RESET) || vt_to_state(qb, IBV_QPS_RESET))
+		vt_die(VT_WRONG, "WRONG: qp to RESET");
+	connect_pair(qa, qb);
+}
+
+static void exchange_receiver(void)
+{
+	if (ibv_destroy_qp(qb) || vt_to_state(qa, IBV_QPS_RESET))
+		vt_die(VT_WRONG, "WRONG: the queue pair is not destroyed");
+	qb = vt_new_qp(peer_dev, IBV_QPT_RC, rcq, DEPTH, DEPTH);
+	connect_pair(qa, qb);
+}
+
+/* The queue is full of flushed receives, which are gone with the receiver's end: there is room for as many again */
+static void flushed(const char *what, void (*recycle)(void))
+{
+	bool good = true;
+	struct ibv_wc wc;
+	int i;
+
+	begin(DEPTH);
+	for (i = 0; i < DEPTH; i++)
+		post_recv(qb, i);
+	vt_to_state(qb, IBV_QPS_ERR);
+	recycle();
+	for (i = 0; i < DEPTH; i++)
+		good &= send_one(qa, qb, DEPTH + i);
+	for (i = 0; i < DEPTH; i++)
+		good &= poll_one(rcq, &wc, 1) && !wc.status && wc.wr_id == (uint64_t)DEPTH + i;
+	vt_check(good && vt_silent(rcq), "%s, with a queue full of its flushed receives: as many fit again", what);
+	vt_check(!vt_event_comes(peer_dev, IBV_EVENT_CQ_ERR, NULL, 0.05), "%s: no CQ_ERR", what);
+	end();
+}
+
+static void begin_two(void)
+{
+	begin(DEPTH);
+	qc = vt_new_qp(&devs[0], IBV_QPT_RC, scq, DEPTH, DEPTH);
+	qd = vt_new_qp(peer_dev, IBV_QPT_RC, rcq, DEPTH, DEPTH);
+	connect_pair(qc, qd);
+}
+
+static void end_two(void)
+{
+	if (ibv_destroy_qp(qc) || ibv_destroy_qp(qd))
+		vt_check(false, "the second pair can be destroyed");
+	end();
+}
+
+/* Those of another queue pair lie in between, and stay */
+static void flushed_between(const char *what, void (*recycle)(void))
+{
+	bool good;
+	int i;
+
+	begin_two();
+	vt_check(fill_in_turns(), "%s between those of another one: the queue is full", what);
+	recycle();
+	for (i = 0, good = true; i < HALF; i++)
+		good &= send_one(qa, qb, 2 * DEPTH + i);
+	vt_check(good, "%s between those of another one: as many fit again", what);
+	good = received(qd, DEPTH);
+	vt_check(good, "%s between those of another one: these are there, in order", what);
+	good = received(qb, 2 * DEPTH);
+	vt_check(good && vt_silent(rcq), "%s between those of another one: then the new ones, and no others", what);
+	vt_check(!vt_event_comes(peer_dev, IBV_EVENT_CQ_ERR, NULL, 0.05), "%s between those of another one: no CQ_ERR",
+		 what);
+	end_two();
+}
+
+/* What is gone does not count */
+static void resized_afterwards(void)
+{
+	begin_two();
+	if (!fill_in_turns())
+		vt_die(VT_WRONG, "WRONG: the queue cannot be filled");
+	connect_again();
+	vt_check(ibv_resize_cq(rcq, HALF - 1) == 0 && rcq->cqe == HALF,
+		 "after RESET the queue is resized to what the other queue pair has in it");
+	vt_check(ibv_resize_cq(rcq, HALF / 2), "and not to less");
+	vt_check(received(qd, DEPTH) && vt_silent(rcq), "resized after RESET: the other one's completions are there, in order");
+	end_two();
+}
+
+/* A queue of one thread has no locks, so a queue pair may end in the middle of a batch */
+static void in_a_batch(void)
+{
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = DEPTH, .wc_flags = IBV_WC_STANDARD_FLAGS, .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
+		.flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED,
+	};
+	struct ibv_poll_cq_attr poll = {};
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(peer_dev->ctx, &attr);
+	bool good;
+	int i;
+
+	if (!cq) {
+		printf("skip: the end of a queue pair in a batch [%s\n", strerror(errno));
+		return;
+	}
+	begin(DEPTH);
+	if (ibv_destroy_qp(qb) || ibv_destroy_cq(rcq))
+		vt_check(false, "the first queue can be destroyed");
+	rcq = ibv_cq_ex_to_cq(cq);
+	qb = vt_new_qp(peer_dev, IBV_QPT_RC, rcq, DEPTH, DEPTH);
+	qc = vt_new_qp(&devs[0], IBV_QPT_RC, scq, DEPTH, DEPTH);
+	qd = vt_new_qp(peer_dev, IBV_QPT_RC, rcq, DEPTH, DEPTH);
+	connect_again();
+	connect_pair(qc, qd);
+	good = fill_in_turns() && !ibv_start_poll(cq, &poll) && cq->wr_id == 0;
+	vt_check(good, "a batch begins with a completion of a queue pair");
+	if (!good)
+		vt_die(VT_WRONG, "WRONG: there is no batch");
+	connect_again();
+	vt_check(cq->wr_id == 0 && cq->status == IBV_WC_SUCCESS && ibv_wc_read_qp_num(cq) == qb->qp_num,
+		 "the queue pair is reset in the batch: the completion can still be read");
+	for (i = 0; i < HALF && !ibv_next_poll(cq) && cq->wr_id == (uint64_t)DEPTH + i; i++)
+		good &= cq->status == IBV_WC_SUCCESS && ibv_wc_read_qp_num(cq) == qd->qp_num;
+	vt_check(good && i == HALF, "the batch goes on with all of the other one, in order");
+	vt_check(ibv_next_poll(cq) == ENOENT, "and nothing of that one");
+	ibv_end_poll(cq);
+	good = fill_in_turns();
+	vt_check(good && !vt_event_comes(peer_dev, IBV_EVENT_CQ_ERR, NULL, 0.05), "after the batch all of the queue is free");
+	end_two();
+}
+
+static void unpolled(void)
+{
+	if (vt_is_rxe()) {
+		printf("skip: completions of queue pairs that are gone [rdma_rxe leaves them to be polled\n");
+		return;
+	}
+	flushed("RESET", connect_again);
+	flushed("destroyed", exchange_receiver);
+	flushed_between("RESET", connect_again);
+	flushed_between("destroyed", exchange_receiver);
+	resized_afterwards();
+	in_a_batch();
+}
+
 static void creation(void)
 {
 	struct ibv_cq *cq;
@@ -398,6 +577,7 @@ int main(int argc, char **argv)
 	pollers();
 	resizing();
 	overflow();
+	unpolled();
 	printf("%d wrong\n", vt_failures);
 	return vt_failures ? VT_WRONG : VT_OK;
 }

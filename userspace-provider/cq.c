@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cq.h"
 #include "sroce-abi.h"
@@ -75,22 +76,57 @@ int sroce_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	return 0;
 }
 
+/*
+ * Take the completions of a QP out of those from @cons to @prod. The others close up, in
+ * their order, towards @prod: what was not polled yet is ours to write. Returns where
+ * they begin then.
+ */
+static uint32_t take_out(struct sroce_cq *cq, uint32_t cons, uint32_t prod,
+			 uint32_t qp_num, uint32_t *unexpected)
+{
+	uint32_t from = prod, to = prod;
+	struct sroce_cqe *cqe;
+
+	while (from != cons) {
+		cqe = sroce_ring_entry(&cq->ring, --from);
+		if (cqe->qpn == qp_num)
+			*unexpected += sroce_tags_is_unexpected(cqe);
+		else if (--to != from)
+			memcpy(sroce_ring_entry(&cq->ring, to), cqe,
+			       sizeof(*cqe));
+	}
+	return to;
+}
+
+/* In the middle of a batch, what that has taken is freed when it ends, with all behind it */
+static void skip_to(struct sroce_cq *cq, uint32_t cons, uint32_t prod)
+{
+	bool batch = cq->freed != cq->cons;
+
+	cq->cons = cons;
+	cq->prod = prod;
+	if (!batch)
+		cq_free_entries(cq);
+}
+
+/*
+ * An application that counts what may complete does not count these any more, so their
+ * places have to be free now, or the kernel would find the queue full. Where none are
+ * there, nothing is written: a queue without locks may be polled meanwhile by somebody
+ * who takes only that for a use of it.
+ */
 uint32_t sroce_cq_forget_qp(struct ibv_cq *ibcq, uint32_t qp_num)
 {
 	struct sroce_cq *cq = to_scq(ibcq);
-	struct sroce_cqe *cqe;
 	uint32_t unexpected = 0;
-	uint32_t index;
+	uint32_t cons, prod, to;
 
 	sroce_lock(&cq->lock);
-	cq_look(cq);
-	for (index = cq->cons; index != cq->prod; index++) {
-		cqe = sroce_ring_entry(&cq->ring, index);
-		if (cqe->qpn != qp_num)
-			continue;
-		cqe->qpn = SROCE_QPN_NOBODY;
-		unexpected += sroce_tags_is_unexpected(cqe);
-	}
+	cons = cq->cons;
+	prod = cq_produced(cq, cons);
+	to = take_out(cq, cons, prod, qp_num, &unexpected);
+	if (to != cons)
+		skip_to(cq, to, prod);
 	sroce_unlock(&cq->lock);
 	return unexpected;
 }

@@ -9,26 +9,20 @@
 #include "sroce.h"
 
 /*
- * Written over the QP number of a completion that nobody shall see any more:
- * between the two indices the entries are ours to write. No QP has number 0.
- */
-enum { SROCE_QPN_NOBODY = 0 };
-
-/*
- * What is new in the ring? More entries than it has room for are no news: the
+ * What is in the ring behind @cons? More entries than it has room for are none: the
  * memory does not mean anything any more.
  */
-static inline void cq_look(struct sroce_cq *cq)
+static inline uint32_t cq_produced(const struct sroce_cq *cq, uint32_t cons)
 {
-	cq->prod = sroce_load_index(&cq->ring.hdr->prod);
-	if (cq->prod - cq->cons > cq->ring.nr_entries)
-		cq->prod = cq->cons;
+	uint32_t prod = sroce_load_index(&cq->ring.hdr->prod);
+
+	return prod - cons > cq->ring.nr_entries ? cons : prod;
 }
 
 static inline bool cq_has_entries(struct sroce_cq *cq)
 {
 	if (cq->cons == cq->prod)
-		cq_look(cq);
+		cq->prod = cq_produced(cq, cq->cons);
 	return cq->cons != cq->prod;
 }
 
@@ -59,21 +53,11 @@ static inline void cq_end_gathering(struct sroce_cq *cq)
 		sroce_ring_doorbell(cq->vcq.cq.context, qp_num);
 }
 
-/*
- * The entry stays ours until cq_free_entries(). NULL when there is none. Nobody can
- * keep us here: until we free entries the kernel adds no more than there is room for.
- */
+/* The entry stays ours until cq_free_entries(). NULL when there is none. */
 static inline struct sroce_cqe *cq_next_entry(struct sroce_cq *cq)
 {
-	uint32_t left = cq->ring.nr_entries;
-	struct sroce_cqe *cqe;
-
-	while (left-- && cq_has_entries(cq)) {
-		cqe = sroce_ring_entry(&cq->ring, cq->cons++);
-		if (cqe->qpn != SROCE_QPN_NOBODY)
-			return cqe;
-	}
-	return NULL;
+	return cq_has_entries(cq) ?
+	       sroce_ring_entry(&cq->ring, cq->cons++) : NULL;
 }
 
 /* Give the entries that were taken back to the kernel */

@@ -183,6 +183,10 @@ int sroce_cq_arm(struct sroce_cq *cq, enum ib_cq_notify_flags flags);
  * @cq: queue with !@cq->user
  * @ibqp: QP in RESET, or dead: it adds no others
  *
+ * They keep their places until the queue is polled, which has its time already, as they have
+ * raised an event; and users whose QPs share a queue mostly drain them first (ib_drain_qp()),
+ * so that nothing is left here. Of a process's queue its provider gives the places back.
+ *
  * Context: process, may sleep.
  */
 void sroce_cq_forget(struct sroce_cq *cq, const struct ib_qp *ibqp);
