@@ -437,6 +437,45 @@ static void srq_datagrams(void)
 	ibv_destroy_ah(ah);
 }
 
+/* --- datagrams ---------------------------------------------------------------------- */
+
+/* What waits for longer than its address handle is there does not go to where the next handle leads */
+static void datagram_without_handle(void)
+{
+	struct ibv_cq *send_cq = vt_create_cq(a.dev, 16), *recv_cq = vt_create_cq(b.dev, 16);
+	struct ibv_qp *from = vt_create_ud_qp(a.dev, send_cq, send_cq, 8);
+	struct ibv_qp *to = vt_create_ud_qp(b.dev, recv_cq, recv_cq, 8);
+	struct ibv_ah *old = vt_ah(a.dev, &b.dev->gid), *next;
+	struct ibv_sge in = { (uintptr_t)b.mr->addr, 1024, b.mr->lkey }, out;
+	struct ibv_recv_wr *bad_recv, recv = { .sg_list = &in, .num_sge = 1 };
+	struct ibv_send_wr *bad, wr = request(&out, 1, IBV_WR_SEND, 100);
+	struct ibv_wc wc;
+
+	wr.wr.ud.ah = old;
+	wr.wr.ud.remote_qpn = to->qp_num;
+	wr.wr.ud.remote_qkey = VT_QKEY;
+	vt_check(!ibv_post_recv(to, &recv, &bad_recv) && !vt_to_state(from, IBV_QPS_SQD) &&
+		 !ibv_post_send(from, &wr, &bad), "a datagram waits in SQD");
+	ibv_destroy_ah(old);
+	next = vt_ah(a.dev, &b.dev->gid);
+	vt_check(next && !vt_to_state(from, IBV_QPS_RTS) && poll_one(send_cq, &wc, 5) &&
+		 wc.status == IBV_WC_LOC_QP_OP_ERR,
+		 "UD: the handle is gone when it is sent, and another one is there: LOC_QP_OP_ERR");
+	vt_check(vt_silent(recv_cq), "UD: and nothing arrives");
+	if (ibv_destroy_ah(next) || ibv_destroy_qp(from) || ibv_destroy_qp(to) || ibv_destroy_cq(send_cq) ||
+	    ibv_destroy_cq(recv_cq))
+		vt_check(false, "UD: everything can be destroyed");
+}
+
+static void ud_handle_that_is_gone(void)
+{
+	if (vt_is_rxe()) {
+		printf("skip: UD: an address handle that is gone [the rule is of sroce\n");
+		return;
+	}
+	datagram_without_handle();
+}
+
 /* --- extended reliable connections ---------------------------------------------------------- */
 
 static struct ibv_xrcd *open_xrcd(struct ibv_context *ctx, int fd, int flags)
@@ -766,6 +805,7 @@ int main(int argc, char **argv)
 	srq_shared();
 	srq_domain();
 	srq_datagrams();
+	ud_handle_that_is_gone();
 	xrc();
 	kernel_memory();
 	printf("%d wrong\n", vt_failures);

@@ -336,6 +336,30 @@ static void handles_by_number(struct kunit *test)
 	expect_path(a, PAIR_AHN, &a->pd, NULL);
 }
 
+/*
+ * A work request may wait longer than its address handle is there. The next one takes the
+ * place in the table, but must not be found by the number of one that is gone
+ */
+static void numbers_of_old_handles(struct kunit *test)
+{
+	struct pair *p = ud_pair(test);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	u32 i;
+
+	for (i = 0; i < 2047; i++) {
+		sroce_ah_remove(&a->port, a->ah);
+		a->ah = sroce_ah_add(&a->port, &a->pd, sroce_path_get(&b->path.path),
+				     GFP_KERNEL);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(a->ah));
+		KUNIT_ASSERT_NE(test, PAIR_AHN, a->ah->ahn);
+		expect_path(a, PAIR_AHN, &a->pd, NULL);
+		expect_path(a, a->ah->ahn, &a->pd, &b->path.path);
+	}
+	replace_path(a, &a->path.path);
+	expect_path(a, a->ah->ahn, &a->pd, &a->path.path);
+	rcu_barrier();
+}
+
 /* Somebody on another processor who has found where an address handle leads */
 struct finder {
 	struct side *s;
@@ -401,6 +425,7 @@ static struct kunit_case ud_cases[] = {
 	KUNIT_CASE(stuck_below),
 	KUNIT_CASE(each_wait_by_itself),
 	KUNIT_CASE(handles_by_number),
+	KUNIT_CASE(numbers_of_old_handles),
 	KUNIT_CASE(handle_goes_while_found),
 	{}
 };

@@ -8,6 +8,8 @@
  * reference to the path, after a grace period: senders have bottom halves off, and need
  * no reference of their own.
  */
+#include <linux/bits.h>
+#include <linux/build_bug.h>
 #include <linux/slab.h>
 #include <linux/xarray.h>
 
@@ -15,6 +17,16 @@
 #include "path.h"
 #include "transport/ah.h"
 #include "transport/port.h"
+
+/*
+ * A number is a place in the table, and above that a turn, which changes with each handle
+ * that is made: a place is soon taken again, and a work request that still waits must not
+ * find another handle there than the one it was posted with.
+ */
+#define SROCE_AH_PLACE_BITS 21
+#define SROCE_AH_PLACE_MASK GENMASK(SROCE_AH_PLACE_BITS - 1, 0)
+
+static_assert(SROCE_MAX_AH <= SROCE_AH_PLACE_MASK);
 
 void sroce_ah_table_init(struct sroce_port *port)
 {
@@ -60,13 +72,19 @@ static int sroce_ah_insert(struct sroce_port *port, struct sroce_ah_entry *e,
 			   gfp_t gfp)
 {
 	unsigned long flags;
+	u32 place;
 	int err;
 
 	xa_lock_irqsave(&port->ahs, flags);
-	err = __xa_alloc(&port->ahs, &e->ahn, e, XA_LIMIT(1, SROCE_MAX_AH),
+	/* It is found by its turn, so that comes first */
+	e->turn = port->ah_turn++ & (U32_MAX >> SROCE_AH_PLACE_BITS);
+	err = __xa_alloc(&port->ahs, &place, e, XA_LIMIT(1, SROCE_MAX_AH),
 			 gfp);
 	xa_unlock_irqrestore(&port->ahs, flags);
-	return err == -EBUSY ? -ENOSPC : err;
+	if (err)
+		return err == -EBUSY ? -ENOSPC : err;
+	e->ahn = e->turn << SROCE_AH_PLACE_BITS | place;
+	return 0;
 }
 
 struct sroce_ah_entry *sroce_ah_add(struct sroce_port *port,
@@ -97,9 +115,10 @@ struct sroce_ah_entry *sroce_ah_replace(struct sroce_port *port,
 	if (!e)
 		return ERR_PTR(-ENOMEM);
 	e->ahn = old->ahn;
+	e->turn = old->turn;
 	xa_lock_irqsave(&port->ahs, flags);
 	/* There is an entry, so nothing has to be allocated */
-	__xa_store(&port->ahs, e->ahn, e, GFP_ATOMIC);
+	__xa_store(&port->ahs, e->ahn & SROCE_AH_PLACE_MASK, e, GFP_ATOMIC);
 	xa_unlock_irqrestore(&port->ahs, flags);
 	sroce_ah_entry_drop(old);
 	return e;
@@ -110,7 +129,7 @@ void sroce_ah_remove(struct sroce_port *port, struct sroce_ah_entry *e)
 	unsigned long flags;
 
 	xa_lock_irqsave(&port->ahs, flags);
-	__xa_erase(&port->ahs, e->ahn);
+	__xa_erase(&port->ahs, e->ahn & SROCE_AH_PLACE_MASK);
 	xa_unlock_irqrestore(&port->ahs, flags);
 	sroce_ah_entry_drop(e);
 }
@@ -122,8 +141,9 @@ struct sroce_path *sroce_ah_path(struct sroce_port *port, u32 ahn,
 	struct sroce_path *path;
 
 	rcu_read_lock();
-	e = xa_load(&port->ahs, ahn);
-	path = e && e->pd == pd ? e->path : NULL;
+	e = xa_load(&port->ahs, ahn & SROCE_AH_PLACE_MASK);
+	path = e && e->pd == pd && e->turn == ahn >> SROCE_AH_PLACE_BITS ?
+	       e->path : NULL;
 	rcu_read_unlock();
 	return path;
 }

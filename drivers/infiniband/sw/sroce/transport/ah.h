@@ -24,12 +24,14 @@ struct sroce_port;
  * @path: where it leads; its first reference belongs to the entry, which has it for as long
  *	as somebody may have found it
  * @ahn: number
+ * @turn: its upper bits, which tell this handle from others that had its place in the table
  */
 struct sroce_ah_entry {
 	struct rcu_head rcu;
 	const struct ib_pd *pd;
 	struct sroce_path *path;
 	u32 ahn;
+	u32 turn;
 };
 
 /* A new device has none */
@@ -67,7 +69,16 @@ struct sroce_ah_entry *sroce_ah_replace(struct sroce_port *port,
 					struct sroce_ah_entry *old,
 					struct sroce_path *path);
 
-/* End an address handle: its number may be given to another one. Context: any. */
+/**
+ * sroce_ah_remove() - end an address handle
+ * @port: device
+ * @e: entry, which is gone afterwards
+ *
+ * Its number leads nowhere, and is not given again before 2047 other handles of the device
+ * were made.
+ *
+ * Context: any, also with interrupts off.
+ */
 void sroce_ah_remove(struct sroce_port *port, struct sroce_ah_entry *e);
 
 /**

@@ -47,6 +47,7 @@ struct sroce_recovery {
  *	when it is no frame. Called as those of @xmit
  * @mrs: keys of this device
  * @ahs: address handles by number (ah.c)
+ * @ah_turn: of the next one; under the lock of @ahs
  * @ibdev: for messages and events; NULL in unit tests
  * @recovery: settings
  * @held: bytes that its QPs hold behind a gap (hold.c)
@@ -65,6 +66,7 @@ struct sroce_port {
 			const struct sroce_raw_tx *tx, struct sroce_txq *txq);
 	struct sroce_mr_table mrs;
 	struct xarray ahs;
+	u32 ah_turn;
 	struct ib_device *ibdev;
 	struct sroce_recovery recovery;
 	atomic_long_t held ____cacheline_aligned_in_smp;
