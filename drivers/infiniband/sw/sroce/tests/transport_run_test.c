@@ -100,6 +100,52 @@ static void doorbell_ends_batch(struct kunit *test)
 	a->qp->user = false;
 }
 
+/* As many as begin a batch, and its end; and that of one that may have begun behind it */
+static void expect_stream(struct side *s)
+{
+	int patience = 1000;
+	int i;
+
+	sroce_qp_doorbell(s->qp);
+	for (i = 0; i < 32; i++)
+		side_expect_send(s, 0, IB_WC_SUCCESS);
+	while (READ_ONCE(s->qp->req.batch.waiting) && --patience)
+		usleep_range(1000, 1500);
+	KUNIT_ASSERT_GT(s->pair->test, patience, 0);
+}
+
+/* What a process has posted before RESET does not keep the first request after it waiting */
+static void no_stream_after_reset(struct kunit *test)
+{
+	struct pair *p = batching(test);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	int i;
+
+	expect_stream(a);
+	/* That it has looked at its completions is learned with the next ones */
+	for (i = 0; i < 3; i++) {
+		post_quietly(a, 32);
+		sroce_qp_doorbell(a->qp);
+		expect_stream(a);
+	}
+	KUNIT_ASSERT_GE(test, a->qp->req.batch.mark, 32);
+	side_to_reset(a);
+	side_to_reset(b);
+	side_to_init(a);
+	side_to_init(b);
+	side_to_rtr(a);
+	side_to_rtr(b);
+	side_to_rts(a);
+	post_quietly(a, 1);
+	local_bh_disable();
+	sroce_qp_doorbell(a->qp);
+	KUNIT_EXPECT_FALSE(test, a->qp->req.batch.waiting);
+	KUNIT_EXPECT_EQ(test, 1, a->qp->req.fetched);
+	local_bh_enable();
+	side_expect_send(a, 0, IB_WC_SUCCESS);
+	a->qp->user = false;
+}
+
 /**
  * struct witness - what a timer finds that expires behind that of a batch
  * @timer: it
@@ -758,6 +804,7 @@ static void resize_for_liar(struct kunit *test)
 static struct kunit_case run_cases[] = {
 	KUNIT_CASE(doorbell_of_dead),
 	KUNIT_CASE(doorbell_ends_batch),
+	KUNIT_CASE(no_stream_after_reset),
 	KUNIT_CASE(timers_come_first),
 	KUNIT_CASE(turn_without_end),
 	KUNIT_CASE(turn_was_left),

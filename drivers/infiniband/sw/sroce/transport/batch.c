@@ -150,6 +150,14 @@ static void sroce_batch_timer(struct sroce_timer *timer)
 	spin_unlock(&req->half.lock);
 }
 
+/* Indices begin at 0 again, so posts would count from a mark that is far ahead of them */
+void sroce_batch_reset(struct sroce_requester *req)
+{
+	req->batch.mark = 0;
+	req->batch.average = 0;
+	req->batch.last_len = 0;
+}
+
 void sroce_batch_init(struct sroce_requester *req)
 {
 	sroce_timer_init(&req->batch.timer, sroce_batch_timer);

@@ -28,4 +28,14 @@ bool sroce_batch_begin(struct sroce_qp *qp);
 
 void sroce_batch_init(struct sroce_requester *req);
 
+/**
+ * sroce_batch_reset() - a QP goes to RESET: how it was posted to before says nothing any more
+ * @req: its requester
+ *
+ * A batch that waits may go on doing so: all that its timer does is to run the half.
+ *
+ * Context: the requester's lock held.
+ */
+void sroce_batch_reset(struct sroce_requester *req);
+
 #endif

@@ -9,6 +9,7 @@
 #include "path.h"
 #include "transport/ack_delay.h"
 #include "transport/answers.h"
+#include "transport/batch.h"
 #include "transport/congestion.h"
 #include "transport/direct.h"
 #include "transport/fault.h"
@@ -146,6 +147,7 @@ static void sroce_modify_reset(struct sroce_qp *qp, struct sroce_modify *m)
 	sroce_probe_cancel(req);
 	sroce_pace_set(&req->pace, 0);
 	sroce_congestion_reset(qp);
+	sroce_batch_reset(req);
 	sroce_ring_reset(&req->ring);
 	qp->resp.posted = 0;
 	if (!qp->srq)
