@@ -409,6 +409,48 @@ static void srq_as_a_whole(void)
 	ibv_destroy_srq(srq);
 }
 
+static bool srq_posts(struct ibv_srq *srq, int n)
+{
+	struct ibv_recv_wr *bad, wr = {};
+
+	while (n && !ibv_post_srq_recv(srq, &wr, &bad))
+		n--;
+	return !n;
+}
+
+/*
+ * A limit that is armed is never above what waits, so it is never what a new size is refused for that the same call gives
+ * a new limit: either the limit has been reached, or what waits does not fit
+ */
+static void srq_limit_replaced(void)
+{
+	struct ibv_srq *srq = vt_create_srq(&dev, 1024, 1);
+	struct ibv_srq_attr attr = { .srq_limit = 500 };
+	int rc;
+
+	vt_check(!ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT) && vt_event_comes(&dev, IBV_EVENT_SRQ_LIMIT_REACHED, NULL, 1),
+		 "a limit of 500 in a queue of 1024 with none: it is reached");
+	attr.max_wr = 256;
+	attr.srq_limit = 100;
+	rc = ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT);
+	vt_check(!rc, "a size below the old limit with a new limit: %s", strerror(rc));
+	vt_check(vt_event_comes(&dev, IBV_EVENT_SRQ_LIMIT_REACHED, NULL, 1), "the new limit is reached, too");
+	attr = (struct ibv_srq_attr){ .max_wr = 1024, .srq_limit = 200 };
+	vt_check(srq_posts(srq, 200) && !ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT),
+		 "a limit of 200 in a queue of 1024 with 200");
+	attr = (struct ibv_srq_attr){ .max_wr = 128, .srq_limit = 100 };
+	rc = ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT);
+	vt_check(rc == EINVAL, "a size below what waits is refused: %s", strerror(rc));
+	vt_check(!ibv_query_srq(srq, &attr) && attr.max_wr == 1024 && attr.srq_limit == 200,
+		 "the queue is what it was (%u, %u)", attr.max_wr, attr.srq_limit);
+	attr = (struct ibv_srq_attr){ .max_wr = 256, .srq_limit = 100 };
+	rc = ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT);
+	vt_check(!rc && !ibv_query_srq(srq, &attr) && attr.max_wr == 256 && attr.srq_limit == 100,
+		 "one above what waits is not: %s (%u, %u)", strerror(rc), attr.max_wr, attr.srq_limit);
+	vt_drain_events(&dev);
+	ibv_destroy_srq(srq);
+}
+
 static void large_table(void *arg)
 {
 	struct ibv_rwq_ind_table_init_attr attr = { .log_ind_tbl_size = *(uint32_t *)arg };
@@ -502,6 +544,7 @@ int main(int argc, char **argv)
 	inline_lists();
 	completions();
 	srq_as_a_whole();
+	srq_limit_replaced();
 	large_tables();
 	imported();
 	destroyed_meanwhile();
