@@ -51,8 +51,8 @@ enum sroce_object {
  * @objects: how many of each kind there are
  * @pkey_lock: serialises those who change the P_Key table
  * @bound: counters that QPs were bound to, by the number of the rdma_counter
- * @bound_lock: for making and ending these counters, and adding them up; protects
- *	@bound_past
+ * @bound_lock: for ending these counters, reading them and adding them up; protects
+ *	@bound_past. Taken inside ib_core's lock of a counter
  * @bound_past: sums of those that are gone
  * @abandoned: bit 0: its processes' QPs are flushed, because it goes away
  * @link_up: the link state that was reported last

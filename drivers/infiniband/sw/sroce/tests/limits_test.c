@@ -704,6 +704,73 @@ static void limits_asked(struct kunit *test)
 	end_qp(m);
 }
 
+/* --- counters of queue pairs that end while somebody reads them --------------------- */
+
+/**
+ * struct reader - somebody who reads a counter
+ * @work: reads
+ * @counter: which
+ * @done: has been told
+ * @err: what
+ */
+struct reader {
+	struct work_struct work;
+	struct rdma_counter *counter;
+	struct completion done;
+	int err;
+};
+
+static void read_counter(struct work_struct *work)
+{
+	struct reader *reader = container_of(work, struct reader, work);
+
+	reader->err = sroce_ib_counter_update_stats(reader->counter);
+	complete(&reader->done);
+}
+
+/* A counter that a queue pair is bound to, as ib_core has it */
+static void counter_init(struct kunit *test, struct rdma_counter *counter, struct made *m)
+{
+	counter->device = m->qp.ibqp.device;
+	counter->stats = sroce_ib_counter_alloc_stats(counter);
+	KUNIT_ASSERT_NOT_NULL(test, counter->stats);
+	KUNIT_ASSERT_EQ(test, 0, sroce_ib_counter_bind_qp(counter, &m->qp.ibqp, 1));
+}
+
+/*
+ * The core may end a counter that somebody else has found and is about to read: who ends one
+ * holds a lock, and who reads one does not do so beside it. What has ended is not found any more.
+ */
+static void limits_counter_ends(struct kunit *test)
+{
+	struct sroce_device *dev = test->priv;
+	struct rdma_counter *counter = kunit_kzalloc(test, sizeof(*counter), GFP_KERNEL);
+	struct reader reader = { .counter = counter };
+	struct made *m = made_of(test);
+
+	KUNIT_ASSERT_NOT_NULL(test, counter);
+	KUNIT_ASSERT_EQ(test, made_qp(m, NULL), 0);
+	sroce_bound_init(dev);
+	counter_init(test, counter, m);
+	init_completion(&reader.done);
+	INIT_WORK_ONSTACK(&reader.work, read_counter);
+	mutex_lock(&dev->bound_lock);
+	schedule_work(&reader.work);
+	KUNIT_EXPECT_EQ_MSG(test, 0, wait_for_completion_timeout(&reader.done, HZ / 10),
+			    "a counter is read while it ends");
+	mutex_unlock(&dev->bound_lock);
+	flush_work(&reader.work);
+	destroy_work_on_stack(&reader.work);
+	KUNIT_EXPECT_EQ(test, 0, reader.err);
+	KUNIT_EXPECT_EQ(test, 0, sroce_ib_counter_unbind_qp(&m->qp.ibqp, 1));
+	KUNIT_EXPECT_EQ(test, 0, sroce_ib_counter_dealloc(counter));
+	KUNIT_EXPECT_EQ(test, -EINVAL, sroce_ib_counter_update_stats(counter));
+	KUNIT_EXPECT_EQ(test, -EINVAL, sroce_ib_counter_bind_qp(counter, &m->qp.ibqp, 1));
+	rdma_free_hw_stats_struct(counter->stats);
+	sroce_bound_destroy(dev);
+	end_qp(m);
+}
+
 /* --- events that nobody reads ------------------------------------------------- */
 
 static int raise_events(struct sroce_events *e, struct list_head *unread, int n)
@@ -863,6 +930,7 @@ static struct kunit_case limits_cases[] = {
 	KUNIT_CASE_PARAM(limits_made_at_once, maker_gen_params),
 	KUNIT_CASE(limits_counted_at_once),
 	KUNIT_CASE(limits_asked),
+	KUNIT_CASE(limits_counter_ends),
 	KUNIT_CASE(limits_unread),
 	KUNIT_CASE(limits_unread_unknown),
 	KUNIT_CASE(limits_unread_target),

@@ -163,6 +163,9 @@ int sroce_ib_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp,
 			return err;
 	}
 	b = xa_load(&dev->bound, counter->id);
+	/* Old kernels find a counter by its number that has ended */
+	if (!b)
+		return -EINVAL;
 	err = sroce_bound_set_qp(ibqp, b->counters);
 	if (!err) {
 		ibqp->counter = counter;
@@ -188,13 +191,19 @@ int sroce_ib_counter_dealloc(struct rdma_counter *counter)
 	return 0;
 }
 
+/*
+ * Old kernels let go of a counter while somebody who has found it is about to read it: what is
+ * read must not be freed meanwhile.
+ */
 int sroce_ib_counter_update_stats(struct rdma_counter *counter)
 {
 	struct sroce_device *dev = to_sroce_device(counter->device);
-	struct sroce_bound *b = xa_load(&dev->bound, counter->id);
+	struct sroce_bound *b;
 
-	if (!b)
-		return -EINVAL;
-	sroce_stats_read(counter->stats, b->counters);
-	return 0;
+	mutex_lock(&dev->bound_lock);
+	b = xa_load(&dev->bound, counter->id);
+	if (b)
+		sroce_stats_read(counter->stats, b->counters);
+	mutex_unlock(&dev->bound_lock);
+	return b ? 0 : -EINVAL;
 }
