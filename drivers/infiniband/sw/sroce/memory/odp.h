@@ -170,7 +170,8 @@ unsigned int sroce_odp_bvecs(const struct sroce_mr *mr, u64 va, u32 len,
  * @mr: region on demand that is used or held
  * @va: first byte, in bounds
  * @len: bytes, in bounds
- * @ahead: bytes that will be wanted next from @va on, in bounds or not
+ * @ahead: bytes that will be wanted next from @va on, in bounds or not: there is an end to what
+ *	is brought in at once, and who wants more comes again (SROCE_PAGER_AHEAD)
  * @how: what to do
  *
  * Each process has as many faults under way as pager.c allows; more wait for

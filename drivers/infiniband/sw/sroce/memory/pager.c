@@ -351,7 +351,7 @@ int sroce_want_pages(struct sroce_want *want, const struct sroce_mr *mr, u64 va,
 	want->odp = mr->odp;
 	want->at = mr->offset + off;
 	want->len = len;
-	want->ahead = min(ahead, mr->length - off);
+	want->ahead = min3(ahead, mr->length - off, (u64)SROCE_PAGER_AHEAD);
 	want->how = how;
 	want->hint = false;
 	return sroce_want_submit(want);

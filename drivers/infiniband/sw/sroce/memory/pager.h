@@ -8,6 +8,7 @@
 #include <linux/atomic.h>
 #include <linux/list.h>
 #include <linux/refcount.h>
+#include <linux/sizes.h>
 #include <linux/types.h>
 
 #include "memory/odp.h"
@@ -24,6 +25,12 @@ struct sroce_odp_table;
 
 /* Tables of a process that may have to end yet when it makes one more region */
 #define SROCE_PAGER_ENDING 4096
+
+/*
+ * What is brought in for a message at a time: it goes on when this is there. Memory that does not
+ * hold all of a message is enough for this, and who waits behind it waits for no more.
+ */
+#define SROCE_PAGER_AHEAD SZ_2M
 
 /* Advices of one process that nobody waits for */
 #define SROCE_PAGER_HINTS 16

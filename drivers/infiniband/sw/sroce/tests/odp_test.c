@@ -82,8 +82,8 @@ struct demand {
 	unsigned long start;	/* of the mapping */
 };
 
-static void demand_register(struct kunit *test, struct demand *d,
-			    unsigned long start)
+static void demand_register_pages(struct kunit *test, struct demand *d,
+				  unsigned long start, unsigned long pages)
 {
 	struct world *w = test->priv;
 
@@ -92,13 +92,19 @@ static void demand_register(struct kunit *test, struct demand *d,
 	d->mr = sroce_mr_alloc(&w->table, &w->pd, SROCE_MR_ON_DEMAND, 0);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, d->mr);
 	d->mr->odp = sroce_odp_create(d->start + DEMAND_SKEW,
-				      DEMAND_PAGES * PAGE_SIZE - DEMAND_SKEW);
+				      pages * PAGE_SIZE - DEMAND_SKEW);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, d->mr->odp);
 	d->mr->offset = sroce_odp_offset(d->mr->odp);
 	d->mr->iova = DEMAND_IOVA;
-	d->mr->length = DEMAND_PAGES * PAGE_SIZE - DEMAND_SKEW;
+	d->mr->length = pages * PAGE_SIZE - DEMAND_SKEW;
 	d->mr->access = IB_ACCESS_LOCAL_WRITE;
 	sroce_mr_publish(d->mr);
+}
+
+static void demand_register(struct kunit *test, struct demand *d,
+			    unsigned long start)
+{
+	demand_register_pages(test, d, start, DEMAND_PAGES);
 }
 
 /* Memory of a process of the test's own, and a region on demand in it */
@@ -188,6 +194,28 @@ static void demand_faults(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, there(&d, 14, 2, false));
 	KUNIT_EXPECT_EQ(test, bring_all(&d, SROCE_ODP_WRITE), 0);
 	KUNIT_EXPECT_TRUE(test, there(&d, 0, DEMAND_PAGES, true));
+	demand_exit(&d);
+}
+
+/* However much is wanted next, what is wanted now does not wait for all of that */
+static void demand_ahead_ends(struct kunit *test)
+{
+	const unsigned long pages = 4 * SROCE_PAGER_AHEAD / PAGE_SIZE;
+	struct sroce_odp_counts counts;
+	struct demand d;
+
+	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
+		kunit_skip(test, "no memory on demand in this kernel");
+	demand_register_pages(test, &d,
+			      kunit_vm_mmap(test, NULL, 0, pages * PAGE_SIZE,
+					    PROT_READ | PROT_WRITE,
+					    MAP_ANONYMOUS | MAP_PRIVATE, 0), pages);
+	KUNIT_EXPECT_EQ(test, bring(&d, page_va(1), 1, U64_MAX, SROCE_ODP_WRITE), 0);
+	sroce_odp_count(d.mr->odp, &counts);
+	KUNIT_EXPECT_EQ(test, counts.faults, SROCE_PAGER_AHEAD / PAGE_SIZE);
+	/* what is wanted now is never too much */
+	KUNIT_EXPECT_EQ(test, bring_all(&d, SROCE_ODP_WRITE), 0);
+	KUNIT_EXPECT_TRUE(test, there(&d, 0, pages, true));
 	demand_exit(&d);
 }
 
@@ -1342,6 +1370,7 @@ static void removal_has_a_limit(struct kunit *test)
 
 static struct kunit_case odp_cases[] = {
 	KUNIT_CASE(demand_faults),
+	KUNIT_CASE(demand_ahead_ends),
 	KUNIT_CASE(demand_loses),
 	KUNIT_CASE(demand_tagged),
 	KUNIT_CASE(demand_snapshot),

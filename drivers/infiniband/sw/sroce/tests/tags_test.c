@@ -844,6 +844,36 @@ static void waits_for_pages_of(struct kunit *test, u32 len, bool matched)
 	side_demand_free(mr);
 }
 
+/* A short message does not have the whole of a long buffer brought in, nor does its header */
+static void brings_no_more(struct kunit *test)
+{
+	struct sroce_odp_counts counts;
+	struct sroce_mr *mr;
+	struct pair *p;
+	struct side *b;
+	int matched;
+
+	for (matched = 0; matched < 2; matched++) {
+		p = wait_pair(test, &mr);
+		b = &p->side[1];
+		if (matched)
+			side_add_demand(b, 5, mr, WAIT_BYTES);
+		else
+			side_recv_demand(b, 2005, mr, WAIT_BYTES);
+		side_send_tagged(&p->side[0], EAGER, 5, 64, 1);
+		side_waits_with_receive(b);
+		mmap_write_unlock(current->mm);
+		while (sroce_fault_is_running(&b->qp->resp.half) ||
+		       READ_ONCE(b->qp->resp.half.fault.waiting))
+			pair_deliver(p);
+		side_expect_cqe(b, 2005, SROCE_WC_TAG_RECV, matched ? MATCHED : 0);
+		side_expect_send(&p->side[0], 1, IB_WC_SUCCESS);
+		sroce_odp_count(mr->odp, &counts);
+		KUNIT_EXPECT_EQ_MSG(test, 1, counts.faults, "matched %d", matched);
+		side_demand_free(mr);
+	}
+}
+
 static void waits_for_pages(struct kunit *test)
 {
 	const u32 lens[] = { 1, 64, MTU, 5 * MTU + 3 };
@@ -1219,6 +1249,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(write_instead_of_eager),
 	KUNIT_CASE(other_header),
 	KUNIT_CASE(waits_for_pages),
+	KUNIT_CASE(brings_no_more),
 	KUNIT_CASE(counted_and_failed),
 	KUNIT_CASE(counted_without_receive),
 	KUNIT_CASE(counted_until_reset),

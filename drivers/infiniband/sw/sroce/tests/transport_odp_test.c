@@ -855,6 +855,143 @@ static void acked_before_a_read(struct kunit *test)
 	side_demand_free(mr);
 }
 
+/* --- what a message has brought in, and what not ----------------------------------------- */
+
+/* As one that begins a message whose data lies elsewhere */
+#define HEADER 100
+
+/* Pages of a region that were brought in for messages */
+static u64 brought(const struct sroce_mr *mr)
+{
+	struct sroce_odp_counts counts;
+
+	sroce_odp_count(mr->odp, &counts);
+	return counts.faults;
+}
+
+/* A receive of two elements, the first of them in the first page of a region on demand */
+static void post_header(struct pair *p, const struct sroce_mr *mr, const struct sroce_mr *rest,
+			u64 va, u32 len)
+{
+	struct ib_sge sge[] = {
+		{ .addr = mr->iova, .length = HEADER, .lkey = mr->key },
+		{ .addr = va, .length = len, .lkey = rest->key },
+	};
+	struct ib_recv_wr wr = { .sg_list = sge, .num_sge = 2, .wr_id = 1 };
+
+	KUNIT_ASSERT_EQ(p->test, 0, side_try_recv(&p->side[1], &wr));
+}
+
+/* Behind a header in memory on demand there is as much as the region has, but pinned */
+static void header_to(struct kunit *test, const struct missing *k, bool direct)
+{
+	struct pair_config c = { .direct = direct };
+	struct pair *p = pair_create(test, &c);
+	struct side *b = &p->side[1];
+	struct sroce_mr *mr = side_demand_create(b, DEMAND_BYTES, DEMAND_SKEW);
+
+	post_header(p, mr, b->mr, (uintptr_t)b->mem, k->len - HEADER);
+	post(p, k, mr, 1);
+	expect_message(p, k, 1);
+	KUNIT_EXPECT_EQ_MSG(test, 1, brought(mr), "%s", k->name);
+	side_demand_free(mr);
+	pair_exit(test);
+}
+
+static void header_from(struct kunit *test, const struct missing *k, bool direct)
+{
+	struct pair_config c = { .direct = direct };
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0];
+	struct sroce_mr *mr = side_demand_create(a, DEMAND_BYTES, DEMAND_SKEW);
+	struct work w;
+
+	if (k->recv)
+		side_recv(&p->side[1], 1, 0, k->len);
+	work_rdma(a, &w, k->opcode, 1, 0, 0, k->len);
+	w.wqe.num_sge = 2;
+	w.sge[1] = w.sge[0];
+	w.sge[1].length -= HEADER;
+	w.sge[0].addr = mr->iova;
+	w.sge[0].lkey = mr->key;
+	w.sge[0].length = HEADER;
+	side_post(a, &w);
+	expect_message(p, k, 1);
+	KUNIT_EXPECT_EQ_MSG(test, 1, brought(mr), "%s", k->name);
+	side_demand_free(mr);
+	pair_exit(test);
+}
+
+/*
+ * What a message will want of the list's other elements says nothing about the pages that lie
+ * behind this one: nobody has named those
+ */
+static void brings_named_only(struct kunit *test)
+{
+	static const struct missing to = { "SEND to a header", SROCE_WR_SEND, 80000, false, true };
+	static const struct missing from[] = {
+		{ "SEND of a header", SROCE_WR_SEND, 80000, true, true },
+		{ "WRITE of a header", SROCE_WR_RDMA_WRITE, 80000, true },
+		{ "READ into a header", SROCE_WR_RDMA_READ, 80000, true },
+	};
+
+	each_way(test, &to, 1, header_to);
+	each_way(test, from, ARRAY_SIZE(from), header_from);
+}
+
+static void short_send(struct kunit *test, const struct missing *k, bool direct)
+{
+	struct pair_config c = { .direct = direct };
+	struct pair *p = pair_create(test, &c);
+	struct sroce_mr *mr = side_demand_create(&p->side[1], DEMAND_BYTES, DEMAND_SKEW);
+	u64 second = mr->iova + 2 * PAGE_SIZE;
+	bool list = k->len > HEADER;
+
+	if (list)
+		post_header(p, mr, mr, second, DEMAND_BYTES / 2);
+	else
+		post_recvs(p, &(struct missing){ .len = mr->length }, mr);
+	post(p, k, mr, 1);
+	expect_message(p, k, 1);
+	KUNIT_EXPECT_EQ_MSG(test, 1 + list, brought(mr), "%s", k->name);
+	side_demand_free(mr);
+	pair_exit(test);
+}
+
+/* A short SEND does not have the whole of a long receive brought in, nor of any element */
+static void brings_sent_only(struct kunit *test)
+{
+	static const struct missing sends[] = {
+		{ "SEND", SROCE_WR_SEND, 50, false, true },
+		{ "SEND to two elements", SROCE_WR_SEND, HEADER + 50, false, true },
+	};
+
+	each_way(test, sends, ARRAY_SIZE(sends), short_send);
+}
+
+static void write_to(struct kunit *test, const struct missing *k, bool direct)
+{
+	struct pair_config c = { .direct = direct };
+	struct pair *p = pair_create(test, &c);
+	struct side *b = &p->side[1];
+	struct sroce_mr *mr = side_demand_create(b, DEMAND_BYTES, DEMAND_SKEW);
+
+	post(p, k, mr, 1);
+	expect_message(p, k, 1);
+	KUNIT_EXPECT_EQ(test, PFN_UP(DEMAND_SKEW + k->len), brought(mr));
+	KUNIT_EXPECT_EQ(test, 1, side_count(b, SROCE_CNT_PAGE_FAULTS));
+	side_demand_free(mr);
+	pair_exit(test);
+}
+
+/* What a message has named comes at once, in one piece */
+static void brings_ahead(struct kunit *test)
+{
+	static const struct missing write = { "WRITE", SROCE_WR_RDMA_WRITE, 100000 };
+
+	each_way(test, &write, 1, write_to);
+}
+
 /* The delay that an RNR NAK names is as long as both that are asked for */
 static void not_ready_for(struct kunit *test)
 {
@@ -932,6 +1069,9 @@ static struct kunit_case transport_odp_cases[] = {
 	KUNIT_CASE(told_in_rtr),
 	KUNIT_CASE(told_behind_a_read),
 	KUNIT_CASE(acked_before_a_read),
+	KUNIT_CASE(brings_named_only),
+	KUNIT_CASE(brings_sent_only),
+	KUNIT_CASE(brings_ahead),
 	KUNIT_CASE(not_ready_for),
 	KUNIT_CASE_SLOW(slow_pages),
 	{}

@@ -192,7 +192,8 @@ static void side_make_memory(struct side *s)
 {
 	struct kunit *test = s->pair->test;
 
-	s->mem = (u8 *)__get_free_pages(GFP_KERNEL | __GFP_ZERO,
+	/* As any memory that a process may have: each of its pages can be held */
+	s->mem = (u8 *)__get_free_pages(GFP_KERNEL | __GFP_ZERO | __GFP_COMP,
 					PAIR_MEM_ORDER);
 	KUNIT_ASSERT_NOT_NULL(test, s->mem);
 	s->mr = sroce_mr_alloc(&s->port.mrs, &s->pd, SROCE_MR_DMA, 0);

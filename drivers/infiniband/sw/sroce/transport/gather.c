@@ -313,8 +313,12 @@ static int sroce_gather_sge(struct sroce_gather *g, const struct sroce_sgl *l,
 	return sroce_gather_mr(g, sroce_key_check(qp, mr), access, va, len);
 }
 
+/*
+ * What follows in the message lies in other elements, whose pages are looked for when it is
+ * their turn: behind an element is memory that nobody has named.
+ */
 static int sroce_gather_list(struct sroce_gather *g, const struct sroce_sgl *l,
-			     int access, u32 off, u32 len)
+			     int access, u32 off, u32 len, u32 ahead)
 {
 	const struct sroce_sge *sge = l->sge;
 	u32 n = l->n;
@@ -327,6 +331,7 @@ static int sroce_gather_list(struct sroce_gather *g, const struct sroce_sgl *l,
 			continue;
 		}
 		part = min(sge->length - off, len);
+		g->ahead = min(sge->length - off, ahead);
 		err = sroce_gather_sge(g, l, sge->lkey, access,
 				       sge->addr + off, part);
 		if (err)
@@ -341,9 +346,8 @@ static int sroce_gather_list(struct sroce_gather *g, const struct sroce_sgl *l,
 int sroce_gather_sges(struct sroce_gather *g, const struct sroce_sgl *l,
 		      int access, u32 off, u32 *len, u32 ahead)
 {
-	g->ahead = ahead;
-	return sroce_gather_cut(g, sroce_gather_list(g, l, access, off, *len),
-				len);
+	return sroce_gather_cut(g, sroce_gather_list(g, l, access, off, *len,
+						     ahead), len);
 }
 
 /* Inline data is read from the ring, where it stays until the work request completes */

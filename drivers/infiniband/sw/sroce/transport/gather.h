@@ -56,7 +56,8 @@ struct sroce_gathered_sig {
  * @nbv: entries of @bv
  * @len: bytes in @bv
  * @placed: bytes that were copied to @bv; set by who has copied them
- * @ahead: bytes that will be wanted from a page on that is missing
+ * @ahead: bytes that will be wanted of the range that is being gathered, or of what its list
+ *	has behind it in the same element
  * @least: where pages are missing, or @bv is full, the caller is content with whole
  *	packets, so many bytes at least; U32_MAX when it needs all. Its own to set, after
  *	sroce_gather_begin()

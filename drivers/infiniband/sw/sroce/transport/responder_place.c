@@ -34,6 +34,16 @@ bool sroce_place_length_ok(const struct sroce_qp *qp,
 	return len > most - qp->mtu && len <= most;
 }
 
+/*
+ * How long a SEND is nobody says before its end. Where that has come, nothing more will be
+ * wanted of the receive, however long it is: a peer must not have all of it brought in.
+ */
+static u32 sroce_place_ahead(const struct sroce_resp_msg *msg,
+			     const struct sroce_train *t)
+{
+	return t->flags & SROCE_END ? 0 : msg->recv_len - msg->recv_off;
+}
+
 int sroce_place_sges(struct sroce_qp *qp, struct sroce_train *t, u32 least)
 {
 	struct sroce_responder *resp = &qp->resp;
@@ -46,7 +56,7 @@ int sroce_place_sges(struct sroce_qp *qp, struct sroce_train *t, u32 least)
 
 	g->least = least;
 	err = sroce_gather_sges(g, &l, IB_ACCESS_LOCAL_WRITE, msg->recv_off,
-				&len, msg->recv_len - msg->recv_off);
+				&len, sroce_place_ahead(msg, t));
 	if (!err) {
 		sroce_bvec_copy(g->bv, &di, t->bv, &t->bi, len);
 		g->placed = len;
@@ -186,7 +196,7 @@ static int sroce_place_try_sges(struct sroce_qp *qp, u32 len)
 
 	g->least = qp->mtu;
 	err = sroce_gather_sges(g, &l, IB_ACCESS_LOCAL_WRITE, msg->recv_off,
-				&len, msg->recv_len - msg->recv_off);
+				&len, 0);
 	sroce_gather_end(g);
 	return err;
 }

@@ -80,8 +80,7 @@ static int sroce_tag_place_header(struct sroce_qp *qp)
 	int err;
 
 	g->least = U32_MAX;
-	err = sroce_gather_sges(g, &l, IB_ACCESS_LOCAL_WRITE, 0, &len,
-				msg->recv_len);
+	err = sroce_gather_sges(g, &l, IB_ACCESS_LOCAL_WRITE, 0, &len, 0);
 	if (!err) {
 		sroce_bvec_write(g->bv, &di, qp->tag.raw, len);
 		msg->recv_off = len;
