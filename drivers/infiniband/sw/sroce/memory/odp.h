@@ -242,7 +242,7 @@ static inline void sroce_odp_close(struct sroce_odp *odp)
 {
 }
 
-static inline void sroce_odp_destroy(struct sroce_odp *odp)
+static inline void sroce_odp_destroy(struct sroce_odp *odp, bool settle)
 {
 }
 
