@@ -18,32 +18,6 @@
 /* Workqueues that nobody uses stay for so long, for who comes again */
 #define WORKERS_IDLE (10 * HZ)
 
-/**
- * struct sroce_workers - those of a user
- * @node: in sroce_all_workers
- * @uid: user, see sroce_workers_owner()
- * @refs: processes that use them; under sroce_workers_mutex
- * @wq: runs them. The kernel may divide what it runs at once among memory nodes by
- *	their processors: a node that has one in 8 still has one for each slot
- * @ends: ends tables, one of a process at a time: apart, because that may last
- * @lock: for all below; with bottom halves off, taken inside a pager's
- * @busy: under way
- * @moved: jiffies when one has ended last
- * @waiting: those who want one, in the order of their turns. Whenever there is one to
- *	be had, the first has been kicked
- */
-struct sroce_workers {
-	struct list_head node;
-	kuid_t uid;
-	unsigned int refs;
-	struct workqueue_struct *wq;
-	struct workqueue_struct *ends;
-	spinlock_t lock; /* see above */
-	unsigned int busy;
-	unsigned long moved;
-	struct list_head waiting;
-};
-
 static DEFINE_MUTEX(sroce_workers_mutex);
 static LIST_HEAD(sroce_all_workers);
 
@@ -79,6 +53,7 @@ bool sroce_worker_take(struct sroce_workers *workers,
 		sroce_workers_is_next(workers, turn);
 	if (taken) {
 		workers->busy++;
+		workers->moved = jiffies;
 		list_del_init(&turn->node);
 		sroce_workers_kick_first(workers);
 	} else if (list_empty(&turn->node)) {

@@ -12,16 +12,42 @@
 
 #include <linux/jiffies.h>
 #include <linux/list.h>
+#include <linux/spinlock.h>
 #include <linux/types.h>
+#include <linux/uidgid.h>
 #include <linux/workqueue.h>
 
 /* Faults of one user under way, of all processes together */
 #define SROCE_USER_SLOTS 64
 
-/* When none of them has ended for so long, nobody new is let in */
+/* When all are under way, and none has ended for so long, nobody new is let in */
 #define SROCE_USER_PATIENCE (10 * HZ)
 
-struct sroce_workers;
+/**
+ * struct sroce_workers - those of a user
+ * @node: in sroce_all_workers
+ * @uid: user, see sroce_workers_owner()
+ * @refs: processes that use them; under sroce_workers_mutex
+ * @wq: runs them. The kernel may divide what it runs at once among memory nodes by
+ *	their processors: a node that has one in 8 still has one for each slot
+ * @ends: ends tables, one of a process at a time: apart, because that may last
+ * @lock: for all below; with bottom halves off, taken inside a pager's
+ * @busy: under way
+ * @moved: jiffies when one has begun or ended last
+ * @waiting: those who want one, in the order of their turns. Whenever there is one to
+ *	be had, the first has been kicked
+ */
+struct sroce_workers {
+	struct list_head node;
+	kuid_t uid;
+	unsigned int refs;
+	struct workqueue_struct *wq;
+	struct workqueue_struct *ends;
+	spinlock_t lock; /* see above */
+	unsigned int busy;
+	unsigned long moved;
+	struct list_head waiting;
+};
 
 /**
  * struct sroce_worker_turn - who may be waiting for a worker

@@ -840,9 +840,9 @@ static bool queuer_kicked(struct queuer *q)
 	return soon(&q->kicked);
 }
 
-/* The workers that a user in a namespace of users has */
-static struct sroce_workers *workers_of(struct kunit *test, uid_t uid,
-					struct user_namespace *ns)
+/* The workers that a user in a namespace of users has, or an ERR_PTR */
+static struct sroce_workers *try_workers_of(struct kunit *test, uid_t uid,
+					    struct user_namespace *ns)
 {
 	struct cred *cred = prepare_creds();
 	struct sroce_workers *workers;
@@ -858,6 +858,14 @@ static struct sroce_workers *workers_of(struct kunit *test, uid_t uid,
 	revert_creds(mine);
 	cred->user_ns = held;
 	put_cred(cred);
+	return workers;
+}
+
+static struct sroce_workers *workers_of(struct kunit *test, uid_t uid,
+					struct user_namespace *ns)
+{
+	struct sroce_workers *workers = try_workers_of(test, uid, ns);
+
 	KUNIT_ASSERT_FALSE(test, IS_ERR(workers));
 	return workers;
 }
@@ -901,6 +909,41 @@ static void user_turns(struct kunit *test)
 	sroce_workers_put(workers);
 	for (i = 0; i < 3; i++)
 		cancel_work_sync(&q[i].turn.kick);
+}
+
+/* Is a process of the user refused that has had none of the workers yet? */
+static bool newcomer_refused(struct kunit *test)
+{
+	struct sroce_workers *workers = try_workers_of(test, 4711, &init_user_ns);
+
+	if (!IS_ERR(workers)) {
+		sroce_workers_put(workers);
+		return false;
+	}
+	KUNIT_EXPECT_EQ(test, PTR_ERR(workers), -EBUSY);
+	return true;
+}
+
+/* All are busy at once after a time in which there was nothing to do: none of them is stuck */
+static void user_wakes_up(struct kunit *test)
+{
+	struct sroce_workers *workers = strangers_workers(test);
+	struct queuer *q = kunit_kzalloc(test, sizeof(*q), GFP_KERNEL);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, q);
+	queuer_init(q, workers);
+	workers->moved = jiffies - SROCE_USER_PATIENCE - 1;
+	for (i = 0; i < SROCE_USER_SLOTS; i++)
+		KUNIT_EXPECT_TRUE(test, queuer_take(q));
+	KUNIT_EXPECT_FALSE(test, newcomer_refused(test));
+	/* none has ended in so long */
+	workers->moved = jiffies - SROCE_USER_PATIENCE - 1;
+	KUNIT_EXPECT_TRUE(test, newcomer_refused(test));
+	for (i = 0; i < SROCE_USER_SLOTS; i++)
+		sroce_worker_give(workers);
+	KUNIT_EXPECT_FALSE(test, newcomer_refused(test));
+	sroce_workers_put(workers);
 }
 
 #define USERS_MAPPED 65536
@@ -1386,6 +1429,7 @@ static struct kunit_case odp_cases[] = {
 	KUNIT_CASE(stuck_user),
 #ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
 	KUNIT_CASE(user_turns),
+	KUNIT_CASE(user_wakes_up),
 	KUNIT_CASE(user_in_namespace),
 #endif
 	KUNIT_CASE(readers_let_writer),
