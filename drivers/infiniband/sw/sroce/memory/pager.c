@@ -44,8 +44,11 @@
 /* Wants that are taken off under one hold of the lock when their region is going */
 #define PAGER_BATCH 64
 
-/* Pause before a fault that was broken off is begun again: time for others to let go */
+/* Pause before a fault that has not come about is begun again: time for others to let go */
 #define PAGER_PAUSE_MS 20
+
+/* That it finds no memory is no error for about a second: others are being killed for it */
+#define PAGER_NO_MEMORY (MSEC_PER_SEC / PAGER_PAUSE_MS)
 
 /**
  * struct sroce_pager_slot - a fault under way
@@ -198,12 +201,15 @@ static void sroce_pager_slot_work(struct work_struct *work)
 	struct sroce_pager_slot *slot = container_of(work,
 						     struct sroce_pager_slot,
 						     work);
+	unsigned int tries = PAGER_NO_MEMORY;
+	bool again = true;
 	int err = -EINTR;
 
-	while (err == -EINTR && sroce_pager_slot_open(slot)) {
+	while (again && sroce_pager_slot_open(slot)) {
 		err = sroce_pager_slot_bring(slot);
 		sroce_pager_slot_shut(slot);
-		if (err == -EINTR)
+		again = err == -EINTR || (err == -ENOMEM && tries--);
+		if (again)
 			msleep(PAGER_PAUSE_MS);
 	}
 	sroce_pager_slot_end(slot, err);

@@ -331,6 +331,7 @@ static void demand_snapshot_ends(struct kunit *test)
  * @inside: faults that wait
  * @answer: ends all waits
  * @stubborn: they do not end for any other reason
+ * @no_memory: so many faults find no memory
  */
 struct slow {
 	struct file *file;
@@ -338,6 +339,7 @@ struct slow {
 	atomic_t inside;
 	struct completion answer;
 	bool stubborn;
+	atomic_t no_memory;
 };
 
 /* Return: false when it has been broken off */
@@ -366,6 +368,8 @@ static vm_fault_t slow_fault(struct vm_fault *vmf)
 {
 	struct slow *s = vmf->vma->vm_file->private_data;
 
+	if (atomic_add_unless(&s->no_memory, -1, 0))
+		return VM_FAULT_OOM;
 	if (!completion_done(&s->answer)) {
 		if (vmf->flags & FAULT_FLAG_ALLOW_RETRY)
 			return slow_retry(s, vmf);
@@ -397,6 +401,7 @@ static void slow_init(struct kunit *test, struct slow *s, bool stubborn)
 	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
 		kunit_skip(test, "no memory on demand in this kernel");
 	atomic_set(&s->inside, 0);
+	atomic_set(&s->no_memory, 0);
 	init_completion(&s->answer);
 	s->stubborn = stubborn;
 	s->page = alloc_page(GFP_KERNEL | __GFP_ZERO);
@@ -553,6 +558,49 @@ static void stuck_and_cancelled(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, there(&d, 5, 1, false));
 	KUNIT_EXPECT_FALSE(test, completion_done(&w[0].done));
 	demand_exit(&d);
+	slow_exit(test, &s, start);
+}
+
+/* No memory for a moment is no reason to fail: only when it lasts */
+static void demand_no_memory(struct kunit *test)
+{
+	unsigned long start;
+	struct demand d;
+	struct slow s;
+
+	start = slow_region(test, &s, &d, false);
+	complete_all(&s.answer);
+	atomic_set(&s.no_memory, 5);
+	KUNIT_EXPECT_EQ(test, bring(&d, page_va(1), 1, 0, SROCE_ODP_READ), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&s.no_memory), 0);
+	KUNIT_EXPECT_TRUE(test, there(&d, 1, 1, false));
+	atomic_set(&s.no_memory, INT_MAX);
+	KUNIT_EXPECT_EQ(test, bring(&d, page_va(2), 1, 0, SROCE_ODP_READ), -ENOMEM);
+	KUNIT_EXPECT_FALSE(test, there(&d, 2, 1, false));
+	demand_exit(&d);
+	slow_exit(test, &s, start);
+}
+
+/* Who goes while there is no memory does not wait until there is, and nobody tries again for him */
+static void no_memory_and_freed(struct kunit *test)
+{
+	unsigned long start;
+	struct waiter w;
+	struct demand d;
+	struct slow s;
+	int left;
+
+	start = slow_region(test, &s, &d, false);
+	complete_all(&s.answer);
+	atomic_set(&s.no_memory, INT_MAX);
+	ask_page(test, &w, &d, 1);
+	demand_exit(&d);
+	KUNIT_EXPECT_TRUE(test, completion_done(&w.done));
+	/* one may be trying, or about to */
+	msleep(100);
+	left = atomic_read(&s.no_memory);
+	msleep(200);
+	KUNIT_EXPECT_EQ(test, left, atomic_read(&s.no_memory));
 	slow_exit(test, &s, start);
 }
 
@@ -1421,6 +1469,8 @@ static struct kunit_case odp_cases[] = {
 	KUNIT_CASE(stuck_and_freed),
 	KUNIT_CASE(stuck_for_good_and_freed),
 	KUNIT_CASE(stuck_and_cancelled),
+	KUNIT_CASE(demand_no_memory),
+	KUNIT_CASE(no_memory_and_freed),
 	KUNIT_CASE(stuck_queue),
 	KUNIT_CASE(stuck_advice),
 	KUNIT_CASE(advice_limit),
