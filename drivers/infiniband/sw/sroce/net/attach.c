@@ -255,12 +255,14 @@ int sroce_attachment_add_path(struct sroce_path *path)
 
 	spin_lock_irqsave(&sroce_paths_lock, flags);
 	a = sroce_attachment_of(path->port);
-	if (a) {
+	/* It may have moved since the caller looked for netdevs and their numbers */
+	ok = a && a->net->net_cookie == path->net_cookie;
+	if (ok) {
 		path->net = a->net;
 		list_add(&path->node, &a->paths);
 	}
 	spin_unlock_irqrestore(&sroce_paths_lock, flags);
-	return a ? 0 : -ENODEV;
+	return ok ? 0 : -ENODEV;
 }
 
 static void sroce_route_free(struct rcu_head *rcu)
@@ -311,6 +313,7 @@ sroce_attachment_pop_path_locked(struct sroce_attachment *a)
 		sroce_path_drop_route(path);
 	}
 	return NULL;
+	bool ok;
 }
 
 static struct sroce_path *sroce_attachment_pop_path(struct sroce_attachment *a)

@@ -125,7 +125,7 @@ static inline bool sroce_is_group(const struct in6_addr *addr)
 
 /**
  * sroce_attachment_add_path() - have a path cut off when its device is detached
- * @path: @path->port is set; @path->net is set on success
+ * @path: @path->port and @path->net_cookie are set; @path->net is set on success
  *
  * Return: 0, or -ENODEV when the device is not attached.
  */
