@@ -107,6 +107,19 @@ from_nowhere() {
 	done
 }
 
+# mixed : IPv6 lets a source in that stands for an IPv4 address. To one of ours whose end could be an IPv4 address of ours,
+# too, there seems to be a way back, by IPv4.
+mixed() {
+	local kind ours=fd98::$IP_A
+	ip -n $A addr add $ours/64 dev veth0 nodad && wait_gids $A $DEV_A veth0 || bail "no GID of $ours"
+	for kind in get unknown; do
+		quiet "$kind, from an IPv4 address by IPv6" $kind $ours ::ffff:$IP_B
+	done
+	answered get $ours $IP6_B
+	result $? "an IPv6 address that ends in an IPv4 address hears its peers"
+	ip -n $A addr del $ours/64 dev veth0
+}
+
 # two : of two netdevs with the same address that one is asked which a packet has come through
 two() {
 	ip -n $A link add else1 type dummy && ip -n $A link set else1 up && ip -n $A addr add $IP_A/32 dev else1 &&
@@ -242,6 +255,7 @@ fresh "IPv4" $IP_A $IP_B
 fresh "IPv6" $IP6_A $IP6_B
 beside_flood
 elsewhere
+mixed
 two
 big_packets "too big, IPv4" $IP_A $IP_B 10.98.0.77 552
 big_packets "too big, IPv6" $IP6_A $IP6_B fd98::77 1280

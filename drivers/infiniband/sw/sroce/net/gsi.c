@@ -236,6 +236,9 @@ enum sroce_gsi_verdict (*sroce_gsi_judge)(struct net *net,
 
 /* --- those who wait ---------------------------------------------------------------- */
 
+	/* IPv6 lets sources ::ffff:a.b.c.d in, to which nobody would answer by IPv4 */
+	if (ipv6_addr_v4mapped(&w.here) != ipv6_addr_v4mapped(&w.there))
+		return SROCE_GSI_DROP;
 static struct sroce_gsi_cb *sroce_gsi_cb(struct sk_buff *skb)
 {
 	BUILD_BUG_ON(sizeof(struct sroce_gsi_cb) > sizeof(skb->cb));
