@@ -2,10 +2,10 @@
 /*
  * strangers: what somebody can send who knows no more than a host's addresses, and how long rdma_cm takes meanwhile.
  *
- *	strangers -i NETDEV -M MAC -D ADDRESS -s SOURCE -k get|unknown|req [-n COUNT] [-e] [-t SECONDS] [-w SECONDS]
+ *	strangers -i NETDEV -M MAC -D ADDRESS -s SOURCE -k get|unknown|req [-1] [-n COUNT] [-e] [-t SECONDS] [-w SECONDS]
  *
  * Sends COUNT MADs to queue pair 1: GETs of PerfMgt (ClassPortInfo), GETs of a class that nobody has, or CM's REQs for a
- * service that nobody offers. -e: each from another address, SOURCE being the first of them. -t: then one more each 100 ms for
+ * service that nobody offers. -1: in frames of RoCE v1, the addresses being IPv6 ones. -e: each from another address, SOURCE being the first of them. -t: then one more each 100 ms for
  * so long. -w: waits for as many answers, so long at most. Prints "sent" after the first COUNT, and at the end how
  * many answers have come.
  *
@@ -34,6 +34,7 @@
 #include "wire.h"
 
 #define PORT "7480"
+#define GRH_LEN 40
 #define MAD_LEN 256
 #define DETH_LEN 8
 #define QP1_QKEY 0x80010000
@@ -52,6 +53,7 @@ enum {
 #define TID 0x57a26e25
 
 static struct wire_path path;
+static bool v1;
 static int fd;
 
 /* --- MADs ---------------------------------------------------------------------------------- */
@@ -84,6 +86,26 @@ static void send_frame(const uint8_t *frame, size_t len)
 			usleep(1000);
 }
 
+/* a frame of RoCE v1 around @roce (@len bytes); its length */
+static size_t v1_frame(uint8_t *frame, const struct wire_path *from, const void *roce, size_t len)
+{
+	uint8_t *grh = frame + ETH_LEN;
+
+	memcpy(frame, from->dmac, 6);
+	memcpy(frame + 6, from->smac, 6);
+	put16(frame + 12, ETH_P_ROCE_V1);
+	memset(grh, 0, GRH_LEN);
+	grh[0] = 0x60;
+	put16(grh + 4, len + ICRC_LEN);
+	grh[6] = GRH_NEXT_HDR;
+	grh[7] = 64;
+	memcpy(grh + 8, from->saddr, 16);
+	memcpy(grh + 24, from->daddr, 16);
+	memcpy(grh + GRH_LEN, roce, len);
+	wire_icrc(grh, GRH_LEN + len, grh + GRH_LEN + len);
+	return ETH_LEN + GRH_LEN + len + ICRC_LEN;
+}
+
 /* the @n'th, with @each from the address that is so many behind the first */
 static void send_mad(uint8_t class, uint32_t n, bool each)
 {
@@ -98,20 +120,22 @@ static void send_mad(uint8_t class, uint32_t n, bool each)
 	put32(roce + BTH_LEN, QP1_QKEY);
 	put32(roce + BTH_LEN + 4, 1);
 	make_mad(roce + BTH_LEN + DETH_LEN, class, n);
-	send_frame(frame, wire_frame(frame, &from, roce, sizeof(roce)));
+	send_frame(frame, v1 ? v1_frame(frame, &from, roce, sizeof(roce)) :
+			       wire_frame(frame, &from, roce, sizeof(roce)));
 }
 
 /* does a frame bring the answer to one of ours? */
 static bool is_answer(const uint8_t *frame, ssize_t len, uint8_t class)
 {
-	size_t ip_len = path.v6 ? 40 : 20, addr_len = path.v6 ? 16 : 4;
+	size_t ip_len = path.v6 ? 40 : 20, addr_len = path.v6 ? 16 : 4, udp_len = v1 ? 0 : UDP_LEN;
 	const uint8_t *ip = frame + ETH_LEN, *saddr = ip + (path.v6 ? 8 : 12), *udp = ip + ip_len;
-	const uint8_t *mad = udp + UDP_LEN + BTH_LEN + DETH_LEN;
+	const uint8_t *mad = udp + udp_len + BTH_LEN + DETH_LEN;
+	uint16_t type = v1 ? ETH_P_ROCE_V1 : path.v6 ? ETH_P_IPV6 : ETH_P_IP;
 
-	if (len < (ssize_t)(ETH_LEN + ip_len + UDP_LEN + BTH_LEN + DETH_LEN + MAD_LEN) ||
-	    get16(frame + 12) != (path.v6 ? ETH_P_IPV6 : ETH_P_IP) || ip[path.v6 ? 6 : 9] != IPPROTO_UDP ||
+	if (len < (ssize_t)(ETH_LEN + ip_len + udp_len + BTH_LEN + DETH_LEN + MAD_LEN) || get16(frame + 12) != type ||
+	    ip[path.v6 ? 6 : 9] != (v1 ? GRH_NEXT_HDR : IPPROTO_UDP) ||
 	    memcmp(saddr, path.daddr, addr_len) || memcmp(saddr + addr_len, path.saddr, addr_len) ||
-	    get16(udp + 2) != ROCE_PORT || mad[AT_CLASS] != class || get32(mad + AT_TID) != TID)
+	    (!v1 && get16(udp + 2) != ROCE_PORT) || mad[AT_CLASS] != class || get32(mad + AT_TID) != TID)
 		return false;
 	if (class == CLASS_CM)
 		return get16(mad + AT_ATTRIBUTE) == ATTR_REJ;
@@ -252,7 +276,9 @@ static void requested(struct rdma_cm_id *id)
 
 static void ended(struct rdma_cm_id *id)
 {
-	rdma_destroy_qp(id);
+	/* one that listens has none, and ends with its device */
+	if (id->qp)
+		rdma_destroy_qp(id);
 	rdma_destroy_id(id);
 }
 
@@ -371,7 +397,7 @@ int main(int argc, char **argv)
 	int c;
 
 	path.sport = 0xc123;
-	while ((c = getopt(argc, argv, "lci:M:D:s:k:n:et:w:m:P:")) != -1) {
+	while ((c = getopt(argc, argv, "lci:M:D:s:k:1n:et:w:m:P:")) != -1) {
 		switch (c) {
 		case 'l': server = true; break;
 		case 'c': client = true; break;
@@ -384,6 +410,7 @@ int main(int argc, char **argv)
 		case 'D': to = optarg; break;
 		case 's': from = optarg; break;
 		case 'k': kind = optarg; break;
+		case '1': v1 = true; break;
 		case 'n': count = strtoul(optarg, NULL, 0); break;
 		case 'e': each = true; break;
 		case 't': seconds = atof(optarg); break;
@@ -405,6 +432,8 @@ int main(int argc, char **argv)
 	path.v6 = strchr(to, ':');
 	parse_ip(path.daddr, to);
 	parse_ip(path.saddr, from);
+	if (v1 && !path.v6)
+		vt_die(VT_SETUP, "a GID is an IPv6 address");
 	if (strcmp(kind, "pmtu")) {
 		send_mads(class_of(kind), count, each, seconds, patience);
 		return VT_OK;

@@ -18,6 +18,7 @@ ELSE=10.96.0.1 ELSE6=fd96::1
 WIDE=10.97.0.1
 # a second device's
 BESIDE=10.99.0
+PARAM=/sys/module/sroce/parameters
 NOWHERE=192.0.2.7 NOWHERE6=2001:db8::7
 
 marks=0
@@ -25,8 +26,8 @@ marks=0
 # mac_of NAMESPACE
 mac_of() { in_ns "$1" cat /sys/class/net/veth0/address; }
 
-# of host A
-link_local() { ip -n $A -o addr show dev veth0 scope link | awk '{ sub("/.*", "", $4); print $4 }'; }
+# link_local [NAMESPACE] : of host A
+link_local() { ip -n "${1:-$A}" -o addr show dev veth0 scope link | awk '{ sub("/.*", "", $4); print $4 }'; }
 
 # stranger OPTION... : from host B to the MAC address of host A
 stranger() { limit 40 in_ns $B "$STRANGERS" -i veth0 -M "$MAC_A" "$@"; }
@@ -56,10 +57,10 @@ told() {
 		END { print n + 0 }'
 }
 
-# answered KIND ADDRESS SOURCE : ten MADs of a host that there is are answered. The queue pair takes them in order: what was
+# answered KIND ADDRESS SOURCE [OPTION] : ten MADs of a host that there is are answered. The queue pair takes them in order: what was
 # sent before has been looked at then.
 answered() {
-	stranger -k "$1" -D "$2" -s "$3" -n 10 -w 10 >"$TMP/answers" 2>&1
+	stranger -k "$1" -D "$2" -s "$3" "${@:4}" -n 10 -w 10 >"$TMP/answers" 2>&1
 	grep -q '^10 of 10 answered' "$TMP/answers"
 }
 
@@ -70,12 +71,12 @@ discarded() {
 	[ $(($(counter "$A" "$DEV_A" rx_discarded_packets) - before)) -ge $(($1 * 9 / 10)) ]
 }
 
-# quiet NAME KIND ADDRESS SOURCE : 500 MADs that cannot be answered are nothing to tell anybody
+# quiet NAME KIND ADDRESS SOURCE [OPTION] : 500 MADs that cannot be answered are nothing to tell anybody
 quiet() {
 	local lines
 	mark
 	counters $A $DEV_A >"$TMP/before"
-	stranger -k "$2" -D "$3" -s "$4" -n 500 -w 0.2 >"$TMP/shots" 2>&1
+	stranger -k "$2" -D "$3" -s "$4" "${@:5}" -n 500 -w 0.2 >"$TMP/shots" 2>&1
 	answered get $IP_A $IP_B
 	result $? "$1: then those of a host are answered"
 	wait_for 5 discarded 500
@@ -118,6 +119,23 @@ mixed() {
 	answered get $ours $IP6_B
 	result $? "an IPv6 address that ends in an IPv4 address hears its peers"
 	ip -n $A addr del $ours/64 dev veth0
+}
+
+# v1_sources : link-local addresses that have no MAC address in them to which an answer could go
+v1_sources() {
+	local kind source
+	echo Y >$PARAM/roce_v1
+	link_del $A $DEV_A && link_add $A $DEV_A || bail "no device with RoCE v1"
+	answered get "$(link_local)" "$(link_local $B)" -1
+	result $? "RoCE v1: a GET is answered, link-local"
+	answered get $IP6_A $IP6_B -1
+	result $? "RoCE v1: a GET is answered"
+	for source in fe80:1::7 fe80::300:ff:fe00:1 fe80::200:ff:fe00:0; do
+		for kind in get unknown; do
+			quiet "RoCE v1: $kind, from $source" $kind "$(link_local)" $source -1
+		done
+	done
+	echo N >$PARAM/roce_v1
 }
 
 # two : of two netdevs with the same address that one is asked which a packet has come through
@@ -267,6 +285,7 @@ flood "GETs, IPv4" get $WIDE 10.97.1.0 $IP_A
 flood "GETs, IPv6" get $IP6_A fd98::1:0 $IP6_A
 answered get $IP_A $IP_B
 result $? "a GET is still answered"
+v1_sources
 stranger -k get -D $IP6_A -s fd98::3:0 -n 300 -e >"$TMP/shots" 2>&1
 check "a device goes while some wait for their answers" 20 in_ns $A rdma link del $DEV_A
 hosts_down

@@ -14,6 +14,7 @@
  *
  * receive.c asks here for each train for QP 1.
  */
+#include <linux/etherdevice.h>
 #include <linux/hash.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
@@ -28,6 +29,7 @@
 #include <net/ipv6.h>
 #include <net/neighbour.h>
 #include <net/route.h>
+#include <rdma/ib_addr.h>
 
 #include "compat.h"
 #include "counters.h"
@@ -163,6 +165,19 @@ static enum sroce_gsi_verdict sroce_gsi_way_ipv6(const struct sroce_gsi_way *w)
 
 static enum sroce_gsi_verdict sroce_gsi_way(const struct sroce_gsi_way *w)
 {
+/*
+ * In RoCE v1 nobody is asked for the neighbour, whose MAC address the link-local one has in it.
+ * ib_core looks for it in fe80::/64 only, and there is no path to one that is a group's or zero.
+ */
+static enum sroce_gsi_verdict sroce_gsi_way_link_local(struct in6_addr *there)
+{
+	u8 mac[ETH_ALEN];
+
+	rdma_get_ll_mac(there, mac);
+	return rdma_link_local_addr(there) && is_valid_ether_addr(mac) ?
+	       SROCE_GSI_HEAR : SROCE_GSI_DROP;
+}
+
 	return ipv6_addr_v4mapped(&w->there) ? sroce_gsi_way_ipv4(w) :
 					       sroce_gsi_way_ipv6(w);
 }
@@ -223,9 +238,8 @@ static enum sroce_gsi_verdict sroce_gsi_ask(struct net *net,
 	/* net/v1.c has looked whose address it is, and knows more: of a bridge's port, say */
 	if (!v1 && !sroce_gsi_is_ours(&w, port, skb, owner))
 		return SROCE_GSI_DROP;
-	/* Nobody is asked for these, as the address has the neighbour's in it */
 	if (v1 && (ipv6_addr_type(&w.there) & IPV6_ADDR_LINKLOCAL))
-		return SROCE_GSI_HEAR;
+		return sroce_gsi_way_link_local(&w.there);
 	w.oif = owner ? owner->ifindex : port->ifindex;
 	return sroce_gsi_way(&w);
 }

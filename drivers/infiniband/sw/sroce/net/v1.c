@@ -24,7 +24,7 @@
 
 /* --- in --------------------------------------------------------------------- */
 
-/* Is it the GID that ib_core makes of a netdev's MAC address, whether IP has it or not? */
+/* Is it the GID that would be made of a netdev's MAC address, whether IP has it or not? */
 static bool sroce_v1_is_default_gid(struct net_device *dev,
 				    const struct in6_addr *addr)
 {
@@ -35,7 +35,8 @@ static bool sroce_v1_is_default_gid(struct net_device *dev,
 }
 
 /*
- * One that only the device itself has: made of the MAC address of its netdev, or master.
+ * One that only the device itself has: ib_core makes it of the MAC address of its netdev, or
+ * of the bond that this is a slave of; not of other masters, as a bridge.
  * A netdev that goes loses its number first, and the device hears of it later.
  */
 static bool sroce_v1_is_own_default(struct net *net,
@@ -46,8 +47,9 @@ static bool sroce_v1_is_own_default(struct net *net,
 	struct net_device *own = dev_get_by_index_rcu(net, port->ifindex);
 
 	return own && sroce_netdev_is_own(net, port, dev) &&
-	       (sroce_v1_is_default_gid(dev, addr) ||
-		sroce_v1_is_default_gid(own, addr));
+	       (sroce_v1_is_default_gid(own, addr) ||
+		(netif_is_bond_master(dev) &&
+		 sroce_v1_is_default_gid(dev, addr)));
 }
 
 /*
