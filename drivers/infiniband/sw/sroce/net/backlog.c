@@ -24,6 +24,7 @@
 #include <linux/udp.h>
 #include <linux/workqueue.h>
 #include <net/dst.h>
+#include <net/ipv6.h>
 
 #include "counters.h"
 #include "net/backlog.h"
@@ -125,7 +126,8 @@ static struct sroce_backlog *sroce_backlog_of(const struct sk_buff *skb)
 
 	if (v1 || ip_hdr(skb)->version == 6) {
 		off = sizeof(struct ipv6hdr);
-		key = ipv6_addr_hash(&ipv6_hdr(skb)->saddr);
+		/* Whoever has a network chooses most of an address: it is hashed with the secret */
+		key = __ipv6_addr_jhash(&ipv6_hdr(skb)->saddr, sroce_backlog_seed);
 	} else {
 		key = (__force u32)ip_hdr(skb)->saddr;
 	}

@@ -7,6 +7,7 @@
 #include <linux/delay.h>
 #include <linux/etherdevice.h>
 #include <linux/ip.h>
+#include <linux/ipv6.h>
 #include <linux/udp.h>
 
 #include "counters.h"
@@ -60,6 +61,32 @@ static struct sk_buff *flow_packet(struct kunit *test, int dev, u32 mark)
 	skb_reset_network_header(skb);
 	skb->dev = flow.dev[dev];
 	skb->mark = mark;
+	return skb;
+}
+
+/* With a UDP port of its own */
+static struct sk_buff *flow_packet_ipv4(struct kunit *test, u32 port)
+{
+	struct sk_buff *skb = flow_packet(test, 0, 0);
+
+	((struct udphdr *)(skb->data + sizeof(struct iphdr)))->source = htons(port);
+	return skb;
+}
+
+/* From one of the addresses of a network whose four words have the same exclusive or */
+static struct sk_buff *flow_packet_ipv6(struct kunit *test, u32 n)
+{
+	struct sk_buff *skb = alloc_skb(128, GFP_KERNEL);
+	struct ipv6hdr *ip;
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	ip = skb_put_zero(skb, sizeof(*ip) + sizeof(struct udphdr));
+	ip->version = 6;
+	ip->saddr.s6_addr32[0] = htonl(0xfd000000);
+	ip->saddr.s6_addr32[2] = htonl(n);
+	ip->saddr.s6_addr32[3] = htonl(n);
+	skb_reset_network_header(skb);
+	skb->dev = flow.dev[0];
 	return skb;
 }
 
@@ -126,17 +153,17 @@ static void backlog_has_end(struct kunit *test)
 }
 
 /* Buffers of a flow, in parts of the memory for all, until one is lost. Return: how many wait */
-static u32 flow_fill(struct kunit *test, u16 port, u32 truesize)
+static u32 flow_fill(struct kunit *test,
+		     struct sk_buff *(*make)(struct kunit *test, u32 n),
+		     u32 flow_number, u32 truesize)
 {
 	u64 lost = flow_lost();
 	struct sk_buff *skb;
 	u32 n = 0;
 
 	for (;;) {
-		skb = flow_packet(test, 0, 0);
+		skb = make(test, flow_number);
 		skb->truesize = truesize;
-		((struct udphdr *)(skb->data + sizeof(struct iphdr)))->source =
-			htons(port);
 		flow_take(skb, SZ_1K);
 		if (flow_lost() != lost)
 			return n;
@@ -150,19 +177,33 @@ static u32 flow_fill(struct kunit *test, u16 port, u32 truesize)
  */
 static void backlog_is_shared(struct kunit *test)
 {
-	u32 alone = flow_fill(test, 1, SZ_1M);
+	u32 alone = flow_fill(test, flow_packet_ipv4, 1, SZ_1M);
 	u32 other, most = 0;
-	u16 port;
+	u32 port;
 
 	KUNIT_EXPECT_GE(test, alone, SZ_16M / SZ_1M / 2);
 	for (port = 2; port < 10 && !most; port++) {
-		other = flow_fill(test, port, SZ_1M);
+		other = flow_fill(test, flow_packet_ipv4, port, SZ_1M);
 		most = max(most, other);
 	}
 	KUNIT_EXPECT_GE(test, most, alone / 2);
 	KUNIT_EXPECT_LE(test, most, (alone + 1) / 2);
 	sroce_turn_limits = flow.limits;
 	KUNIT_EXPECT_TRUE(test, flow_ends(alone + most));
+}
+
+/* Nobody fills somebody else's list because he has chosen an address for that */
+static void backlog_is_secret(struct kunit *test)
+{
+	u32 n, most = 0, all = flow_fill(test, flow_packet_ipv6, 1, SZ_1M);
+
+	for (n = 2; n < 10 && !most; n++) {
+		most = flow_fill(test, flow_packet_ipv6, n, SZ_1M);
+		all += most;
+	}
+	KUNIT_EXPECT_GT(test, most, 0);
+	sroce_turn_limits = flow.limits;
+	KUNIT_EXPECT_TRUE(test, flow_ends(all));
 }
 
 static void backlog_of_netdev(struct kunit *test)
@@ -253,6 +294,7 @@ static struct kunit_case backlog_cases[] = {
 	KUNIT_CASE(backlog_in_order),
 	KUNIT_CASE(backlog_has_end),
 	KUNIT_CASE(backlog_is_shared),
+	KUNIT_CASE(backlog_is_secret),
 	KUNIT_CASE(backlog_of_netdev),
 	KUNIT_CASE(backlog_turn_goes_on),
 	{}
