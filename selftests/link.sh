@@ -168,6 +168,44 @@ eventually "all GIDs are back on host B" has_all_gids $B $DEV_B veth0
 pingpong $DEV_A $DEV_B
 result $? "the two talk after all of this"
 
+# --- a carrier that comes while the device is made ---------------------------------------------------------
+
+# how often the link was lost, which only the first namespace's sysfs tells
+link_downed() { cat "/sys/class/infiniband/$DEV_A/ports/1/counters/link_downed"; }
+
+# downed_once : a device is made while the carrier comes; when it is lost later, that is one time more
+downed_once() {
+	local before adding
+	ip -n $B link set veth0 down
+	wait_for 5 in_ns $A grep -q 0 /sys/class/net/veth0/carrier
+	in_ns $A rdma link add $DEV_A type "$DRIVER" netdev veth0 &
+	adding=$!
+	sleep "0.00$((RANDOM % 10))"
+	ip -n $B link set veth0 up
+	wait $adding || return
+	wait_for 5 is_state $DEV_A ACTIVE || return
+	before=$(link_downed)
+	ip -n $B link set veth0 down
+	wait_for 5 eval "[ \$(link_downed) -eq $((before + 1)) ]"
+}
+
+if [ "$DRIVER" = sroce ]; then
+	link_del $A $DEV_A
+	bad=0
+	for ((i = 0; i < 20; i++)); do
+		downed_once || { bad=$((bad + 1)); note "time $i: link_downed is $(link_downed)"; }
+		link_del $A $DEV_A
+	done
+	[ $bad -eq 0 ]
+	result $? "a carrier that comes while the device is made is noticed when it goes ($bad of $i times not)"
+	ip -n $B link set veth0 up
+	wait_for 5 in_ns $A grep -q 1 /sys/class/net/veth0/carrier
+	ip -n $A addr replace fd98::1/64 dev veth0 nodad
+	ip -n $B addr replace fd98::2/64 dev veth0 nodad
+	link_add $A $DEV_A
+	wait_gids $B $DEV_B veth0
+fi
+
 # --- several devices, and removal ------------------------------------------------------------------------
 
 ip -n $A link add veth1 type veth peer name veth2

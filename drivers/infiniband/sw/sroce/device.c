@@ -244,6 +244,32 @@ static void sroce_device_lose_netdev(struct sroce_device *dev)
 	ib_unregister_device_queued(&dev->ibdev);
 }
 
+static void sroce_device_dispatch(struct sroce_device *dev,
+				  enum ib_event_type type)
+{
+	struct ib_event event = {
+		.device = &dev->ibdev,
+		.event = type,
+		.element.port_num = SROCE_PORT,
+	};
+
+	ib_dispatch_event(&event);
+}
+
+static void sroce_link_changed(struct sroce_device *dev)
+{
+	bool up = sroce_link_up(dev->ndev);
+
+	if (up == dev->link_up)
+		return;
+	dev->link_up = up;
+	if (!up)
+		atomic_inc(&dev->link_downed);
+	if (!sroce_core_reports_port_state(dev->ndev))
+		sroce_device_dispatch(dev, up ? IB_EVENT_PORT_ACTIVE :
+						IB_EVENT_PORT_ERR);
+}
+
 static void sroce_device_update(struct sroce_device *dev)
 {
 	if (dev->ndev->reg_state == NETREG_REGISTERED)
@@ -251,6 +277,7 @@ static void sroce_device_update(struct sroce_device *dev)
 	else
 		sroce_device_lose_netdev(dev);
 	WRITE_ONCE(dev->port.mtu, sroce_device_mtu(dev->ndev));
+	sroce_link_changed(dev);
 }
 
 /*
@@ -315,32 +342,6 @@ int sroce_device_add(const char *name, struct net_device *ndev)
 }
 
 /* --- following the netdev --------------------------------------------------------- */
-
-static void sroce_device_dispatch(struct sroce_device *dev,
-				  enum ib_event_type type)
-{
-	struct ib_event event = {
-		.device = &dev->ibdev,
-		.event = type,
-		.element.port_num = SROCE_PORT,
-	};
-
-	ib_dispatch_event(&event);
-}
-
-static void sroce_link_changed(struct sroce_device *dev)
-{
-	bool up = sroce_link_up(dev->ndev);
-
-	if (up == dev->link_up)
-		return;
-	dev->link_up = up;
-	if (!up)
-		atomic_inc(&dev->link_downed);
-	if (!sroce_core_reports_port_state(dev->ndev))
-		sroce_device_dispatch(dev, up ? IB_EVENT_PORT_ACTIVE :
-						IB_EVENT_PORT_ERR);
-}
 
 /*
  * GIDs follow addresses in the core; QPs keep their path MTU, and what does not
