@@ -71,6 +71,9 @@ struct sroce_pack {
 /* 512 KiB: what a stream has in the stack at a time, or 40 us at 100 Gbit/s */
 #define SROCE_CHUNKS 16
 
+/* Of each, at least: what skb_page_frag_refill() gets unless memory is short */
+#define SROCE_CHUNK_SIZE SZ_32K
+
 /**
  * struct sroce_chunks - memory of a CPU for packets, used with bottom halves off
  * @lock: a lock only where those who have bottom halves off can be preempted;
@@ -341,6 +344,17 @@ static void sroce_chunk_drop(struct page_frag *pf)
 }
 
 /*
+ * Is it not to be filled again? Refilling takes what has come back as it is: a single page, got
+ * when there was nothing larger, or memory from the reserve for freeing memory. That belongs
+ * there, and whoever meets it takes the packet for one that frees memory.
+ */
+static bool sroce_chunk_is_makeshift(const struct page_frag *pf)
+{
+	return pf->page &&
+	       (pf->size < SROCE_CHUNK_SIZE || page_is_pfmemalloc(pf->page));
+}
+
+/*
  * Return: the chunk to put @size bytes into, or NULL without memory. Context: the
  * chunks' lock held.
  */
@@ -353,6 +367,8 @@ static struct page_frag *sroce_chunk_get(u32 size)
 		return pf;
 	c->filling = (c->filling + 1) % SROCE_CHUNKS;
 	pf = &c->chunk[c->filling];
+	if (unlikely(sroce_chunk_is_makeshift(pf)))
+		sroce_chunk_drop(pf);
 	if (!skb_page_frag_refill(size, pf, GFP_ATOMIC | __GFP_NOWARN))
 		return NULL;
 	if (likely(pf->size - pf->offset >= size))

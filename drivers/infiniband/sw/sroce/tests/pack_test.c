@@ -355,8 +355,59 @@ static void pack_sent(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, count_of(SROCE_CNT_TX_DROPS), all - k);
 }
 
+/* --- memory that is used again ------------------------------------------------------ */
+
+/* More than a CPU has chunks for, so that each of them is filled anew */
+static const struct pack_case pack_round = {
+	.service = SROCE_RC, .op = SROCE_OP_SEND, .mtu = 4096, .npkts = 15, .last = 4096,
+	.trains = 20,
+};
+
+/* Return: buffers with memory from the reserve */
+static u32 count_from_reserve(void)
+{
+	const struct sk_buff *skb;
+	u32 n = 0;
+
+	skb_queue_walk(&w.sent, skb)
+		n += skb_pfmemalloc(skb);
+	return n;
+}
+
+/* As if there had been nothing but the reserve when their memory was got */
+static void take_from_reserve(void)
+{
+	const struct skb_shared_info *info;
+	const struct sk_buff *skb;
+	u32 i;
+
+	skb_queue_walk(&w.sent, skb) {
+		info = skb_shinfo(skb);
+		for (i = 0; i < info->nr_frags; i++)
+			set_page_pfmemalloc(compound_head(skb_frag_page(&info->frags[i])));
+	}
+}
+
+/* Memory from the reserve is given back, and not used for what comes later */
+static void pack_from_reserve(struct kunit *test)
+{
+	migrate_disable();
+	send_all(&pack_round);
+	take_from_reserve();
+	skb_queue_purge(&w.sent);
+	/* Begins with what is left of a chunk */
+	send_all(&pack_round);
+	KUNIT_EXPECT_LE(test, count_from_reserve(), 1);
+	skb_queue_purge(&w.sent);
+	send_all(&pack_round);
+	migrate_enable();
+	KUNIT_EXPECT_GT(test, skb_queue_len(&w.sent), 0);
+	KUNIT_EXPECT_EQ(test, count_from_reserve(), 0);
+}
+
 static struct kunit_case pack_suite_cases[] = {
 	KUNIT_CASE_PARAM(pack_sent, pack_gen_params),
+	KUNIT_CASE(pack_from_reserve),
 	{}
 };
 
