@@ -78,6 +78,78 @@ mckey_case() {
 	result $? "mckey without loopback"
 }
 
+# --- a netdev that becomes one of another kind -----------------------------------------------------------
+
+# ARPHRD_TUNNEL6, with addresses of 16 bytes
+ETHERNET=1 TUNNEL6=769
+
+# tap_hold : makes it, and as whoever has its file makes it one of each type that is read (TUNSETLINK)
+tap_hold() {
+	# TUNSETIFF with IFF_TAP and IFF_NO_PI
+	exec ip netns exec $A python3 -uc '
+import fcntl, struct, sys
+tap = open("/dev/net/tun", "r+b", buffering=0)
+fcntl.ioctl(tap, 0x400454ca, struct.pack("16sH22x", b"t0", 0x1002))
+print("made")
+for line in sys.stdin:
+    fcntl.ioctl(tap, 0x400454cd, int(line))
+    print("changed")'
+}
+
+# tap_says WORD
+tap_says() {
+	local word
+	read -rt $((10 * SLOW)) word <&"${TAP[0]}" && [ "$word" = "$1" ]
+}
+
+# tap_is TYPE : and up
+tap_is() {
+	ip -n $A link set t0 down && echo "$1" >&"${TAP[1]}" && tap_says changed && ip -n $A link set t0 up &&
+		wait_for 5 grep -q ACTIVE "/sys/class/infiniband/$DEV_A/ports/1/state"
+}
+
+tap_drop() {
+	kill "$TAP_PID"
+	wait "$TAP_PID"
+} 2>/dev/null
+
+# what the tap's filter has of the group's MAC address, and how often; with more behind that, too
+# shellcheck disable=SC2016 # awk's fields
+tap_filter() { in_ns $A awk '$2 == "t0" && $5 ~ /^01005e620102/ { print $5, $3 }' /proc/net/dev_mcast; }
+filter_is() { [ "$(tap_filter)" = "$1" ]; }
+
+# with RoCE v1 the driver tells the filter, too
+tap() {
+	hosts_up 9000
+	modprobe -q tun
+	coproc TAP { tap_hold 2>"$TMP/out"; }
+	if ! tap_says made; then
+		ktap_skip "a tap that changes its kind" "$(tail -n 1 "$TMP/out")"
+		return
+	fi
+	ip -n $A link set t0 up && ip -n $A addr add 10.96.0.1/24 dev t0
+	echo Y >/sys/module/sroce/parameters/roce_v1
+	link_add $A $DEV_A t0
+	echo N >/sys/module/sroce/parameters/roce_v1
+	tap_is $TUNNEL6
+	result $? "a tap is no Ethernet any more"
+	idle $DEV_A 10.96.0.1 -g $GROUP4
+	filter_is ""
+	result $? "its filter is told no Ethernet address: '$(tap_filter)'"
+	tap_is $ETHERNET
+	wait_for 5 filter_is "01005e620102 2"
+	result $? "it is told when it is Ethernet again: '$(tap_filter)'"
+	tap_is $TUNNEL6
+	filter_is ""
+	result $? "no more once it is none: '$(tap_filter)'"
+	idler_end
+	tap_is $ETHERNET
+	wait_for 5 filter_is ""
+	result $? "nothing is left when the process has ended: '$(tap_filter)'"
+	tap_drop
+	hosts_down
+}
+
 # --- netdevs that go, with a member that stays ------------------------------------------------------
 
 IDLE_GROUPS="$GROUP4 $GROUP6"
@@ -223,8 +295,9 @@ if [ "$DRIVER" = sroce ]; then
 	idle_member
 	idle_bond
 	idle_route
+	tap
 else
-	ktap_skip "netdevs that go" "rdma_rxe joins no group on its netdev"
+	ktap_skip "netdevs that go, or become others" "rdma_rxe joins no group on its netdev"
 fi
 if ! three_up 0; then
 	ktap_skip "multicast" "no bridge in this kernel"

@@ -343,6 +343,12 @@ int sroce_device_add(const char *name, struct net_device *ndev)
 
 /* --- following the netdev --------------------------------------------------------- */
 
+static void sroce_device_reopen_raw(struct sroce_device *dev)
+{
+	if (dev->attached)
+		sroce_raw_attach(dev->port.net.raw);
+}
+
 /*
  * GIDs follow addresses in the core; QPs keep their path MTU, and what does not
  * fit any more is lost, as it would be on a wire.
@@ -350,7 +356,17 @@ int sroce_device_add(const char *name, struct net_device *ndev)
 static void sroce_netdev_changed(struct sroce_device *dev, unsigned long event)
 {
 	switch (event) {
+	case NETDEV_PRE_TYPE_CHANGE:
+		/* Its filter would not find an Ethernet address again; the flows end */
+		sroce_raw_detach(dev->port.net.raw);
+		break;
+	case NETDEV_POST_TYPE_CHANGE:
+		sroce_device_reopen_raw(dev);
+		break;
 	case NETDEV_UP:
+		/* Somebody may have been against another type */
+		sroce_device_reopen_raw(dev);
+		fallthrough;
 	case NETDEV_DOWN:
 	case NETDEV_CHANGE:
 		sroce_link_changed(dev);

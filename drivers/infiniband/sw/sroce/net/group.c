@@ -17,6 +17,7 @@
  * All of it is done under RTNL.
  */
 #include <linux/etherdevice.h>
+#include <linux/if_arp.h>
 #include <linux/igmp.h>
 #include <linux/inetdevice.h>
 #include <linux/list.h>
@@ -175,9 +176,13 @@ static int sroce_member_follow_filter(struct sroce_member *m,
 				      struct net_device *dev,
 				      const struct in6_addr *group)
 {
-	u8 mac[ETH_ALEN];
+	/* The netdev knows how many bytes its addresses have, and reads as many */
+	u8 mac[MAX_ADDR_LEN] = {};
 	int err;
 
+	/* RoCE v1 has no frames on others; a tap or a bond may change what it is */
+	if (dev && (dev->type != ARPHRD_ETHER || dev->addr_len != ETH_ALEN))
+		dev = NULL;
 	if (m->filter == dev)
 		return 0;
 	sroce_group_mac(group, mac);
@@ -399,6 +404,20 @@ static void sroce_joins_follow(struct sroce_joins *joins,
 		sroce_join_follow(join);
 }
 
+/* The filter of a netdev finds an address only as long as it is of the same kind as that */
+static void sroce_joins_drop_filter(struct sroce_joins *joins,
+				    const struct net_device *dev)
+{
+	struct sroce_join *join;
+	int i;
+
+	list_for_each_entry(join, &joins->joins, node)
+		for (i = 0; i < SROCE_JOIN_NETDEVS; i++)
+			if (join->member[i].filter == dev)
+				sroce_member_follow_filter(&join->member[i],
+							   NULL, &join->group);
+}
+
 static int sroce_joins_event(struct notifier_block *nb, unsigned long event,
 			     void *ptr)
 {
@@ -412,9 +431,14 @@ static int sroce_joins_event(struct notifier_block *nb, unsigned long event,
 	case NETDEV_UP:
 	case NETDEV_CHANGEMTU:
 	case NETDEV_CHANGEUPPER:
+	case NETDEV_POST_TYPE_CHANGE:
 		list_for_each_entry(joins, &sroce_all_joins, node)
 			if (sroce_joins_concern(joins, dev))
 				sroce_joins_follow(joins, gone);
+		break;
+	case NETDEV_PRE_TYPE_CHANGE:
+		list_for_each_entry(joins, &sroce_all_joins, node)
+			sroce_joins_drop_filter(joins, dev);
 		break;
 	}
 	return NOTIFY_DONE;
