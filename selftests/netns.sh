@@ -231,6 +231,37 @@ else
 fi
 third_down
 
+# ipvlan in mode l3s: IP has the packets for a container's netdev at a hook of the host, through the netdev below
+
+# l3s_up ORDER : a container with a device whose netdev has the number that the host's has, which is made before or after
+l3s_up() {
+	hosts_up 9000
+	host_ns $C
+	[ "$1" = after ] || link_add $A $DEV_A || return
+	ip -n $A link add link veth0 name t0 index "$(in_ns $A cat /sys/class/net/veth0/ifindex)" netns $C type ipvlan mode l3s || return
+	in_ns $C sh -c 'echo 0 >/proc/sys/net/ipv6/conf/t0/accept_dad' 2>/dev/null
+	ip -n $C link set t0 up && ip -n $C addr add $TOP_A/24 dev t0 && ip -n $C addr add $TOP6_A/64 dev t0 nodad &&
+		ip -n $C route add default dev t0 && ip -n $C -6 route add default dev t0 || return
+	ip -n $B route add $TOP_A via $IP_A && ip -n $B -6 route add $TOP6_A via $IP6_A || return
+	link_add $C $DEV_C t0 && link_add $B $DEV_B || return
+	[ "$1" = before ] || link_add $A $DEV_A
+}
+
+for order in before after; do
+	if ! l3s_up $order >"$TMP/out" 2>&1; then
+		ktap_skip "ipvlan l3s" "not in this kernel: $(tail -n 1 "$TMP/out")"
+		third_down
+		continue
+	fi
+	for ip in "$TOP_A $IP_B" "$TOP6_A $IP6_B"; do
+		run_pair 60 $C "$VERIFY -d $DEV_C -i ${ip% *}" $B "$VERIFY -d $DEV_B -i ${ip#* } -n $rounds ${ip% *}"
+		result $? "ipvlan l3s, the host's device is made $order: ${ip% *}"
+	done
+	verify "ipvlan l3s, the host's device is made $order: that one" $IP_A $IP_B
+	link_del $C $DEV_C
+	third_down
+done
+
 # storm SECONDS : netdev, device and processes come and go, none waiting for the other
 storm() {
 	local end=$((SECONDS + $1))

@@ -103,8 +103,12 @@ static unsigned int sroce_hook_confirm(struct sk_buff *skb)
 /* Takes the packet from the stack. Bottom halves are on when nfqueue has reinjected it */
 static unsigned int sroce_hook_steal(struct sk_buff *skb, struct net *net)
 {
-	struct sroce_netport *port = sroce_port_of_packet(net, skb);
+	struct sroce_netport *port;
 
+	/* ipvlan in mode l3s: it is for a child's namespace, whose socket gets it */
+	if (unlikely(!net_eq(dev_net(skb_dst(skb)->dev), net)))
+		return NF_ACCEPT;
+	port = sroce_port_of_packet(net, skb);
 	if (!port)
 		return NF_ACCEPT;
 	if (sroce_hook_confirm(skb) != NF_ACCEPT)
