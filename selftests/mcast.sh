@@ -78,6 +78,41 @@ mckey_case() {
 	result $? "mckey without loopback"
 }
 
+# --- two links of one host, in a VRF --------------------------------------------------------------------
+
+# Host A has two of them, each with a device, which are members each for itself
+vrf_up() {
+	local i
+	three_down
+	switch_up 0 && host_ns $A && host_ns $B && plug $A 1 && plug $B 3 || return
+	ip -n $A link add blue type vrf table 10 && ip -n $A link set blue up || return
+	ip link add veth1 netns $A mtu 9000 type veth peer name port2 netns $SWITCH mtu 9000 && ip -n $SWITCH link set port2 master br0 up || return
+	# of itself it hears by the other link, too
+	on_a sysctl -qw net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.default.rp_filter=0 net.ipv4.conf.all.accept_local=1
+	for i in 0 1; do
+		in_ns $A sh -c "echo 0 >/proc/sys/net/ipv6/conf/veth$i/accept_dad; echo 0 >/proc/sys/net/ipv4/conf/veth$i/rp_filter" 2>/dev/null
+		ip -n $A link set veth$i master blue && ip -n $A link set veth$i up && ip -n $A addr replace 10.98.0.$((i + 1))/24 dev veth$i &&
+			ip -n $A addr replace fd98::$((i + 1))/64 dev veth$i nodad || return
+	done
+	link_add $A $DEV_A && link_add $A ${DEV_A}1 veth1 && link_add $B $DEV_B
+}
+
+# vrf_groups NAME GROUP IP IP IP
+vrf_groups() {
+	program_verdicts "$1" 120 "$MCAST" -g "$2" -d $DEV_A -i "$3" -d ${DEV_A}1 -i "$4" -d $DEV_B -i "$5"
+}
+
+vrf() {
+	if vrf_up >"$TMP/out" 2>&1; then
+		vrf_groups "VRF, IPv4" $GROUP4 10.98.0.1 10.98.0.2 10.98.0.3
+		vrf_groups "VRF, IPv6" $GROUP6 fd98::1 fd98::2 fd98::3
+		link_del $A ${DEV_A}1
+	else
+		ktap_skip "VRF" "not in this kernel: $(tail -n 1 "$TMP/out")"
+	fi
+	three_down
+}
+
 # --- a netdev that becomes one of another kind -----------------------------------------------------------
 
 # ARPHRD_TUNNEL6, with addresses of 16 bytes
@@ -315,7 +350,7 @@ if three_up 1 && in_ns $SWITCH [ -e /sys/class/net/br0/bridge/multicast_snooping
 else
 	ktap_skip "snooping" "the bridge of this kernel does not snoop"
 fi
-three_down
+[ "$DRIVER" != sroce ] || vrf
 devices_up 9000
 mckey_case
 ktap_end

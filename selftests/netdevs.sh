@@ -6,7 +6,7 @@
 . "$SELF/traffic.sh"
 . "$SELF/marked.sh"
 
-CHECK=$(program icrc_check) && TUNPAIR=$(program tunpair) || bail "the test programs were not built"
+CHECK=$(program icrc_check) && TUNPAIR=$(program tunpair) && FRAMES=$(program frames) || bail "the test programs were not built"
 
 host_nr() { [ "$1" = $A ] && echo 1 || echo 2; }
 
@@ -34,8 +34,8 @@ talk() {
 	result $? "$name: what host A sent went through it"
 }
 
-# both COMMAND... NAMESPACE : on both hosts
-both() { "$@" $A && "$@" $B; }
+# both COMMAND [ARGUMENT...] : on both hosts, with their namespace as the first argument
+both() { "$1" $A "${@:2}" && "$1" $B "${@:2}"; }
 
 # kind NAME NETDEV_OF_DEVICE COMMAND... : COMMAND makes t0 in the namespace that it is given
 kind() {
@@ -183,6 +183,69 @@ make_vlan $A && top_addresses $A
 wait_gids $A $DEV_A t0
 CLIENT_NS=$A here "one VLAN, one host" $DEV_A $TOP_A
 CLIENT_NS=$A cm "one VLAN, one host: rdma_cm" $TOP_A $TOP_A
+
+# --- a VRF --------------------------------------------------------------------------------------------------
+
+# The control connections of the test programs know nothing of VRFs
+make_vrf() {
+	ip -n $A link add blue type vrf table 10 && ip -n $A link set blue up && ip -n $A link set veth0 master blue &&
+		ip -n $A addr replace $IP6_A/64 dev veth0 nodad && on_a sysctl -qw net.ipv4.tcp_l3mdev_accept=1 &&
+		ip -n $A rule add pref 2000 lookup 10 && ip -n $A -6 rule add pref 2000 lookup 10
+}
+
+# vrf_vlan NAMESPACE ID : in the VRF, where there is one
+vrf_vlan() {
+	ip -n "$1" link add "v$2" link veth0 type vlan id "$2" || return
+	in_ns "$1" sh -c "echo 0 >/proc/sys/net/ipv6/conf/v$2/accept_dad" 2>/dev/null
+	[ "$1" != "$A" ] || ip -n "$A" link set "v$2" master blue
+	ip -n "$1" link set "v$2" up && ip -n "$1" addr add "10.9$2.0.$(host_nr "$1")/24" dev "v$2" &&
+		ip -n "$1" addr add "fd9$2::$(host_nr "$1")/64" dev "v$2" nodad
+}
+
+mac_of() { in_ns "$1" cat /sys/class/net/veth0/address; }
+link_local() { ip -n "$1" -o addr show dev veth0 scope link | awk '{ sub("/.*", "", $4); print $4 }'; }
+
+# vrf_heard NAME MESSAGES ADDRESS PEER SOURCE NETDEV : so many of 16 that come from SOURCE, through host B's NETDEV, to a queue pair
+# of host A's ADDRESS that is connected to PEER; datagrams all
+vrf_heard() {
+	local pid ud uc
+	: >"$TMP/stray"
+	ip netns exec $A "$STRAY" -d $DEV_A -i "$3" -p "$4" >"$TMP/stray" 2>&1 &
+	pid=$!
+	wait_for 5 grep -q '^[0-9]' "$TMP/stray"
+	read -r ud uc <"$TMP/stray"
+	in_ns $B "$FRAMES" -2 -n 16 -i "$6" -m "$(mac_of $A)" -a "$3" -S "$5" -q "$ud" >"$TMP/out" 2>&1 &&
+		in_ns $B "$FRAMES" -2 -n 16 -i "$6" -m "$(mac_of $A)" -a "$3" -S "$5" -q "$uc" -c >>"$TMP/out" 2>&1 || notes <"$TMP/out"
+	sleep 0.3
+	kill $pid
+	wait $pid
+	note "$(tail -n 1 "$TMP/stray"), of 16 datagrams and 16 messages"
+	[ "$(tail -n 1 "$TMP/stray")" = "got 16 $2" ]
+	result $? "VRF, heard: $1"
+}
+
+hosts_up 9000
+if make_vrf >"$TMP/out" 2>&1; then
+	both vrf_vlan 5 && both vrf_vlan 6
+	expect "VRF: a device" link_add $A $DEV_A && expect "VRF: one on host B" link_add $B $DEV_B
+	for netdev in v5 v6; do wait_gids $A $DEV_A $netdev && wait_gids $B $DEV_B $netdev; done
+	for prefix in 10.98.0. fd98:: 10.96.0. fd96::; do
+		verify "VRF, $prefix" ${prefix}1 ${prefix}2
+		datagrams "VRF, $prefix: datagrams" ${prefix}1 ${prefix}2
+		cm "VRF, $prefix: rdma_cm" ${prefix}1 ${prefix}2
+	done
+	vrf_heard "from the peer" 16 $IP6_A $IP6_B $IP6_B veth0
+	vrf_heard "connected within this host: from its address, but from another host" 0 $IP6_A $IP6_A $IP6_A veth0
+	vrf_heard "from the peer, link-local" 16 "$(link_local $A)" "$(link_local $B)" "$(link_local $B)" veth0
+	vrf_heard "from its address, but on a VLAN in the same VRF" 0 "$(link_local $A)" "$(link_local $B)" "$(link_local $B)" v5
+	pair "VRF: rdma_cm, link-local" 40 "rping -s -a $(link_local $A)%veth0 -C 10 -V" "rping -c -a $(link_local $A)%veth0 -C 10 -V"
+	for ip in $IP_A $IP6_A; do
+		CLIENT_NS=$A here "VRF, within the host, $ip" $DEV_A "$ip"
+		CLIENT_NS=$A cm "VRF, within the host, $ip: rdma_cm" "$ip" "$ip"
+	done
+else
+	ktap_skip "VRF" "not in this kernel: $(tail -n 1 "$TMP/out")"
+fi
 
 hosts_up 9000
 # what makes /dev/net/tun where there is no udev

@@ -15,6 +15,7 @@
 #include <linux/slab.h>
 #include <net/addrconf.h>
 #include <net/bonding.h>
+#include <net/l3mdev.h>
 #include <net/netns/generic.h>
 
 #include "compat.h"
@@ -145,8 +146,10 @@ bool sroce_netdev_is_own(struct net *net, const struct sroce_netport *port,
 
 	if (likely(dev->ifindex == port->ifindex))
 		return true;
+	/* All that is in a VRF has that as its master, be it on whatever link */
 	own = dev_get_by_index_rcu(net, port->ifindex);
-	return own && netdev_master_upper_dev_get_rcu(own) == dev;
+	return own && !netif_is_l3_master(dev) &&
+	       netdev_master_upper_dev_get_rcu(own) == dev;
 }
 
 int sroce_netdev_link(struct net *net, const struct sroce_netport *port,
@@ -176,15 +179,63 @@ u16 sroce_netdev_vlan_id(struct net_device *dev)
 	return vlan_id;
 }
 
+/**
+ * struct sroce_vrf_search - for the netdev of a VRF that has an IPv6 address
+ * @vrf: VRF
+ * @addr: address
+ * @found: netdev
+ */
+struct sroce_vrf_search {
+	const struct net_device *vrf;
+	const struct in6_addr *addr;
+	struct net_device *found;
+};
+
+/* For each netdev below the VRF, of which not all are in it; 1 ends the walk */
+static int sroce_netdev_is_sought(struct net_device *dev,
+				  struct netdev_nested_priv *priv)
+{
+	struct sroce_vrf_search *s = priv->data;
+
+	if (l3mdev_master_dev_rcu(dev) != s->vrf ||
+	    !ipv6_chk_addr(dev_net(dev), s->addr, dev, 1))
+		return 0;
+	s->found = dev;
+	return 1;
+}
+
+/* IPv6 tells whether a netdev in the VRF of @dev has the address, but not which one */
+static struct net_device *sroce_netdev_of_vrf(struct net *net,
+					      const struct in6_addr *addr,
+					      struct net_device *dev,
+					      struct net_device *vrf)
+{
+	struct sroce_vrf_search search = { .vrf = vrf, .addr = addr };
+	struct netdev_nested_priv priv = { .data = &search };
+
+	if (!ipv6_chk_addr_and_flags(net, addr, vrf, true, 1, IFA_F_TENTATIVE))
+		return NULL;
+	if (ipv6_chk_addr(net, addr, dev, 1))
+		return dev;
+	if (ipv6_chk_addr(net, addr, vrf, 1))
+		return vrf;
+	netdev_walk_all_lower_dev_rcu(vrf, sroce_netdev_is_sought, &priv);
+	return search.found;
+}
+
 static struct net_device *sroce_netdev_of_ipv6(struct net *net,
 					       const struct in6_addr *addr,
 					       struct net_device *dev)
 {
+	struct net_device *vrf;
+
 	if (!ipv6_mod_enabled())
 		return NULL;
 	if (dev && (ipv6_addr_type(addr) & IPV6_ADDR_LINKLOCAL))
 		return ipv6_chk_addr(net, addr, dev, 1) ? dev : NULL;
-	return ipv6_dev_find(net, addr, NULL);
+	vrf = dev ? l3mdev_master_dev_rcu(dev) : NULL;
+	return vrf ? sroce_netdev_of_vrf(net, addr, dev, vrf) :
+		     ipv6_dev_find(net, addr, NULL);
 }
 
 struct net_device *sroce_netdev_of_address(struct net *net,
@@ -228,6 +279,14 @@ static bool sroce_netdev_has_ipv4(struct net *net, struct net_device *dev,
 	return found == dev || sroce_netdev_lists_ipv4(in_dev, addr);
 }
 
+struct net_device *sroce_netdev_of_own(struct net *net,
+				       const struct in6_addr *addr,
+				       struct net_device *dev)
+{
+	return sroce_netdev_of_address(net, addr,
+				       netif_is_l3_master(dev) ? dev : NULL);
+}
+
 bool sroce_netdev_has_address(struct net *net, struct net_device *dev,
 			      const struct in6_addr *addr)
 {
@@ -252,6 +311,7 @@ int sroce_attachment_add_path(struct sroce_path *path)
 {
 	struct sroce_attachment *a;
 	unsigned long flags;
+	bool ok;
 
 	spin_lock_irqsave(&sroce_paths_lock, flags);
 	a = sroce_attachment_of(path->port);
@@ -313,7 +373,6 @@ sroce_attachment_pop_path_locked(struct sroce_attachment *a)
 		sroce_path_drop_route(path);
 	}
 	return NULL;
-	bool ok;
 }
 
 static struct sroce_path *sroce_attachment_pop_path(struct sroce_attachment *a)

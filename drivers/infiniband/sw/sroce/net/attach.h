@@ -7,12 +7,12 @@
 #define SROCE_NET_ATTACH_H
 
 #include <linux/list.h>
+#include <linux/netdevice.h>
 #include <linux/rcupdate.h>
 #include <net/ipv6.h>
 
 struct dst_entry;
 struct net;
-struct net_device;
 struct socket;
 struct sroce_netport;
 struct sroce_path;
@@ -71,7 +71,8 @@ struct sroce_netport *sroce_port_of_netdev(struct net *net,
  * sroce_netdev_of_address() - the netdev that an address of this host belongs to
  * @net: namespace
  * @addr: IPv6 or v4-mapped address
- * @dev: where a link-local address is looked for; NULL: anywhere
+ * @dev: where a link-local address is looked for, and in the VRF of which another IPv6
+ *	address; NULL: in none, and a link-local one anywhere
  *
  * Context: RCU.
  * Return: the netdev or NULL.
@@ -79,6 +80,23 @@ struct sroce_netport *sroce_port_of_netdev(struct net *net,
 struct net_device *sroce_netdev_of_address(struct net *net,
 					   const struct in6_addr *addr,
 					   struct net_device *dev);
+
+/*
+ * Have packets that come from it been sent by this host to itself: is it lo, or a VRF? What
+ * comes from elsewhere to a netdev in a VRF is handed on as coming from that netdev.
+ */
+static inline bool sroce_netdev_is_inside(const struct net_device *dev)
+{
+	return dev->flags & IFF_LOOPBACK || netif_is_l3_master(dev);
+}
+
+/*
+ * The netdev that an address belongs to which a packet was for that has come from @dev,
+ * sroce_netdev_is_inside(). Context: RCU. Return: the netdev or NULL.
+ */
+struct net_device *sroce_netdev_of_own(struct net *net,
+				       const struct in6_addr *addr,
+				       struct net_device *dev);
 
 /* Has just this netdev the address, IPv6 or v4-mapped? Context: RCU. */
 bool sroce_netdev_has_address(struct net *net, struct net_device *dev,
@@ -95,7 +113,8 @@ bool sroce_netdev_is_of_port(struct net *net, struct net_device *dev,
 u16 sroce_netdev_vlan_id(struct net_device *dev);
 
 /*
- * Is it the netdev of the device or its master, which has its frames? Not a VLAN on top.
+ * Is it the netdev of the device or its master, which has its frames? Not a VLAN on top, nor
+ * a VRF.
  * Context: RCU read section.
  */
 bool sroce_netdev_is_own(struct net *net, const struct sroce_netport *port,
@@ -108,7 +127,7 @@ bool sroce_netdev_is_own(struct net *net, const struct sroce_netport *port,
  * @dev: netdev of the device, or on top of it
  *
  * A link-local address is one of a link. The device's netdev and its master (bond, bridge)
- * are on one; a VLAN is another one.
+ * are on one; a VLAN is another one, in the same VRF, too.
  *
  * Context: RCU read section.
  * Return: a number, not 0, that both ends of a comparison have from here.
@@ -127,7 +146,7 @@ static inline bool sroce_is_group(const struct in6_addr *addr)
  * sroce_attachment_add_path() - have a path cut off when its device is detached
  * @path: @path->port and @path->net_cookie are set; @path->net is set on success
  *
- * Return: 0, or -ENODEV when the device is not attached.
+ * Return: 0, or -ENODEV when the device is not attached, or in another namespace by now.
  */
 int sroce_attachment_add_path(struct sroce_path *path);
 

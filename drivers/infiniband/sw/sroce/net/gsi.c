@@ -206,9 +206,9 @@ static void sroce_gsi_addresses(struct sroce_gsi_way *w,
 static struct net_device *sroce_gsi_owner(const struct sroce_gsi_way *w,
 					  struct net_device *dev)
 {
-	/* Addresses of this host come through lo, which has none of them */
-	if (dev->flags & IFF_LOOPBACK)
-		return sroce_netdev_of_address(w->net, &w->here, NULL);
+	/* Addresses of this host come through lo or a VRF, which have none of them, mostly */
+	if (sroce_netdev_is_inside(dev))
+		return sroce_netdev_of_own(w->net, &w->here, dev);
 	if (sroce_netdev_has_address(w->net, dev, &w->here))
 		return dev;
 	return sroce_netdev_of_address(w->net, &w->here, dev);
@@ -221,7 +221,7 @@ static bool sroce_gsi_is_ours(const struct sroce_gsi_way *w,
 {
 	if (!owner || !sroce_netdev_is_of_port(w->net, owner, port))
 		return false;
-	return skb->dev->flags & IFF_LOOPBACK ||
+	return sroce_netdev_is_inside(skb->dev) ||
 	       sroce_netdev_vlan_id(owner) == sroce_netdev_vlan_id(skb->dev);
 }
 

@@ -565,16 +565,16 @@ static u32 sroce_rx_stride(const struct sroce_skb_rx *r)
 	return r->left;
 }
 
-/* The netdev whose VLAN counts; over lo that of the destination address */
+/* The netdev whose VLAN counts; within this host that of the destination address */
 static struct net_device *sroce_rx_netdev(const struct sroce_skb_rx *r,
 					  struct net *net)
 {
 	struct net_device *dev = r->skb->dev;
 	struct net_device *owner = NULL;
 
-	if (dev->flags & IFF_LOOPBACK)
-		owner = sroce_netdev_of_address(net, (struct in6_addr *)
-						r->info.dgid.raw, NULL);
+	if (sroce_netdev_is_inside(dev))
+		owner = sroce_netdev_of_own(net, (struct in6_addr *)
+					    r->info.dgid.raw, dev);
 	return owner ?: dev;
 }
 
@@ -584,7 +584,7 @@ static void sroce_rx_link(struct sroce_skb_rx *r, struct net *net)
 	struct sroce_rx_info *info = &r->info;
 
 	info->looped = skb->pkt_type == PACKET_LOOPBACK;
-	info->link = skb->dev->flags & IFF_LOOPBACK ? 0 :
+	info->link = sroce_netdev_is_inside(skb->dev) ? 0 :
 		     sroce_netdev_link(net, r->port, skb->dev);
 	info->vlan_id = sroce_netdev_vlan_id(sroce_rx_netdev(r, net));
 	/* The netdev took the tag off and left its priority, mapped */

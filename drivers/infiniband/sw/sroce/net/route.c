@@ -31,10 +31,11 @@
  */
 static int sroce_path_oif(const struct sroce_path *path)
 {
+	struct net_device *dev = dev_get_by_index_rcu(path->net, path->ifindex);
 	const struct in6_addr *dst = sroce_gid_addr(&path->dgid);
 
 	if (!(ipv6_addr_type(dst) & IPV6_ADDR_LINKLOCAL) &&
-	    sroce_netdev_of_address(path->net, dst, NULL))
+	    sroce_netdev_of_address(path->net, dst, dev))
 		return l3mdev_master_ifindex_by_index(path->net, path->ifindex);
 	return path->ifindex;
 }
@@ -314,7 +315,7 @@ static void sroce_path_set_within_host(struct sroce_path *path)
 		return;
 	local_bh_disable();
 	dst = sroce_path_route(path, &net);
-	if (dst && dst->dev->flags & IFF_LOOPBACK)
+	if (dst && sroce_netdev_is_inside(dst->dev))
 		path->link = SROCE_LINK_NONE;
 	local_bh_enable();
 }
@@ -401,12 +402,10 @@ static int sroce_path_back_ifindex(const struct sroce_path *path,
 				   struct net *net)
 {
 	const struct in6_addr *src = sroce_gid_addr(&path->sgid);
-	const struct net_device *owner;
+	struct net_device *owner = sroce_path_back_netdev(info, net);
 
-	if (ipv6_addr_type(src) & IPV6_ADDR_LINKLOCAL)
-		owner = sroce_path_back_netdev(info, net);
-	else
-		owner = sroce_netdev_of_address(net, src, NULL);
+	if (!(ipv6_addr_type(src) & IPV6_ADDR_LINKLOCAL))
+		owner = sroce_netdev_of_address(net, src, owner);
 	return owner ? owner->ifindex : path->port->ifindex;
 }
 

@@ -7,6 +7,7 @@
  * receives, and take what the hooks cannot tell to be ours (IPv6 behind extension
  * headers).
  */
+#include <linux/etherdevice.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/netfilter.h>
@@ -38,24 +39,76 @@ static struct sroce_netport *sroce_port_of_address(struct net *net,
 }
 
 /*
- * The device of the netdev, else the one that the address belongs to. On lo it
+ * The device of the netdev, else the one that the address belongs to. On lo, and in a VRF, it
  * is the other way round: packets for any address of this host come there.
  */
 static struct sroce_netport *sroce_port_of_skb(struct net *net,
 					       const struct sk_buff *skb,
 					       const struct in6_addr *daddr)
 {
-	bool lo = skb->dev->flags & IFF_LOOPBACK;
+	bool inside = sroce_netdev_is_inside(skb->dev);
 	struct sroce_netport *port = NULL;
 
 	if (sroce_is_group(daddr))
 		return sroce_port_of_netdev(net, skb->dev, false);
-	if (!lo)
+	if (!inside)
 		port = sroce_port_of_ifindex(net, skb->dev->ifindex);
 	port = port ?: sroce_port_of_address(net, daddr, skb->dev);
 	port = port ?: sroce_port_of_address(net, daddr, NULL);
-	return port || !lo ? port :
-			     sroce_port_of_ifindex(net, skb->dev->ifindex);
+	return port || !inside ? port :
+				 sroce_port_of_ifindex(net, skb->dev->ifindex);
+}
+
+/*
+ * Has this host sent it to itself, within the VRF? IPv6 says of such a packet, too, that it
+ * has come through a netdev: the one that has the address. But it has a frame that is for the
+ * MAC address of the VRF. Of what has really come to the netdev IP takes only what is for the
+ * netdev's.
+ */
+static bool sroce_skb_is_within_vrf(const struct sk_buff *skb,
+				    const struct net_device *vrf,
+				    const struct net_device *dev)
+{
+	return skb_mac_header_was_set(skb) &&
+	       skb_mac_header_len(skb) == ETH_HLEN &&
+	       ether_addr_equal(eth_hdr(skb)->h_dest, vrf->dev_addr) &&
+	       !ether_addr_equal(dev->dev_addr, vrf->dev_addr);
+}
+
+/*
+ * IP takes what comes to a netdev in a VRF for something that comes from the VRF. Device,
+ * group, VLAN and link are those of the netdev: make it that again. Only here is it known
+ * which one it was; a buffer that has waited has lost what IP noted in it.
+ * Return: false when the netdev has gone meanwhile.
+ */
+static bool sroce_skb_leave_vrf(struct net *net, struct sk_buff *skb)
+{
+	bool ipv6 = ip_hdr(skb)->version == 6;
+	struct net_device *vrf = skb->dev, *dev;
+	int sdif = ipv6 ? inet6_sdif(skb) : inet_sdif(skb);
+
+	/* From nowhere else, that is */
+	if (!sdif || sdif == vrf->ifindex)
+		return true;
+	dev = dev_get_by_index_rcu(net, sdif);
+	if (!dev)
+		return false;
+	if (!ipv6 || !sroce_skb_is_within_vrf(skb, vrf, dev))
+		skb->dev = dev;
+	return true;
+}
+
+/*
+ * The device that a packet is for which comes from IP. If it has come through a VRF, @skb->dev
+ * may be another one afterwards, whether there is a device or not.
+ */
+static struct sroce_netport *sroce_port_of_arrival(struct net *net,
+						   struct sk_buff *skb)
+{
+	if (unlikely(netif_is_l3_master(skb->dev)) &&
+	    !sroce_skb_leave_vrf(net, skb))
+		return NULL;
+	return sroce_port_of_packet(net, skb);
 }
 
 struct sroce_netport *sroce_port_of_packet(struct net *net,
@@ -103,14 +156,17 @@ static unsigned int sroce_hook_confirm(struct sk_buff *skb)
 /* Takes the packet from the stack. Bottom halves are on when nfqueue has reinjected it */
 static unsigned int sroce_hook_steal(struct sk_buff *skb, struct net *net)
 {
+	struct net_device *dev = skb->dev;
 	struct sroce_netport *port;
 
 	/* ipvlan in mode l3s: it is for a child's namespace, whose socket gets it */
 	if (unlikely(!net_eq(dev_net(skb_dst(skb)->dev), net)))
 		return NF_ACCEPT;
-	port = sroce_port_of_packet(net, skb);
-	if (!port)
+	port = sroce_port_of_arrival(net, skb);
+	if (!port) {
+		skb->dev = dev;
 		return NF_ACCEPT;
+	}
 	if (sroce_hook_confirm(skb) != NF_ACCEPT)
 		return NF_DROP;
 	local_bh_disable();
@@ -174,7 +230,7 @@ static int sroce_encap_rcv(struct sock *sk, struct sk_buff *skb)
 	struct net *net = sock_net(sk);
 	struct sroce_netport *port;
 
-	port = sroce_port_of_packet(net, skb);
+	port = sroce_port_of_arrival(net, skb);
 	if (!port) {
 		kfree_skb(skb);
 		return 0;
