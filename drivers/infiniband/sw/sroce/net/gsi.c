@@ -54,10 +54,12 @@
  * struct sroce_gsi_cb - in a buffer that waits
  * @net_cookie: of the namespace that it came to; the netdev may go to another one
  * @until: jiffies; then it is lost
+ * @bytes: of memory that it counts as
  */
 struct sroce_gsi_cb {
 	u64 net_cookie;
 	unsigned long until;
+	u32 bytes;
 };
 
 /**
@@ -74,7 +76,7 @@ struct sroce_gsi_taken {
  * Where they wait.
  *
  * @list: its lock protects all, with bottom halves off
- * @taken: by the buffers in @list
+ * @taken: by the buffers in @list, and by those that the worker has at hand
  * @netdevs: by those of a netdev, by its number
  * @work: looks at them
  */
@@ -163,8 +165,6 @@ static enum sroce_gsi_verdict sroce_gsi_way_ipv6(const struct sroce_gsi_way *w)
 	return verdict;
 }
 
-static enum sroce_gsi_verdict sroce_gsi_way(const struct sroce_gsi_way *w)
-{
 /*
  * In RoCE v1 nobody is asked for the neighbour, whose MAC address the link-local one has in it.
  * ib_core looks for it in fe80::/64 only, and there is no path to one that is a group's or zero.
@@ -178,6 +178,8 @@ static enum sroce_gsi_verdict sroce_gsi_way_link_local(struct in6_addr *there)
 	       SROCE_GSI_HEAR : SROCE_GSI_DROP;
 }
 
+static enum sroce_gsi_verdict sroce_gsi_way(const struct sroce_gsi_way *w)
+{
 	return ipv6_addr_v4mapped(&w->there) ? sroce_gsi_way_ipv4(w) :
 					       sroce_gsi_way_ipv6(w);
 }
@@ -234,6 +236,9 @@ static enum sroce_gsi_verdict sroce_gsi_ask(struct net *net,
 	bool v1 = sroce_gsi_is_v1(skb);
 
 	sroce_gsi_addresses(&w, skb);
+	/* IPv6 lets sources ::ffff:a.b.c.d in, to which nobody would answer by IPv4 */
+	if (ipv6_addr_v4mapped(&w.here) != ipv6_addr_v4mapped(&w.there))
+		return SROCE_GSI_DROP;
 	owner = sroce_gsi_owner(&w, skb->dev);
 	/* net/v1.c has looked whose address it is, and knows more: of a bridge's port, say */
 	if (!v1 && !sroce_gsi_is_ours(&w, port, skb, owner))
@@ -250,50 +255,66 @@ enum sroce_gsi_verdict (*sroce_gsi_judge)(struct net *net,
 
 /* --- those who wait ---------------------------------------------------------------- */
 
-	/* IPv6 lets sources ::ffff:a.b.c.d in, to which nobody would answer by IPv4 */
-	if (ipv6_addr_v4mapped(&w.here) != ipv6_addr_v4mapped(&w.there))
-		return SROCE_GSI_DROP;
 static struct sroce_gsi_cb *sroce_gsi_cb(struct sk_buff *skb)
 {
 	BUILD_BUG_ON(sizeof(struct sroce_gsi_cb) > sizeof(skb->cb));
 	return (struct sroce_gsi_cb *)skb->cb;
 }
 
-static void sroce_gsi_take(struct sroce_gsi_taken *taken,
-			   const struct sk_buff *skb)
+static struct sroce_gsi_taken *sroce_gsi_of_netdev(const struct net_device *dev)
+{
+	return &sroce_gsi_room.netdevs[hash_ptr(dev, ilog2(SROCE_GSI_NETDEVS))];
+}
+
+static void sroce_gsi_take(struct sroce_gsi_taken *taken, u32 bytes)
 {
 	taken->buffers++;
-	taken->bytes += skb->truesize;
+	taken->bytes += bytes;
+}
+
+static void sroce_gsi_give_back(struct sroce_gsi_taken *taken, u32 bytes)
+{
+	taken->buffers--;
+	taken->bytes -= bytes;
 }
 
 /*
  * Who sends what cannot be answered keeps out hosts of his own network at most: a netdev has,
  * with the buffer, no more than all leave free (as the lists in backlog.c).
  */
-static bool sroce_gsi_has_room(const struct sroce_gsi_taken *netdev,
-			       const struct sk_buff *skb)
+static bool sroce_gsi_has_room(const struct sroce_gsi_taken *netdev, u32 bytes)
 {
 	const struct sroce_gsi_taken *all = &sroce_gsi_room.taken;
 
 	return all->buffers + netdev->buffers + 2 <= SROCE_GSI_BUFFERS &&
-	       all->bytes + netdev->bytes + 2 * skb->truesize <= SROCE_GSI_BYTES;
+	       all->bytes + netdev->bytes + 2 * bytes <= SROCE_GSI_BYTES;
 }
 
+/* Begin to wait, if there is room */
 static bool sroce_gsi_push(struct sk_buff *skb)
 {
-	u32 number = hash_ptr(skb->dev, ilog2(SROCE_GSI_NETDEVS));
-	struct sroce_gsi_taken *netdev = &sroce_gsi_room.netdevs[number];
+	struct sroce_gsi_taken *netdev = sroce_gsi_of_netdev(skb->dev);
+	u32 bytes = sroce_gsi_cb(skb)->bytes;
 	bool ok;
 
 	spin_lock_bh(&sroce_gsi_room.list.lock);
-	ok = sroce_gsi_has_room(netdev, skb);
+	ok = sroce_gsi_has_room(netdev, bytes);
 	if (ok) {
-		sroce_gsi_take(&sroce_gsi_room.taken, skb);
-		sroce_gsi_take(netdev, skb);
+		sroce_gsi_take(&sroce_gsi_room.taken, bytes);
+		sroce_gsi_take(netdev, bytes);
 		__skb_queue_tail(&sroce_gsi_room.list, skb);
 	}
 	spin_unlock_bh(&sroce_gsi_room.list.lock);
 	return ok;
+}
+
+/* The wait of one from @dev has an end */
+static void sroce_gsi_leave(const struct net_device *dev, u32 bytes)
+{
+	spin_lock_bh(&sroce_gsi_room.list.lock);
+	sroce_gsi_give_back(&sroce_gsi_room.taken, bytes);
+	sroce_gsi_give_back(sroce_gsi_of_netdev(dev), bytes);
+	spin_unlock_bh(&sroce_gsi_room.list.lock);
 }
 
 void sroce_gsi_wait(struct net *net, struct sroce_netport *port,
@@ -305,6 +326,7 @@ void sroce_gsi_wait(struct net *net, struct sroce_netport *port,
 	*sroce_gsi_cb(skb) = (struct sroce_gsi_cb){
 		.net_cookie = net->net_cookie,
 		.until = jiffies + SROCE_GSI_PATIENCE,
+		.bytes = skb->truesize,
 	};
 	dev_hold(dev);
 	if (!skb_pfmemalloc(skb) && sroce_gsi_push(skb)) {
@@ -316,7 +338,10 @@ void sroce_gsi_wait(struct net *net, struct sroce_netport *port,
 	dev_put(dev);
 }
 
-/* Look at one again. Return: whether it still waits. Context: RCU, bottom halves off. */
+/*
+ * Look at one again. Context: RCU, bottom halves off.
+ * Return: whether it is to wait on; else it is gone.
+ */
 static bool sroce_gsi_look(struct sk_buff *skb)
 {
 	enum sroce_gsi_verdict verdict = SROCE_GSI_DROP;
@@ -332,8 +357,7 @@ static bool sroce_gsi_look(struct sk_buff *skb)
 		return false;
 	}
 	if (verdict == SROCE_GSI_WAIT &&
-	    time_before(jiffies, sroce_gsi_cb(skb)->until) &&
-	    sroce_gsi_push(skb))
+	    time_before(jiffies, sroce_gsi_cb(skb)->until))
 		return true;
 	if (port)
 		sroce_count(port->counters, SROCE_CNT_RX_DISCARDS, 1);
@@ -344,6 +368,7 @@ static bool sroce_gsi_look(struct sk_buff *skb)
 static void sroce_gsi_look_held(struct sk_buff *skb)
 {
 	struct net_device *dev = skb->dev;
+	u32 bytes = sroce_gsi_cb(skb)->bytes;
 	bool waits;
 
 	local_bh_disable();
@@ -351,8 +376,13 @@ static void sroce_gsi_look_held(struct sk_buff *skb)
 	waits = sroce_gsi_look(skb);
 	rcu_read_unlock();
 	local_bh_enable();
-	if (!waits)
-		dev_put(dev);
+	if (waits) {
+		/* In the place that it has had all the time, however many have come */
+		skb_queue_tail(&sroce_gsi_room.list, skb);
+		return;
+	}
+	sroce_gsi_leave(dev, bytes);
+	dev_put(dev);
 }
 
 static void sroce_gsi_take_all(struct sk_buff_head *list)
@@ -360,8 +390,6 @@ static void sroce_gsi_take_all(struct sk_buff_head *list)
 	__skb_queue_head_init(list);
 	spin_lock_bh(&sroce_gsi_room.list.lock);
 	skb_queue_splice_tail_init(&sroce_gsi_room.list, list);
-	sroce_gsi_room.taken = (struct sroce_gsi_taken){};
-	memset(sroce_gsi_room.netdevs, 0, sizeof(sroce_gsi_room.netdevs));
 	spin_unlock_bh(&sroce_gsi_room.list.lock);
 }
 
