@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-# manifest.sh list SET    : the names of the tests of a set, one a line, in the order in which they run
+# manifest.sh list SET [OTHER] : the names of the tests of a set, one a line, in the order in which they run; those that are
+#	not in the other set, too
 # manifest.sh table       : all of the manifest as Markdown, for Documentation/testing.md
 # manifest.sh update FILE : put the table into FILE, between its two comments
 # manifest.sh check FILE  : is it in FILE, and has every script its line in the manifest, and the reverse?
@@ -12,28 +13,33 @@ cd "$(dirname "$0")" || exit 1
 
 die() { echo "manifest.sh: $*" >&2; exit 1; }
 
-# list SET : status 1 if there is none in it, so that a wrong name does not stand for all tests
+# list SET [OTHER] : status 1 if there is none in it, so that a wrong name does not stand for all tests
 list() {
-	awk -v set="$1" '
+	awk -v set="$1" -v other="${2:-}" '
 		/^[#@]/ || NF < 4 { next }
 		{
 			n = split($2, sets, ",")
+			late = not = -1
 			for (i = 1; i <= n; i++) {
 				word = sets[i]
-				late = gsub(/\+/, "", word)
-				if (word != set)
-					continue
-				names[late] = names[late] $1 "\n"
-				if (late > last)
-					last = late
-				found = 1
+				signs = gsub(/\+/, "", word)
+				if (word == set)
+					late = signs
+				if (word == other)
+					not = 1
 			}
+			if (late < 0 || not > 0)
+				next
+			names[late] = names[late] $1 "\n"
+			if (late > last)
+				last = late
+			found = 1
 		}
 		END {
 			for (late = 0; late <= last; late++)
 				printf "%s", names[late]
 			exit !found
-		}' manifest || die "no test is in a set '$1'"
+		}' manifest || die "no test is in a set '$1'${2:+, but not in $2}"
 }
 
 table() {
@@ -159,6 +165,9 @@ file=${2:-}
 [ "${1:-}" != files ] || { files "${@:2}"; exit; }
 case ${1:-}:$# in
 list:2) list "$2" ;;
+list:3)
+	list "$3" >/dev/null && list "$2" "$3"
+	;;
 table:1) table ;;
 update:2)
 	new=$(renewed "$file") || exit
@@ -169,5 +178,5 @@ check:2)
 	[ -z "$faults" ] || { echo "$faults"; exit 1; }
 	echo "$(grep -c '^[a-z0-9]' manifest) tests"
 	;;
-*) die "usage: manifest.sh list SET | table | update FILE | check FILE | files TEST..." ;;
+*) die "usage: manifest.sh list SET [OTHER] | table | update FILE | check FILE | files TEST..." ;;
 esac
