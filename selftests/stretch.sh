@@ -60,16 +60,16 @@ many_woken() {
 	return 1
 }
 
-# The best of three. Tens of milliseconds are the machine's below; hundreds were handlers that nobody timed.
+# The best of three: 8 to 16 ms on a machine that did other things, too; hundreds were handlers that nobody timed.
 handlers_end() {
 	local try us=
 	for try in 1 2 3; do
 		echo 1 >$PARAMETERS/longest_turn
 		many_woken || break
 		us=$(cat $PARAMETERS/longest_turn)
-		[ "$us" -le $((50000 * SLOW)) ] && break
+		[ "$us" -le $((20000 * SLOW)) ] && break
 	done
-	[ -n "$us" ] && [ "$us" -gt 0 ] && [ "$us" -le $((50000 * SLOW)) ]
+	[ -n "$us" ] && [ "$us" -gt 0 ] && [ "$us" -le $((20000 * SLOW)) ]
 	result $? "events that wake many: handlers end with their turn (${us:-unknown} us, in attempt $try)"
 }
 
