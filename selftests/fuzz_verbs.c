@@ -3,6 +3,7 @@
  * fuzz_verbs: processes of two users that try everything at once.
  *
  *	fuzz_verbs -d DEVICE -i IP [-D DEVICE -I IP] [-s SEED] [-t SECONDS] [-w PATIENCE] [-e END] [-x ROLE]... [-n|-N] [-f] [-1] [-v]
+ *	fuzz_verbs -g		its generator, see fuzz_verbs.seeds
  *
  * For SECONDS all commands of uverbs, their rings and the memory of their regions, from several threads of several
  * processes, one half root's and one half uid 65534's, with objects of their own, of each other and of nobody. END says
@@ -717,7 +718,7 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IONBF, 0);
 	board->roles = ~0u;
 	board->seed = time(NULL);
-	while ((opt = getopt(argc, argv, "d:i:D:I:s:t:w:e:x:nNf1v")) != -1) {
+	while ((opt = getopt(argc, argv, "d:i:D:I:s:t:w:e:x:nNf1vg")) != -1) {
 		switch (opt) {
 		case 'd': snprintf(board->dev[0].name, 64, "%s", optarg); break;
 		case 'D': snprintf(board->dev[1].name, 64, "%s", optarg); break;
@@ -733,6 +734,7 @@ int main(int argc, char **argv)
 		case 'f': board->whole_files = true; break;
 		case '1': single = true; break;
 		case 'v': board->verbose = true; break;
+		case 'g': puts(GENERATOR); return VT_OK;
 		default: vt_die(VT_SETUP, "see the top of fuzz_verbs.c");
 		}
 	}

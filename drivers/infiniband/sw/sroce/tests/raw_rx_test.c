@@ -254,6 +254,32 @@ static void parts_too_short(struct kunit *test)
 	raw_rx_end(r);
 }
 
+/*
+ * Whoever else has the buffer finds it as it was. To cut up a coupled frame whose
+ * checksum somebody says is right, the stack writes to its header first.
+ */
+static void parts_change_nothing(struct kunit *test)
+{
+	enum { PARTS = 4, SIZE = 100 };
+	struct raw_rx *r = raw_rx(test, false);
+	u8 *before = kunit_kzalloc(test, HEADERS + PARTS * SIZE, GFP_KERNEL);
+	struct sk_buff *skb = raw_rx_frame(test, IPPROTO_TCP, PARTS * SIZE,
+					   SIZE, SKB_GSO_TCPV4);
+
+	KUNIT_ASSERT_NOT_NULL(test, before);
+	skb->ip_summed = CHECKSUM_UNNECESSARY;
+	tcp_hdr(skb)->check = htons(0x1234);
+	memcpy(before, skb_mac_header(skb), HEADERS + PARTS * SIZE);
+	raw_rx_receive(r, skb_get(skb), false);
+	flush_work(&r->raw->work);
+	KUNIT_EXPECT_EQ(test, raw_rx_given(r), FLOWS * PARTS);
+	KUNIT_EXPECT_EQ(test, 0, memcmp(before, skb_mac_header(skb),
+					HEADERS + PARTS * SIZE));
+	KUNIT_EXPECT_TRUE(test, skb->ip_summed == CHECKSUM_UNNECESSARY);
+	kfree_skb(skb);
+	raw_rx_end(r);
+}
+
 /* --- the netdev's filter ------------------------------------------------------------- */
 
 enum { ADDRESSES = 64, MORE_ADDRESSES = 3 };
@@ -312,6 +338,7 @@ static struct kunit_case raw_rx_cases[] = {
 	KUNIT_CASE(parts_without_end),
 	KUNIT_CASE(parts_too_many),
 	KUNIT_CASE(parts_too_short),
+	KUNIT_CASE(parts_change_nothing),
 	KUNIT_CASE(addresses_without_end),
 	{}
 };
