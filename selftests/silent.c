@@ -4,8 +4,8 @@
  *
  *	silent -d DEVICE -i IP -D DEVICE_OF_PEER -I IP_OF_PEER
  *
- * The environment has the commands that SILENCE the network between the two and let it SPEAK again, and in SLOW how
- * many times slower than usual the machine is.
+ * The environment has the commands that SILENCE the network between the two, let it SPEAK again, and more (silent.h), and in
+ * SLOW how many times slower than usual the machine is.
  */
 #include <errno.h>
 #include <sys/wait.h>
@@ -292,8 +292,10 @@ int main(int argc, char **argv)
 	full_queue();
 	many();
 	for_ever();
-	if (!vt_is_rxe())
+	if (!vt_is_rxe()) {
 		silent_ops();
+		silent_slow();
+	}
 	falls_silent();
 	network("SPEAK");
 	fresh(14, 7);

@@ -11,16 +11,27 @@ if ! on_b nft -f - <<-END 2>"$TMP/out"; then
 		chain in {
 			type filter hook prerouting priority -300;
 		}
+		chain out {
+			type filter hook output priority -300;
+		}
 	}
 	END
 	ktap_skip "silent" "no nftables: $(tail -n 1 "$TMP/out")"
 	ktap_end
 fi
 export SILENCE="ip netns exec $B nft add rule inet silent in meta l4proto udp drop"
-export SPEAK="ip netns exec $B nft flush chain inet silent in"
+# BTH's PSN is behind the UDP header's 8 bytes and 9 more; of a train it is the first packet's
+export HOLE="ip netns exec $B nft 'add rule inet silent in udp dport 4791 @th,136,24 0xffffff drop;
+	add rule inet silent out udp dport 4791 drop'"
+export MARK="ip netns exec $B nft add rule inet silent in udp dport 4791 ip ecn set ce"
+export SPEAK="ip netns exec $B nft flush table inet silent"
 export SLOW
 
+# Who has slowed down for congestion stays slow for a second
+RISES=/sys/class/infiniband/$DEV_A/ports/1/cc_params/rp_time_reset
+[ ! -e "$RISES" ] || echo 1000000 >"$RISES"
 program_verdicts "requests" 300 "$SILENT" -d $DEV_A -i $IP_A -D $DEV_B -I $IP_B
+[ ! -e "$RISES" ] || echo 300 >"$RISES"
 
 # --- who goes, goes at once ------------------------------------------------------------------------------------
 
