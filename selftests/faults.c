@@ -5,13 +5,14 @@
  *
  *	faults [-n MOST] [-s SEED] -d DEVICE -i IP -D DEVICE_OF_PEER -I IP_OF_PEER
  *	faults [-n MOST] [-s SEED] -l NAME -N NETDEV
+ *	faults [-n MOST] [-s SEED] -m MODULE
  *
  * /proc/thread-self/fail-nth counts the places of a call at which the kernel may be made to fail
  * (CONFIG_FAULT_INJECTION; faults.sh switches them on). Each call is made once for each of them, or where there are
  * more than MOST (100), for the first and the last ones and others chosen by SEED; so is what undoes it. A call that fails must have
  * met its fault, must leave nothing behind and must succeed when it is made again; a call that succeeds all the
  * same must have done its work. With -l the calls are those of "rdma link add" and "del", changes of the netdev below, and its
- * removal, with a device on it.
+ * removal, with a device on it. With -m they are the module's, a file, which comes and goes.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -23,6 +24,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "faults.h"
@@ -766,6 +768,24 @@ static void netdev_faults(void)
 	tell("", "netdev removed", &t);
 }
 
+/* --- insmod, rmmod ----------------------------------------------------------------------------------------- */
+
+static int module_file;
+
+static int load_module(void) { return syscall(SYS_finit_module, module_file, "", 0) ? errno : 0; }
+static int unload_module(void) { return syscall(SYS_delete_module, "sroce", O_NONBLOCK) ? errno : 0; }
+
+static void module_faults(const char *path)
+{
+	static const struct call module = { "module", load_module, unload_module };
+
+	module_file = open(path, O_RDONLY | O_CLOEXEC);
+	if (module_file < 0)
+		vt_die(VT_SETUP, "%s: %s", path, strerror(errno));
+	meet_faults(&module);
+	vt_check(!load_module() && !unload_module(), "the module, afterwards");
+}
+
 /* --------------------------------------------------------------------------------------------------------- */
 
 static void verbs_faults(void)
@@ -796,16 +816,19 @@ static void verbs_faults(void)
 
 int main(int argc, char **argv)
 {
+	const char *module = NULL;
 	uint64_t seed = 1;
 	int c, n = 1;
 
 	/* these first: the rest is for ends_open() */
-	while (n + 1 < argc && argv[n][0] == '-' && strchr("nslN", argv[n][1])) {
+	while (n + 1 < argc && argv[n][0] == '-' && strchr("nslNm", argv[n][1])) {
 		c = argv[n][1];
 		if (c == 'n')
 			most = atoi(argv[n + 1]);
 		else if (c == 's')
 			seed = strtoull(argv[n + 1], NULL, 0);
+		else if (c == 'm')
+			module = argv[n + 1];
 		else if (c == 'l')
 			link_name = argv[n + 1];
 		else
@@ -822,7 +845,9 @@ int main(int argc, char **argv)
 	if (mlockall(MCL_CURRENT | MCL_FUTURE))
 		vt_die(VT_SETUP, "mlockall: %s", strerror(errno));
 	argv[n - 1] = argv[0];
-	if (link_name) {
+	if (module) {
+		module_faults(module);
+	} else if (link_name) {
 		link_faults();
 		link_changes();
 		netdev_faults();

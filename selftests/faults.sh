@@ -1,17 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 # faults.sh : a kernel that runs out of memory, or that cannot read or write a process's: at every place of every
-# call in turn, and at random under traffic. Nothing is left behind, nothing hangs, nothing complains, and afterwards
+# call in turn, of insmod and rmmod, too, and at random under traffic and in other tests. Nothing is left behind, nothing hangs, nothing complains, and afterwards
 # all of it works. Needs CONFIG_FAULT_INJECTION with its debugfs (the sanitizer kernel has it).
 #
 # MOST=N (60; in a full run all, of "rdma link add" 3000): places of a call that are tried
-# VICTIMS=N (3; 30): pairs that cannot read or write their memory, and namespaces   SEED=N
+# VICTIMS=N (3; 30): pairs that cannot read or write their memory, and namespaces
+# TESTS=N (1; 20): how often each of other tests' programs runs, some of whose calls fail   SEED=N
 . "$(dirname "$0")/lib.sh"
 
-FAULTS=$(program faults) && VERIFY=$(program verify) || bail "faults or verify was not built"
+FAULTS=$(program faults) && FAILING=$(program failing) && VERIFY=$(program verify) || bail "the test programs were not built"
 amount MOST 60 3000
 amount VICTIMS 3 30
-seeded MOST VICTIMS
+amount TESTS 1 20
+seeded MOST VICTIMS TESTS
 kinds=/sys/kernel/debug
 if [ ! -e $kinds/failslab ] || [ ! -e /proc/self/fail-nth ]; then
 	ktap_skip "faults" "this kernel does not fail on demand"
@@ -130,6 +132,40 @@ done
 result $? "memory of processes that cannot be reached, $VICTIMS times under traffic ($met faults): nothing is left"
 works "after memory that could not be reached"
 
+# --- other tests -----------------------------------------------------------------------------------------------
+
+# stumbles PROGRAM : one of another test, some of whose calls fail (failing.c). What it says of a kernel that has memory counts for
+# nothing here, and it may wait for what does not come; but it can be killed, and nothing of it stays. Whether many calls fail,
+# so that it does not come far, or few, is chosen.
+stumbles() {
+	local one_in=$((16 << RANDOM % 6)) patient=5 file pid status
+	[ "$SET" = quick ] || patient=40
+	file=$(program "$1") || return
+	: >"$TMP/tally"
+	LD_PRELOAD=$FAILING FAILING_ONE_IN=$one_in FAILING_SEED=$RANDOM FAILING_TALLY=$TMP/tally "$file" \
+		-d $DEV_A -i $IP_A -D $DEV_B -I $IP_B >"$TMP/stumbles" 2>&1 &
+	pid=$!
+	wait_for "$patient" eval "! kill -0 $pid" || kill -9 $pid
+	wait_for 10 eval "! kill -0 $pid" || return
+	wait $pid
+	status=$?
+	note "$1: $(stat -c %s "$TMP/tally") faults, one call in $one_in: status $status: $(tail -n 1 "$TMP/stumbles" | cut -c 1-100)"
+	met=$((met + $(stat -c %s "$TMP/tally")))
+	wait_for 10 idle || { note "left over: $(rdma resource show qp; rdma resource show mr; rdma resource show cq)"; return 1; }
+} 2>/dev/null
+
+# By their sources, which "manifest.sh files" looks for
+for test in verbs.c qpstate.c memory.c cq.c odp.c transports.c; do
+	test=${test%.c} met=0
+	for ((i = 0; i < TESTS; i++)); do
+		stumbles "$test" || break
+	done
+	# of a single run none may have come so far
+	[ "$i" -eq "$TESTS" ] && [ $((met + (TESTS < 5))) -gt 0 ]
+	result $? "$test, some of whose calls fail, $TESTS times ($met faults): it ends, and nothing is left"
+done
+works "after other tests whose calls failed"
+
 # --- a namespace that ends ------------------------------------------------------------------------------------
 
 # workers_fail 0|1 : the kernel's, and nobody else
@@ -168,5 +204,46 @@ done
 result $? "a namespace ends without memory, $VICTIMS times ($met faults), and its device goes"
 
 works "afterwards"
+
+# --- the module --------------------------------------------------------------------------------------------------
+
+# The file of the module, if it is one that a program can load by itself
+module_path() {
+	local path=${KO:-}
+	[ -n "$path" ] || path=$(modinfo -n "$(driver_module)" 2>/dev/null)
+	[[ $path == *.ko ]] && echo "$path"
+}
+
+# comes_and_goes FILE : with faults at the places of insmod and rmmod. What the kernel allocates for a module complains loudly when it
+# does not get it (warn_alloc()), which is no fault of anybody's. So what is below an error is not printed meanwhile, and all of
+# it is looked at here.
+comes_and_goes() {
+	local level follower places=$MOST
+	# it takes long to come
+	[ "$SET" = full ] || places=$((MOST / 4 + 2))
+	level=$(cut -f 1 /proc/sys/kernel/printk)
+	dmesg --follow-new >"$TMP/kernel" 2>&1 &
+	follower=$!
+	dmesg --console-level 4
+	program_verdicts "module" "$patience" "$FAULTS" -n "$places" -s "$SEED" -m "$1"
+	sleep 1
+	dmesg --console-level "$level"
+	kill $follower
+	wait $follower 2>/dev/null
+	note "$(grep -c 'allocation\|vmalloc' "$TMP/kernel") lines about memory that a module did not get"
+	! splats_in "$TMP/kernel" | notes | grep .
+	result $? "module: the kernel has nothing else to say"
+}
+
+if path=$(module_path); then
+	hosts_down
+	driver_unload
+	comes_and_goes "$path"
+	driver_load
+	devices_up 9000
+	works "after a module that found no memory"
+else
+	ktap_skip "the module" "no file of it that can be loaded as it is"
+fi
 
 unharmed "$before"

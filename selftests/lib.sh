@@ -140,11 +140,14 @@ driver_load() {
 
 driver_unload() { limit 30 rmmod "$(driver_module)"; }
 
-# splats : how many complaints the kernel log holds, but for its own of an exporter of dma-bufs that has no memory
-splats() {
-	dmesg | grep -E 'WARNING:|BUG:|UBSAN|Oops|general protection|refcount_t|INFO: task' |
-		grep -cvE 'dma-buf\.c:[0-9]+ (at )?dma_buf_vmap\+0x'
+# splats_in FILE : complaints of the kernel, but for its own of an exporter of dma-bufs that has no memory
+splats_in() {
+	grep -E 'WARNING:|BUG:|UBSAN|Oops|general protection|refcount_t|INFO: task' "$1" |
+		grep -vE 'dma-buf\.c:[0-9]+ (at )?dma_buf_vmap\+0x'
 }
+
+# splats : how many there are in the kernel's log
+splats() { splats_in <(dmesg) | wc -l; }
 
 # unharmed SPLATS : the end of a test that tried to break something, when the kernel log held so many
 unharmed() {
