@@ -107,9 +107,9 @@ vanishes() {
 	devices_up 9000
 }
 
-# goes_on QDISC : for an administrator, while packets hang
+# goes_on KIND : for an administrator, while packets hang
 goes_on() {
-	PLUG="tc -n $A qdisc replace dev veth0 root $(plug_of "$1")"
+	PLUG=$(stops "$1")
 	export PLUG
 	if ! hold; then
 		ktap_fail "$1: an administrator: nothing hangs"
@@ -208,6 +208,7 @@ found() {
 }
 for_nobody() { in_ns "$B" cat /proc/net/snmp | awk '/^Udp: [0-9]/ { n = $3 } END { exit !n }'; }
 
+goes_on neighbour
 for way in kill link netdev namespace module; do
 	vanishes neighbour $way
 done
