@@ -10,9 +10,9 @@
 #include <linux/mm.h>
 #include <linux/mman.h>
 
-#include "memory/pager.h"
 #include "tests/side_demand.h"
 #include "tests/transport_pair.h"
+#include "tests/waiter.h"
 #include "transport/answers.h"
 #include "transport/fault.h"
 #include "transport/rnr.h"
@@ -343,8 +343,7 @@ static void gets_as_far(struct kunit *test, const struct missing *k, bool direct
 
 	for (i = 0; i < k->len; i++)
 		pinned[i] = i * 7 + i / 251;
-	KUNIT_ASSERT_EQ(test, 0, sroce_odp_bring(mr->odp, DEMAND_SKEW, there,
-						 SROCE_ODP_WRITE, false));
+	KUNIT_ASSERT_EQ(test, 0, waiter_bring(mr, mr->iova, there, 0, SROCE_ODP_WRITE));
 	if (k->recv)
 		post_recvs(p, k, mr);
 	before = packets_through(p, k);
@@ -568,9 +567,8 @@ static void read_is_under_way(struct kunit *test)
 	int i;
 
 	mmap_write_unlock(current->mm);
-	KUNIT_ASSERT_EQ(test, 0, sroce_odp_bring(mr->odp, DEMAND_SKEW,
-						 THERE_PAGES * PAGE_SIZE - DEMAND_SKEW,
-						 SROCE_ODP_WRITE, false));
+	KUNIT_ASSERT_EQ(test, 0, waiter_bring(mr, mr->iova, THERE_PAGES * PAGE_SIZE - DEMAND_SKEW,
+					      0, SROCE_ODP_WRITE));
 	mmap_write_lock(current->mm);
 	post(p, &read, mr, 1);
 	pair_deliver(p);
