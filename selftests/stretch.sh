@@ -60,16 +60,17 @@ many_woken() {
 	return 1
 }
 
-# The best of three: 8 to 16 ms on a machine that did other things, too; hundreds were handlers that nobody timed.
+# The best of three. Seen were 8 to 16 ms, and 23 on a machine that had four times its load; hundreds were handlers that nobody
+# timed. The full set runs this alone.
 handlers_end() {
-	local try us=
+	local try us='' most=$(((TIMED ? 20000 : 50000) * SLOW))
 	for try in 1 2 3; do
 		echo 1 >$PARAMETERS/longest_turn
 		many_woken || break
 		us=$(cat $PARAMETERS/longest_turn)
-		[ "$us" -le $((20000 * SLOW)) ] && break
+		[ "$us" -le $most ] && break
 	done
-	[ -n "$us" ] && [ "$us" -gt 0 ] && [ "$us" -le $((20000 * SLOW)) ]
+	[ -n "$us" ] && [ "$us" -gt 0 ] && [ "$us" -le $most ]
 	result $? "events that wake many: handlers end with their turn (${us:-unknown} us, in attempt $try)"
 }
 
