@@ -140,10 +140,15 @@ driver_load() {
 
 driver_unload() { limit 30 rmmod "$(driver_module)"; }
 
-# splats_in FILE : complaints of the kernel, but for its own of an exporter of dma-bufs that has no memory
+# splats_in FILE : complaints of the kernel, but for its own: of an exporter of dma-bufs that has no memory, and of data races
+# (KCSAN) in which the driver takes no part
 splats_in() {
-	grep -E 'WARNING:|BUG:|UBSAN|Oops|general protection|refcount_t|INFO: task' "$1" |
-		grep -vE 'dma-buf\.c:[0-9]+ (at )?dma_buf_vmap\+0x'
+	awk -v driver="[$(driver_module)]" '
+		/======/ { race = "" }
+		race != "" && index($0, driver) { print race; race = "" }
+		/BUG: KCSAN/ { race = $0; next }
+		/dma-buf\.c:[0-9]+ (at )?dma_buf_vmap\+0x/ { next }
+		/WARNING:|BUG:|UBSAN|Oops|general protection|refcount_t|INFO: task/' "$1"
 }
 
 # splats : how many there are in the kernel's log
