@@ -47,7 +47,7 @@ void sroce_path_rx_info(const struct sroce_path *path, u32 len,
 	info->sgid = path->sgid;
 	info->dgid = path->dgid;
 	info->net_cookie = path->net_cookie;
-	info->ifindex = path->direct_ifindex;
+	info->ifindex = READ_ONCE(path->direct_ifindex);
 	info->vlan_id = path->direct_vlan_id;
 	info->network_hdr_type = path->network_type;
 	switch (path->network_type) {

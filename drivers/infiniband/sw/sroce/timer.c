@@ -148,7 +148,7 @@ static struct sroce_timer_queue *sroce_timer_lock(const struct sroce_timer *t,
 	for (;;) {
 		q = READ_ONCE(t->queue);
 		spin_lock_irqsave(&q->lock, *flags);
-		if (likely(q == t->queue))
+		if (likely(q == READ_ONCE(t->queue)))
 			return q;
 		spin_unlock_irqrestore(&q->lock, *flags);
 	}

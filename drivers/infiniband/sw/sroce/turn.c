@@ -97,16 +97,26 @@ static void sroce_turn_watch_here(struct sroce_turn_watch *w, bool fresh,
 	if (left)
 		w->softirq = false;
 	if (sroce_turn_watch_passed(w) || left)
-		w->began = now;
+		WRITE_ONCE(w->began, now);
+}
+
+/* Whoever measures looks at @longest and @largest meanwhile, and resets them and @began */
+static void sroce_turn_watch_left(struct sroce_turn_watch *w, u64 now)
+{
+	u64 lasted = now - READ_ONCE(w->began);
+
+	w->left = now;
+	if (lasted > READ_ONCE(w->longest))
+		WRITE_ONCE(w->longest, lasted);
 }
 
 static void sroce_turn_watch_end(struct sroce_turn *turn)
 {
 	struct sroce_turn_watch *w = &turn->watch;
 
-	w->left = ktime_get_mono_fast_ns();
-	w->longest = max(w->longest, w->left - w->began);
-	w->largest = max(w->largest, turn->spent);
+	sroce_turn_watch_left(w, ktime_get_mono_fast_ns());
+	if (turn->spent > READ_ONCE(w->largest))
+		WRITE_ONCE(w->largest, turn->spent);
 }
 
 static int sroce_turn_watch_set(const char *val, const struct kernel_param *kp)
@@ -303,8 +313,7 @@ static void sroce_turn_goes_on(struct sroce_turn *turn, u64 now)
 	if (!static_branch_unlikely(&sroce_turn_watched))
 		return;
 	sroce_turn_watch_here(w, false, now);
-	w->left = now;
-	w->longest = max(w->longest, now - w->began);
+	sroce_turn_watch_left(w, now);
 }
 
 bool sroce_turn_overdue(void)

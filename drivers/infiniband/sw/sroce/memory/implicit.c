@@ -148,7 +148,7 @@ static bool sroce_implicit_reserve(struct sroce_odp *odp)
 	mutex_lock(&im->lock);
 	room = im->n < SROCE_IMPLICIT_OWN + im->more || sroce_implicit_ask(odp);
 	if (room)
-		im->n++;
+		WRITE_ONCE(im->n, im->n + 1);
 	mutex_unlock(&im->lock);
 	return room;
 }
@@ -156,7 +156,7 @@ static bool sroce_implicit_reserve(struct sroce_odp *odp)
 void sroce_implicit_table_ended(struct sroce_implicit *im)
 {
 	mutex_lock(&im->lock);
-	im->n--;
+	WRITE_ONCE(im->n, im->n - 1);
 	mutex_unlock(&im->lock);
 }
 
@@ -206,11 +206,11 @@ static struct sroce_odp_table *sroce_implicit_hold(struct sroce_implicit *im,
 static struct sroce_odp_table *sroce_implicit_add(struct sroce_implicit *im,
 						  struct sroce_odp_table *fresh)
 {
+	fresh->used = true;
 	if (xa_err(xa_store(&im->tables, fresh->number, fresh,
 			    GFP_NOWAIT | __GFP_NOWARN | __GFP_ACCOUNT)))
 		return ERR_PTR(-EAGAIN);
 	refcount_inc(&fresh->refs);
-	fresh->used = true;
 	list_add_tail(&fresh->node, &im->order);
 	return fresh;
 }

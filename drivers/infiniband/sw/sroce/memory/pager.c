@@ -387,7 +387,7 @@ static bool sroce_pager_detach(struct sroce_odp *odp, struct list_head *gone)
 	unsigned int n;
 
 	spin_lock_bh(&pager->lock);
-	odp->closing = true;
+	WRITE_ONCE(odp->closing, true);
 	for (n = 0; n < PAGER_BATCH && !list_empty(&odp->wants); n++) {
 		want = list_first_entry(&odp->wants, struct sroce_want, mate);
 		sroce_want_detach(want);
@@ -444,7 +444,8 @@ static bool sroce_pager_end_first(struct sroce_pager *pager)
 	spin_unlock_bh(&pager->lock);
 	sroce_odp_table_end(table);
 	spin_lock_bh(&pager->lock);
-	more = --pager->n_ending;
+	WRITE_ONCE(pager->n_ending, pager->n_ending - 1);
+	more = pager->n_ending;
 	spin_unlock_bh(&pager->lock);
 	return more;
 }
@@ -470,7 +471,8 @@ void sroce_pager_end_table(struct sroce_pager *pager,
 
 	spin_lock_bh(&pager->lock);
 	list_add_tail(&table->node, &pager->ending);
-	first = !pager->n_ending++;
+	first = !pager->n_ending;
+	WRITE_ONCE(pager->n_ending, pager->n_ending + 1);
 	/* With the lock held: once another one could end the table, the pager may be gone */
 	if (first)
 		sroce_worker_end(pager->workers, &pager->end);

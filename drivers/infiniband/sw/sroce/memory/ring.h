@@ -182,7 +182,7 @@ void sroce_ring_free(struct sroce_ring *r);
  */
 static inline void sroce_ring_reset(struct sroce_ring *r)
 {
-	r->index = 0;
+	WRITE_ONCE(r->index, 0);
 	WRITE_ONCE(r->hdr->cons, 0);
 	WRITE_ONCE(r->hdr->prod, 0);
 	WRITE_ONCE(r->hdr->flags, 0);
@@ -221,17 +221,21 @@ static inline u32 sroce_ring_pending(const struct sroce_ring *r)
 /* Tell the other side how far this one has come */
 static inline void sroce_ring_produced(struct sroce_ring *r, u32 n)
 {
-	r->index += n;
+	u32 index = r->index + n;
+
+	WRITE_ONCE(r->index, index);
 	/* Pairs with the consumer: the entries are there before the index */
 	smp_wmb();
-	WRITE_ONCE(r->hdr->prod, r->index);
+	WRITE_ONCE(r->hdr->prod, index);
 }
 
 static inline void sroce_ring_consumed(struct sroce_ring *r, u32 n)
 {
-	r->index += n;
+	u32 index = r->index + n;
+
+	WRITE_ONCE(r->index, index);
 	/* Pairs with the producer: the entries were read before the index */
-	smp_store_release(&r->hdr->cons, r->index);
+	smp_store_release(&r->hdr->cons, index);
 }
 
 #endif

@@ -287,7 +287,7 @@ static int sroce_path_set_netdev(struct sroce_path *path,
 	const struct ib_global_route *grh = rdma_ah_read_grh(attr);
 	struct net *net = dev_net(ndev);
 
-	if (net->net_cookie != path->port->net_cookie)
+	if (net->net_cookie != READ_ONCE(path->port->net_cookie))
 		return -EOPNOTSUPP;
 	path->net_cookie = net->net_cookie;
 	path->hop_limit = sroce_path_hop_limit(path, net, grh->hop_limit);

@@ -148,7 +148,7 @@ sroce_flow_shape_make(struct sroce_flow_table *t, struct sroce_flow *flow,
 			break;
 	/* In front of that one, or at the end */
 	list_add_tail_rcu(&shape->node, &next->node);
-	t->nshapes++;
+	WRITE_ONCE(t->nshapes, t->nshapes + 1);
 	return shape;
 }
 
@@ -158,7 +158,7 @@ static void sroce_flow_shape_put(struct sroce_flow_table *t,
 	if (shape->flows)
 		return;
 	list_del_rcu(&shape->node);
-	t->nshapes--;
+	WRITE_ONCE(t->nshapes, t->nshapes - 1);
 	kfree_rcu(shape, rcu);
 }
 

@@ -251,7 +251,7 @@ void sroce_ack_settle(struct sroce_qp *qp)
 void sroce_ack_reset(struct sroce_ack_delay *d)
 {
 	d->state = SROCE_ACK_PROMPT;
-	d->messages = 0;
+	WRITE_ONCE(d->messages, 0);
 	d->turns = 0;
 	d->rides = 0;
 	d->wanted = SROCE_ACK_TURNS;

@@ -43,7 +43,7 @@ static struct sroce_reaction_at sroce_congestion_at(const struct sroce_qp *qp)
 		.set = &qp->port->net.congestion,
 		.now = ktime_get_ns(),
 		.rtt = min_t(u64, rtt ?: SROCE_CONGESTION_RTT_NS, NSEC_PER_SEC),
-		.packet = (qp->mtu ?: qp->port->mtu) + SROCE_CONGESTION_HDRS,
+		.packet = (qp->mtu ?: READ_ONCE(qp->port->mtu)) + SROCE_CONGESTION_HDRS,
 		.psn = READ_ONCE(qp->req.next_psn),
 		.una = READ_ONCE(qp->req.una_psn),
 		.sent = READ_ONCE(qp->req.half.sent_bytes) +
@@ -98,7 +98,7 @@ void sroce_congestion_notified(struct sroce_qp *qp)
 
 void sroce_congestion_lost(struct sroce_qp *qp)
 {
-	if (unlikely(qp->congested))
+	if (unlikely(READ_ONCE(qp->congested)))
 		sroce_congestion_cut(qp);
 }
 

@@ -427,11 +427,14 @@ static bool sroce_cq_forget_part(struct sroce_cq *cq, const struct ib_qp *ibqp,
 
 void sroce_cq_forget(struct sroce_cq *cq, const struct ib_qp *ibqp)
 {
-	u32 end = READ_ONCE(cq->ring.index);
-	u32 i = READ_ONCE(cq->cons);
 	unsigned long irq;
 	bool more;
+	u32 i, end;
 
+	irq = sroce_lock(&cq->lock, cq->user);
+	i = cq->cons;
+	end = cq->ring.index;
+	sroce_unlock(&cq->lock, cq->user, irq);
 	do {
 		irq = sroce_lock(&cq->lock, cq->user);
 		more = sroce_cq_forget_part(cq, ibqp, &i, end);

@@ -111,8 +111,8 @@ bool sroce_datagram_send(struct sroce_qp *qp, struct sroce_tx *tx,
 		sroce_send_train(&qp->req.half, tx, path, &t, g);
 		qp->req.send_psn = sroce_psn_add(qp->req.send_psn, 1);
 		/* Nothing will ever be acknowledged */
-		qp->req.una_psn = qp->req.send_psn;
-		qp->req.next_psn = qp->req.send_psn;
+		WRITE_ONCE(qp->req.una_psn, qp->req.send_psn);
+		WRITE_ONCE(qp->req.next_psn, qp->req.send_psn);
 	}
 	sroce_gather_end(g);
 	return slot->state == SROCE_SWQE_DONE;

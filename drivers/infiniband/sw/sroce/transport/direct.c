@@ -410,8 +410,10 @@ void sroce_half_purge(struct sroce_half *half)
 static bool sroce_direct_is_peer(const struct sroce_qp *peer,
 				 const struct sroce_path *path)
 {
-	return peer->port->net.ifindex == path->direct_ifindex &&
-	       peer->port->net.net_cookie == path->net_cookie;
+	const struct sroce_netport *net = &peer->port->net;
+
+	return READ_ONCE(net->ifindex) == READ_ONCE(path->direct_ifindex) &&
+	       READ_ONCE(net->net_cookie) == path->net_cookie;
 }
 
 static void sroce_direct_deliver(struct sroce_qp *from, struct sroce_qp *peer,

@@ -98,8 +98,8 @@ static void sroce_modify_set_psns(struct sroce_qp *qp,
 	if (mask & IB_QP_SQ_PSN) {
 		psn = attr->sq_psn & SROCE_PSN_MASK;
 		req->send_psn = psn;
-		req->next_psn = psn;
-		req->una_psn = psn;
+		WRITE_ONCE(req->next_psn, psn);
+		WRITE_ONCE(req->una_psn, psn);
 		req->retries = qp->attr.retry_cnt;
 		req->rnr_retries = qp->attr.rnr_retry;
 	}
@@ -223,9 +223,9 @@ static bool sroce_modify_still_legal(const struct sroce_qp *qp,
 	if (!(mask & IB_QP_STATE) || attr->qp_state == IB_QPS_RESET ||
 	    attr->qp_state == IB_QPS_ERR)
 		return true;
-	if (qp->state == IB_QPS_SQE)
+	if (sroce_qp_state(qp) == IB_QPS_SQE)
 		return attr->qp_state == IB_QPS_RTS;
-	return qp->state != IB_QPS_ERR;
+	return sroce_qp_state(qp) != IB_QPS_ERR;
 }
 
 /*
@@ -316,12 +316,15 @@ int sroce_qp_modify(struct sroce_qp *qp, const struct ib_qp_attr *attr,
 void sroce_qp_query(struct sroce_qp *qp, struct ib_qp_attr *attr)
 {
 	const struct sroce_qp_attr *set = &qp->attr;
+	enum ib_qp_state state;
 
 	spin_lock_bh(&qp->req.half.lock);
 	spin_lock(&qp->resp.half.lock);
+	/* An error takes neither of the locks */
+	state = sroce_qp_state(qp);
 	*attr = (struct ib_qp_attr){
-		.qp_state = qp->state,
-		.cur_qp_state = qp->state,
+		.qp_state = state,
+		.cur_qp_state = state,
 		.path_mtu = set->path_mtu,
 		.qkey = set->qkey,
 		.rq_psn = qp->resp.epsn,

@@ -50,7 +50,7 @@ u64 sroce_probe_plan(struct sroce_qp *qp, u64 now)
 	struct sroce_requester *req = &qp->req;
 
 	/* What goes to a QP of this host is not lost */
-	if (!qp->kind->acked || qp->path->direct_ifindex)
+	if (!qp->kind->acked || READ_ONCE(qp->path->direct_ifindex))
 		return U64_MAX;
 	if (req->rtt.srtt)
 		return sroce_probe_after(req, now, sroce_probe_wait_ns(&req->rtt));

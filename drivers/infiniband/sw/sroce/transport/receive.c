@@ -149,7 +149,8 @@ static void sroce_receive_packet(struct sroce_qp *qp, struct sroce_rx *rx)
 	};
 	struct sroce_train *t = &rx->t;
 
-	if (qp->dead || info->net_cookie != qp->port->net.net_cookie ||
+	if (qp->dead ||
+	    info->net_cookie != READ_ONCE(qp->port->net.net_cookie) ||
 	    !sroce_receive_may_take(qp, t, &ends))
 		return;
 	trace_sroce_train_received(qp, t, false);

@@ -73,7 +73,7 @@ static u32 sroce_response_psn(const struct sroce_requester *req,
 
 static void sroce_response_advance(struct sroce_qp *qp, u32 una)
 {
-	qp->req.una_psn = una & SROCE_PSN_MASK;
+	WRITE_ONCE(qp->req.una_psn, una & SROCE_PSN_MASK);
 	sroce_requester_retire(qp);
 	if (sroce_qp_state(qp) != IB_QPS_ERR)
 		sroce_requester_progress(qp);

@@ -78,8 +78,8 @@ static void sroce_requester_train_init(struct sroce_qp *qp,
 static void sroce_requester_sent_for_good(struct sroce_requester *req, u32 npsn)
 {
 	req->send_psn = sroce_psn_add(req->send_psn, npsn);
-	req->next_psn = req->send_psn;
-	req->una_psn = req->send_psn;
+	WRITE_ONCE(req->next_psn, req->send_psn);
+	WRITE_ONCE(req->una_psn, req->send_psn);
 }
 
 static void sroce_requester_sent(struct sroce_qp *qp, u32 npsn)
@@ -96,7 +96,7 @@ static void sroce_requester_sent(struct sroce_qp *qp, u32 npsn)
 	}
 	req->send_psn = sroce_psn_add(req->send_psn, npsn);
 	if (sroce_psn_diff(req->send_psn, req->next_psn) > 0) {
-		req->next_psn = req->send_psn;
+		WRITE_ONCE(req->next_psn, req->send_psn);
 		sroce_window_sent(req);
 	}
 	sroce_requester_arm(qp);

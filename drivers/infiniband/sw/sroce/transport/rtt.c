@@ -34,15 +34,15 @@ static void sroce_rtt_smooth(struct sroce_rtt *rtt, u64 ns)
 {
 	u64 off = ns > rtt->srtt ? ns - rtt->srtt : rtt->srtt - ns;
 
+	/* The other half looks at @srtt, too */
 	if (!rtt->srtt) {
-		rtt->srtt = ns;
+		WRITE_ONCE(rtt->srtt, ns);
 		rtt->rttvar = ns / 2;
 		return;
 	}
 	/* With the mean as it was before: RFC 6298 2.3 */
 	rtt->rttvar += off / 4 - rtt->rttvar / 4;
-	rtt->srtt += ns / 8 - rtt->srtt / 8;
-	rtt->srtt = max(rtt->srtt, 1ULL);
+	WRITE_ONCE(rtt->srtt, max(rtt->srtt + ns / 8 - rtt->srtt / 8, 1ULL));
 }
 
 void sroce_rtt_find_min(struct sroce_rtt *rtt, u64 ns)

@@ -378,7 +378,7 @@ static void sroce_cq_call_handler(struct sroce_cq *cq)
  */
 static void sroce_runq_leave(struct sroce_runq *rq)
 {
-	if (rq->attended && !READ_ONCE(rq->urgent)) {
+	if (READ_ONCE(rq->attended) && !READ_ONCE(rq->urgent)) {
 		WRITE_ONCE(rq->attended_at, jiffies);
 		sroce_runq_insure(rq, SROCE_ATTENDED_JIFFIES);
 	} else if (sroce_stack_passed(rq->cpu)) {
@@ -650,7 +650,7 @@ void sroce_half_run_doorbell(struct sroce_half *half)
 
 	local_bh_disable();
 	rq = this_cpu_ptr(&sroce_runqs);
-	rq->attended = true;
+	WRITE_ONCE(rq->attended, true);
 	sroce_half_enter(half, true);
 	if (unlikely(sroce_turn_is_long()))
 		sroce_runq_run_on(rq, half);

@@ -66,7 +66,7 @@ void sroce_send_room(void *owner)
 /* QP 1 is in no table of numbers, and gets packets through the stack */
 static bool sroce_send_is_direct(const struct sroce_path *path, u32 dqpn)
 {
-	return path->direct_ifindex && dqpn != SROCE_QPN_GSI &&
+	return READ_ONCE(path->direct_ifindex) && dqpn != SROCE_QPN_GSI &&
 	       dqpn != SROCE_QPN_MULTICAST;
 }
 
