@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * What "rdma resource show ... -dd" tells beyond what the core knows. The
- * values are a glance at something that moves; nothing is locked for them.
+ * values are a glance at something that moves; nothing is locked for them, and nothing
+ * is decided by them: so whoever writes them need not know of it (sroce_glance()).
  */
 #include <linux/capability.h>
 #include <linux/math64.h>
@@ -14,6 +15,9 @@
 #include "memory/odp.h"
 #include "txq.h"
 #include "verbs/verbs.h"
+
+/* Whoever tells of races is not to tell of this one: see above */
+#define sroce_glance(value) data_race(value)
 
 /*
  * Close the nest that an object's details are in. Where they did not fit (@err),
@@ -35,8 +39,9 @@ static int sroce_restrack_put_ring(struct sk_buff *msg, const char *entries,
 				   const char *index,
 				   const struct sroce_ring *ring)
 {
-	return rdma_nl_put_driver_u32(msg, entries, sroce_ring_entries(ring)) ?:
-	       rdma_nl_put_driver_u32(msg, index, READ_ONCE(ring->index));
+	return rdma_nl_put_driver_u32(msg, entries,
+				      sroce_glance(sroce_ring_entries(ring))) ?:
+	       rdma_nl_put_driver_u32(msg, index, sroce_glance(ring->index));
 }
 
 /* As the core shows keys: to whoever may change the network */
@@ -51,10 +56,11 @@ static int sroce_restrack_put_psns(struct sk_buff *msg,
 	if (!sroce_restrack_may_see_psns())
 		return 0;
 	return rdma_nl_put_driver_u32_hex(msg, "sq_next_psn",
-					  qp->req.next_psn) ?:
+					  sroce_glance(qp->req.next_psn)) ?:
 	       rdma_nl_put_driver_u32_hex(msg, "sq_una_psn",
-					  qp->req.una_psn) ?:
-	       rdma_nl_put_driver_u32_hex(msg, "rq_epsn", qp->resp.epsn);
+					  sroce_glance(qp->req.una_psn)) ?:
+	       rdma_nl_put_driver_u32_hex(msg, "rq_epsn",
+					  sroce_glance(qp->resp.epsn));
 }
 
 static int sroce_restrack_put_requester(struct sk_buff *msg,
@@ -64,14 +70,18 @@ static int sroce_restrack_put_requester(struct sk_buff *msg,
 
 	return sroce_restrack_put_ring(msg, "sq_entries", "sq_done",
 				       &req->ring) ?:
-	       rdma_nl_put_driver_u32(msg, "sq_fetched", req->fetched) ?:
-	       rdma_nl_put_driver_u32(msg, "sq_window", req->window) ?:
+	       rdma_nl_put_driver_u32(msg, "sq_fetched",
+				      sroce_glance(req->fetched)) ?:
+	       rdma_nl_put_driver_u32(msg, "sq_window",
+				      sroce_glance(req->window)) ?:
 	       rdma_nl_put_driver_u32(msg, "sq_rd_atomic",
-				      req->rd_outstanding) ?:
-	       rdma_nl_put_driver_u32(msg, "sq_retries_left", req->retries) ?:
-	       rdma_nl_put_driver_u32(msg, "sq_rnr_wait", req->rnr_wait) ?:
+				      sroce_glance(req->rd_outstanding)) ?:
+	       rdma_nl_put_driver_u32(msg, "sq_retries_left",
+				      sroce_glance(req->retries)) ?:
+	       rdma_nl_put_driver_u32(msg, "sq_rnr_wait",
+				      sroce_glance(req->rnr_wait)) ?:
 	       rdma_nl_put_driver_u32(msg, "sq_rate_limit_kbps",
-				      qp->attr.rate_limit) ?:
+				      sroce_glance(qp->attr.rate_limit)) ?:
 	       rdma_nl_put_driver_u32(msg, "sq_unsent_bytes",
 				      sroce_txq_bytes(qp->txq));
 }
@@ -97,9 +107,10 @@ static int sroce_restrack_put_congestion(struct sk_buff *msg,
 {
 	const struct sroce_reaction *r = &qp->congestion.reaction;
 	bool limited = READ_ONCE(qp->congested);
-	u64 rate = limited ? READ_ONCE(r->rate) : 0;
-	u64 target = limited ? READ_ONCE(r->target) : 0;
-	u64 alpha = limited ? READ_ONCE(r->alpha) : 0;
+	u64 rate = limited ? sroce_glance(r->rate) : 0;
+	u64 target = limited ? sroce_glance(r->target) : 0;
+	u64 alpha = limited ? sroce_glance(r->alpha) : 0;
+	enum sroce_ecn_peer peer = sroce_glance(qp->congestion.ecn.peer);
 
 	return rdma_nl_put_driver_u64(msg, "cc_rate_kbps",
 				      div_u64(rate, 125)) ?:
@@ -108,9 +119,9 @@ static int sroce_restrack_put_congestion(struct sk_buff *msg,
 	       rdma_nl_put_driver_u64(msg, "cc_alpha_permille",
 				      alpha * 1000 / SROCE_ALPHA_ONE) ?:
 	       rdma_nl_put_driver_u64(msg, "cc_srtt_ns",
-				      READ_ONCE(qp->req.rtt.srtt)) ?:
+				      sroce_glance(qp->req.rtt.srtt)) ?:
 	       rdma_nl_put_driver_string(msg, "cc_peer",
-					 sroce_restrack_peer(READ_ONCE(qp->congestion.ecn.peer)));
+					 sroce_restrack_peer(peer));
 }
 
 static int sroce_restrack_put_responder(struct sk_buff *msg,
@@ -123,9 +134,12 @@ static int sroce_restrack_put_responder(struct sk_buff *msg,
 		err = sroce_restrack_put_ring(msg, "rq_entries", "rq_taken",
 					      &resp->ring);
 	return err ?:
-	       rdma_nl_put_driver_u32_hex(msg, "rq_msn", resp->msn) ?:
-	       rdma_nl_put_driver_u32(msg, "rq_nak_sent", resp->ack.nak_sent) ?:
-	       rdma_nl_put_driver_u32(msg, "rq_rnr_sent", resp->ack.rnr_sent);
+	       rdma_nl_put_driver_u32_hex(msg, "rq_msn",
+					  sroce_glance(resp->msn)) ?:
+	       rdma_nl_put_driver_u32(msg, "rq_nak_sent",
+				      sroce_glance(resp->ack.nak_sent)) ?:
+	       rdma_nl_put_driver_u32(msg, "rq_rnr_sent",
+				      sroce_glance(resp->ack.rnr_sent));
 }
 
 /* The path of a connected QP; the network tells such QPs apart by their source port */
@@ -142,8 +156,9 @@ static int sroce_restrack_put_path(struct sk_buff *msg, struct sroce_qp *qp)
 
 static int sroce_restrack_put_qp(struct sk_buff *msg, struct sroce_qp *qp)
 {
-	return rdma_nl_put_driver_u32(msg, "path_mtu", qp->mtu) ?:
-	       rdma_nl_put_driver_u32_hex(msg, "pkey", sroce_qp_pkey(qp)) ?:
+	return rdma_nl_put_driver_u32(msg, "path_mtu", sroce_glance(qp->mtu)) ?:
+	       rdma_nl_put_driver_u32_hex(msg, "pkey",
+					  sroce_glance(sroce_qp_pkey(qp))) ?:
 	       sroce_restrack_put_path(msg, qp) ?:
 	       sroce_restrack_put_psns(msg, qp) ?:
 	       sroce_restrack_put_requester(msg, qp) ?:
@@ -166,15 +181,16 @@ int sroce_ib_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 
 static int sroce_restrack_put_cq(struct sk_buff *msg, const struct sroce_cq *cq)
 {
+	u32 count = sroce_glance(cq->mod_count);
+
 	return sroce_restrack_put_ring(msg, "entries", "produced", &cq->ring) ?:
 	       rdma_nl_put_driver_u32(msg, "user", cq->user) ?:
 	       rdma_nl_put_driver_u32(msg, "timestamps", cq->timestamp) ?:
-	       rdma_nl_put_driver_u32(msg, "overrun", cq->overrun) ?:
+	       rdma_nl_put_driver_u32(msg, "overrun", sroce_glance(cq->overrun)) ?:
 	       rdma_nl_put_driver_u32(msg, "comp_vector", cq->vector) ?:
-	       rdma_nl_put_driver_u32(msg, "moderation_count",
-				      cq->mod_count) ?:
+	       rdma_nl_put_driver_u32(msg, "moderation_count", count) ?:
 	       rdma_nl_put_driver_u32(msg, "moderation_us",
-				      cq->mod_count ? cq->mod_period : 0);
+				      count ? sroce_glance(cq->mod_period) : 0);
 }
 
 int sroce_ib_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
@@ -193,7 +209,7 @@ static int sroce_restrack_put_srq(struct sk_buff *msg,
 	return sroce_restrack_put_ring(msg, "entries", "taken", &srq->ring) ?:
 	       rdma_nl_put_driver_u32(msg, "user", srq->user) ?:
 	       rdma_nl_put_driver_u32(msg, "max_sge", srq->max_sge) ?:
-	       rdma_nl_put_driver_u32(msg, "limit", srq->limit);
+	       rdma_nl_put_driver_u32(msg, "limit", sroce_glance(srq->limit));
 }
 
 int sroce_ib_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq)
@@ -240,11 +256,13 @@ static int sroce_restrack_put_mr(struct sk_buff *msg, const struct sroce_mr *mr)
 {
 	return rdma_nl_put_driver_string(msg, "kind",
 					 sroce_restrack_mr_kind(mr)) ?:
-	       rdma_nl_put_driver_u32(msg, "valid", mr->valid) ?:
-	       rdma_nl_put_driver_u32_hex(msg, "access", mr->access) ?:
-	       rdma_nl_put_driver_u32(msg, "blocks", mr->nr_blocks) ?:
+	       rdma_nl_put_driver_u32(msg, "valid", sroce_glance(mr->valid)) ?:
+	       rdma_nl_put_driver_u32_hex(msg, "access",
+					  sroce_glance(mr->access)) ?:
+	       rdma_nl_put_driver_u32(msg, "blocks",
+				      sroce_glance(mr->nr_blocks)) ?:
 	       rdma_nl_put_driver_u64(msg, "block_size",
-				      1ULL << mr->block_shift) ?:
+				      1ULL << sroce_glance(mr->block_shift)) ?:
 	       sroce_restrack_put_odp(msg, mr->odp);
 }
 
