@@ -253,8 +253,10 @@ static int sroce_mr_check_special(const struct sroce_mr *mr, int access, u64 va,
 
 int sroce_mr_check_range(const struct sroce_mr *mr, int access, u64 va, u64 len)
 {
+	u64 length = READ_ONCE(mr->length);
+
 	/* Below the first byte the difference wraps to more than any length */
-	if (len > mr->length || va - mr->iova > mr->length - len)
+	if (len > length || va - READ_ONCE(mr->iova) > length - len)
 		return -ERANGE;
 	if (unlikely(mr->kind <= SROCE_MR_WINDOW))
 		return sroce_mr_check_special(mr, access, va, len);
@@ -270,7 +272,7 @@ static int sroce_mr_check_use(const struct sroce_mr *mr, u32 key,
 	smp_rmb();
 	if (READ_ONCE(mr->key) != key || mr->ibmr.pd != pd)
 		return -EINVAL;
-	return access & ~mr->access ? -EACCES : 0;
+	return access & ~READ_ONCE(mr->access) ? -EACCES : 0;
 }
 
 int sroce_mr_check(const struct sroce_mr *mr, u32 key, const struct ib_pd *pd,
@@ -315,8 +317,9 @@ static unsigned int sroce_mr_block_bvecs(const struct sroce_mr *mr, u64 offset,
 					 u32 len, struct bio_vec *bv,
 					 unsigned int max, u32 *done)
 {
-	const u64 size = 1ULL << mr->block_shift;
-	unsigned long block = offset >> mr->block_shift;
+	const u8 shift = READ_ONCE(mr->block_shift);
+	const u64 size = 1ULL << shift;
+	unsigned long block = offset >> shift;
 	u64 start = offset & (size - 1);
 	u32 nr_blocks = READ_ONCE(mr->nr_blocks);
 	void *next = NULL;	/* behind the last entry */
@@ -427,10 +430,10 @@ unsigned int sroce_mr_bvecs(const struct sroce_mr *mr, u64 va, u32 len,
 	if (unlikely(mr->odp))
 		return sroce_odp_bvecs(mr, va, len, bv, max, done);
 	if (mr->ends)
-		return sroce_mr_gap_bvecs(mr, va - mr->iova, len, bv, max,
-					  done);
-	return sroce_mr_block_bvecs(mr, va - mr->iova + mr->offset, len, bv,
-				    max, done);
+		return sroce_mr_gap_bvecs(mr, va - READ_ONCE(mr->iova), len, bv,
+					  max, done);
+	return sroce_mr_block_bvecs(mr, va - READ_ONCE(mr->iova) +
+				    READ_ONCE(mr->offset), len, bv, max, done);
 }
 
 void sroce_mr_set_blocks(struct sroce_mr *mr)
@@ -539,8 +542,8 @@ static int sroce_mr_take_integrity(struct sroce_mr *mr)
 		return -EAGAIN;
 	/* Their copies come before what is changed now */
 	smp_mb();
-	mr->iova = mr->ibmr.iova;
-	mr->length = sroce_integrity_take(mr->sig);
+	WRITE_ONCE(mr->iova, mr->ibmr.iova);
+	WRITE_ONCE(mr->length, sroce_integrity_take(mr->sig));
 	return 0;
 }
 
@@ -557,7 +560,7 @@ static int sroce_mr_register_locked(struct sroce_mr *mr, u32 key, int access)
 	if (err)
 		return err;
 	WRITE_ONCE(mr->key, key);
-	mr->access = access;
+	WRITE_ONCE(mr->access, access);
 	sroce_mr_publish(mr);
 	return 0;
 }

@@ -355,30 +355,31 @@ int sroce_mr_invalidate(struct sroce_mr_table *table, u32 key,
  * @mr: fast-register region that is not valid
  *
  * A copy, because a consumer may register the same pages once more. The
- * address is read now: consumers change its upper bits after mapping.
+ * address is read now: consumers change its upper bits after mapping. A peer that has
+ * looked the key up before it was invalidated may be reading what is written here.
  *
  * Context: @mr->lock held.
  */
 static inline void sroce_mr_take_staged(struct sroce_mr *mr)
 {
-	mr->iova = mr->ibmr.iova;
+	WRITE_ONCE(mr->iova, mr->ibmr.iova);
 	/* a region made without verbs/mr.c (unit tests) has its blocks already */
 	if (!mr->staged)
 		return;
 	write_seqcount_begin(&mr->seq);
 	memcpy(mr->blocks, mr->staged, mr->nr_staged * sizeof(*mr->blocks));
-	mr->nr_blocks = mr->nr_staged;
+	WRITE_ONCE(mr->nr_blocks, mr->nr_staged);
 	if (mr->ends)
 		memcpy(mr->ends, mr->ends + mr->max_blocks,
 		       mr->nr_staged * sizeof(*mr->ends));
 	write_seqcount_end(&mr->seq);
-	mr->length = mr->ibmr.length;
+	WRITE_ONCE(mr->length, mr->ibmr.length);
 	if (mr->ends) {
-		mr->offset = 0;
+		WRITE_ONCE(mr->offset, 0);
 		return;
 	}
-	mr->block_shift = ilog2(mr->ibmr.page_size);
-	mr->offset = mr->iova & (mr->ibmr.page_size - 1);
+	WRITE_ONCE(mr->block_shift, ilog2(mr->ibmr.page_size));
+	WRITE_ONCE(mr->offset, mr->iova & (mr->ibmr.page_size - 1));
 }
 
 /**
