@@ -438,35 +438,6 @@ static void limits_wq(struct kunit *test)
 	free_netdev(ndev);
 }
 
-/* A kernel user's shared receive queue may be of an XRC domain; it matches no tags */
-static void kernel_xrc_srq(struct kunit *test)
-{
-	struct made *m = made_of(test);
-	struct ib_srq *ibsrq = &m->srq.srq.ibsrq;
-	struct ib_sge sge = { .length = 64 };
-	struct ib_recv_wr wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1 };
-	const struct ib_recv_wr *bad;
-	struct ib_srq_init_attr init = {
-		.srq_type = IB_SRQT_TM,
-		.attr = { .max_wr = 16, .max_sge = 1 },
-		.ext = { .cq = &m->cq.cq.ibcq, .tag_matching = { .max_num_tags = 1 } },
-	};
-
-	KUNIT_ASSERT_EQ(test, 0, make_xrcd(m, NULL));
-	KUNIT_ASSERT_EQ(test, 0, make_cq(m, NULL));
-	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, sroce_ib_create_srq(ibsrq, &init, NULL));
-	init.srq_type = IB_SRQT_XRC;
-	init.ext.xrc.xrcd = &m->xrcd.ibxrcd;
-	KUNIT_ASSERT_EQ(test, 0, sroce_ib_create_srq(ibsrq, &init, NULL));
-	KUNIT_EXPECT_EQ(test, m->srq.srq.srqn, ibsrq->ext.xrc.srq_num);
-	KUNIT_EXPECT_PTR_EQ(test, &m->xrcd.ibxrcd, m->srq.srq.xrcd);
-	KUNIT_EXPECT_EQ(test, 0, sroce_ib_post_srq_recv(ibsrq, &wr, &bad));
-	KUNIT_EXPECT_EQ(test, 1, sroce_ring_pending(&m->srq.srq.ring));
-	end_srq(m);
-	end_cq(m);
-	end_xrcd(m);
-}
-
 /* --- many at once ---------------------------------------------------------------- */
 
 #define RACERS 8
@@ -924,7 +895,6 @@ static struct kunit_case limits_cases[] = {
 	KUNIT_CASE(limits_ah),
 	KUNIT_CASE(limits_wq),
 	KUNIT_CASE(limits_keys_sparse),
-	KUNIT_CASE(kernel_xrc_srq),
 	KUNIT_CASE_PARAM(limits_made, maker_gen_params),
 	KUNIT_CASE(limits_made_for_process),
 	KUNIT_CASE_PARAM(limits_made_at_once, maker_gen_params),

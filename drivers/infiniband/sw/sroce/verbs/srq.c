@@ -19,9 +19,10 @@ static int sroce_srq_check_attr(struct ib_device *ibdev,
 {
 	const struct ib_srq_attr *attr = &init->attr;
 
-	/* The kernel's verbs have no call by which one could add tagged buffers */
-	if (init->srq_type != IB_SRQT_BASIC && init->srq_type != IB_SRQT_XRC &&
-	    !(init->srq_type == IB_SRQT_TM && user)) {
+	/* In the kernel nobody uses XRC, nor tag matching */
+	if (init->srq_type != IB_SRQT_BASIC &&
+	    ((init->srq_type != IB_SRQT_XRC &&
+	      init->srq_type != IB_SRQT_TM) || !user)) {
 		ibdev_dbg(ibdev, "create_srq: type %d\n", init->srq_type);
 		return -EOPNOTSUPP;
 	}
