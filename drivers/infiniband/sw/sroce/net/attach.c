@@ -179,29 +179,59 @@ u16 sroce_netdev_vlan_id(struct net_device *dev)
 	return vlan_id;
 }
 
+/*
+ * Whoever may configure a netdev can give it a hundred thousand addresses, or a VRF as many
+ * netdevs, and a packet asks for one of them: no more are looked at.
+ */
+#define SROCE_NETDEV_ADDRESSES 1024
+
 /**
  * struct sroce_vrf_search - for the netdev of a VRF that has an IPv6 address
  * @vrf: VRF
  * @addr: address
  * @found: netdev
+ * @looked: netdevs and addresses that were looked at
  */
 struct sroce_vrf_search {
 	const struct net_device *vrf;
 	const struct in6_addr *addr;
 	struct net_device *found;
+	u32 looked;
 };
 
-/* For each netdev below the VRF, of which not all are in it; 1 ends the walk */
+static bool sroce_vrf_search_is_over(struct sroce_vrf_search *s)
+{
+	return ++s->looked > SROCE_NETDEV_ADDRESSES;
+}
+
+/*
+ * For each netdev below the VRF, of which not all are in it; 1 ends the walk. The hash of all
+ * addresses would be no shorter: the same one may be on thousands of netdevs.
+ */
 static int sroce_netdev_is_sought(struct net_device *dev,
 				  struct netdev_nested_priv *priv)
 {
 	struct sroce_vrf_search *s = priv->data;
+	const struct inet6_ifaddr *ifp;
+	struct inet6_dev *idev = NULL;
 
-	if (l3mdev_master_dev_rcu(dev) != s->vrf ||
-	    !ipv6_chk_addr(dev_net(dev), s->addr, dev, 1))
+	if (sroce_vrf_search_is_over(s))
+		return 1;
+	if (l3mdev_master_dev_rcu(dev) == s->vrf)
+		idev = __in6_dev_get(dev);
+	if (!idev)
 		return 0;
-	s->found = dev;
-	return 1;
+	list_for_each_entry_rcu(ifp, &idev->addr_list, if_list) {
+		if (sroce_vrf_search_is_over(s))
+			return 1;
+		if (!ipv6_addr_equal(&ifp->addr, s->addr))
+			continue;
+		/* As ipv6_chk_addr(): not while others are asked whether it is theirs */
+		if (ipv6_chk_addr(dev_net(dev), s->addr, dev, 1))
+			s->found = dev;
+		return !!s->found;
+	}
+	return 0;
 }
 
 /* IPv6 tells whether a netdev in the VRF of @dev has the address, but not which one */
@@ -247,13 +277,7 @@ struct net_device *sroce_netdev_of_address(struct net *net,
 	return sroce_netdev_of_ipv6(net, addr, dev);
 }
 
-/*
- * Whoever may configure a netdev can give it a hundred thousand addresses, and a packet of
- * RoCE v1 asks for one of them: the hash knows, but where several netdevs have it, it tells
- * of one.
- */
-#define SROCE_NETDEV_ADDRESSES 1024
-
+/* The hash knows, but where several netdevs have the address, it tells of one */
 static bool sroce_netdev_lists_ipv4(const struct in_device *in_dev, __be32 addr)
 {
 	const struct in_ifaddr *ifa;

@@ -63,13 +63,14 @@ static struct sroce_netport *sroce_port_of_skb(struct net *net,
  * Has this host sent it to itself, within the VRF? IPv6 says of such a packet, too, that it
  * has come through a netdev: the one that has the address. But it has a frame that is for the
  * MAC address of the VRF. Of what has really come to the netdev IP takes only what is for the
- * netdev's.
+ * netdev's. (For netdevs without frames, a tunnel's, the VRF makes one up as soon as somebody
+ * looks at its packets.)
  */
 static bool sroce_skb_is_within_vrf(const struct sk_buff *skb,
 				    const struct net_device *vrf,
 				    const struct net_device *dev)
 {
-	return skb_mac_header_was_set(skb) &&
+	return dev_has_header(dev) && skb_mac_header_was_set(skb) &&
 	       skb_mac_header_len(skb) == ETH_HLEN &&
 	       ether_addr_equal(eth_hdr(skb)->h_dest, vrf->dev_addr) &&
 	       !ether_addr_equal(dev->dev_addr, vrf->dev_addr);
@@ -93,6 +94,9 @@ static bool sroce_skb_leave_vrf(struct net *net, struct sk_buff *skb)
 	dev = dev_get_by_index_rcu(net, sdif);
 	if (!dev)
 		return false;
+	/* What SRv6 has unwrapped says through which netdev the wrapping came */
+	if (l3mdev_master_dev_rcu(dev) != vrf)
+		return true;
 	if (!ipv6 || !sroce_skb_is_within_vrf(skb, vrf, dev))
 		skb->dev = dev;
 	return true;
