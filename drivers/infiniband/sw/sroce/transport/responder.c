@@ -186,8 +186,10 @@ static void sroce_responder_last_ack(struct sroce_qp *qp)
 		resp->epsn = sroce_psn_add(job->res.psn, job->sent);
 		resp->ack.state = SROCE_ACK_OWED;
 	}
-	if (resp->ack.state != SROCE_ACK_OWED &&
-	    !(resp->ack.state == SROCE_ACK_NAK && resp->ack.fatal))
+	/* What is asked for again would not be taken; what came before it was */
+	if (resp->ack.state == SROCE_ACK_NAK && !resp->ack.fatal)
+		resp->ack.state = SROCE_ACK_OWED;
+	if (resp->ack.state == SROCE_ACK_NONE)
 		return;
 	sroce_reply_ack(qp, &resp->half, &tx);
 	sroce_send_flush(&resp->half, &tx);
