@@ -30,7 +30,7 @@ struct sroce_odp_table;
  * What is brought in for a message at a time: it goes on when this is there. Memory that does not
  * hold all of a message is enough for this, and who waits behind it waits for no more.
  */
-#define SROCE_PAGER_AHEAD SZ_2M
+#define SROCE_PAGER_AHEAD SZ_8M
 
 /* Advices of one process that nobody waits for */
 #define SROCE_PAGER_HINTS 16
