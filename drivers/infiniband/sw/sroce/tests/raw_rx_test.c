@@ -268,7 +268,7 @@ static void parts_change_nothing(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, before);
 	skb->ip_summed = CHECKSUM_UNNECESSARY;
-	tcp_hdr(skb)->check = htons(0x1234);
+	tcp_hdr(skb)->check = (__force __sum16)htons(0x1234);
 	memcpy(before, skb_mac_header(skb), HEADERS + PARTS * SIZE);
 	raw_rx_receive(r, skb_get(skb), false);
 	flush_work(&r->raw->work);
