@@ -236,6 +236,8 @@ static enum sroce_gsi_verdict sroce_gsi_ask(struct net *net,
 	bool v1 = sroce_gsi_is_v1(skb);
 
 	sroce_gsi_addresses(&w, skb);
+	if (v1 && (ipv6_addr_type(&w.there) & IPV6_ADDR_LINKLOCAL))
+		return sroce_gsi_way_link_local(&w.there);
 	/* IPv6 lets sources ::ffff:a.b.c.d in, to which nobody would answer by IPv4 */
 	if (ipv6_addr_v4mapped(&w.here) != ipv6_addr_v4mapped(&w.there))
 		return SROCE_GSI_DROP;
@@ -243,8 +245,6 @@ static enum sroce_gsi_verdict sroce_gsi_ask(struct net *net,
 	/* net/v1.c has looked whose address it is, and knows more: of a bridge's port, say */
 	if (!v1 && !sroce_gsi_is_ours(&w, port, skb, owner))
 		return SROCE_GSI_DROP;
-	if (v1 && (ipv6_addr_type(&w.there) & IPV6_ADDR_LINKLOCAL))
-		return sroce_gsi_way_link_local(&w.there);
 	w.oif = owner ? owner->ifindex : port->ifindex;
 	return sroce_gsi_way(&w);
 }
