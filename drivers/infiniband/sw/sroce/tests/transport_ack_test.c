@@ -256,14 +256,7 @@ static void ack_after_reset(struct kunit *test)
 	struct pair *p = turns_pair(test, false);
 	struct side *a = &p->side[0], *b = &p->side[1];
 
-	side_to_reset(a);
-	side_to_reset(b);
-	side_to_init(a);
-	side_to_init(b);
-	side_to_rtr(a);
-	side_to_rtr(b);
-	side_to_rts(a);
-	side_to_rts(b);
+	pair_reconnect(p);
 	say(a, 1);
 	KUNIT_EXPECT_FALSE(test, side_holds_ack(b));
 	side_expect_send(a, 1, IB_WC_SUCCESS);

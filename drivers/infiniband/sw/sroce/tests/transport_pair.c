@@ -73,6 +73,20 @@ void side_to_reset(struct side *s)
 	side_to_state(s, IB_QPS_RESET);
 }
 
+void pair_reconnect(struct pair *p)
+{
+	struct side *a = &p->side[0], *b = &p->side[1];
+
+	side_to_reset(a);
+	side_to_reset(b);
+	side_to_init(a);
+	side_to_init(b);
+	side_to_rtr(a);
+	side_to_rtr(b);
+	side_to_rts(a);
+	side_to_rts(b);
+}
+
 void side_to_sqd(struct side *s, bool notify)
 {
 	struct ib_qp_attr attr = {

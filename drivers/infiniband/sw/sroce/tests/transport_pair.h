@@ -167,6 +167,8 @@ void side_to_init(struct side *s);
 void side_to_rtr(struct side *s);
 void side_to_rts(struct side *s);
 void side_to_sqd(struct side *s, bool notify);
+/* Both to RESET, and to RTS again: a new connection */
+void pair_reconnect(struct pair *p);
 
 static inline enum ib_qp_state side_state(const struct side *s)
 {

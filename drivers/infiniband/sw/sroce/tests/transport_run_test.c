@@ -118,7 +118,7 @@ static void expect_stream(struct side *s)
 static void no_stream_after_reset(struct kunit *test)
 {
 	struct pair *p = batching(test);
-	struct side *a = &p->side[0], *b = &p->side[1];
+	struct side *a = &p->side[0];
 	int i;
 
 	expect_stream(a);
@@ -129,13 +129,7 @@ static void no_stream_after_reset(struct kunit *test)
 		expect_stream(a);
 	}
 	KUNIT_ASSERT_GE(test, a->qp->req.batch.mark, 32);
-	side_to_reset(a);
-	side_to_reset(b);
-	side_to_init(a);
-	side_to_init(b);
-	side_to_rtr(a);
-	side_to_rtr(b);
-	side_to_rts(a);
+	pair_reconnect(p);
 	post_quietly(a, 1);
 	local_bh_disable();
 	sroce_qp_doorbell(a->qp);
