@@ -9,6 +9,7 @@
  * what is little. (Processes are told apart by a hash: a few share what one may have.)
  */
 #include <linux/hash.h>
+#include <linux/init.h>
 #include <linux/log2.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
@@ -69,7 +70,7 @@ void sroce_uncharged_add(struct sroce_uncharged_part *part, long bytes)
 	atomic_long_add(bytes, part->device);
 }
 
-void sroce_uncharged_start(struct sroce_uncharged *all)
+void __init sroce_uncharged_start(struct sroce_uncharged *all)
 {
 	u64 ram = (u64)totalram_pages() << PAGE_SHIFT;
 
