@@ -3,16 +3,15 @@
  * The workers of each user who bring pages of memory on demand in. They run in
  * process context, for memory/pager.c, while the message waits.
  */
-#include <linux/cred.h>
 #include <linux/err.h>
 #include <linux/jiffies.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/uidgid.h>
-#include <linux/user_namespace.h>
 
 #include "compat.h"
+#include "memory/owner.h"
 #include "memory/workers.h"
 
 /* Workqueues that nobody uses stay for so long, for who comes again */
@@ -96,35 +95,6 @@ void sroce_worker_leave(struct sroce_workers *workers,
 /* --- users ------------------------------------------------------------------------ */
 
 /*
- * Users of a namespace whom the host does not know count as its maker. If root has made
- * it, it is a container, and they count as the container's root, where that is a user of
- * the host other than root; otherwise as @user.
- */
-static kuid_t sroce_workers_of_ns(struct user_namespace *ns, kuid_t user)
-{
-	kuid_t root;
-
-	if (!uid_eq(ns->owner, GLOBAL_ROOT_UID))
-		return ns->owner;
-	root = make_kuid(ns, 0);
-	return uid_valid(root) && !uid_eq(root, GLOBAL_ROOT_UID) ? root : user;
-}
-
-/*
- * Whose workers a process has. In a namespace of users it can be as many users as it
- * likes; the outermost one in which that is so decides.
- */
-static kuid_t sroce_workers_owner(void)
-{
-	struct user_namespace *ns;
-	kuid_t user = current_uid();
-
-	for (ns = current_user_ns(); ns != &init_user_ns; ns = ns->parent)
-		user = sroce_workers_of_ns(ns, user);
-	return user;
-}
-
-/*
  * Context: the mutex not held, so that nobody else waits meanwhile. destroy_workqueue()
  * waits for its workers, and the one that has called sroce_workers_put() last may not
  * have returned from there yet.
@@ -204,7 +174,7 @@ static bool sroce_workers_stuck(struct sroce_workers *workers)
 
 struct sroce_workers *sroce_workers_get(void)
 {
-	kuid_t uid = sroce_workers_owner();
+	kuid_t uid = sroce_owner();
 	struct sroce_workers *workers;
 
 	mutex_lock(&sroce_workers_mutex);

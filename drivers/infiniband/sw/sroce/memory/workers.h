@@ -26,7 +26,7 @@
 /**
  * struct sroce_workers - those of a user
  * @node: in sroce_all_workers
- * @uid: user, see sroce_workers_owner()
+ * @uid: user, see sroce_owner()
  * @refs: processes that use them; under sroce_workers_mutex
  * @wq: runs them. The kernel may divide what it runs at once among memory nodes by
  *	their processors: a node that has one in 8 still has one for each slot

@@ -157,15 +157,18 @@ static unsigned int sroce_hook_confirm(struct sk_buff *skb)
 	return NF_ACCEPT;
 }
 
+/* ipvlan in mode l3s: it is for a child's namespace, whose policies and socket get it */
+static bool sroce_hook_is_childs(const struct sk_buff *skb, const struct net *net)
+{
+	return unlikely(!net_eq(dev_net(skb_dst(skb)->dev), net));
+}
+
 /* Takes the packet from the stack. Bottom halves are on when nfqueue has reinjected it */
 static unsigned int sroce_hook_steal(struct sk_buff *skb, struct net *net)
 {
 	struct net_device *dev = skb->dev;
 	struct sroce_netport *port;
 
-	/* ipvlan in mode l3s: it is for a child's namespace, whose socket gets it */
-	if (unlikely(!net_eq(dev_net(skb_dst(skb)->dev), net)))
-		return NF_ACCEPT;
 	port = sroce_port_of_arrival(net, skb);
 	if (!port) {
 		skb->dev = dev;
@@ -185,7 +188,8 @@ static unsigned int sroce_hook_ipv4(void *priv, struct sk_buff *skb,
 	const struct iphdr *ip = ip_hdr(skb);
 
 	if (ip->protocol != IPPROTO_UDP || ip_is_fragment(ip) ||
-	    !sroce_skb_is_roce(skb, ip_hdrlen(skb)))
+	    !sroce_skb_is_roce(skb, ip_hdrlen(skb)) ||
+	    sroce_hook_is_childs(skb, state->net))
 		return NF_ACCEPT;
 	/* UDP asks IPsec behind this hook, and will not see the packet */
 	if (!xfrm4_policy_check(NULL, XFRM_POLICY_IN, skb))
@@ -197,7 +201,8 @@ static unsigned int sroce_hook_ipv6(void *priv, struct sk_buff *skb,
 				    const struct nf_hook_state *state)
 {
 	if (ipv6_hdr(skb)->nexthdr != IPPROTO_UDP ||
-	    !sroce_skb_is_roce(skb, sizeof(struct ipv6hdr)))
+	    !sroce_skb_is_roce(skb, sizeof(struct ipv6hdr)) ||
+	    sroce_hook_is_childs(skb, state->net))
 		return NF_ACCEPT;
 	if (!xfrm6_policy_check(NULL, XFRM_POLICY_IN, skb))
 		return NF_DROP;

@@ -4,6 +4,8 @@
  * in order, and the peer is asked for no more than is missing, and not for what is
  * only late.
  */
+#include <linux/cred.h>
+
 #include "tests/transport_pair.h"
 #include "transport/hold.h"
 #include "turn.h"
@@ -532,9 +534,9 @@ static void memory_has_a_bound(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, b->qp->resp.hold.lost);
 }
 
-static atomic_long_t *held_of_process(struct side *b)
+static atomic_long_t *held_of_owner(struct side *b)
 {
-	return b->qp->resp.hold.memory.process;
+	return b->qp->resp.hold.memory.owner;
 }
 
 static atomic_long_t *held_of_device(struct side *b)
@@ -542,8 +544,8 @@ static atomic_long_t *held_of_device(struct side *b)
 	return &b->qp->port->held;
 }
 
-/* Packets that a side holds while others hold @others, of its process and device too if so */
-static u32 held_beside(struct kunit *test, long others, bool process, bool device)
+/* Packets that a side holds while others hold @others, of its owner and device too if so */
+static u32 held_beside(struct kunit *test, long others, bool owner, bool device)
 {
 	long usual = sroce_held_memory.most;
 	struct pair_config c = {};
@@ -552,19 +554,19 @@ static u32 held_beside(struct kunit *test, long others, bool process, bool devic
 	struct rule rules[] = {
 		rule_psn(a, SROCE_OP_WRITE, side_first_psn(a), 1, FAKE_DROP), {}
 	};
-	long of_process = process ? others : 0, of_device = device ? others : 0;
+	long of_owner = owner ? others : 0, of_device = device ? others : 0;
 	u32 n;
 
 	sroce_held_memory.most = SZ_4M;
 	atomic_long_add(others, &sroce_held_memory.bytes);
-	atomic_long_add(of_process, held_of_process(b));
+	atomic_long_add(of_owner, held_of_owner(b));
 	atomic_long_add(of_device, held_of_device(b));
 	pair_rules(p, rules);
 	side_write(a, 1, 200 * MTU);
 	side_expect_written(a, 1, 200 * MTU);
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
 	atomic_long_sub(of_device, held_of_device(b));
-	atomic_long_sub(of_process, held_of_process(b));
+	atomic_long_sub(of_owner, held_of_owner(b));
 	atomic_long_sub(others, &sroce_held_memory.bytes);
 	sroce_held_memory.most = usual;
 	n = side_count(b, SROCE_CNT_RX_HELD);
@@ -585,8 +587,8 @@ static void expect_held(struct kunit *test, u32 n, bool all)
 
 /*
  * Who has many QPs leaves others something, also on his own device, and has no more for
- * the next one himself. With a fifth held by one process, and with a third held on one device,
- * neither gets more than the first few packets. With four tenths held by one process, it gets
+ * the next one himself. With a fifth held by one owner, and with a third held on one device,
+ * neither gets more than the first few packets. With four tenths held by one owner, it gets
  * nothing any more, however many QPs it spreads that over.
  */
 static void owners_have_a_bound(struct kunit *test)
@@ -599,6 +601,40 @@ static void owners_have_a_bound(struct kunit *test)
 	expect_held(test, held_beside(test, SZ_4M / 10 * 4, false, true), false);
 }
 
+/* Where what a QP of a user's holds counts, or of the kernel's */
+static atomic_long_t *owner_of(struct kunit *test, uid_t uid, bool user)
+{
+	struct sroce_uncharged_part part;
+	struct sroce_qp *qp = kunit_kzalloc(test, sizeof(*qp), GFP_KERNEL);
+	struct cred *cred = prepare_creds();
+	const struct cred *mine;
+	atomic_long_t device;
+
+	KUNIT_ASSERT_NOT_NULL(test, qp);
+	KUNIT_ASSERT_NOT_NULL(test, cred);
+	qp->user = user;
+	cred->uid = KUIDT_INIT(uid);
+	mine = override_creds(cred);
+	sroce_uncharged_part_init(&part, &sroce_held_memory, &device, qp);
+	revert_creds(mine);
+	put_cred(cred);
+	return part.owner;
+}
+
+/*
+ * It is the user who has a share, not each of his processes, of which he can have many. The
+ * kernel's QPs have one of their own, whoever has asked for the connection.
+ */
+static void owners_are_users(struct kunit *test)
+{
+	atomic_long_t *one = owner_of(test, 4711, true);
+
+	KUNIT_EXPECT_PTR_EQ(test, one, owner_of(test, 4711, true));
+	KUNIT_EXPECT_PTR_NE(test, one, owner_of(test, 4712, true));
+	KUNIT_EXPECT_PTR_NE(test, one, owner_of(test, 4711, false));
+	KUNIT_EXPECT_PTR_EQ(test, owner_of(test, 0, false), owner_of(test, 4711, false));
+}
+
 /* What is held, and given back, counts at each of those who have a bound */
 static void owners_are_counted(struct kunit *test)
 {
@@ -608,10 +644,10 @@ static void owners_are_counted(struct kunit *test)
 	u32 bytes = b->qp->resp.hold.memory.bytes;
 
 	KUNIT_EXPECT_GT(test, bytes, 0);
-	KUNIT_EXPECT_EQ(test, bytes, atomic_long_read(held_of_process(b)));
+	KUNIT_EXPECT_EQ(test, bytes, atomic_long_read(held_of_owner(b)));
 	KUNIT_EXPECT_EQ(test, bytes, atomic_long_read(held_of_device(b)));
 	side_grow_old(b);
-	KUNIT_EXPECT_EQ(test, 0, atomic_long_read(held_of_process(b)));
+	KUNIT_EXPECT_EQ(test, 0, atomic_long_read(held_of_owner(b)));
 	KUNIT_EXPECT_EQ(test, 0, atomic_long_read(held_of_device(b)));
 }
 
@@ -819,6 +855,7 @@ static struct kunit_case hold_cases[] = {
 	KUNIT_CASE(too_far_ahead),
 	KUNIT_CASE(memory_has_a_bound),
 	KUNIT_CASE(owners_have_a_bound),
+	KUNIT_CASE(owners_are_users),
 	KUNIT_CASE(owners_are_counted),
 	KUNIT_CASE(no_memory),
 	KUNIT_CASE(gaps_without_end),

@@ -437,22 +437,22 @@ static void too_many(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, atomic_long_read(&sroce_waiting_memory.bytes));
 }
 
-/* Looks that a request is given while those of other QPs take @others, of its process if so */
-static u32 looks_beside(struct kunit *test, long others, bool process)
+/* Looks that a request is given while those of other QPs take @others, of its owner if so */
+static u32 looks_beside(struct kunit *test, long others, bool owner)
 {
 	struct pair_config c = { .rnr_retry = -1 };
 	struct pair *p = still_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
 	struct sroce_uncharged_part *part = &b->qp->resp.patience.memory;
-	long most = sroce_waiting_memory.most, of_process = process ? others : 0;
+	long most = sroce_waiting_memory.most, own = owner ? others : 0;
 	u32 n;
 
 	send_too_early(a, 1);
 	sroce_waiting_memory.most = SZ_1M;
 	atomic_long_add(others, &sroce_waiting_memory.bytes);
-	atomic_long_add(of_process, part->process);
+	atomic_long_add(own, part->owner);
 	n = look_in_vain(b);
-	atomic_long_sub(of_process, part->process);
+	atomic_long_sub(own, part->owner);
 	atomic_long_sub(others, &sroce_waiting_memory.bytes);
 	sroce_waiting_memory.most = most;
 	KUNIT_EXPECT_EQ(test, 0, part->bytes);

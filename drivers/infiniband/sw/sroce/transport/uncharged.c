@@ -4,18 +4,20 @@
  * is: requests that have come too early (hold.c), or that wait for a receive (patience.c).
  *
  * Of each kind there is a bound for all QPs. Whoever has many of them, and a peer that fills
- * them, must not leave nothing for others: so of what is left all QPs of a process may have a
- * quarter, or half as long as each of them has little, and those of a device half, beyond
- * what is little. (Processes are told apart by a hash: a few share what one may have.)
+ * them, must not leave nothing for others: so of what is left all QPs of a user's processes may
+ * have a quarter, or half as long as each of them has little, and those of a device half,
+ * beyond what is little. What the kernel itself has on a device counts like one user.
+ * (Users are told apart by a hash: some share what one may have.)
  */
 #include <linux/hash.h>
 #include <linux/init.h>
 #include <linux/log2.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
-#include <linux/sched.h>
 #include <linux/sizes.h>
+#include <linux/uidgid.h>
 
+#include "memory/owner.h"
 #include "transport/qp.h"
 #include "transport/uncharged.h"
 
@@ -24,26 +26,33 @@
 #define SROCE_UNCHARGED_LEAST SZ_16M
 #define SROCE_UNCHARGED_MOST SZ_256M
 /* ... and the part of what is left of it that all QPs of one owner may have */
-#define SROCE_UNCHARGED_SHARE_OF_PROCESS 4
+#define SROCE_UNCHARGED_SHARE_OF_OWNER 4
 #define SROCE_UNCHARGED_SHARE_OF_DEVICE 2
 /*
  * ... but who has less than this, a train as GRO makes them, does not pay for what others of
- * his device have, and only half as much for those of his process
+ * his device have, and only half as much for those of himself
  */
 #define SROCE_UNCHARGED_LITTLE SZ_64K
 #define SROCE_UNCHARGED_SHARE_OF_LITTLE 2
+
+/* Kernel users do not share with whoever has asked for their connection */
+static atomic_long_t *sroce_uncharged_owner(struct sroce_uncharged *all,
+					    const struct sroce_qp *qp)
+{
+	const u32 bits = ilog2(SROCE_UNCHARGED_OWNERS);
+
+	if (!qp->user)
+		return &all->kernel[hash_ptr(qp->port, bits)];
+	return &all->users[hash_32(__kuid_val(sroce_owner()), bits)];
+}
 
 void sroce_uncharged_part_init(struct sroce_uncharged_part *part,
 			       struct sroce_uncharged *all, atomic_long_t *device,
 			       const struct sroce_qp *qp)
 {
-	/* Kernel users do not share with whoever has asked for their connection */
-	const void *process = qp->user ? (const void *)current->mm : qp->port;
-	u32 number = hash_ptr(process, ilog2(SROCE_UNCHARGED_PROCESSES));
-
 	*part = (struct sroce_uncharged_part){
 		.all = all,
-		.process = &all->processes[number],
+		.owner = sroce_uncharged_owner(all, qp),
 		.device = device,
 	};
 }
@@ -52,13 +61,13 @@ bool sroce_uncharged_admits(const struct sroce_uncharged_part *part, long more)
 {
 	const struct sroce_uncharged *all = part->all;
 	long left = READ_ONCE(all->most) - atomic_long_read(&all->bytes);
-	long process = atomic_long_read(part->process) + more;
+	long owner = atomic_long_read(part->owner) + more;
 	long device = atomic_long_read(part->device) + more;
 	long own = part->bytes + more;
 
 	if (own <= SROCE_UNCHARGED_LITTLE)
-		return process <= left / SROCE_UNCHARGED_SHARE_OF_LITTLE;
-	return process <= left / SROCE_UNCHARGED_SHARE_OF_PROCESS &&
+		return owner <= left / SROCE_UNCHARGED_SHARE_OF_LITTLE;
+	return owner <= left / SROCE_UNCHARGED_SHARE_OF_OWNER &&
 	       device <= left / SROCE_UNCHARGED_SHARE_OF_DEVICE;
 }
 
@@ -66,7 +75,7 @@ void sroce_uncharged_add(struct sroce_uncharged_part *part, long bytes)
 {
 	part->bytes += bytes;
 	atomic_long_add(bytes, &part->all->bytes);
-	atomic_long_add(bytes, part->process);
+	atomic_long_add(bytes, part->owner);
 	atomic_long_add(bytes, part->device);
 }
 

@@ -10,31 +10,33 @@
 
 struct sroce_qp;
 
-/* Processes are told apart as far as so many numbers go */
-#define SROCE_UNCHARGED_PROCESSES 64
+/* Users are told apart as far as so many numbers go, and so are devices */
+#define SROCE_UNCHARGED_OWNERS 64
 
 /**
  * struct sroce_uncharged - memory of one kind, of all QPs
  * @bytes: of memory
  * @most: that may be so much; tests change it
- * @processes: what @bytes has of the QPs of a process, by its number
+ * @users: what @bytes has of the QPs of a user's processes, by the user's number
+ * @kernel: what it has of the kernel's QPs, by their device's
  */
 struct sroce_uncharged {
 	atomic_long_t bytes;
 	long most;
-	atomic_long_t processes[SROCE_UNCHARGED_PROCESSES];
+	atomic_long_t users[SROCE_UNCHARGED_OWNERS];
+	atomic_long_t kernel[SROCE_UNCHARGED_OWNERS];
 };
 
 /**
  * struct sroce_uncharged_part - what of it a QP has
  * @all: memory of this kind
- * @process: of all QPs of its process
+ * @owner: of all QPs of its owner: a user, or the kernel on its device
  * @device: of all QPs of its device
  * @bytes: of itself. A lock of its owner's protects it.
  */
 struct sroce_uncharged_part {
 	struct sroce_uncharged *all;
-	atomic_long_t *process;
+	atomic_long_t *owner;
 	atomic_long_t *device;
 	long bytes;
 };
