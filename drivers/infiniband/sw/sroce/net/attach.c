@@ -15,6 +15,7 @@
 #include <linux/slab.h>
 #include <net/addrconf.h>
 #include <net/bonding.h>
+#include <net/ip6_route.h>
 #include <net/l3mdev.h>
 #include <net/netns/generic.h>
 
@@ -73,9 +74,28 @@ static bool sroce_netdev_is_idle_slave(struct net_device *dev)
 	return active && active != dev;
 }
 
-static int sroce_netdev_is(struct net_device *dev, struct netdev_nested_priv *priv)
+/* Whoever may put netdevs into a bond or VRF can put thousands there: no more are looked at */
+#define SROCE_NETDEV_LOWERS 1024
+
+/**
+ * struct sroce_lower_search - for a netdev below another one
+ * @dev: it
+ * @looked: netdevs that were looked at
+ */
+struct sroce_lower_search {
+	const struct net_device *dev;
+	u32 looked;
+};
+
+/* For each netdev below; all but 0 end the walk, 1 as it is the one */
+static int sroce_netdev_is_sought(struct net_device *dev,
+				  struct netdev_nested_priv *priv)
 {
-	return dev == priv->data;
+	struct sroce_lower_search *s = priv->data;
+
+	if (dev == s->dev)
+		return 1;
+	return ++s->looked < SROCE_NETDEV_LOWERS ? 0 : -1;
 }
 
 /*
@@ -86,11 +106,13 @@ static bool sroce_port_is_below(struct net *net,
 				const struct sroce_netport *port,
 				struct net_device *dev)
 {
-	struct netdev_nested_priv priv = {
-		.data = dev_get_by_index_rcu(net, port->ifindex),
+	struct sroce_lower_search s = {
+		.dev = dev_get_by_index_rcu(net, port->ifindex),
 	};
+	struct netdev_nested_priv priv = { .data = &s };
 
-	return priv.data && netdev_walk_all_lower_dev_rcu(dev, sroce_netdev_is, &priv);
+	return s.dev &&
+	       netdev_walk_all_lower_dev_rcu(dev, sroce_netdev_is_sought, &priv) == 1;
 }
 
 bool sroce_netdev_is_of_port(struct net *net, struct net_device *dev,
@@ -180,68 +202,19 @@ u16 sroce_netdev_vlan_id(struct net_device *dev)
 }
 
 /*
- * Whoever may configure a netdev can give it a hundred thousand addresses, or a VRF as many
- * netdevs, and a packet asks for one of them: no more are looked at.
+ * IPv6 tells whether a netdev in the VRF of @dev has the address, but not which one. The
+ * route to it does, which there is while it is not asked whether others have it. (It is not looked
+ * for among the netdevs: these, and those with the same address, may be thousands.)
  */
-#define SROCE_NETDEV_ADDRESSES 1024
-
-/**
- * struct sroce_vrf_search - for the netdev of a VRF that has an IPv6 address
- * @vrf: VRF
- * @addr: address
- * @found: netdev
- * @looked: netdevs and addresses that were looked at
- */
-struct sroce_vrf_search {
-	const struct net_device *vrf;
-	const struct in6_addr *addr;
-	struct net_device *found;
-	u32 looked;
-};
-
-static bool sroce_vrf_search_is_over(struct sroce_vrf_search *s)
-{
-	return ++s->looked > SROCE_NETDEV_ADDRESSES;
-}
-
-/*
- * For each netdev below the VRF, of which not all are in it; 1 ends the walk. The hash of all
- * addresses would be no shorter: the same one may be on thousands of netdevs.
- */
-static int sroce_netdev_is_sought(struct net_device *dev,
-				  struct netdev_nested_priv *priv)
-{
-	struct sroce_vrf_search *s = priv->data;
-	const struct inet6_ifaddr *ifp;
-	struct inet6_dev *idev = NULL;
-
-	if (sroce_vrf_search_is_over(s))
-		return 1;
-	if (l3mdev_master_dev_rcu(dev) == s->vrf)
-		idev = __in6_dev_get(dev);
-	if (!idev)
-		return 0;
-	list_for_each_entry_rcu(ifp, &idev->addr_list, if_list) {
-		if (sroce_vrf_search_is_over(s))
-			return 1;
-		if (!ipv6_addr_equal(&ifp->addr, s->addr))
-			continue;
-		/* As ipv6_chk_addr(): not while others are asked whether it is theirs */
-		if (ipv6_chk_addr(dev_net(dev), s->addr, dev, 1))
-			s->found = dev;
-		return !!s->found;
-	}
-	return 0;
-}
-
-/* IPv6 tells whether a netdev in the VRF of @dev has the address, but not which one */
 static struct net_device *sroce_netdev_of_vrf(struct net *net,
 					      const struct in6_addr *addr,
 					      struct net_device *dev,
 					      struct net_device *vrf)
 {
-	struct sroce_vrf_search search = { .vrf = vrf, .addr = addr };
-	struct netdev_nested_priv priv = { .data = &search };
+	struct flowi6 fl6 = { .flowi6_oif = vrf->ifindex, .daddr = *addr };
+	struct net_device *found = NULL;
+	const struct inet6_dev *idev;
+	struct dst_entry *dst;
 
 	if (!ipv6_chk_addr_and_flags(net, addr, vrf, true, 1, IFA_F_TENTATIVE))
 		return NULL;
@@ -249,8 +222,14 @@ static struct net_device *sroce_netdev_of_vrf(struct net *net,
 		return dev;
 	if (ipv6_chk_addr(net, addr, vrf, 1))
 		return vrf;
-	netdev_walk_all_lower_dev_rcu(vrf, sroce_netdev_is_sought, &priv);
-	return search.found;
+	dst = ip6_route_output(net, NULL, &fl6);
+	/* Where the netdev goes the route has none, or one of another namespace */
+	idev = dst->error ? NULL : ip6_dst_idev(dst);
+	if (idev && l3mdev_master_dev_rcu(idev->dev) == vrf &&
+	    container_of(dst, struct rt6_info, dst)->rt6i_flags & RTF_LOCAL)
+		found = idev->dev;
+	dst_release(dst);
+	return found;
 }
 
 static struct net_device *sroce_netdev_of_ipv6(struct net *net,
@@ -276,6 +255,9 @@ struct net_device *sroce_netdev_of_address(struct net *net,
 		return __ip_dev_find(net, addr->s6_addr32[3], false);
 	return sroce_netdev_of_ipv6(net, addr, dev);
 }
+
+/* Whoever may configure a netdev can give it a hundred thousand: no more are looked at */
+#define SROCE_NETDEV_ADDRESSES 1024
 
 /* The hash knows, but where several netdevs have the address, it tells of one */
 static bool sroce_netdev_lists_ipv4(const struct in_device *in_dev, __be32 addr)

@@ -17,6 +17,7 @@
 #include <linux/udp.h>
 #include <net/ip.h>
 #include <net/ipv6.h>
+#include <net/l3mdev.h>
 #include <net/netfilter/nf_conntrack.h>
 #include <net/udp_tunnel.h>
 #include <net/xfrm.h>
@@ -59,6 +60,14 @@ static struct sroce_netport *sroce_port_of_skb(struct net *net,
 				 sroce_port_of_ifindex(net, skb->dev->ifindex);
 }
 
+static void sroce_skb_daddr(const struct sk_buff *skb, struct in6_addr *daddr)
+{
+	if (ip_hdr(skb)->version == 6)
+		*daddr = ipv6_hdr(skb)->daddr;
+	else
+		ipv6_addr_set_v4mapped(ip_hdr(skb)->daddr, daddr);
+}
+
 /*
  * Has this host sent it to itself, within the VRF? IPv6 says of such a packet, too, that it
  * has come through a netdev: the one that has the address. But it has a frame that is for the
@@ -77,10 +86,44 @@ static bool sroce_skb_is_within_vrf(const struct sk_buff *skb,
 }
 
 /*
+ * What was unwrapped into a VRF (SRv6, IPsec without an interface) has come through no netdev
+ * there. It counts as having come through the one that has the address, and never as sent by this
+ * host: who has wrapped it can say so. One of the VRF itself there is no device for.
+ * Return: false when there is none.
+ */
+static bool sroce_skb_was_unwrapped(struct net *net, struct sk_buff *skb,
+				    struct net_device *vrf)
+{
+	struct net_device *dev;
+	struct in6_addr daddr;
+
+	sroce_skb_daddr(skb, &daddr);
+	dev = sroce_netdev_of_address(net, &daddr, vrf);
+	if (!dev || dev == vrf || l3mdev_master_dev_rcu(dev) != vrf)
+		return false;
+	skb->dev = dev;
+	return true;
+}
+
+/*
+ * Of what this host has sent, IPv6 says that it has come through the netdev with the address,
+ * if that is not the VRF itself, and IPv4 that through the VRF.
+ */
+static bool sroce_skb_is_from_nowhere(struct net *net, struct sk_buff *skb,
+				      struct net_device *vrf)
+{
+	const struct in6_addr *daddr = &ipv6_hdr(skb)->daddr;
+
+	return ip_hdr(skb)->version != 6 || ipv6_addr_is_multicast(daddr) ||
+	       ipv6_chk_addr(net, daddr, vrf, 1) ||
+	       sroce_skb_was_unwrapped(net, skb, vrf);
+}
+
+/*
  * IP takes what comes to a netdev in a VRF for something that comes from the VRF. Device,
  * group, VLAN and link are those of the netdev: make it that again. Only here is it known
  * which one it was; a buffer that has waited has lost what IP noted in it.
- * Return: false when the netdev has gone meanwhile.
+ * Return: false when the netdev has gone meanwhile, or the packet is for nobody.
  */
 static bool sroce_skb_leave_vrf(struct net *net, struct sk_buff *skb)
 {
@@ -88,15 +131,14 @@ static bool sroce_skb_leave_vrf(struct net *net, struct sk_buff *skb)
 	struct net_device *vrf = skb->dev, *dev;
 	int sdif = ipv6 ? inet6_sdif(skb) : inet_sdif(skb);
 
-	/* From nowhere else, that is */
 	if (!sdif || sdif == vrf->ifindex)
-		return true;
+		return sroce_skb_is_from_nowhere(net, skb, vrf);
 	dev = dev_get_by_index_rcu(net, sdif);
 	if (!dev)
 		return false;
 	/* What SRv6 has unwrapped says through which netdev the wrapping came */
 	if (l3mdev_master_dev_rcu(dev) != vrf)
-		return true;
+		return sroce_skb_was_unwrapped(net, skb, vrf);
 	if (!ipv6 || !sroce_skb_is_within_vrf(skb, vrf, dev))
 		skb->dev = dev;
 	return true;
@@ -122,9 +164,7 @@ struct sroce_netport *sroce_port_of_packet(struct net *net,
 
 	if (skb->protocol == htons(ETH_P_IBOE))
 		return sroce_v1_port(net, skb);
-	if (ip_hdr(skb)->version == 6)
-		return sroce_port_of_skb(net, skb, &ipv6_hdr(skb)->daddr);
-	ipv6_addr_set_v4mapped(ip_hdr(skb)->daddr, &daddr);
+	sroce_skb_daddr(skb, &daddr);
 	return sroce_port_of_skb(net, skb, &daddr);
 }
 
