@@ -8,9 +8,9 @@
  * than a datagram with a source that he has made up.
  *
  * So QP 1 gets only what can be answered at once. The others wait here, for a second at
- * most, until the sender's neighbour has answered. What waits has a bound, of which one
- * netdev never leaves nothing for the others, holds its netdev only, and is looked at a
- * hundred times a second: it goes when its device has gone.
+ * most, until the sender's neighbour has answered. What waits has a bound, of which neither
+ * one device nor one netdev that leads to it ever leaves nothing for the others, holds its
+ * netdev only, and is looked at a hundred times a second: it goes when its device has gone.
  *
  * receive.c asks here for each train for QP 1.
  */
@@ -47,19 +47,23 @@
 #define SROCE_GSI_BUFFERS 512
 #define SROCE_GSI_BYTES SZ_2M
 
-/* Netdevs are told apart as far as so many numbers go */
-#define SROCE_GSI_NETDEVS 64
+/* Devices are told apart as far as so many numbers go, and so are netdevs */
+#define SROCE_GSI_NUMBERS 64
 
 /**
  * struct sroce_gsi_cb - in a buffer that waits
  * @net_cookie: of the namespace that it came to; the netdev may go to another one
  * @until: jiffies; then it is lost
  * @bytes: of memory that it counts as
+ * @device: number of the device that it was for
+ * @netdev: number of the netdev that it came through
  */
 struct sroce_gsi_cb {
 	u64 net_cookie;
 	unsigned long until;
 	u32 bytes;
+	u8 device;
+	u8 netdev;
 };
 
 /**
@@ -77,13 +81,15 @@ struct sroce_gsi_taken {
  *
  * @list: its lock protects all, with bottom halves off
  * @taken: by the buffers in @list, and by those that the worker has at hand
- * @netdevs: by those of a netdev, by its number
+ * @devices: by those for a device, by its number
+ * @netdevs: by those through a netdev, by its number
  * @work: looks at them
  */
 static struct {
 	struct sk_buff_head list;
 	struct sroce_gsi_taken taken;
-	struct sroce_gsi_taken netdevs[SROCE_GSI_NETDEVS];
+	struct sroce_gsi_taken devices[SROCE_GSI_NUMBERS];
+	struct sroce_gsi_taken netdevs[SROCE_GSI_NUMBERS];
 	struct delayed_work work;
 } sroce_gsi_room;
 
@@ -261,60 +267,70 @@ static struct sroce_gsi_cb *sroce_gsi_cb(struct sk_buff *skb)
 	return (struct sroce_gsi_cb *)skb->cb;
 }
 
-static struct sroce_gsi_taken *sroce_gsi_of_netdev(const struct net_device *dev)
+static u8 sroce_gsi_number(const void *of)
 {
-	return &sroce_gsi_room.netdevs[hash_ptr(dev, ilog2(SROCE_GSI_NETDEVS))];
+	return hash_ptr(of, ilog2(SROCE_GSI_NUMBERS));
 }
 
-static void sroce_gsi_take(struct sroce_gsi_taken *taken, u32 bytes)
+/* So many more wait, or fewer. Context: the lock of the list held */
+static void sroce_gsi_add(const struct sroce_gsi_cb *cb, int n)
 {
-	taken->buffers++;
-	taken->bytes += bytes;
+	struct sroce_gsi_taken *taken[] = {
+		&sroce_gsi_room.taken, &sroce_gsi_room.devices[cb->device],
+		&sroce_gsi_room.netdevs[cb->netdev],
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(taken); i++) {
+		taken[i]->buffers += n;
+		taken[i]->bytes += n * (int)cb->bytes;
+	}
 }
 
-static void sroce_gsi_give_back(struct sroce_gsi_taken *taken, u32 bytes)
+/* The wait of one has an end */
+static void sroce_gsi_leave(const struct sroce_gsi_cb *cb)
 {
-	taken->buffers--;
-	taken->bytes -= bytes;
+	spin_lock_bh(&sroce_gsi_room.list.lock);
+	sroce_gsi_add(cb, -1);
+	spin_unlock_bh(&sroce_gsi_room.list.lock);
+}
+
+/* With the buffer, one has no more of a @part of the room than all leave free (as in backlog.c) */
+static bool sroce_gsi_leaves_room(const struct sroce_gsi_taken *all,
+				  const struct sroce_gsi_taken *one, u32 bytes, u32 part)
+{
+	return all->buffers + one->buffers + 2 <= SROCE_GSI_BUFFERS / part &&
+	       all->bytes + one->bytes + 2 * bytes <= SROCE_GSI_BYTES / part;
 }
 
 /*
- * Who sends what cannot be answered keeps out hosts of his own network at most: a netdev has,
- * with the buffer, no more than all leave free (as the lists in backlog.c).
+ * Who sends what cannot be answered keeps out hosts of his own network at most. A device has a
+ * share of all, which are made by the administrator only, and a netdev has one of a device's: of
+ * VLANs and the like there may be as many as somebody likes.
  */
-static bool sroce_gsi_has_room(const struct sroce_gsi_taken *netdev, u32 bytes)
+static bool sroce_gsi_has_room(const struct sroce_gsi_cb *cb)
 {
-	const struct sroce_gsi_taken *all = &sroce_gsi_room.taken;
+	const struct sroce_gsi_taken *device = &sroce_gsi_room.devices[cb->device];
+	const struct sroce_gsi_taken *netdev = &sroce_gsi_room.netdevs[cb->netdev];
 
-	return all->buffers + netdev->buffers + 2 <= SROCE_GSI_BUFFERS &&
-	       all->bytes + netdev->bytes + 2 * bytes <= SROCE_GSI_BYTES;
+	return sroce_gsi_leaves_room(&sroce_gsi_room.taken, device, cb->bytes, 1) &&
+	       sroce_gsi_leaves_room(device, netdev, cb->bytes, 2);
 }
 
 /* Begin to wait, if there is room */
 static bool sroce_gsi_push(struct sk_buff *skb)
 {
-	struct sroce_gsi_taken *netdev = sroce_gsi_of_netdev(skb->dev);
-	u32 bytes = sroce_gsi_cb(skb)->bytes;
+	const struct sroce_gsi_cb *cb = sroce_gsi_cb(skb);
 	bool ok;
 
 	spin_lock_bh(&sroce_gsi_room.list.lock);
-	ok = sroce_gsi_has_room(netdev, bytes);
+	ok = sroce_gsi_has_room(cb);
 	if (ok) {
-		sroce_gsi_take(&sroce_gsi_room.taken, bytes);
-		sroce_gsi_take(netdev, bytes);
+		sroce_gsi_add(cb, 1);
 		__skb_queue_tail(&sroce_gsi_room.list, skb);
 	}
 	spin_unlock_bh(&sroce_gsi_room.list.lock);
 	return ok;
-}
-
-/* The wait of one from @dev has an end */
-static void sroce_gsi_leave(const struct net_device *dev, u32 bytes)
-{
-	spin_lock_bh(&sroce_gsi_room.list.lock);
-	sroce_gsi_give_back(&sroce_gsi_room.taken, bytes);
-	sroce_gsi_give_back(sroce_gsi_of_netdev(dev), bytes);
-	spin_unlock_bh(&sroce_gsi_room.list.lock);
 }
 
 void sroce_gsi_wait(struct net *net, struct sroce_netport *port,
@@ -327,6 +343,8 @@ void sroce_gsi_wait(struct net *net, struct sroce_netport *port,
 		.net_cookie = net->net_cookie,
 		.until = jiffies + SROCE_GSI_PATIENCE,
 		.bytes = skb->truesize,
+		.device = sroce_gsi_number(port),
+		.netdev = sroce_gsi_number(dev),
 	};
 	dev_hold(dev);
 	if (!skb_pfmemalloc(skb) && sroce_gsi_push(skb)) {
@@ -367,8 +385,8 @@ static bool sroce_gsi_look(struct sk_buff *skb)
 
 static void sroce_gsi_look_held(struct sk_buff *skb)
 {
+	struct sroce_gsi_cb cb = *sroce_gsi_cb(skb);
 	struct net_device *dev = skb->dev;
-	u32 bytes = sroce_gsi_cb(skb)->bytes;
 	bool waits;
 
 	local_bh_disable();
@@ -381,7 +399,7 @@ static void sroce_gsi_look_held(struct sk_buff *skb)
 		skb_queue_tail(&sroce_gsi_room.list, skb);
 		return;
 	}
-	sroce_gsi_leave(dev, bytes);
+	sroce_gsi_leave(&cb);
 	dev_put(dev);
 }
 
