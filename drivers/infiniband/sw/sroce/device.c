@@ -276,6 +276,8 @@ static void sroce_device_update(struct sroce_device *dev)
 		sroce_device_follow(dev);
 	else
 		sroce_device_lose_netdev(dev);
+	if (!sroce_raw_possible(dev->port.net.raw))
+		sroce_raw_detach(dev->port.net.raw);
 	WRITE_ONCE(dev->port.mtu, sroce_device_mtu(dev->ndev));
 	sroce_link_changed(dev);
 }
