@@ -20,6 +20,8 @@
 /* more than the driver flushes at a time */
 #define DEPTH 512
 #define WAIT_S 20
+/* queue pairs that are destroyed before the busy one, which takes a while */
+#define OTHERS 200
 
 static struct vt_dev dev;
 static struct ibv_mr *mr;
@@ -75,6 +77,27 @@ static int post_recv(struct ibv_qp *qp)
 	struct ibv_recv_wr *bad, wr = { .sg_list = &sge, .num_sge = 1 };
 
 	return ibv_post_recv(qp, &wr, &bad);
+}
+
+static void make_others(struct ibv_qp **others, struct ibv_cq *cq)
+{
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC, .send_cq = cq, .recv_cq = cq,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+	int i;
+
+	for (i = 0; i < OTHERS; i++)
+		others[i] = vt_create_qp(&dev, &init);
+}
+
+static void check_destroy_others(struct ibv_qp **others)
+{
+	int i, failed = 0;
+
+	for (i = 0; i < OTHERS; i++)
+		failed += !!ibv_destroy_qp(others[i]);
+	vt_check(!failed, "all others can be destroyed (%d cannot)", failed);
 }
 
 /* --- one that never stops ------------------------------------------------------------ */
@@ -193,6 +216,7 @@ int main(int argc, char **argv)
 {
 	const char *name = NULL, *ip = NULL;
 	struct ibv_comp_channel *channel;
+	struct ibv_qp *others[OTHERS];
 	struct queue silent;
 	pthread_t thread;
 	int c, i;
@@ -212,9 +236,11 @@ int main(int argc, char **argv)
 	fcntl(dev.ctx->async_fd, F_SETFL, O_NONBLOCK);
 	mr = vt_mr(&dev, 4096, IBV_ACCESS_LOCAL_WRITE | VT_REMOTE_ACCESS);
 	channel = ibv_create_comp_channel(dev.ctx);
-	silent = make_queue(channel);
+	/* the kernel destroys what was made last first */
 	busy = make_queue(NULL);
 	connect_queue(&busy);
+	silent = make_queue(channel);
+	make_others(others, silent.cq);
 	/* receives that nothing will ever arrive for */
 	if (vt_to_init(silent.qp, VT_REMOTE_ACCESS))
 		vt_die(VT_SETUP, "qp to INIT: %s", strerror(errno));
@@ -231,6 +257,7 @@ int main(int argc, char **argv)
 	check_flushed(silent.cq, DEPTH);
 	check_calls(&silent);
 	check_channel(channel);
+	check_destroy_others(others);
 	check_destroy(&busy, "the busy one");
 	check_destroy(&silent, "the silent one");
 	vt_check(!ibv_destroy_comp_channel(channel), "the channel can be destroyed");

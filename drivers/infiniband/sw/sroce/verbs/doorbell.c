@@ -33,13 +33,22 @@ static void sroce_doorbell_put(struct sroce_doorbell *db)
 		kfree(db);
 }
 
+/*
+ * The device goes, and another QP of the context has gone already. As long as this one has not,
+ * what was posted is flushed like all that was before. What has not been taken when it is dead
+ * never is, so that the provider may say that it was not posted.
+ */
+static long sroce_doorbell_late(struct sroce_qp *qp)
+{
+	sroce_qp_flush(qp);
+	return READ_ONCE(qp->dead) ? -EIO : 0;
+}
+
 static long sroce_doorbell_ring(struct sroce_doorbell *db, unsigned long qpn)
 {
 	struct sroce_qp *qp;
 	long ret = -ENOENT;
 
-	if (READ_ONCE(db->shut))
-		return -EIO;
 	if (qpn > SROCE_QPN_MASK)
 		return -ENOENT;
 	qp = sroce_qp_find(qpn);
@@ -48,7 +57,9 @@ static long sroce_doorbell_ring(struct sroce_doorbell *db, unsigned long qpn)
 		smp_rmb();
 		return READ_ONCE(db->shut) ? -EIO : -ENOENT;
 	}
-	if (qp->owner == db) {
+	if (qp->owner == db && unlikely(READ_ONCE(db->shut))) {
+		ret = sroce_doorbell_late(qp);
+	} else if (qp->owner == db) {
 		sroce_qp_doorbell(qp);
 		ret = 0;
 	}
