@@ -595,6 +595,95 @@ static void handlers_after_bytes(struct kunit *test)
 		cqs[i]->ibcq.comp_handler = NULL;
 }
 
+/**
+ * struct lone - a handler that arms its queue, and is still there when there is more
+ * @work: adds the first completion, on another CPU
+ * @side: whose send completion queue it is
+ * @inside: handlers that are under way
+ * @most: of them at once
+ * @calls: that have returned
+ * @entered: the first one is under way
+ * @added: the second completion is in the queue
+ */
+struct lone {
+	struct work_struct work;
+	struct side *side;
+	atomic_t inside;
+	int most;
+	atomic_t calls;
+	bool entered;
+	bool added;
+};
+
+static bool lone_waits_for(const bool *what)
+{
+	u64 end = ktime_get_mono_fast_ns() + 5 * NSEC_PER_SEC;
+
+	while (!READ_ONCE(*what) && ktime_get_mono_fast_ns() < end)
+		cpu_relax();
+	return READ_ONCE(*what);
+}
+
+static void lone_handler(struct ib_cq *ibcq, void *context)
+{
+	struct lone *l = context;
+	bool first = !READ_ONCE(l->entered);
+
+	l->most = max(l->most, atomic_inc_return(&l->inside));
+	if (first) {
+		sroce_cq_arm(&l->side->scq, IB_CQ_NEXT_COMP);
+		WRITE_ONCE(l->entered, true);
+		lone_waits_for(&l->added);
+	}
+	atomic_dec(&l->inside);
+	atomic_inc(&l->calls);
+}
+
+static void lone_add(struct lone *l)
+{
+	local_bh_disable();
+	sroce_cq_add(&l->side->scq, l->side->qp->ibqp, &(struct sroce_cqe){}, false);
+	sroce_run_pending();
+	local_bh_enable();
+}
+
+static void lone_work(struct work_struct *work)
+{
+	lone_add(container_of(work, struct lone, work));
+}
+
+/* A handler that arms its queue is not called by a second CPU before it has returned, but after */
+static void handler_is_alone(struct kunit *test)
+{
+	struct lone *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
+	unsigned int cpu;
+	int patience = 1000;
+
+	KUNIT_ASSERT_NOT_NULL(test, l);
+	l->side = &pair_create(test, &(struct pair_config){})->side[0];
+	l->side->scq.ibcq.cq_context = l;
+	l->side->scq.ibcq.comp_handler = lone_handler;
+	sroce_cq_arm(&l->side->scq, IB_CQ_NEXT_COMP);
+	INIT_WORK(&l->work, lone_work);
+	migrate_disable();
+	cpu = cpumask_any_but(cpu_online_mask, smp_processor_id());
+	if (cpu < nr_cpu_ids) {
+		schedule_work_on(cpu, &l->work);
+		KUNIT_EXPECT_TRUE(test, lone_waits_for(&l->entered));
+		lone_add(l);
+		WRITE_ONCE(l->added, true);
+	}
+	migrate_enable();
+	if (cpu >= nr_cpu_ids)
+		kunit_skip(test, "it takes two CPUs");
+	flush_work(&l->work);
+	while (atomic_read(&l->calls) < 2 && --patience)
+		usleep_range(1000, 1500);
+	KUNIT_EXPECT_EQ(test, 1, l->most);
+	KUNIT_EXPECT_EQ(test, 2, atomic_read(&l->calls));
+	l->side->scq.ibcq.comp_handler = NULL;
+}
+
 /* --- CPUs that go -------------------------------------------------------- */
 
 static int queue_there(void *half)
@@ -813,6 +902,7 @@ static struct kunit_case run_cases[] = {
 	KUNIT_CASE(stack_cuts),
 	KUNIT_CASE(handlers_end_in_time),
 	KUNIT_CASE(handlers_after_bytes),
+	KUNIT_CASE(handler_is_alone),
 	KUNIT_CASE(list_of_other_cpu),
 	KUNIT_CASE(worker_of_other_cpu),
 	KUNIT_CASE(doorbell_beside_resize),

@@ -205,12 +205,33 @@ static bool sroce_cq_is_armed(struct sroce_cq *cq, bool solicited)
  */
 static bool sroce_cq_notify(struct sroce_cq *cq)
 {
-	if (xchg(sroce_cq_arm_word(cq), SROCE_CQ_IDLE) == SROCE_CQ_IDLE ||
-	    cq->notify_queued)
+	if (xchg(sroce_cq_arm_word(cq), SROCE_CQ_IDLE) == SROCE_CQ_IDLE)
 		return false;
-	cq->notify_queued = true;
+	if (cq->calling == SROCE_CQ_CALLED)
+		cq->calling = SROCE_CQ_CALLED_AGAIN;
+	if (cq->calling != SROCE_CQ_SILENT)
+		return false;
+	cq->calling = SROCE_CQ_QUEUED;
 	refcount_inc(&cq->users);
 	return true;
+}
+
+void sroce_cq_handler_begins(struct sroce_cq *cq)
+{
+	unsigned long irq = sroce_lock(&cq->lock, cq->user);
+
+	cq->calling = SROCE_CQ_CALLED;
+	sroce_unlock(&cq->lock, cq->user, irq);
+}
+
+bool sroce_cq_handler_ends(struct sroce_cq *cq)
+{
+	unsigned long irq = sroce_lock(&cq->lock, cq->user);
+	bool again = cq->calling == SROCE_CQ_CALLED_AGAIN;
+
+	cq->calling = again ? SROCE_CQ_QUEUED : SROCE_CQ_SILENT;
+	sroce_unlock(&cq->lock, cq->user, irq);
+	return again;
 }
 
 /* True when the event is to wait for more completions */

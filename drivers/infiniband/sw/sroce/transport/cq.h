@@ -19,6 +19,17 @@
 
 struct sroce_port;
 
+/*
+ * Whether the handler is to be called. It is never by two CPUs at once, as users in the kernel may
+ * expect (Documentation/infiniband/core_locking.rst); while it is, the queue may be armed again.
+ */
+enum sroce_cq_calling {
+	SROCE_CQ_SILENT,
+	SROCE_CQ_QUEUED,
+	SROCE_CQ_CALLED,
+	SROCE_CQ_CALLED_AGAIN,
+};
+
 /**
  * struct sroce_cq - completion queue
  * @ibcq: what ib_core knows; its cqe field is the usable size
@@ -42,7 +53,7 @@ struct sroce_port;
  * @mod_timer: ends that wait
  * @events: completion events that may wait to be read
  * @notify: on a CPU's list of queues whose handler is to be called
- * @notify_queued: @notify is in use
+ * @calling: enum sroce_cq_calling; under @lock
  * @users: 1 and one for each CPU list that holds it
  * @idle: completed when @users falls to 0
  */
@@ -65,7 +76,7 @@ struct sroce_cq {
 	struct sroce_timer mod_timer;
 	struct sroce_events events;
 	struct list_head notify;
-	bool notify_queued;
+	u8 calling;
 	refcount_t users;
 	struct completion idle;
 };
@@ -143,6 +154,12 @@ bool sroce_cq_add(struct sroce_cq *cq, struct ib_qp *ibqp,
  * Return: false when it does not fit, unless the consumer does not mind.
  */
 bool sroce_cq_add_op(struct sroce_cq *cq, struct sroce_cqe *cqe);
+
+/* The handler is about to be called (run.h). Context: bottom halves off */
+void sroce_cq_handler_begins(struct sroce_cq *cq);
+
+/* It has returned. Return: true when it is to be called once more. Context: as above */
+bool sroce_cq_handler_ends(struct sroce_cq *cq);
 
 /**
  * sroce_cq_moderate() - let one event stand for several completions

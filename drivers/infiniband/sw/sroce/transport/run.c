@@ -359,14 +359,13 @@ static void sroce_half_run_dequeued(struct sroce_half *half)
 
 static void sroce_cq_call_handler(struct sroce_cq *cq)
 {
-	unsigned long irq = sroce_lock(&cq->lock, cq->user);
-
-	cq->notify_queued = false;
-	sroce_unlock(&cq->lock, cq->user, irq);
+	sroce_cq_handler_begins(cq);
 	if (cq->ibcq.comp_handler &&
 	    sroce_events_may_raise_cq(&cq->events, &cq->ibcq))
 		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
-	if (refcount_dec_and_test(&cq->users))
+	if (sroce_cq_handler_ends(cq))
+		sroce_cq_queue(cq);
+	else if (refcount_dec_and_test(&cq->users))
 		complete(&cq->idle);
 }
 
