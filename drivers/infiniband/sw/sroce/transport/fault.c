@@ -86,6 +86,14 @@ int sroce_fault_start(struct sroce_half *half, const struct sroce_miss *miss)
 	return -EAGAIN;
 }
 
+void sroce_fault_failed_before(struct sroce_half *half, const struct sroce_miss *miss)
+{
+	struct sroce_fault *f = &half->fault;
+
+	if (sroce_fault_is_at(&f->failed, miss))
+		f->failed.key = 0;
+}
+
 void sroce_fault_reset(struct sroce_half *half)
 {
 	struct sroce_fault *f = &half->fault;

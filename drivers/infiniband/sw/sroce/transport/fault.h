@@ -47,6 +47,19 @@ void sroce_fault_reset(struct sroce_half *half);
 
 void sroce_fault_init(struct sroce_half *half);
 
+/* sroce_fault_is_over() of a half whose pages could not be had once */
+void sroce_fault_failed_before(struct sroce_half *half, const struct sroce_miss *miss);
+
+/*
+ * What a half looks for is there, whoever has brought it in. When it is missing again some day, that
+ * has nothing to do with a failure of before. Context: @half's lock held.
+ */
+static inline void sroce_fault_is_over(struct sroce_half *half, const struct sroce_miss *miss)
+{
+	if (unlikely(half->fault.failed.key))
+		sroce_fault_failed_before(half, miss);
+}
+
 /* The request that was the last to wait for pages was carried out, or is no more */
 static inline void sroce_fault_forget(struct sroce_half *half)
 {

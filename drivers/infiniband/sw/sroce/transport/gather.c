@@ -103,6 +103,8 @@ static int sroce_gather_demand(struct sroce_gather *g, struct sroce_mr *mr,
 	g->on_demand = true;
 	sroce_gather_is_special(g);
 	there = sroce_odp_present(mr, va, *len, miss.write);
+	if (there)
+		sroce_fault_is_over(g->half, &miss);
 	if (likely(there == *len))
 		return 0;
 	if (g->len + there < g->least)
@@ -386,8 +388,10 @@ static int sroce_word_demand(struct sroce_half *half, struct sroce_mr *mr,
 	};
 
 	sroce_odp_enter();
-	if (sroce_odp_present(mr, va, sizeof(u64), true) == sizeof(u64))
+	if (sroce_odp_present(mr, va, sizeof(u64), true) == sizeof(u64)) {
+		sroce_fault_is_over(half, &miss);
 		return 0;
+	}
 	sroce_odp_leave();
 	return sroce_fault_start(half, &miss);
 }
