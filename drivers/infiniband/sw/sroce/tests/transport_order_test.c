@@ -371,18 +371,31 @@ static void error_settles(struct kunit *test)
 	ack_is_settled(test, side_to_error);
 }
 
-/* The ACK has left, but is not out of the host yet */
-static void error_waits(struct kunit *test)
+/* What a half has sent last is not out of the host yet */
+static void error_waits_for(struct kunit *test, struct side *b, struct sroce_half *half)
 {
-	struct pair *p = order_pair(test);
-	struct side *b = &p->side[1];
-
-	sent_before(&b->qp->resp.half, other_cpu(test));
+	sent_before(half, other_cpu(test));
 	WRITE_ONCE(order_passes_at, ktime_get_ns() + 2 * NSEC_PER_MSEC);
 	WRITE_ONCE(sroce_stack_passed, later);
 	side_to_error(b);
 	KUNIT_EXPECT_GE(test, ktime_get_ns(), order_passes_at);
 	migrate_enable();
+}
+
+/* The ACK has left */
+static void error_waits(struct kunit *test)
+{
+	struct side *b = &order_pair(test)->side[1];
+
+	error_waits_for(test, b, &b->qp->resp.half);
+}
+
+/* ... with a request */
+static void error_waits_for_ride(struct kunit *test)
+{
+	struct side *b = &order_pair(test)->side[1];
+
+	error_waits_for(test, b, &b->qp->req.half);
 }
 
 /* The peer is told why its request has ended the connection, however soon the QP is in ERR */
@@ -577,6 +590,7 @@ static struct kunit_case order_cases[] = {
 	KUNIT_CASE(reset_settles),
 	KUNIT_CASE(error_settles),
 	KUNIT_CASE(error_waits),
+	KUNIT_CASE(error_waits_for_ride),
 	KUNIT_CASE(refusal_settles),
 	KUNIT_CASE(flush_settles),
 	KUNIT_CASE(flush_is_complete),

@@ -7,6 +7,7 @@
  */
 #include "tests/transport_pair.h"
 #include "transport/requester.h"
+#include "transport/run.h"
 
 #define SRC 0x1000
 #define DST 0x80000
@@ -308,6 +309,73 @@ static void longest_read_ends_with_data(struct kunit *test)
 	pair_rules(a->pair, NULL);
 }
 
+/* --- what an ACK is about -------------------------------------------------------------- */
+
+/* A READ or atomic behind a SEND, of which all answers are lost */
+static void lose_answers(struct side *a, u8 opcode, u32 len)
+{
+	struct side *b = pair_peer(a);
+	struct rule rules[] = {
+		rule_nth(b, SROCE_OP_ACK, 0, 0, FAKE_DROP),
+		rule_nth(b, SROCE_OP_READ_RESP, 0, 0, FAKE_DROP),
+		rule_nth(b, SROCE_OP_ATOMIC_ACK, 0, 0, FAKE_DROP),
+		{},
+	};
+	struct work w;
+
+	pair_rules(a->pair, rules);
+	side_recv(b, 0, DST, 64);
+	side_post(a, work_send(a, &w, 0, SRC, 64));
+	work_init(&w, opcode, 1);
+	work_local(a, &w, SRC, len);
+	if (opcode == SROCE_WR_FETCH_ADD)
+		work_atomic(a, &w, DST, 1, 0);
+	else
+		work_remote(a, &w, DST);
+	side_post(a, &w);
+	pair_deliver(a->pair);
+	pair_rules(a->pair, NULL);
+}
+
+/*
+ * The SEND comes once more, and is acknowledged, but not what is behind it: rdma_rxe would take an
+ * ACK with that PSN for an answer, and complete the READ or atomic without data.
+ */
+static void expect_no_more_than_send(struct kunit *test, u8 opcode, u32 len)
+{
+	struct side *a = &response_pair(test)->side[0];
+	struct side *b = pair_peer(a);
+	struct sroce_train t = side_train(a, SROCE_OP_SEND, side_first_psn(a));
+	const struct fake_log *ack;
+	u32 before;
+
+	lose_answers(a, opcode, len);
+	before = side_sent(b, SROCE_OP_ACK, -1);
+	t.flags |= SROCE_ACKREQ;
+	fake_net_purge(&a->pair->net);
+	side_inject(a, &t);
+	fake_net_deliver(&a->pair->net);
+	sroce_half_run(&b->qp->resp.half);
+	KUNIT_ASSERT_EQ(test, before + 1, side_sent(b, SROCE_OP_ACK, -1));
+	ack = side_sent_nth(b, SROCE_OP_ACK, -1, before);
+	KUNIT_EXPECT_EQ(test, side_first_psn(a), ack->psn);
+	side_expect_send(a, 0, IB_WC_SUCCESS);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	pair_exit(test);
+}
+
+static void ack_is_of_no_read(struct kunit *test)
+{
+	expect_no_more_than_send(test, SROCE_WR_RDMA_READ, 64);
+	expect_no_more_than_send(test, SROCE_WR_RDMA_READ, LEN);
+}
+
+static void ack_is_of_no_atomic(struct kunit *test)
+{
+	expect_no_more_than_send(test, SROCE_WR_FETCH_ADD, 8);
+	expect_no_more_than_send(test, SROCE_WR_ATOMIC_WRITE, 8);
+}
+
 static struct kunit_case response_cases[] = {
 	KUNIT_CASE(looked_at_once),
 	KUNIT_CASE(found_behind_the_end),
@@ -315,6 +383,8 @@ static struct kunit_case response_cases[] = {
 	KUNIT_CASE(found_again),
 	KUNIT_CASE(found_after_reset),
 	KUNIT_CASE(longest_read_ends_with_data),
+	KUNIT_CASE(ack_is_of_no_read),
+	KUNIT_CASE(ack_is_of_no_atomic),
 	{}
 };
 

@@ -219,6 +219,13 @@ static bool sroce_ack_leaves(const struct sroce_half *half)
 		time_before(jiffies, READ_ONCE(half->sent_at) + SROCE_ACK_LEAVES));
 }
 
+/* May an ACK that went with a request still be on its way in this host? */
+static bool sroce_ack_rides(const struct sroce_half *half)
+{
+	return sroce_qp_takes_requests(half->qp) &&
+	       time_before(jiffies, READ_ONCE(half->sent_at) + SROCE_ACK_LEAVES);
+}
+
 /* No ACK waits for a request any more */
 static void sroce_ack_off(struct sroce_responder *resp)
 {
@@ -233,6 +240,9 @@ void sroce_ack_settle_once(struct sroce_qp *qp)
 		return;
 	sroce_ack_off(&qp->resp);
 	sroce_half_run_here(&qp->resp.half, sroce_ack_leaves);
+	/* Those of processes go alone */
+	if (!qp->user)
+		sroce_half_run_here(&qp->req.half, sroce_ack_rides);
 }
 
 void sroce_ack_settle(struct sroce_qp *qp)

@@ -103,8 +103,10 @@ static void sroce_modify_set_psns(struct sroce_qp *qp,
 		req->retries = qp->attr.retry_cnt;
 		req->rnr_retries = qp->attr.rnr_retry;
 	}
-	if (mask & IB_QP_RQ_PSN)
+	if (mask & IB_QP_RQ_PSN) {
 		qp->resp.epsn = attr->rq_psn & SROCE_PSN_MASK;
+		qp->resp.ack.end = qp->resp.epsn;
+	}
 }
 
 /* Another path, or one used in another way: what was measured is not of it */

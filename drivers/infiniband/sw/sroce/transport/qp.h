@@ -524,6 +524,7 @@ struct sroce_requester {
  * @op: what it was; SROCE_OP_NONE: unused
  * @psn: first PSN of the response
  * @npsn: PSNs of the response
+ * @end: what an ACK was about when it was carried out (struct sroce_resp_ack)
  * @srqn: READ: shared receive queue that the request named (XRC)
  * @va: READ: address
  * @rkey: READ: key
@@ -534,6 +535,7 @@ struct sroce_rd_res {
 	u8 op;
 	u32 psn;
 	u32 npsn;
+	u32 end;
 	u32 srqn;
 	u32 rkey;
 	u32 len;
@@ -731,6 +733,7 @@ struct sroce_resp_write {
  * @syndrome: of a NAK owed
  * @fatal: the QP goes to ERR once the NAK owed has left; no request is taken
  *	any more
+ * @end: PSN behind the newest SEND or RDMA WRITE that was carried out: what an ACK is about
  * @nak_sent: a gap was reported and the PSN expected has not come since
  * @rnr_sent: likewise for receiver-not-ready
  * @gap: requests seen since the gap was reported
@@ -742,6 +745,7 @@ struct sroce_resp_ack {
 	bool fatal;
 	bool nak_sent;
 	bool rnr_sent;
+	u32 end;
 	struct sroce_gap gap;
 	struct sroce_ack_delay delay;
 };

@@ -172,8 +172,9 @@ void sroce_responder_reset(struct sroce_responder *resp)
 
 /*
  * In ERR the peer is still told which of its requests were carried out before, as far as their
- * answers have left: an ACK must not be about a READ that has none. The NAK that ends the
- * connection says why it does.
+ * answers have left: an ACK must not be about a READ that has none, nor come in the middle of one
+ * (responder_reply.c says why), and what has left of that tells as much. The NAK that ends
+ * the connection says why it does.
  */
 static void sroce_responder_last_ack(struct sroce_qp *qp)
 {
@@ -183,8 +184,9 @@ static void sroce_responder_last_ack(struct sroce_qp *qp)
 
 	if (!sroce_answers_all_sent(&resp->answers)) {
 		job = sroce_answers_next(&resp->answers);
-		resp->epsn = sroce_psn_add(job->res.psn, job->sent);
-		resp->ack.state = SROCE_ACK_OWED;
+		resp->epsn = job->res.psn;
+		resp->ack.end = job->res.end;
+		resp->ack.state = job->sent ? SROCE_ACK_NONE : SROCE_ACK_OWED;
 	}
 	/* What is asked for again would not be taken; what came before it was */
 	if (resp->ack.state == SROCE_ACK_NAK && !resp->ack.fatal)

@@ -25,6 +25,7 @@ void sroce_responder_execute_read(struct sroce_qp *qp, struct sroce_train *t)
 		.op = SROCE_OP_READ,
 		.psn = t->psn,
 		.npsn = sroce_message_packets(t->dma_len, qp->mtu),
+		.end = resp->ack.end,
 		.srqn = resp->msg.srqn,
 		.va = t->va,
 		.rkey = t->rkey,
@@ -82,6 +83,7 @@ static void sroce_responder_atomic_end(struct sroce_qp *qp,
 		.op = t->op,
 		.psn = t->psn,
 		.npsn = 1,
+		.end = resp->ack.end,
 		.orig = orig,
 	};
 
@@ -163,6 +165,7 @@ void sroce_responder_execute_flush(struct sroce_qp *qp, struct sroce_train *t)
 		.op = t->op,
 		.psn = t->psn,
 		.npsn = 1,
+		.end = resp->ack.end,
 	};
 	int err;
 

@@ -207,7 +207,7 @@ void sroce_reply_ack(struct sroce_qp *qp, struct sroce_half *half,
 	if (resp->ack.state == SROCE_ACK_NAK)
 		t.syndrome = resp->ack.syndrome;
 	else
-		t.psn = sroce_psn_add(resp->epsn, -1);
+		t.psn = sroce_psn_add(resp->ack.end, -1);
 	resp->ack.state = SROCE_ACK_NONE;
 	resp->ack.delay.acked = resp->epsn;
 	sroce_send_train(half, tx, qp->path, &t, NULL);

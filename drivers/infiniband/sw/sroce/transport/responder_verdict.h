@@ -16,6 +16,21 @@ static inline void sroce_responder_owe_nak(struct sroce_responder *resp,
 	resp->ack.syndrome = syndrome;
 }
 
+/* An ACK that says nothing new does not become one that does when PSNs come round */
+#define SROCE_ACK_OLD 0x400000U
+
+/*
+ * An ACK is never about a READ or atomic, which its response acknowledges: rdma_rxe would
+ * take that for the answer, and complete it without data.
+ */
+static inline void sroce_responder_note_end(struct sroce_responder *resp, u8 op)
+{
+	if (op == SROCE_OP_SEND || op == SROCE_OP_WRITE)
+		resp->ack.end = resp->epsn;
+	else if (((resp->epsn - resp->ack.end) & SROCE_PSN_MASK) > SROCE_ACK_OLD)
+		resp->ack.end = sroce_psn_add(resp->epsn, -SROCE_ACK_OLD);
+}
+
 /**
  * sroce_responder_accept() - a request was carried out
  * @qp: QP of a type that is acknowledged
@@ -30,6 +45,7 @@ static inline void sroce_responder_accept(struct sroce_qp *qp,
 	struct sroce_responder *resp = &qp->resp;
 
 	resp->epsn = sroce_psn_add(resp->epsn, npsn);
+	sroce_responder_note_end(resp, t->op);
 	if (t->flags & SROCE_END)
 		resp->msn = (resp->msn + 1) & SROCE_PSN_MASK;
 	if (t->flags & SROCE_ACKREQ)
