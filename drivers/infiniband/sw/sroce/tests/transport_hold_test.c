@@ -741,6 +741,22 @@ static void switched_off(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 20 + 20, side_sent(a, SROCE_OP_WRITE, -1));
 }
 
+/* Two packets come at once, the second one first, and are told of nothing but that */
+static void exchanged_and_switched_off(struct kunit *test)
+{
+	struct pair_config c = { .plain = true, .mtu = IB_MTU_256 };
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+
+	p->net.swap = 1000;
+	side_write(a, 1, 2 * MTU);
+	pair_deliver(p);
+	p->net.swap = 0;
+	side_expect_written(a, 1, 2 * MTU);
+	KUNIT_EXPECT_EQ(test, 1, naks(b));
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+}
+
 /* --- packets that are only late ----------------------------------------------------- */
 
 /* A message whose second packet is late; @asks: the peer is asked for it meanwhile */
@@ -860,6 +876,7 @@ static struct kunit_case hold_cases[] = {
 	KUNIT_CASE(no_memory),
 	KUNIT_CASE(gaps_without_end),
 	KUNIT_CASE(switched_off),
+	KUNIT_CASE(exchanged_and_switched_off),
 	KUNIT_CASE(late_packets_are_waited_for),
 	KUNIT_CASE(lost_packets_are_not_waited_for),
 	KUNIT_CASE(much_too_late),

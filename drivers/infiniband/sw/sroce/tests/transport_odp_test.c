@@ -15,6 +15,7 @@
 #include "tests/waiter.h"
 #include "transport/answers.h"
 #include "transport/fault.h"
+#include "transport/gather.h"
 #include "transport/rnr.h"
 #include "transport/run.h"
 
@@ -710,6 +711,34 @@ static void failed_before_others(struct kunit *test)
 	side_demand_free(mr);
 }
 
+/*
+ * Pages cannot be had, but are there when the request comes again, because somebody else has brought
+ * them in. When they are gone another time, they are brought in.
+ */
+static void failed_but_there(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = pair_create(test, &c);
+	struct side *b = &p->side[1];
+	struct sroce_half *half = &b->qp->resp.half;
+	struct sroce_mr *mr = side_demand_create(b, DEMAND_BYTES, 0);
+	u64 hole = mr->iova + 2 * PAGE_SIZE;
+	struct sroce_word w;
+
+	KUNIT_EXPECT_EQ(test, 0, vm_munmap(hole, PAGE_SIZE));
+	KUNIT_EXPECT_EQ(test, -EAGAIN, miss_at(b, mr, hole));
+	KUNIT_EXPECT_EQ(test, hole, vm_mmap(NULL, hole, PAGE_SIZE, PROT_READ | PROT_WRITE,
+					    MAP_ANONYMOUS | MAP_PRIVATE | MAP_FIXED, 0));
+	KUNIT_ASSERT_EQ(test, 0, waiter_bring(mr, hole, 8, 0, SROCE_ODP_WRITE));
+	spin_lock_bh(&half->lock);
+	KUNIT_EXPECT_EQ(test, 0, sroce_word_begin(&w, half, mr->key, IB_ACCESS_REMOTE_WRITE, hole));
+	sroce_word_end(&w);
+	spin_unlock_bh(&half->lock);
+	KUNIT_EXPECT_EQ(test, 0, vm_munmap(hole, PAGE_SIZE));
+	KUNIT_EXPECT_EQ(test, -EAGAIN, miss_at(b, mr, hole));
+	side_demand_free(mr);
+}
+
 /* The process loses all pages of the region, as memory that goes to swap */
 static void lose_pages(struct kunit *test, const struct sroce_mr *mr)
 {
@@ -849,6 +878,61 @@ static void acked_before_a_read(struct kunit *test)
 	pair_deliver(p);
 	side_expect_send(a, 1, IB_WC_SUCCESS);
 	side_expect_none(a);
+	mmap_write_unlock(current->mm);
+	side_demand_free(mr);
+}
+
+/*
+ * The sink of a READ has no page: what is under way of its responses when the page has come is
+ * no loss, and nothing is asked for a third time.
+ */
+static void read_asked_again(struct kunit *test)
+{
+	const struct missing read = { "READ into", SROCE_WR_RDMA_READ, 100000, true };
+	struct pair_config c = { .retry = -1 };
+	struct sroce_mr *mr;
+	struct pair *p;
+	struct side *a, *b;
+	struct rule rules[2] = {};
+
+	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
+		kunit_skip(test, "no memory on demand in this kernel");
+	p = pair_create(test, &c);
+	a = &p->side[0];
+	b = &p->side[1];
+	mr = side_demand_create(a, DEMAND_BYTES, DEMAND_SKEW);
+	rules[0] = rule_nth(b, SROCE_OP_READ_RESP, 10, 20, FAKE_HOLD);
+	pair_rules(p, rules);
+	post(p, &read, mr, 1);
+	pair_deliver(p);
+	while (sroce_fault_is_running(&a->qp->req.half))
+		usleep_range(100, 200);
+	fake_net_release(&p->net);
+	pair_rules(p, NULL);
+	expect(p, &a->scq, 1, read.name);
+	KUNIT_EXPECT_EQ(test, 0, side_count(a, SROCE_CNT_IMPLIED_NAK_SEQ_ERR));
+	side_demand_free(mr);
+}
+
+/* Of a READ some packets have left: no ACK comes in its middle, also in ERR */
+static void no_ack_within_a_read(struct kunit *test)
+{
+	const struct missing read = { "READ", SROCE_WR_RDMA_READ, 100000 };
+	struct pair_config c = {};
+	struct sroce_mr *mr;
+	struct pair *p = slow_pair(test, &c, &mr);
+	struct side *b = &p->side[1];
+
+	mmap_write_unlock(current->mm);
+	KUNIT_ASSERT_EQ(test, 0, waiter_bring(mr, mr->iova, THERE_PAGES * PAGE_SIZE - DEMAND_SKEW,
+					      0, SROCE_ODP_WRITE));
+	mmap_write_lock(current->mm);
+	post(p, &read, mr, 1);
+	pair_deliver(p);
+	KUNIT_ASSERT_NE(test, 0, side_sent(b, SROCE_OP_READ_RESP, -1));
+	side_to_error(b);
+	pair_deliver(p);
+	KUNIT_EXPECT_EQ(test, 0, side_sent(b, SROCE_OP_ACK, -1));
 	mmap_write_unlock(current->mm);
 	side_demand_free(mr);
 }
@@ -1062,11 +1146,14 @@ static struct kunit_case transport_odp_cases[] = {
 	KUNIT_CASE(told_to_wait_for_list),
 	KUNIT_CASE(list_with_a_hole),
 	KUNIT_CASE(failed_before_others),
+	KUNIT_CASE(failed_but_there),
 	KUNIT_CASE(pages_gone_again),
 	KUNIT_CASE(pages_always_gone),
 	KUNIT_CASE(told_in_rtr),
 	KUNIT_CASE(told_behind_a_read),
 	KUNIT_CASE(acked_before_a_read),
+	KUNIT_CASE(no_ack_within_a_read),
+	KUNIT_CASE(read_asked_again),
 	KUNIT_CASE(brings_named_only),
 	KUNIT_CASE(brings_sent_only),
 	KUNIT_CASE(brings_ahead),

@@ -398,6 +398,9 @@ void sroce_hold_gap_filled(struct sroce_qp *qp)
 	if (!sroce_hold_is_on(qp)) {
 		hold->ask_at = 0;
 		hold->repairing = false;
+		/* It is taken back before it has left, but what came too early was dropped */
+		if (qp->resp.ack.state == SROCE_ACK_NAK)
+			hold->lost = true;
 		return;
 	}
 	if (!hold->ask_at) {

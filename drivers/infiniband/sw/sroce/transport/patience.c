@@ -34,6 +34,7 @@
 #include <linux/ktime.h>
 
 #include "compat.h"
+#include "transport/gap.h"
 #include "transport/gather.h"
 #include "transport/inbox.h"
 #include "transport/internal.h"
@@ -142,8 +143,12 @@ void sroce_patience_keep(struct sroce_qp *qp, const struct sroce_train *t)
 		return;
 	sroce_qp_count(qp, SROCE_CNT_RX_DISCARDS, t->npkts);
 	/* A duplicate need not come again */
-	if (sroce_psn_diff(t->psn, qp->resp.epsn) >= 0)
-		w->lost = true;
+	if (sroce_psn_diff(t->psn, qp->resp.epsn) < 0)
+		return;
+	if (!qp->resp.ack.nak_sent && !qp->resp.hold.open)
+		sroce_gap_begin(&qp->resp.ack.gap, t->psn);
+	sroce_gap_see(&qp->resp.ack.gap, t->psn);
+	w->lost = true;
 }
 
 void sroce_patience_over(struct sroce_qp *qp)
@@ -154,9 +159,12 @@ void sroce_patience_over(struct sroce_qp *qp)
 	resp->patience.state = SROCE_RESP_READY;
 	resp->patience.lost = false;
 	sroce_patience_forget(&resp->patience);
-	/* A NAK that was sent already has the peer send everything again */
-	if (lost && !resp->ack.rnr_sent && !resp->ack.nak_sent && !resp->ack.fatal &&
-	    sroce_qp_takes_requests(qp))
+	if (!lost || resp->ack.rnr_sent || resp->ack.fatal || !sroce_qp_takes_requests(qp))
+		return;
+	/* What is held, or was asked for, comes first: hold.c looks then what else is missing */
+	if (resp->hold.ntrains || resp->ack.nak_sent)
+		resp->hold.lost = true;
+	else
 		sroce_responder_ask_again(resp);
 }
 

@@ -17,6 +17,7 @@
 #include "transport/congestion.h"
 #include "transport/datagram.h"
 #include "transport/fault.h"
+#include "transport/gap.h"
 #include "transport/inbox.h"
 #include "transport/internal.h"
 #include "transport/pace.h"
@@ -228,7 +229,10 @@ static bool sroce_requester_inbox(struct sroce_qp *qp)
 	return false;
 }
 
-/* The pages of a READ's sink are there, or will be an error: ask once more */
+/*
+ * The pages of a READ's sink are there, or will be an error: ask once more. What was under way
+ * meanwhile still comes, and says nothing of a loss.
+ */
 static void sroce_requester_read_again(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
@@ -236,6 +240,9 @@ static void sroce_requester_read_again(struct sroce_qp *qp)
 	req->half.fault.waiting = false;
 	req->rnr_wait = false;
 	sroce_requester_rewind(qp);
+	req->recovering = true;
+	req->recover = req->una_psn;
+	sroce_gap_begin(&req->gap, req->una_psn);
 }
 
 bool sroce_requester_run(struct sroce_half *half)
