@@ -210,7 +210,7 @@ vrf_crowd() {
 		echo "link set crowd$i master blue up"
 		echo "addr add fd97::1/64 dev crowd$i"
 	done >"$TMP/crowd"
-	ip -n $A -batch "$TMP/crowd"
+	ip -n "$A" -batch "$TMP/crowd"
 }
 
 mac_of() { in_ns "$1" cat /sys/class/net/veth0/address; }

@@ -712,7 +712,7 @@ static void failed_before_others(struct kunit *test)
 }
 
 /*
- * Pages cannot be had, but are there when the request comes again, because somebody else has brought
+ * Pages cannot be had, but are there when the request comes again: somebody else has brought
  * them in. When they are gone another time, they are brought in.
  */
 static void failed_but_there(struct kunit *test)

@@ -51,8 +51,8 @@ void sroce_fault_init(struct sroce_half *half);
 void sroce_fault_failed_before(struct sroce_half *half, const struct sroce_miss *miss);
 
 /*
- * What a half looks for is there, whoever has brought it in. When it is missing again some day, that
- * has nothing to do with a failure of before. Context: @half's lock held.
+ * What a half looks for is there, whoever has brought it in. When it is missing again some day,
+ * that has nothing to do with a failure of before. Context: @half's lock held.
  */
 static inline void sroce_fault_is_over(struct sroce_half *half, const struct sroce_miss *miss)
 {
