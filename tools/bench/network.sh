@@ -9,6 +9,7 @@
 #	near	no limit of the rate, 0.1 ms; lossy: and one packet in a hundred is lost
 #	buffers	no limit, 0.1 ms, and nothing is cut; spilled: one buffer in a hundred is lost, whatever it holds
 #	far	no limit, 10 ms; far01, far1: and one packet in a thousand, or in a hundred, is lost
+#	farslow	1 Gbit/s, a queue of 150 kB, and the way back takes 10 ms
 #	even1	no limit, 1 ms; late1: one packet in a hundred overtakes the others by that
 #	even5	no limit, 5 ms; late5: five packets in a hundred overtake the others by that
 # sroce is measured as it is by default, with plain go-back-N (sroce-gbn), and with senders whose packets may be marked
@@ -61,9 +62,9 @@ network_setup() {
 
 # network_port DRIVER MTU KIND : what the switch does on its way to the receiver
 network_port() {
-	local sw cut="root handle 1: tbf rate 100gbit burst 10k limit 100m" netem="netem limit 100000 delay"
+	local sw port cut="root handle 1: tbf rate 100gbit burst 10k limit 100m" netem="netem limit 100000 delay"
 	sw=$(network_ns "$1" "$2" sw)
-	tc -n "$sw" qdisc del dev r root 2>/dev/null
+	for port in $network_ports; do tc -n "$sw" qdisc del dev "$port" root 2>/dev/null; done
 	case $3 in
 	drop) network_qdiscs "$sw" "root handle 1: tbf rate 1gbit burst 20k limit 150k" ;;
 	ecn)
@@ -79,6 +80,10 @@ network_port() {
 	far) network_qdiscs "$sw" "$cut" "parent 1:1 $netem 10ms" ;;
 	far01) network_qdiscs "$sw" "$cut" "parent 1:1 $netem 10ms loss 0.1%" ;;
 	far1) network_qdiscs "$sw" "$cut" "parent 1:1 $netem 10ms loss 1%" ;;
+	farslow)
+		network_qdiscs "$sw" "root handle 1: tbf rate 1gbit burst 20k limit 150k" || return
+		for port in s1 s2 s3 s4; do tc -n "$sw" qdisc add dev $port root $netem 10ms || return; done
+		;;
 	even5) network_qdiscs "$sw" "$cut" "parent 1:1 $netem 5ms" ;;
 	late5) network_qdiscs "$sw" "$cut" "parent 1:1 $netem 5ms reorder 5%" ;;
 	*) return 1 ;;
@@ -281,7 +286,7 @@ network_case() {
 	note "$load" 65536 "$name" "$round" MB/s "$(awk '{ sum += $1 } END { print sum + 0 }' <<<"$rates")"
 	[ "$n" -eq 1 ] || note "$load" 65536 "$name" "$round" Jain "$(network_fair "$n")"
 	network_used "$load" 65536 "$name"
-	case $kind in drop | ecn)
+	case $kind in drop | ecn | farslow)
 		awk '$1 == "queue" { print $2, $3 }' /tmp/net.queue | while read -r part kb; do
 			note "$load" 65536 "$name" "$round" "queue-kB-p$part" "$kb"
 		done

@@ -167,21 +167,34 @@ static void grows_by_round_trip(struct kunit *test)
 {
 	struct side *s = lossy_side(test, 10 * MS, 320);
 
-	/* No queue: by an eighth */
-	KUNIT_EXPECT_EQ(test, 360, round_trip(s, 10 * MS));
+	/* No queue: by half */
+	KUNIT_EXPECT_EQ(test, 480, round_trip(s, 10 * MS));
 	/* Now and then packets are held up on a long way */
 	round_trip(s, 23 * MS / 2);
 	round_trip(s, 23 * MS / 2);
 	s->qp->req.window = 320;
-	KUNIT_EXPECT_EQ(test, 360, round_trip(s, 23 * MS / 2));
-	/* Again and again: forty are in a queue, which is little of a long way: by a 32nd */
+	KUNIT_EXPECT_EQ(test, 480, round_trip(s, 23 * MS / 2));
+	/* Again and again: forty are in a queue, which is little of a long way: by 2 KiB */
 	s->qp->req.window = 320;
-	KUNIT_EXPECT_EQ(test, 330, round_trip(s, 23 * MS / 2));
+	KUNIT_EXPECT_EQ(test, 322, round_trip(s, 23 * MS / 2));
 	/* Twice as long is too long */
-	KUNIT_EXPECT_EQ(test, 330, round_trip(s, 25 * MS));
+	KUNIT_EXPECT_EQ(test, 322, round_trip(s, 25 * MS));
 	/* A small window grows all the same */
 	s->qp->req.window = 5;
-	KUNIT_EXPECT_EQ(test, 6, round_trip(s, 11 * MS));
+	KUNIT_EXPECT_EQ(test, 7, round_trip(s, 11 * MS));
+}
+
+/* Where much was lost before, a window comes near to that at once, and then grows by little */
+static void grows_to_what_was_lost(struct kunit *test)
+{
+	struct side *s = lossy_side(test, 10 * MS, 300);
+
+	s->qp->req.far.full = 400;
+	KUNIT_EXPECT_EQ(test, 350, round_trip(s, 10 * MS));
+	KUNIT_EXPECT_EQ(test, 352, round_trip(s, 10 * MS));
+	/* What is lost there is lost because of that, and it is not to be more than that */
+	KUNIT_EXPECT_EQ(test, 308, loss(s, true));
+	KUNIT_EXPECT_EQ(test, 352, s->qp->req.far.full);
 }
 
 /* Where the way is short a shallow queue may be filled */
@@ -219,8 +232,8 @@ struct cost {
 };
 
 static const struct cost costs[] = {
-	{ "no queue", 10 * MS, 1, true, 280 },
-	{ "held up for a while", 12 * MS, 3, true, 280 },
+	{ "no queue", 10 * MS, 1, true, 310 },
+	{ "held up for a while", 12 * MS, 3, true, 310 },
 	{ "a queue", 12 * MS, 4, true, 160 },
 	{ "everything is sent again", 10 * MS, 1, false, 160 },
 };
@@ -259,7 +272,7 @@ static void the_first_loss(struct kunit *test)
 	round_trip(s, 10 * MS);
 	s->qp->req.growth.min = 5 * MS;
 	KUNIT_EXPECT_EQ(test, 4 * TRIED, round_trip(s, 21 * MS / 2));
-	KUNIT_EXPECT_EQ(test, 7 * TRIED / 2, loss(s, true));
+	KUNIT_EXPECT_EQ(test, 31 * TRIED / 8, loss(s, true));
 }
 
 /* Nothing is known of the way while each flight loses something */
@@ -269,11 +282,11 @@ static void losses_in_a_row(struct kunit *test)
 
 	round_trip(s, 10 * MS);
 	s->qp->req.window = 320;
-	KUNIT_EXPECT_EQ(test, 280, loss(s, true));
-	KUNIT_EXPECT_EQ(test, 245, loss(s, true));
-	KUNIT_EXPECT_EQ(test, 215, loss(s, true));
-	KUNIT_EXPECT_EQ(test, 189, loss(s, true));
-	KUNIT_EXPECT_EQ(test, 95, loss(s, true));
+	KUNIT_EXPECT_EQ(test, 310, loss(s, true));
+	KUNIT_EXPECT_EQ(test, 301, loss(s, true));
+	KUNIT_EXPECT_EQ(test, 292, loss(s, true));
+	KUNIT_EXPECT_EQ(test, 283, loss(s, true));
+	KUNIT_EXPECT_EQ(test, 142, loss(s, true));
 }
 
 /* The peer has answered what it was sent again after @ns */
@@ -283,7 +296,7 @@ static u32 repair(struct side *s, u64 ns, bool goes_on)
 
 	req->repair.end = req->una_psn;
 	req->repair.lossy = goes_on;
-	sroce_window_repairs(req, req->window);
+	sroce_window_repairs(req, req->una_psn, req->window);
 	req->rtt.at -= ns;
 	req->growth.limited = true;
 	sroce_window_acked(s->qp);
@@ -296,13 +309,13 @@ static void repairs_measure(struct kunit *test)
 	struct side *s = lossy_side(test, 10 * MS, 320);
 	struct sroce_requester *req = &s->qp->req;
 
-	KUNIT_EXPECT_EQ(test, 280, loss(s, true));
-	KUNIT_EXPECT_EQ(test, 315, repair(s, 10 * MS, false));
+	KUNIT_EXPECT_EQ(test, 310, loss(s, true));
+	KUNIT_EXPECT_EQ(test, 465, repair(s, 10 * MS, false));
 	KUNIT_EXPECT_EQ(test, 0, req->growth.blind);
 	/* Other gaps of the same flight are not repaired yet */
-	KUNIT_EXPECT_EQ(test, 315, repair(s, 10 * MS, true));
+	KUNIT_EXPECT_EQ(test, 465, repair(s, 10 * MS, true));
 	/* What was missing was late only */
-	KUNIT_EXPECT_EQ(test, 354, repair(s, 10 * US, false));
+	KUNIT_EXPECT_EQ(test, 697, repair(s, 10 * US, false));
 	KUNIT_EXPECT_GE(test, req->rtt.min, 10 * MS);
 	KUNIT_EXPECT_GE(test, req->queueing.last[req->queueing.turn], 10 * MS);
 }
@@ -312,7 +325,7 @@ static void repairs_nearby(struct kunit *test)
 {
 	struct side *s = lossy_side(test, 200 * US, 320);
 
-	sroce_window_repairs(&s->qp->req, 320);
+	sroce_window_repairs(&s->qp->req, s->qp->req.una_psn, 320);
 	KUNIT_EXPECT_FALSE(test, sroce_rtt_measures(&s->qp->req.rtt));
 }
 
@@ -545,6 +558,7 @@ static struct kunit_case window_cases[] = {
 	KUNIT_CASE(one_misleads),
 	KUNIT_CASE(unused_window),
 	KUNIT_CASE(grows_by_round_trip),
+	KUNIT_CASE(grows_to_what_was_lost),
 	KUNIT_CASE(fills_a_shallow_queue),
 	KUNIT_CASE(long_for_a_while),
 	KUNIT_CASE_PARAM(a_loss_costs, cost_gen_params),

@@ -252,6 +252,20 @@ struct sroce_trial {
 };
 
 /**
+ * struct sroce_pacer - a rate that is kept to (see pace.c)
+ * @rate: bytes per second; 0: as fast as can be
+ * @train_us: how long a train takes at that rate, if it is more than a packet
+ * @next: when the next train may leave, in ns
+ * @wake: when whoever waits for that is to look again; 0: nobody waits
+ */
+struct sroce_pacer {
+	u64 rate;
+	u32 train_us;
+	u64 next;
+	u64 wake;
+};
+
+/**
  * struct sroce_growth - what the window's size depends on (see window.c)
  * @min: shortest round trip seen while the window was in use, in ns
  * @part: bytes by which the window has grown, and which are no packet yet
@@ -286,7 +300,7 @@ struct sroce_growth {
  * @tries: parts that were sent again for this loss, and were not enough
  * @vain: losses in a row for which one was not enough
  * @size: packets that are sent again for a gap
- * @end: PSN behind those
+ * @end: PSN behind the part that was sent again last
  * @send: ring index where the cursor goes on
  * @send_psn: PSN where it goes on
  * @lost_until: gaps before this PSN are of the same loss
@@ -306,6 +320,46 @@ struct sroce_repair {
 };
 
 /**
+ * struct sroce_far - losses on a long path (see far.c)
+ * @pace: spreads the window over a round trip
+ * @full: window at which losses were dense, slowly forgotten; 0: none yet
+ * @span: packets that were sent again for a gap of this loss, or are to be for the first one
+ * @first: PSN of the first gap of the loss
+ * @gaps: that the peer has told of behind that
+ * @dense: they are close to each other
+ * @whole: because of that all is to be sent again, once
+ * @late: what was missing at the first one came by itself
+ * @used: the window was, when the loss began
+ * @before: window then
+ * @sure: it is to be seen whether that is so
+ * @lost_at: when the peer has told of it, in ns
+ * @resent: packets were sent again
+ * @again: if so, PSN behind the newest of them
+ * @from: where the part begins that was sent again last
+ * @began: when that began, in ns
+ * @ended: and ended; 0: not yet
+ */
+struct sroce_far {
+	struct sroce_pacer pace;
+	u32 full;
+	u32 span;
+	u32 first;
+	u32 gaps;
+	bool dense;
+	bool whole;
+	bool late;
+	bool sure;
+	bool used;
+	u32 before;
+	bool resent;
+	u64 lost_at;
+	u32 again;
+	u32 from;
+	u64 began;
+	u64 ended;
+};
+
+/**
  * struct sroce_batch - whether a process posts a stream (see batch.c)
  * @timer: ends the wait for more
  * @waiting: @timer is going to fire
@@ -321,20 +375,6 @@ struct sroce_batch {
 	u32 mark;
 	u32 consumed;
 	u32 last_len;
-};
-
-/**
- * struct sroce_pacer - a rate that is kept to (see pace.c)
- * @rate: bytes per second; 0: as fast as can be
- * @train_us: how long a train takes at that rate, if it is more than a packet
- * @next: when the next train may leave, in ns
- * @wake: when whoever waits for that is to look again; 0: nobody waits
- */
-struct sroce_pacer {
-	u64 rate;
-	u32 train_us;
-	u64 next;
-	u64 wake;
 };
 
 /* sroce_reaction.alpha when all packets meet congestion */
@@ -464,6 +504,7 @@ struct sroce_qp_congestion {
  * @recovering: a restart took place and @recover was not answered yet
  * @retried: when a retry was counted last
  * @repair: the part of it that is sent again
+ * @far: how much that is on a long path, and what losses tell there
  * @probe: when the end of it is asked after
  * @gap: responses of the stream before the restart, which may still arrive
  * @deadline: when the oldest unacknowledged packet times out; 0: nothing does
@@ -507,6 +548,7 @@ struct sroce_requester {
 	bool draining;
 	u32 recover;
 	struct sroce_repair repair;
+	struct sroce_far far;
 	struct sroce_probe probe;
 	struct sroce_gap gap;
 	u64 retried;

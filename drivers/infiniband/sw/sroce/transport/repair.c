@@ -16,6 +16,8 @@
  * smaller whenever it was enough. It is two packets at least: if the first is lost
  * again, the peer can tell by the second one.
  *
+ * (Where the path is long, and there are many gaps in a flight, the part is larger: far.c.)
+ *
  * Only SENDs and RDMA WRITEs are left out. With anything in flight that has a response of
  * its own (READ, atomic, FLUSH), and these are in the order of the requests, everything is
  * sent again.
@@ -23,7 +25,9 @@
  * retransmit.c comes here with each gap that is told of, requester.c before each train,
  * and requester_response.c with what the peer answers.
  */
+#include "transport/far.h"
 #include "transport/internal.h"
+#include "transport/queueing.h"
 #include "transport/repair.h"
 #include "transport/requester.h"
 #include "transport/retransmit.h"
@@ -52,9 +56,10 @@ bool sroce_repair_may(const struct sroce_qp *qp)
 {
 	const struct sroce_requester *req = &qp->req;
 
-	/* What was sent again is missing again, or is being sent again now */
-	if (req->repair.active ||
-	    (req->recovering && req->recover == req->una_psn))
+	/* What was sent again is missing again, or is being sent again now (far.c knows better) */
+	if (!sroce_queueing_path_is_long(req) &&
+	    (req->repair.active ||
+	     (req->recovering && req->recover == req->una_psn)))
 		return false;
 	return READ_ONCE(qp->port->recovery.selective_repeat_en) &&
 	       req->repair.vain < SROCE_REPAIR_VAIN_MOST &&
@@ -75,34 +80,61 @@ static void sroce_repair_count_whole(struct sroce_repair *r)
 }
 
 /* A first gap: others before the end of what is in flight belong to the same loss */
-static void sroce_repair_new_loss(struct sroce_requester *req)
+static void sroce_repair_new_loss(struct sroce_requester *req, u32 sent)
 {
 	req->repair.lossy = true;
 	req->repair.lost_until = req->next_psn;
+	sroce_far_new_loss(req, sent);
+}
+
+/* Packets that are sent again for a gap, with @sent in flight */
+static u32 sroce_repair_part(const struct sroce_requester *req, u32 sent)
+{
+	if (sroce_queueing_path_is_long(req))
+		return sroce_far_part(req, req->repair.size, sent);
+	/* Something is to be left that tells whether that was enough */
+	return min(req->repair.size, sent / 2);
+}
+
+/*
+ * Put the cursor back, for all or a part, and note in @r where it goes on. If a part is being sent
+ * again already, that is where it was before.
+ * Return: packets in flight before that
+ */
+static u32 sroce_repair_go_back(struct sroce_qp *qp)
+{
+	struct sroce_requester *req = &qp->req;
+	struct sroce_repair *r = &req->repair;
+
+	if (!r->active || sroce_psn_diff(r->send_psn, req->send_psn) < 0) {
+		r->send = req->send;
+		r->send_psn = req->send_psn;
+	}
+	sroce_requester_rewind(qp);
+	return (r->send_psn - req->una_psn) & SROCE_PSN_MASK;
 }
 
 void sroce_repair_begin(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
 	struct sroce_repair *r = &req->repair;
-	u32 send = req->send, psn = req->send_psn;
-	u32 sent = sroce_requester_outstanding(req);
 	bool may = sroce_repair_may(qp);
-	/* Something is to be left that tells whether that was enough */
-	u32 n = min(r->size, sent / 2);
+	u32 end = r->end, sent = sroce_repair_go_back(qp), n;
 
-	sroce_requester_rewind(qp);
+	if (may && r->lossy && sroce_queueing_path_is_long(req))
+		sroce_far_next_gap(qp, end);
+	n = sroce_repair_part(req, sent);
 	if (!may || n < SROCE_REPAIR_LEAST) {
+		sroce_far_all_again(req);
 		sroce_repair_count_whole(r);
 		return;
 	}
 	if (!r->lossy)
-		sroce_repair_new_loss(req);
+		sroce_repair_new_loss(req, sent);
 	r->active = true;
 	r->end = sroce_psn_add(req->una_psn, n);
-	r->send = send;
-	r->send_psn = psn;
-	sroce_window_repairs(req, sent);
+	sroce_far_part_begins(req);
+	sroce_window_repairs(req, sroce_psn_add(req->una_psn, min(n, r->size)), sent);
 }
 
 void sroce_repair_go_on(struct sroce_qp *qp)
@@ -113,6 +145,7 @@ void sroce_repair_go_on(struct sroce_qp *qp)
 	if (sroce_psn_diff(req->send_psn, r->end) < 0)
 		return;
 	r->active = false;
+	sroce_far_part_ends(req);
 	/* ACKs may have come further meanwhile */
 	if (sroce_psn_diff(r->send_psn, req->send_psn) <= 0)
 		return;
@@ -123,11 +156,13 @@ void sroce_repair_go_on(struct sroce_qp *qp)
 	sroce_requester_arm(qp);
 }
 
-void sroce_repair_loss_over(struct sroce_requester *req)
+void sroce_repair_loss_goes_on(struct sroce_qp *qp)
 {
-	struct sroce_repair *r = &req->repair;
+	struct sroce_repair *r = &qp->req.repair;
 
-	if (sroce_psn_diff(req->una_psn, r->lost_until) < 0)
+	if (sroce_queueing_path_is_long(&qp->req))
+		sroce_far_progress(qp);
+	if (sroce_psn_diff(qp->req.una_psn, r->lost_until) < 0)
 		return;
 	r->lossy = false;
 	r->tries = 0;

@@ -56,13 +56,13 @@ static inline bool sroce_repair_acked(struct sroce_qp *qp, u8 kind)
 }
 
 /* sroce_repair_progress() of a requester that has lost something */
-void sroce_repair_loss_over(struct sroce_requester *req);
+void sroce_repair_loss_goes_on(struct sroce_qp *qp);
 
 /* @una_psn has moved: is what was in flight at the first gap through? */
-static inline void sroce_repair_progress(struct sroce_requester *req)
+static inline void sroce_repair_progress(struct sroce_qp *qp)
 {
-	if (unlikely(req->repair.lossy))
-		sroce_repair_loss_over(req);
+	if (unlikely(qp->req.repair.lossy))
+		sroce_repair_loss_goes_on(qp);
 }
 
 /* Is a NAK one that says what an ACK has told already? True of one NAK only, so this clears it */

@@ -16,6 +16,7 @@
 #include "transport/ack_delay.h"
 #include "transport/congestion.h"
 #include "transport/datagram.h"
+#include "transport/far.h"
 #include "transport/fault.h"
 #include "transport/gap.h"
 #include "transport/inbox.h"
@@ -84,6 +85,8 @@ static bool sroce_requester_too_early(struct sroce_qp *qp)
 		wake = max(wake, req->pace.wake);
 		early = true;
 	}
+	if (unlikely(sroce_far_is_early(req, &wake)))
+		early = true;
 	if (likely(!early))
 		return false;
 	req->pace.wake = wake;

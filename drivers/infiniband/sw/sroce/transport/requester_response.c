@@ -7,6 +7,7 @@
  * they tell to be lost for retransmit.c; requester.c goes on sending afterwards.
  */
 #include "memory/copy.h"
+#include "transport/far.h"
 #include "transport/gap.h"
 #include "transport/gather.h"
 #include "transport/internal.h"
@@ -126,6 +127,8 @@ static void sroce_response_nak(struct sroce_qp *qp, const struct sroce_train *t)
 		/* One restart for each PSN; when its packets are lost the timer helps */
 		if (req->recovering && req->recover == t->psn &&
 		    (sroce_psn_diff(req->send_psn, t->psn) <= 0 || expected))
+			break;
+		if (sroce_far_is_under_way(qp))
 			break;
 		sroce_requester_restart(qp, SROCE_CNT_PACKET_SEQ_ERR);
 		break;

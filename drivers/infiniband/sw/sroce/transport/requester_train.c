@@ -8,6 +8,7 @@
  * putting that back, is made here in the same way.
  */
 #include "transport/congestion.h"
+#include "transport/far.h"
 #include "transport/gather.h"
 #include "transport/internal.h"
 #include "transport/pace.h"
@@ -188,6 +189,7 @@ static enum sroce_step sroce_step_data(struct sroce_qp *qp,
 	n = min_t(u32, n, SROCE_TRAIN_BYTES / qp->mtu);
 	if (unlikely(req->pace.rate))
 		n = min(n, sroce_pace_packets(&req->pace, qp->mtu));
+	n = sroce_far_room(qp, n);
 	n = sroce_repair_room(req, sroce_congestion_room(qp, n));
 	if (slot->length)
 		err = sroce_requester_gather(qp, g, slot, k, &n);
@@ -214,6 +216,7 @@ static enum sroce_step sroce_step_data(struct sroce_qp *qp,
 	sroce_gather_train(g, &t, min_t(u32, slot->length - k * qp->mtu,
 					n * qp->mtu));
 	sroce_requester_pace(req, &t);
+	sroce_far_sent(req, &t);
 	sroce_send_train(&req->half, tx, qp->path, &t, g);
 	sroce_gather_end(g);
 	sroce_requester_sent(qp, n);
@@ -241,6 +244,7 @@ static enum sroce_step sroce_step_read(struct sroce_qp *qp,
 	t.rkey = slot->wqe.rdma.rkey;
 	t.dma_len = min(slot->length - k * qp->mtu, n * qp->mtu);
 	sroce_requester_pace(req, &t);
+	sroce_far_sent(req, &t);
 	sroce_send_train(&req->half, tx, qp->path, &t, NULL);
 	req->rd_outstanding++;
 	sroce_requester_sent(qp, n);
@@ -304,6 +308,7 @@ static enum sroce_step sroce_step_single(struct sroce_qp *qp,
 	sroce_step_single_headers(&t, slot);
 	sroce_gather_train(g, &t, len);
 	sroce_requester_pace(req, &t);
+	sroce_far_sent(req, &t);
 	sroce_send_train(&req->half, tx, qp->path, &t, g);
 	sroce_gather_end(g);
 	req->rd_outstanding++;

@@ -9,6 +9,7 @@
 #include <linux/ktime.h>
 
 #include "compat.h"
+#include "transport/far.h"
 #include "transport/gap.h"
 #include "transport/internal.h"
 #include "transport/probe.h"
@@ -114,7 +115,7 @@ void sroce_requester_progress(struct sroce_qp *qp)
 	if (req->recovering &&
 	    sroce_psn_diff(req->una_psn, req->recover) > 0)
 		req->recovering = false;
-	sroce_repair_progress(req);
+	sroce_repair_progress(qp);
 	sroce_window_acked(qp);
 	sroce_probe_cancel(req);
 	req->deadline = 0;
@@ -129,6 +130,7 @@ void sroce_requester_rewind(struct sroce_qp *qp)
 	sroce_rtt_cancel(&req->rtt);
 	sroce_probe_cancel(req);
 	req->repair.active = false;
+	req->repair.end = req->una_psn;
 	req->repair.asked = false;
 	req->repair.expected = false;
 	req->send = req->ring.index;
@@ -197,6 +199,7 @@ void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why)
 	sroce_window_lost(qp, false);
 	if (why == SROCE_CNT_LOCAL_ACK_TIMEOUT_ERR)
 		sroce_window_silent(qp);
+	sroce_far_all_again(req);
 	sroce_requester_rewind(qp);
 	sroce_requester_recover(req);
 }
@@ -223,6 +226,7 @@ void sroce_requester_rnr_wait(struct sroce_qp *qp, u8 code)
 		req->rnr_naks++;
 	/* Retries are for a peer that is silent. This one is not, and counts for itself. */
 	req->retries = qp->attr.retry_cnt;
+	sroce_far_all_again(req);
 	sroce_requester_rewind(qp);
 	req->rnr_wait = true;
 	req->deadline = ktime_get_ns() + ns;

@@ -20,7 +20,8 @@
  * room for all windows.
  *
  * There may be a loss in each flight of a long path, and so no round trip without one: then the
- * time until the peer answers what it is sent again is as good.
+ * time until the peer answers what it is sent again is as good. What losses are there far.c finds
+ * out: the window loses next to nothing for them, or a third, and grows by half, or by little.
  *
  * Where everything behind a loss is sent again, because the peer needs it or nobody knows
  * what it needs, not much is to be in flight while losses are frequent: such a loss halves
@@ -31,6 +32,7 @@
 #include <linux/ktime.h>
 
 #include "transport/congestion.h"
+#include "transport/far.h"
 #include "transport/queueing.h"
 #include "transport/requester.h"
 #include "transport/rtt.h"
@@ -53,8 +55,15 @@
 /* ... or bytes, or this part, if it is more, while a queue is nearly full */
 #define SROCE_WINDOW_GROW_BYTES 96
 #define SROCE_WINDOW_GROW_PART 128
+/* ... on a long path */
+#define SROCE_WINDOW_GROW_FAR 512
+#define SROCE_WINDOW_GROW_FAR_BYTES 2048
 /* ... and that it gives up for a loss that is none of a queue */
 #define SROCE_WINDOW_LOSE_LITTLE 8
+/* ... on a long path */
+#define SROCE_WINDOW_LOSE_LEAST 32
+/* ... where much was lost there */
+#define SROCE_WINDOW_LOSE_FAR 3
 /* ... as often as no newer round trip was measured meanwhile */
 #define SROCE_WINDOW_BLIND_MOST 4
 /* Trains that a window has at the least where a queue is known */
@@ -82,6 +91,23 @@ static u32 sroce_window_grow_by(struct sroce_qp *qp, u32 bytes)
 	return n;
 }
 
+/*
+ * ... on a long path after losses: by little, each of those who share a queue by the same. But by
+ * half, where nothing queues and more was no more than others had room for.
+ */
+static u32 sroce_window_larger_far(struct sroce_qp *qp)
+{
+	const struct sroce_requester *req = &qp->req;
+	u32 window = req->window, most = window + window / 2;
+	u32 slow = window + sroce_window_grow_by(qp,
+		max_t(u32, window * qp->mtu / SROCE_WINDOW_GROW_FAR,
+		      SROCE_WINDOW_GROW_FAR_BYTES));
+
+	if (!sroce_queueing_path_is_free(qp, 1))
+		return slow;
+	return max(min(sroce_far_known(req), most), slow);
+}
+
 /* The window after a round trip that has shown that there is room for more */
 static u32 sroce_window_larger(struct sroce_qp *qp)
 {
@@ -95,6 +121,8 @@ static u32 sroce_window_larger(struct sroce_qp *qp)
 		return window + sroce_window_grow_by(qp,
 			max_t(u32, window * qp->mtu / SROCE_WINDOW_GROW_PART,
 			      SROCE_WINDOW_GROW_BYTES));
+	if (sroce_queueing_path_is_long(req))
+		return sroce_window_larger_far(qp);
 	if (sroce_queueing_path_is_free(qp, 1))
 		part = SROCE_WINDOW_GROW_FAST;
 	return window + max(window / part, 1);
@@ -124,6 +152,7 @@ static void sroce_window_set(struct sroce_qp *qp, u32 packets)
 	struct sroce_requester *req = &qp->req;
 
 	req->window = clamp_t(u32, packets, 1, SROCE_WINDOW_MOST / qp->mtu);
+	sroce_far_spread(qp);
 	/* Behind netem or a slow link all that is on its way may be in a queue here */
 	sroce_txq_set_limit(qp->txq, max_t(u32, SROCE_TXQ_BYTES,
 					   4 * req->window * qp->mtu));
@@ -135,6 +164,7 @@ void sroce_window_init(struct sroce_qp *qp)
 	memset(&qp->req.growth, 0, sizeof(qp->req.growth));
 	memset(&qp->req.trial, 0, sizeof(qp->req.trial));
 	memset(&qp->req.queueing, 0, sizeof(qp->req.queueing));
+	sroce_far_reset(&qp->req);
 	sroce_rtt_reset(&qp->req.rtt);
 	sroce_window_set(qp, SROCE_WINDOW_START / qp->mtu);
 }
@@ -166,10 +196,10 @@ void sroce_window_sent(struct sroce_requester *req)
 		sroce_window_measure(req, req->send_psn, used, false);
 }
 
-void sroce_window_repairs(struct sroce_requester *req, u32 sent)
+void sroce_window_repairs(struct sroce_requester *req, u32 psn, u32 sent)
 {
 	if (sroce_queueing_path_is_long(req))
-		sroce_window_measure(req, req->repair.end, sent >= req->window / 2, true);
+		sroce_window_measure(req, psn, sent >= req->window / 2, true);
 }
 
 /*
@@ -220,6 +250,7 @@ void sroce_window_acked(struct sroce_qp *qp)
 	if (!sroce_rtt_ends(&req->rtt, req->una_psn))
 		return;
 	ns = sroce_window_round_trip(req);
+	sroce_far_spread(qp);
 	if (!growth->used)
 		return;
 	if (!growth->again)
@@ -228,7 +259,7 @@ void sroce_window_acked(struct sroce_qp *qp)
 	growth->blind = 0;
 	growth->doubled = false;
 	/* Of several gaps each takes a round trip, in which not more is sent than in one */
-	if (!sroce_window_may_grow(qp, ns) || (growth->again && req->repair.lossy)) {
+	if (!sroce_window_may_grow(qp, ns) || req->repair.lossy) {
 		if (!growth->lossy)
 			sroce_window_go_back(qp);
 		return;
@@ -247,6 +278,12 @@ static bool sroce_window_loss_is_stray(const struct sroce_qp *qp)
 	return sroce_queueing_path_is_free(qp, 2);
 }
 
+/* Is it a long path, and the window one at which much was lost there? */
+static bool sroce_window_is_near_full(const struct sroce_requester *req)
+{
+	return req->window > sroce_far_known(req);
+}
+
 /*
  * What the newest round trip says is true no more of a window that was doubled then, nor
  * after many losses: while each flight loses something, none is measured.
@@ -258,11 +295,15 @@ void sroce_window_lost(struct sroce_qp *qp, bool partly)
 	u32 least = min(req->window, SROCE_WINDOW_LEAST_PACKETS);
 	u32 part = 2;
 
+	req->far.before = req->window;
+	/* Lost at less than where much was lost: it is no more that there is room for */
+	req->far.full = min(req->far.full, req->window);
 	if (sroce_queueing_is_full(req))
 		least = 1;
 	if (partly && !growth->doubled && growth->blind < SROCE_WINDOW_BLIND_MOST &&
 	    sroce_window_loss_is_stray(qp))
-		part = SROCE_WINDOW_LOSE_LITTLE;
+		part = sroce_queueing_path_is_long(req) && !sroce_window_is_near_full(req) ?
+		       SROCE_WINDOW_LOSE_LEAST : SROCE_WINDOW_LOSE_LITTLE;
 	/* A timeout says nothing about a queue, and who sends all of it again overruns many */
 	if (partly)
 		sroce_queueing_overflows(&req->queueing);
@@ -271,6 +312,27 @@ void sroce_window_lost(struct sroce_qp *qp, bool partly)
 	growth->lossy = true;
 	sroce_window_set(qp, max(req->window - max(req->window / part, 1), least));
 	sroce_congestion_lost(qp);
+}
+
+void sroce_window_too_large(struct sroce_qp *qp)
+{
+	u32 window = qp->req.window;
+
+	sroce_window_set(qp, max(window - window / SROCE_WINDOW_LOSE_FAR,
+				 SROCE_WINDOW_LEAST_PACKETS));
+}
+
+void sroce_window_restore(struct sroce_qp *qp, u32 window)
+{
+	if (window > qp->req.window)
+		sroce_window_set(qp, window);
+}
+
+void sroce_window_survived(struct sroce_qp *qp)
+{
+	if (!sroce_window_is_near_full(&qp->req) &&
+	    sroce_queueing_path_is_free(qp, 1))
+		sroce_window_set(qp, sroce_window_larger_far(qp));
 }
 
 /*

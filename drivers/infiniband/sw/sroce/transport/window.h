@@ -17,10 +17,19 @@ void sroce_window_init(struct sroce_qp *qp);
 void sroce_window_sent(struct sroce_requester *req);
 
 /*
- * Of @sent packets in flight the peer misses some, which are sent again up to @repair.end: its
- * answer ends a round trip
+ * Of @sent packets in flight the peer misses some, which are sent again: its answer to those up to
+ * @psn ends a round trip
  */
-void sroce_window_repairs(struct sroce_requester *req, u32 sent);
+void sroce_window_repairs(struct sroce_requester *req, u32 psn, u32 sent);
+
+/* On a long path: losses say that it is too large */
+void sroce_window_too_large(struct sroce_qp *qp);
+
+/* ... or it was not lost what it was made smaller for */
+void sroce_window_restore(struct sroce_qp *qp, u32 window);
+
+/* ... or it is not too large: all has arrived that was lost */
+void sroce_window_survived(struct sroce_qp *qp);
 
 /* @una_psn moved */
 void sroce_window_acked(struct sroce_qp *qp);
