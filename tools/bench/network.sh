@@ -82,6 +82,7 @@ network_port() {
 	far1) network_qdiscs "$sw" "$cut" "parent 1:1 $netem 10ms loss 1%" ;;
 	farslow)
 		network_qdiscs "$sw" "root handle 1: tbf rate 1gbit burst 20k limit 150k" || return
+		# shellcheck disable=SC2086 # words
 		for port in s1 s2 s3 s4; do tc -n "$sw" qdisc add dev $port root $netem 10ms || return; done
 		;;
 	even5) network_qdiscs "$sw" "$cut" "parent 1:1 $netem 5ms" ;;

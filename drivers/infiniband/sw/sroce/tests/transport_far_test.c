@@ -152,8 +152,8 @@ static void tell_of_gaps(struct side *a, u32 apart)
 }
 
 /*
- * Gaps that are close to each other are a queue's: the window becomes less, once, and what it was is
- * known, until they are far apart
+ * Gaps that are close to each other are a queue's: the window becomes less, once, and what it was
+ * is known, until they are far apart
  */
 static void dense_losses(struct kunit *test)
 {

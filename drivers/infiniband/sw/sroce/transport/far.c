@@ -105,7 +105,7 @@ static void sroce_far_look_if_late(struct sroce_qp *qp)
 		sroce_window_restore(qp, far->before);
 }
 
-/* Does the loss last, because what is sent again is lost again? Asked once in so many round trips */
+/* Does the loss last, because what is sent again is lost, too? Once in so many round trips */
 static bool sroce_far_lasts(struct sroce_requester *req)
 {
 	u64 now = ktime_get_ns();

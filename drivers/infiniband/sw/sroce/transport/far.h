@@ -62,7 +62,7 @@ void sroce_far_new_loss(struct sroce_requester *req, u32 sent);
  */
 void sroce_far_next_gap(struct sroce_qp *qp, u32 end);
 
-/* Packets that are sent again for a gap, of @sent in flight; at least @size, if there are so many */
+/* Of @sent packets in flight so many are sent again for a gap: @size or more */
 u32 sroce_far_part(const struct sroce_requester *req, u32 size, u32 sent);
 
 /* All that is in flight is sent again */
