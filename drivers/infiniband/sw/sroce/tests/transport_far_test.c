@@ -27,6 +27,7 @@ static void make_far(struct side *a)
 	rtt->min_since = jiffies;
 	rtt->srtt = RTT;
 	sroce_rtt_cancel(rtt);
+	a->port.recovery.adp_retrans_en = 1;
 }
 
 /* All of a message may be under way; packets arrive one by one */
@@ -109,7 +110,7 @@ static bool on_its_way(struct side *a, u32 i, u64 ns)
 	sroce_far_new_loss(req, 0);
 	sroce_far_part_begins(req);
 	req->far.began -= ns;
-	sroce_far_part_ends(req);
+	req->far.behind = req->repair.end;
 	req->una_psn = sroce_psn_add(req->una_psn, i);
 	on = sroce_far_is_under_way(a->qp);
 	req->una_psn = was.una_psn;
@@ -188,6 +189,22 @@ static void lasting_loss(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, req->far.whole);
 }
 
+/* A NAK is believed where nobody else asks: of who keeps nothing, without probes, or timeout */
+static void on_its_way_and_believed(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct side *a = &far_pair(test, &c)->side[0];
+
+	a->qp->req.repair.vain = 1;
+	KUNIT_EXPECT_FALSE(test, on_its_way(a, 1, RTT / 4));
+	a->qp->req.repair.vain = 0;
+	a->port.recovery.adp_retrans_en = 0;
+	KUNIT_EXPECT_FALSE(test, on_its_way(a, 1, RTT / 4));
+	a->port.recovery.adp_retrans_en = 1;
+	a->qp->attr.timeout = 0;
+	KUNIT_EXPECT_FALSE(test, on_its_way(a, 1, RTT / 4));
+}
+
 /* A packet that is overtaken is none that was lost: what the window has given up it gets back */
 static void overtaken(struct kunit *test)
 {
@@ -221,7 +238,8 @@ static void spread(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, req->far.pace.rate);
 	req->growth.lossy = true;
 	sroce_far_spread(a->qp);
-	rate = req->window * MTU * 100ULL;
+	/* With headers: of RoCE v2 over IPv4, BTH, ICRC and RETH */
+	rate = req->window * (MTU + 28 + 12 + 4 + 16) * 100ULL;
 	KUNIT_EXPECT_EQ(test, rate / 16 * 17, req->far.pace.rate);
 	/* It has become shorter, and nobody has measured that with the whole window */
 	req->rtt.srtt = RTT / 100;
@@ -236,6 +254,7 @@ static struct kunit_case far_cases[] = {
 	KUNIT_CASE(more_with_each_gap),
 	KUNIT_CASE(one_round_trip),
 	KUNIT_CASE(on_its_way_in_time),
+	KUNIT_CASE(on_its_way_and_believed),
 	KUNIT_CASE(dense_losses),
 	KUNIT_CASE(lasting_loss),
 	KUNIT_CASE(overtaken),

@@ -40,8 +40,12 @@
 /* Trains of a window that is spread */
 #define SROCE_FAR_TRAIN_US 60
 
-/* At which window losses were dense is forgotten by this part with each growth */
+/* At which window losses were dense is forgotten by this part, and a packet, with each growth */
 #define SROCE_FAR_FORGET 512
+#define SROCE_FAR_FULL_MOST BIT(24)
+
+/* Headers of a packet, as pace.c counts them, with a RETH */
+#define SROCE_FAR_HDRS (SROCE_PACE_HDRS + SROCE_BTH_LEN + SROCE_ICRC_LEN + 16)
 
 void sroce_far_reset(struct sroce_requester *req)
 {
@@ -56,13 +60,20 @@ void sroce_far_reset(struct sroce_requester *req)
 void sroce_far_spread(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
-	u64 bytes = (u64)req->window * qp->mtu;
+	u64 bytes = (u64)req->window * (qp->mtu + SROCE_FAR_HDRS);
 	u64 rtt = min(req->rtt.min, req->rtt.srtt);
 
-	req->far.full += req->far.full / SROCE_FAR_FORGET;
 	req->far.pace.rate = 0;
 	if (req->growth.lossy && sroce_queueing_path_is_long(req))
 		req->far.pace.rate = div64_u64(bytes * NSEC_PER_SEC, max(rtt, 1ULL)) / 16 * 17;
+}
+
+void sroce_far_forget(struct sroce_requester *req)
+{
+	u32 full = req->far.full;
+
+	if (full)
+		req->far.full = min(full + full / SROCE_FAR_FORGET + 1, SROCE_FAR_FULL_MOST);
 }
 
 /* --- gaps -------------------------------------------------------------------------- */
@@ -72,6 +83,7 @@ void sroce_far_new_loss(struct sroce_requester *req, u32 sent)
 	struct sroce_far *far = &req->far;
 
 	far->first = req->una_psn;
+	far->told = req->una_psn;
 	far->gaps = 0;
 	far->dense = false;
 	far->whole = false;
@@ -113,6 +125,7 @@ static bool sroce_far_lasts(struct sroce_requester *req)
 	if (now < req->far.lost_at + SROCE_FAR_LASTS * req->rtt.min)
 		return false;
 	req->far.lost_at = now;
+	req->far.sure = false;
 	return true;
 }
 
@@ -129,7 +142,10 @@ static void sroce_far_count_gap(struct sroce_qp *qp)
 	struct sroce_requester *req = &qp->req;
 	struct sroce_far *far = &req->far;
 
-	far->gaps++;
+	/* It may be told of more than once */
+	if (far->told != req->una_psn)
+		far->gaps++;
+	far->told = req->una_psn;
 	if (far->late || !(sroce_far_is_dense(req) || sroce_far_lasts(req)))
 		return;
 	far->dense = true;
@@ -167,8 +183,12 @@ static void sroce_far_loss_over(struct sroce_qp *qp)
 
 void sroce_far_progress(struct sroce_qp *qp)
 {
+	struct sroce_requester *req = &qp->req;
+
 	sroce_far_look_if_late(qp);
-	if (sroce_psn_diff(qp->req.una_psn, qp->req.repair.lost_until) >= 0)
+	if (sroce_psn_diff(req->una_psn, req->far.again) >= 0)
+		req->far.resent = false;
+	if (sroce_psn_diff(req->una_psn, req->repair.lost_until) >= 0)
 		sroce_far_loss_over(qp);
 }
 
@@ -193,43 +213,65 @@ void sroce_far_part_begins(struct sroce_requester *req)
 	far->from = req->una_psn;
 	far->whole = false;
 	far->began = ktime_get_ns();
-	far->ended = 0;
+	far->last = far->began;
+	far->behind = far->from;
 	sroce_far_resent(far, req->repair.end);
 }
 
 void sroce_far_all_again(struct sroce_requester *req)
 {
 	sroce_far_resent(&req->far, req->next_psn);
+	req->far.used = false;
 }
 
-void sroce_far_part_ends(struct sroce_requester *req)
+void sroce_far_part_sent(struct sroce_requester *req, const struct sroce_train *t, u64 now)
 {
-	req->far.ended = ktime_get_ns();
+	struct sroce_far *far = &req->far;
+
+	/* It was held up, and when what is before it was sent does not follow from the rest */
+	if (now > far->last + req->rtt.min / 8) {
+		far->from = t->psn;
+		far->began = now;
+	}
+	far->last = now;
+	far->behind = sroce_psn_add(t->psn, t->npkts);
 }
 
 /* When what the peer misses was sent again, as trains of a part leave one after the other */
-static u64 sroce_far_when(const struct sroce_requester *req, u64 now)
+static u64 sroce_far_when(const struct sroce_far *far, u32 una)
 {
-	const struct sroce_far *far = &req->far;
-	u32 end = req->repair.active ? req->send_psn : req->repair.end;
-	u32 n = (end - far->from) & SROCE_PSN_MASK;
-	u32 i = (req->una_psn - far->from) & SROCE_PSN_MASK;
+	u32 n = (far->behind - far->from) & SROCE_PSN_MASK;
+	u32 i = (una - far->from) & SROCE_PSN_MASK;
 
-	return far->began + div_u64(((far->ended ?: now) - far->began) * i, max(n, 1));
+	return far->began + div_u64((far->last - far->began) * i, max(n, 1));
 }
 
+/* Is it that, or the next to leave, so that the peer cannot have seen it when it asked? */
+static bool sroce_far_flies(const struct sroce_requester *req)
+{
+	const struct sroce_far *far = &req->far;
+
+	if (!(req->repair.active || req->repair.lossy) ||
+	    sroce_psn_diff(req->una_psn, req->repair.end) >= 0 ||
+	    sroce_psn_diff(req->una_psn, far->from) < 0)
+		return false;
+	if (sroce_psn_diff(req->una_psn, far->behind) >= 0)
+		return req->repair.active;
+	return ktime_get_ns() < sroce_far_when(far, req->una_psn) + req->rtt.min / 8 * 7;
+}
+
+/*
+ * If it is lost once more, or the path has become shorter meanwhile, only a probe finds out. And
+ * who keeps nothing asks for what was dropped, whatever is on its way.
+ */
 bool sroce_far_is_under_way(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
-	u64 now = ktime_get_ns();
 
-	if (!req->repair.lossy || !sroce_queueing_path_is_long(req) ||
-	    sroce_psn_diff(req->una_psn, req->repair.end) >= 0)
+	if (!sroce_queueing_path_is_long(req) || req->repair.vain || !(qp->attr.timeout & 0x1f) ||
+	    !READ_ONCE(qp->port->recovery.adp_retrans_en) || !sroce_far_flies(req))
 		return false;
-	/* It is the next that leaves, or had no time to be there when the peer asked */
-	if (!(req->repair.active && sroce_psn_diff(req->una_psn, req->send_psn) >= 0) &&
-	    now >= sroce_far_when(req, now) + req->rtt.min / 8 * 7)
-		return false;
-	sroce_far_count_gap(qp);
+	if (req->repair.lossy)
+		sroce_far_count_gap(qp);
 	return true;
 }

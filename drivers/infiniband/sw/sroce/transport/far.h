@@ -45,13 +45,6 @@ static inline u32 sroce_far_room(const struct sroce_qp *qp, u32 n)
 	return min(n, sroce_pace_packets(&qp->req.far.pace, qp->mtu));
 }
 
-/* A train is about to leave */
-static inline void sroce_far_sent(struct sroce_requester *req, const struct sroce_train *t)
-{
-	if (unlikely(req->far.pace.rate))
-		sroce_pace_sent(&req->far.pace, t, ktime_get_ns());
-}
-
 /* A first gap, with @sent packets in flight: others before their end belong to the same loss */
 void sroce_far_new_loss(struct sroce_requester *req, u32 sent);
 
@@ -68,9 +61,20 @@ u32 sroce_far_part(const struct sroce_requester *req, u32 size, u32 sent);
 /* All that is in flight is sent again */
 void sroce_far_all_again(struct sroce_requester *req);
 
-/* A part is, from @una_psn to @repair.end; or that has ended */
+/* A part is, from @una_psn to @repair.end */
 void sroce_far_part_begins(struct sroce_requester *req);
-void sroce_far_part_ends(struct sroce_requester *req);
+
+/* A train of that part is about to leave */
+void sroce_far_part_sent(struct sroce_requester *req, const struct sroce_train *t, u64 now);
+
+/* A train is about to leave */
+static inline void sroce_far_sent(struct sroce_requester *req, const struct sroce_train *t)
+{
+	if (unlikely(req->far.pace.rate))
+		sroce_pace_sent(&req->far.pace, t, ktime_get_ns());
+	if (unlikely(req->repair.active))
+		sroce_far_part_sent(req, t, ktime_get_ns());
+}
 
 /**
  * sroce_far_is_under_way() - is what the peer misses on its way again, for all it can know?
@@ -82,6 +86,9 @@ bool sroce_far_is_under_way(struct sroce_qp *qp);
 
 /* @una_psn has moved in a loss */
 void sroce_far_progress(struct sroce_qp *qp);
+
+/* The window grows: what was lost before was lost longer ago */
+void sroce_far_forget(struct sroce_requester *req);
 
 /* Where much was lost before: a window up to which there is room for sure; else U32_MAX */
 static inline u32 sroce_far_known(const struct sroce_requester *req)

@@ -105,7 +105,7 @@ static bool sroce_probe_may(const struct sroce_qp *qp)
 	return sroce_probe_waits(req) && !req->probe.back &&
 	       req->una_psn != req->next_psn && !req->rnr_wait &&
 	       !req->rd_outstanding && !req->half.starved &&
-	       !req->repair.active;
+	       (!req->repair.active || req->send_psn != req->next_psn);
 }
 
 /*

@@ -326,6 +326,7 @@ struct sroce_repair {
  * @span: packets that were sent again for a gap of this loss, or are to be for the first one
  * @first: PSN of the first gap of the loss
  * @gaps: that the peer has told of behind that
+ * @told: PSN of the newest of them
  * @dense: they are close to each other
  * @whole: because of that all is to be sent again, once
  * @late: what was missing at the first one came by itself
@@ -337,7 +338,8 @@ struct sroce_repair {
  * @again: if so, PSN behind the newest of them
  * @from: where the part begins that was sent again last
  * @began: when that began, in ns
- * @ended: and ended; 0: not yet
+ * @behind: PSN behind the newest train of it
+ * @last: when that was sent
  */
 struct sroce_far {
 	struct sroce_pacer pace;
@@ -345,6 +347,7 @@ struct sroce_far {
 	u32 span;
 	u32 first;
 	u32 gaps;
+	u32 told;
 	bool dense;
 	bool whole;
 	bool late;
@@ -356,7 +359,8 @@ struct sroce_far {
 	u32 again;
 	u32 from;
 	u64 began;
-	u64 ended;
+	u32 behind;
+	u64 last;
 };
 
 /**

@@ -145,7 +145,6 @@ void sroce_repair_go_on(struct sroce_qp *qp)
 	if (sroce_psn_diff(req->send_psn, r->end) < 0)
 		return;
 	r->active = false;
-	sroce_far_part_ends(req);
 	/* ACKs may have come further meanwhile */
 	if (sroce_psn_diff(r->send_psn, req->send_psn) <= 0)
 		return;

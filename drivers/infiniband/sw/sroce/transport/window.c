@@ -103,6 +103,7 @@ static u32 sroce_window_larger_far(struct sroce_qp *qp)
 		max_t(u32, window * qp->mtu / SROCE_WINDOW_GROW_FAR,
 		      SROCE_WINDOW_GROW_FAR_BYTES));
 
+	sroce_far_forget(&qp->req);
 	if (!sroce_queueing_path_is_free(qp, 1))
 		return slow;
 	return max(min(sroce_far_known(req), most), slow);
@@ -333,6 +334,8 @@ void sroce_window_survived(struct sroce_qp *qp)
 	if (!sroce_window_is_near_full(&qp->req) &&
 	    sroce_queueing_path_is_free(qp, 1))
 		sroce_window_set(qp, sroce_window_larger_far(qp));
+	/* That was the growth of this round trip */
+	qp->req.growth.limited = false;
 }
 
 /*
