@@ -202,10 +202,10 @@ vrf_vlan() {
 		ip -n "$1" addr add "fd9$2::$(host_nr "$1")/64" dev "v$2" nodad
 }
 
-# vrf_crowd : four hundred netdevs in the VRF, with the same address, which none of them has yet as they have no carrier
+# vrf_crowd : six hundred netdevs in the VRF, with the same address, which none of them has yet as they have no carrier
 vrf_crowd() {
 	local i
-	for ((i = 0; i < 400; i++)); do
+	for ((i = 0; i < 600; i++)); do
 		echo "link add crowd$i type bridge"
 		echo "link set crowd$i master blue up"
 		echo "addr add fd97::1/64 dev crowd$i"
@@ -255,7 +255,7 @@ if make_vrf >"$TMP/out" 2>&1; then
 		CLIENT_NS=$A cm "VRF, within the host, $ip: rdma_cm" "$ip" "$ip"
 	done
 	# QP 1 is not direct, so what is for an address of the last netdev comes from the VRF
-	expect "VRF: four hundred other netdevs" vrf_crowd
+	expect "VRF: six hundred other netdevs" vrf_crowd
 	both vrf_vlan 7
 	wait_gids $A $DEV_A v7
 	CLIENT_NS=$A here "VRF of many netdevs, within the host" $DEV_A fd97::1

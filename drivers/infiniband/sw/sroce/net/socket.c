@@ -85,10 +85,18 @@ static bool sroce_skb_is_within_vrf(const struct sk_buff *skb,
 	       !ether_addr_equal(dev->dev_addr, vrf->dev_addr);
 }
 
+/* An address of the VRF itself is that of the first device below it */
+static struct net_device *sroce_netdev_below_vrf(struct net *net, struct net_device *vrf)
+{
+	const struct sroce_netport *port = sroce_port_of_netdev(net, vrf, false);
+
+	return port ? dev_get_by_index_rcu(net, port->ifindex) : NULL;
+}
+
 /*
  * What was unwrapped into a VRF (SRv6, IPsec without an interface) has come through no netdev
  * there. It counts as having come through the one that has the address, and never as sent by this
- * host: who has wrapped it can say so. One of the VRF itself there is no device for.
+ * host: who has wrapped it can say so.
  * Return: false when there is none.
  */
 static bool sroce_skb_was_unwrapped(struct net *net, struct sk_buff *skb,
@@ -99,7 +107,9 @@ static bool sroce_skb_was_unwrapped(struct net *net, struct sk_buff *skb,
 
 	sroce_skb_daddr(skb, &daddr);
 	dev = sroce_netdev_of_address(net, &daddr, vrf);
-	if (!dev || dev == vrf || l3mdev_master_dev_rcu(dev) != vrf)
+	if (dev == vrf)
+		dev = sroce_netdev_below_vrf(net, vrf);
+	if (!dev || l3mdev_master_dev_rcu(dev) != vrf)
 		return false;
 	skb->dev = dev;
 	return true;
@@ -115,7 +125,7 @@ static bool sroce_skb_is_from_nowhere(struct net *net, struct sk_buff *skb,
 	const struct in6_addr *daddr = &ipv6_hdr(skb)->daddr;
 
 	return ip_hdr(skb)->version != 6 || ipv6_addr_is_multicast(daddr) ||
-	       ipv6_chk_addr(net, daddr, vrf, 1) ||
+	       (ipv6_chk_addr(net, daddr, vrf, 1) && !skb_sec_path(skb)) ||
 	       sroce_skb_was_unwrapped(net, skb, vrf);
 }
 

@@ -739,6 +739,45 @@ static void failed_but_there(struct kunit *test)
 	side_demand_free(mr);
 }
 
+/*
+ * A message whose first bytes are there and the others cannot be had, in either's memory: an error, and
+ * soon
+ */
+static void begins_before_a_hole(struct kunit *test)
+{
+	const struct missing kinds[] = {
+		{ "WRITE into", SROCE_WR_RDMA_WRITE, 1000 },
+		{ "READ of", SROCE_WR_RDMA_READ, 1000 },
+		{ "WRITE from", SROCE_WR_RDMA_WRITE, 1000, true },
+		{ "READ into", SROCE_WR_RDMA_READ, 1000, true },
+	};
+	struct pair_config c = {};
+	struct sroce_mr *mr;
+	struct side *a;
+	struct pair *p;
+	struct ib_wc wc;
+	u64 hole;
+	int i;
+
+	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
+		kunit_skip(test, "no memory on demand in this kernel");
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		p = pair_create(test, &c);
+		a = &p->side[0];
+		mr = side_demand_create(&p->side[!kinds[i].own], DEMAND_BYTES, PAGE_SIZE - 100);
+		hole = mr->iova + 100;
+		KUNIT_EXPECT_EQ(test, 0, vm_munmap(hole, PAGE_SIZE));
+		post(p, &kinds[i], mr, 1);
+		KUNIT_EXPECT_TRUE_MSG(test, pair_wait(p, &a->scq, 1), "%s", kinds[i].name);
+		KUNIT_ASSERT_TRUE(test, side_poll(&a->scq, &wc));
+		KUNIT_EXPECT_EQ_MSG(test, kinds[i].own ? IB_WC_LOC_PROT_ERR : IB_WC_REM_ACCESS_ERR,
+				    wc.status, "%s", kinds[i].name);
+		KUNIT_EXPECT_LE(test, side_count(&p->side[!kinds[i].own], SROCE_CNT_PAGE_FAULTS), 2);
+		side_demand_free(mr);
+		pair_exit(test);
+	}
+}
+
 /* The process loses all pages of the region, as memory that goes to swap */
 static void lose_pages(struct kunit *test, const struct sroce_mr *mr)
 {
@@ -905,12 +944,44 @@ static void read_asked_again(struct kunit *test)
 	pair_rules(p, rules);
 	post(p, &read, mr, 1);
 	pair_deliver(p);
-	while (sroce_fault_is_running(&a->qp->req.half))
+	while (READ_ONCE(a->qp->req.half.fault.waiting))
 		usleep_range(100, 200);
 	fake_net_release(&p->net);
 	pair_rules(p, NULL);
 	expect(p, &a->scq, 1, read.name);
 	KUNIT_EXPECT_EQ(test, 0, side_count(a, SROCE_CNT_IMPLIED_NAK_SEQ_ERR));
+	side_demand_free(mr);
+}
+
+/* ... but the loss of the first of what comes then is one, and is seen by the next */
+static void read_lost_again(struct kunit *test)
+{
+	const struct missing read = { "READ into", SROCE_WR_RDMA_READ, 100000, true };
+	struct pair_config c = { .batch = 1 };
+	struct sroce_mr *mr;
+	struct pair *p;
+	struct side *a, *b;
+	struct rule rules[2] = {};
+
+	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
+		kunit_skip(test, "no memory on demand in this kernel");
+	p = pair_create(test, &c);
+	a = &p->side[0];
+	b = &p->side[1];
+	mr = side_demand_create(a, DEMAND_BYTES, DEMAND_SKEW);
+	/* All of the first stream is there before the page is */
+	mmap_write_lock(current->mm);
+	post(p, &read, mr, 1);
+	pair_deliver(p);
+	rules[0] = rule_nth(b, SROCE_OP_READ_RESP, 0, 1, FAKE_DROP);
+	pair_rules(p, rules);
+	mmap_write_unlock(current->mm);
+	while (READ_ONCE(a->qp->req.half.fault.waiting))
+		usleep_range(100, 200);
+	expect(p, &a->scq, 1, read.name);
+	KUNIT_EXPECT_EQ(test, 1, side_count(a, SROCE_CNT_IMPLIED_NAK_SEQ_ERR));
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+	pair_rules(p, NULL);
 	side_demand_free(mr);
 }
 
@@ -1147,6 +1218,7 @@ static struct kunit_case transport_odp_cases[] = {
 	KUNIT_CASE(list_with_a_hole),
 	KUNIT_CASE(failed_before_others),
 	KUNIT_CASE(failed_but_there),
+	KUNIT_CASE(begins_before_a_hole),
 	KUNIT_CASE(pages_gone_again),
 	KUNIT_CASE(pages_always_gone),
 	KUNIT_CASE(told_in_rtr),
@@ -1154,6 +1226,7 @@ static struct kunit_case transport_odp_cases[] = {
 	KUNIT_CASE(acked_before_a_read),
 	KUNIT_CASE(no_ack_within_a_read),
 	KUNIT_CASE(read_asked_again),
+	KUNIT_CASE(read_lost_again),
 	KUNIT_CASE(brings_named_only),
 	KUNIT_CASE(brings_sent_only),
 	KUNIT_CASE(brings_ahead),

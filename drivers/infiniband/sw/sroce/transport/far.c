@@ -28,19 +28,19 @@
 #include "transport/internal.h"
 #include "transport/window.h"
 
-/* Losses are dense with so many gaps and no more packets from one to the next */
+/* Losses are dense with so many gaps behind the first, and fewer packets for each on average */
 #define SROCE_FAR_DENSE_GAPS 4
 #define SROCE_FAR_DENSE 24
-/* ... or when they have not been repaired after so many round trips */
+/* They count as that, too, when they are not repaired after so many round trips */
 #define SROCE_FAR_LASTS 5
-/* ... and certainly none of a queue with so many gaps and packets */
+/* They are no queue's for sure with so many gaps and as many packets for each */
 #define SROCE_FAR_SPARSE_GAPS 6
 #define SROCE_FAR_SPARSE 64
 
 /* Trains of a window that is spread */
 #define SROCE_FAR_TRAIN_US 60
 
-/* At which window losses were dense is forgotten by this part, and a packet, with each growth */
+/* At which window losses were dense is forgotten by and by: it counts as larger by this part */
 #define SROCE_FAR_FORGET 512
 #define SROCE_FAR_FULL_MOST BIT(24)
 
@@ -63,7 +63,11 @@ void sroce_far_spread(struct sroce_qp *qp)
 	u64 bytes = (u64)req->window * (qp->mtu + SROCE_FAR_HDRS);
 	u64 rtt = min(req->rtt.min, req->rtt.srtt);
 
+	/* A peer holds 2048 of them (hold.c) */
+	req->far.pace.train_us = max_t(u64, SROCE_FAR_TRAIN_US, div_u64(rtt, 512 * NSEC_PER_USEC));
 	req->far.pace.rate = 0;
+	if (req->far.resent && sroce_psn_diff(req->una_psn, req->far.again) >= 0)
+		req->far.resent = false;
 	if (req->growth.lossy && sroce_queueing_path_is_long(req))
 		req->far.pace.rate = div64_u64(bytes * NSEC_PER_SEC, max(rtt, 1ULL)) / 16 * 17;
 }
@@ -133,7 +137,7 @@ static bool sroce_far_is_dense(const struct sroce_requester *req)
 {
 	const struct sroce_far *far = &req->far;
 
-	return !far->dense && far->gaps >= SROCE_FAR_DENSE_GAPS &&
+	return !far->late && !far->dense && far->gaps >= SROCE_FAR_DENSE_GAPS &&
 	       sroce_far_way(req) < far->gaps * SROCE_FAR_DENSE;
 }
 
@@ -146,7 +150,7 @@ static void sroce_far_count_gap(struct sroce_qp *qp)
 	if (far->told != req->una_psn)
 		far->gaps++;
 	far->told = req->una_psn;
-	if (far->late || !(sroce_far_is_dense(req) || sroce_far_lasts(req)))
+	if (!sroce_far_is_dense(req) && !sroce_far_lasts(req))
 		return;
 	far->dense = true;
 	far->whole = true;
@@ -186,8 +190,6 @@ void sroce_far_progress(struct sroce_qp *qp)
 	struct sroce_requester *req = &qp->req;
 
 	sroce_far_look_if_late(qp);
-	if (sroce_psn_diff(req->una_psn, req->far.again) >= 0)
-		req->far.resent = false;
 	if (sroce_psn_diff(req->una_psn, req->repair.lost_until) >= 0)
 		sroce_far_loss_over(qp);
 }
@@ -246,8 +248,11 @@ static u64 sroce_far_when(const struct sroce_far *far, u32 una)
 	return far->began + div_u64((far->last - far->began) * i, max(n, 1));
 }
 
-/* Is it that, or the next to leave, so that the peer cannot have seen it when it asked? */
-static bool sroce_far_flies(const struct sroce_requester *req)
+/*
+ * Is what the peer misses part of what was just sent again, or the next to leave, so that the peer
+ * cannot have seen it when it asked?
+ */
+static bool sroce_far_was_just_sent(const struct sroce_requester *req)
 {
 	const struct sroce_far *far = &req->far;
 
@@ -260,16 +265,20 @@ static bool sroce_far_flies(const struct sroce_requester *req)
 	return ktime_get_ns() < sroce_far_when(far, req->una_psn) + req->rtt.min / 8 * 7;
 }
 
-/*
- * If it is lost once more, or the path has become shorter meanwhile, only a probe finds out. And
- * who keeps nothing asks for what was dropped, whatever is on its way.
- */
+/* If it is lost once more, is there a probe that finds out (probe.c)? */
+static bool sroce_far_has_probe(const struct sroce_qp *qp)
+{
+	return qp->attr.timeout & 0x1f && READ_ONCE(qp->port->recovery.adp_retrans_en) &&
+	       !qp->req.rd_outstanding;
+}
+
+/* A peer that keeps nothing asks for what it has dropped, whatever is on its way */
 bool sroce_far_is_under_way(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
 
-	if (!sroce_queueing_path_is_long(req) || req->repair.vain || !(qp->attr.timeout & 0x1f) ||
-	    !READ_ONCE(qp->port->recovery.adp_retrans_en) || !sroce_far_flies(req))
+	if (!sroce_queueing_path_is_long(req) || req->repair.vain ||
+	    !sroce_far_has_probe(qp) || !sroce_far_was_just_sent(req))
 		return false;
 	if (req->repair.lossy)
 		sroce_far_count_gap(qp);

@@ -87,7 +87,7 @@ bool sroce_far_is_under_way(struct sroce_qp *qp);
 /* @una_psn has moved in a loss */
 void sroce_far_progress(struct sroce_qp *qp);
 
-/* The window grows: what was lost before was lost longer ago */
+/* The window grows: that losses were dense is the longer ago */
 void sroce_far_forget(struct sroce_requester *req);
 
 /* Where much was lost before: a window up to which there is room for sure; else U32_MAX */

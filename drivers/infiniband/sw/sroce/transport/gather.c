@@ -103,12 +103,13 @@ static int sroce_gather_demand(struct sroce_gather *g, struct sroce_mr *mr,
 	g->on_demand = true;
 	sroce_gather_is_special(g);
 	there = sroce_odp_present(mr, va, *len, miss.write);
+	/* Not all there is to the access is there: if it cannot be had, that is remembered */
+	if (there < *len && g->len + there < g->least)
+		return sroce_fault_start(g->half, &miss);
 	if (there)
 		sroce_fault_is_over(g->half, &miss);
 	if (likely(there == *len))
 		return 0;
-	if (g->len + there < g->least)
-		return sroce_fault_start(g->half, &miss);
 	*len = there;
 	return there ? 0 : -ENOSPC;
 }

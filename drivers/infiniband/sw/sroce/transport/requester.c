@@ -18,7 +18,6 @@
 #include "transport/datagram.h"
 #include "transport/far.h"
 #include "transport/fault.h"
-#include "transport/gap.h"
 #include "transport/inbox.h"
 #include "transport/internal.h"
 #include "transport/pace.h"
@@ -234,7 +233,7 @@ static bool sroce_requester_inbox(struct sroce_qp *qp)
 
 /*
  * The pages of a READ's sink are there, or will be an error: ask once more. What was under way
- * meanwhile still comes, and says nothing of a loss.
+ * meanwhile still comes, behind what has come (requester_response.c), and says nothing of a loss.
  */
 static void sroce_requester_read_again(struct sroce_qp *qp)
 {
@@ -245,7 +244,6 @@ static void sroce_requester_read_again(struct sroce_qp *qp)
 	sroce_requester_rewind(qp);
 	req->recovering = true;
 	req->recover = req->una_psn;
-	sroce_gap_begin(&req->gap, req->una_psn);
 }
 
 bool sroce_requester_run(struct sroce_half *half)

@@ -369,8 +369,10 @@ static void sroce_response_data(struct sroce_qp *qp, struct sroce_train *t)
 	if (sroce_qp_state(qp) == IB_QPS_ERR)
 		return;
 	status = sroce_response_take(qp, slot, t);
-	if (status == -EAGAIN)
+	if (status == -EAGAIN) {
+		sroce_gap_begin(&req->gap, sroce_psn_add(t->psn, t->npkts - 1));
 		return;
+	}
 	if (status != IB_WC_SUCCESS) {
 		sroce_requester_fail(qp, status);
 		return;
@@ -389,11 +391,29 @@ static bool sroce_qp_takes_responses(const struct sroce_qp *qp)
 	}
 }
 
+/*
+ * The READ is sent again when pages of its sink are there: responses are dropped. What comes behind
+ * the newest of them afterwards is of the same stream, and what comes before it of the new one.
+ */
+static void sroce_response_drop(struct sroce_qp *qp, const struct sroce_train *t)
+{
+	struct sroce_gap *gap = &qp->req.gap;
+	u32 last = sroce_psn_add(t->psn, t->npkts - 1);
+
+	sroce_qp_count(qp, SROCE_CNT_RX_DISCARDS, t->npkts);
+	if (t->op != SROCE_OP_ACK && sroce_psn_diff(last, gap->first) > 0 &&
+	    sroce_psn_diff(last, qp->req.next_psn) < 0)
+		sroce_gap_begin(gap, last);
+}
+
 void sroce_requester_response(struct sroce_qp *qp, struct sroce_train *t)
 {
-	/* The READ is sent again when pages of its sink are there: drop responses */
-	if (!sroce_qp_takes_responses(qp) || qp->req.half.fault.waiting) {
+	if (!sroce_qp_takes_responses(qp)) {
 		sroce_qp_count(qp, SROCE_CNT_RX_DISCARDS, t->npkts);
+		return;
+	}
+	if (qp->req.half.fault.waiting) {
+		sroce_response_drop(qp, t);
 		return;
 	}
 	if (t->op == SROCE_OP_ACK)

@@ -298,7 +298,8 @@ void sroce_window_lost(struct sroce_qp *qp, bool partly)
 
 	req->far.before = req->window;
 	/* Lost at less than where much was lost: it is no more that there is room for */
-	req->far.full = min(req->far.full, req->window);
+	if (partly)
+		req->far.full = min(req->far.full, req->window);
 	if (sroce_queueing_is_full(req))
 		least = 1;
 	if (partly && !growth->doubled && growth->blind < SROCE_WINDOW_BLIND_MOST &&
@@ -334,7 +335,7 @@ void sroce_window_survived(struct sroce_qp *qp)
 	if (!sroce_window_is_near_full(&qp->req) &&
 	    sroce_queueing_path_is_free(qp, 1))
 		sroce_window_set(qp, sroce_window_larger_far(qp));
-	/* That was the growth of this round trip */
+	/* Whether it was larger or not, that was the growth of this round trip */
 	qp->req.growth.limited = false;
 }
 

@@ -44,6 +44,16 @@ static long sroce_doorbell_late(struct sroce_qp *qp)
 	return READ_ONCE(qp->dead) ? -EIO : 0;
 }
 
+/* Was it shut just now, and the QP dead before it was rung? */
+static bool sroce_doorbell_was_late(const struct sroce_doorbell *db, const struct sroce_qp *qp)
+{
+	bool dead = READ_ONCE(qp->dead);
+
+	/* Pairs with sroce_doorbell_shut(), which comes first */
+	smp_rmb();
+	return dead && READ_ONCE(db->shut);
+}
+
 static long sroce_doorbell_ring(struct sroce_doorbell *db, unsigned long qpn)
 {
 	struct sroce_qp *qp;
@@ -61,7 +71,10 @@ static long sroce_doorbell_ring(struct sroce_doorbell *db, unsigned long qpn)
 		ret = sroce_doorbell_late(qp);
 	} else if (qp->owner == db) {
 		sroce_qp_doorbell(qp);
-		ret = 0;
+		ret = sroce_doorbell_was_late(db, qp) ? -EIO : 0;
+	} else if (READ_ONCE(db->shut)) {
+		/* The number is another one's now */
+		ret = -EIO;
 	}
 	sroce_qp_put(qp);
 	return ret;
