@@ -202,13 +202,13 @@ vrf_vlan() {
 		ip -n "$1" addr add "fd9$2::$(host_nr "$1")/64" dev "v$2" nodad
 }
 
-# vrf_crowd : six hundred netdevs in the VRF, with the same address, which none of them has yet as they have no carrier
+# vrf_crowd : six hundred netdevs in the VRF, each with an address
 vrf_crowd() {
 	local i
 	for ((i = 0; i < 600; i++)); do
 		echo "link add crowd$i type bridge"
 		echo "link set crowd$i master blue up"
-		echo "addr add fd97::1/64 dev crowd$i"
+		echo "addr add fd9c::$i/128 dev crowd$i nodad"
 	done >"$TMP/crowd"
 	ip -n "$A" -batch "$TMP/crowd"
 }
