@@ -937,34 +937,46 @@ static void acked_before_a_read(struct kunit *test)
 	side_demand_free(mr);
 }
 
+static const struct missing read_into = { "READ into", SROCE_WR_RDMA_READ, 100000, true };
+
+/* The requester has the memory on demand, where a READ puts its data */
+static struct pair *sink_pair(struct kunit *test, struct pair_config *c, struct sroce_mr **mr)
+{
+	struct pair *p;
+
+	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
+		kunit_skip(test, "no memory on demand in this kernel");
+	p = pair_create(test, c);
+	*mr = side_demand_create(&p->side[0], DEMAND_BYTES, DEMAND_SKEW);
+	return p;
+}
+
+/* Its page is there, and the READ is asked for again */
+static void sink_comes(const struct pair *p)
+{
+	while (READ_ONCE(p->side[0].qp->req.half.fault.waiting))
+		usleep_range(100, 200);
+}
+
 /*
  * The sink of a READ has no page: what is under way of its responses when the page has come is
  * no loss, and nothing is asked for a third time.
  */
 static void read_asked_again(struct kunit *test)
 {
-	const struct missing read = { "READ into", SROCE_WR_RDMA_READ, 100000, true };
 	struct pair_config c = { .retry = -1 };
 	struct sroce_mr *mr;
-	struct pair *p;
-	struct side *a, *b;
-	struct rule rules[2] = {};
+	struct pair *p = sink_pair(test, &c, &mr);
+	struct side *a = &p->side[0];
+	struct rule rules[] = { rule_nth(&p->side[1], SROCE_OP_READ_RESP, 10, 0, FAKE_HOLD), {} };
 
-	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
-		kunit_skip(test, "no memory on demand in this kernel");
-	p = pair_create(test, &c);
-	a = &p->side[0];
-	b = &p->side[1];
-	mr = side_demand_create(a, DEMAND_BYTES, DEMAND_SKEW);
-	rules[0] = rule_nth(b, SROCE_OP_READ_RESP, 10, 0, FAKE_HOLD);
 	pair_rules(p, rules);
-	post(p, &read, mr, 1);
+	post(p, &read_into, mr, 1);
 	pair_deliver(p);
-	while (READ_ONCE(a->qp->req.half.fault.waiting))
-		usleep_range(100, 200);
+	sink_comes(p);
 	pair_rules(p, NULL);
 	fake_net_release(&p->net);
-	expect(p, &a->scq, 1, read.name);
+	expect(p, &a->scq, 1, read_into.name);
 	KUNIT_EXPECT_EQ(test, 0, side_count(a, SROCE_CNT_IMPLIED_NAK_SEQ_ERR));
 	side_demand_free(mr);
 }
@@ -972,29 +984,20 @@ static void read_asked_again(struct kunit *test)
 /* ... but the loss of the first of what comes then is one, and is seen by the next */
 static void read_lost_again(struct kunit *test)
 {
-	const struct missing read = { "READ into", SROCE_WR_RDMA_READ, 100000, true };
 	struct pair_config c = { .batch = 1 };
 	struct sroce_mr *mr;
-	struct pair *p;
-	struct side *a, *b;
-	struct rule rules[2] = {};
+	struct pair *p = sink_pair(test, &c, &mr);
+	struct side *a = &p->side[0];
+	struct rule rules[] = { rule_nth(&p->side[1], SROCE_OP_READ_RESP, 0, 1, FAKE_DROP), {} };
 
-	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
-		kunit_skip(test, "no memory on demand in this kernel");
-	p = pair_create(test, &c);
-	a = &p->side[0];
-	b = &p->side[1];
-	mr = side_demand_create(a, DEMAND_BYTES, DEMAND_SKEW);
 	/* All of the first stream is there before the page is */
 	mmap_write_lock(current->mm);
-	post(p, &read, mr, 1);
+	post(p, &read_into, mr, 1);
 	pair_deliver(p);
-	rules[0] = rule_nth(b, SROCE_OP_READ_RESP, 0, 1, FAKE_DROP);
 	pair_rules(p, rules);
 	mmap_write_unlock(current->mm);
-	while (READ_ONCE(a->qp->req.half.fault.waiting))
-		usleep_range(100, 200);
-	expect(p, &a->scq, 1, read.name);
+	sink_comes(p);
+	expect(p, &a->scq, 1, read_into.name);
 	KUNIT_EXPECT_EQ(test, 1, side_count(a, SROCE_CNT_IMPLIED_NAK_SEQ_ERR));
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
 	pair_rules(p, NULL);

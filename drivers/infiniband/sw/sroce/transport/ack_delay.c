@@ -211,19 +211,16 @@ static bool sroce_ack_still_owes(struct sroce_half *half)
 	return owes;
 }
 
-/* Is it, or may what it has sent last still be on its way in this host? */
-static bool sroce_ack_leaves(const struct sroce_half *half)
-{
-	return sroce_ack_owes(half) ||
-	       (sroce_qp_takes_requests(half->qp) &&
-		time_before(jiffies, READ_ONCE(half->sent_at) + SROCE_ACK_LEAVES));
-}
-
-/* May an ACK that went with a request still be on its way in this host? */
-static bool sroce_ack_rides(const struct sroce_half *half)
+/* May what a half has sent last still be on its way in this host? */
+static bool sroce_ack_is_leaving(const struct sroce_half *half)
 {
 	return sroce_qp_takes_requests(half->qp) &&
 	       time_before(jiffies, READ_ONCE(half->sent_at) + SROCE_ACK_LEAVES);
+}
+
+static bool sroce_ack_owes_or_is_leaving(const struct sroce_half *half)
+{
+	return sroce_ack_owes(half) || sroce_ack_is_leaving(half);
 }
 
 /* No ACK waits for a request any more */
@@ -239,10 +236,10 @@ void sroce_ack_settle_once(struct sroce_qp *qp)
 	if (!qp->kind->acked)
 		return;
 	sroce_ack_off(&qp->resp);
-	sroce_half_run_here(&qp->resp.half, sroce_ack_leaves);
-	/* Those of processes go alone */
+	sroce_half_run_here(&qp->resp.half, sroce_ack_owes_or_is_leaving);
+	/* ACKs of processes' QPs never go with a request */
 	if (!qp->user)
-		sroce_half_run_here(&qp->req.half, sroce_ack_rides);
+		sroce_half_run_here(&qp->req.half, sroce_ack_is_leaving);
 }
 
 void sroce_ack_settle(struct sroce_qp *qp)
