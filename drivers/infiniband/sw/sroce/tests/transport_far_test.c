@@ -204,6 +204,11 @@ static void lasting_loss(struct kunit *test)
 	}
 	KUNIT_EXPECT_LT(test, req->window, WINDOW / 3);
 	KUNIT_EXPECT_TRUE(test, req->far.whole);
+	/* However small it is, it does not become larger by that */
+	req->window = 1;
+	req->far.lost_at -= 6 * RTT;
+	sroce_far_next_gap(a->qp, req->una_psn);
+	KUNIT_EXPECT_EQ(test, 1, req->window);
 }
 
 /* A NAK is believed where nobody else asks: of who keeps nothing, without probes, or timeout */

@@ -93,7 +93,7 @@ static u32 sroce_window_grow_by(struct sroce_qp *qp, u32 bytes)
 
 /*
  * ... on a long path after losses: by little, each of those who share a queue by the same. But by
- * half, where nothing queues and more was no more than others had room for.
+ * half while nothing queues, up to near the size at which losses were dense.
  */
 static u32 sroce_window_larger_far(struct sroce_qp *qp)
 {
@@ -319,9 +319,9 @@ void sroce_window_lost(struct sroce_qp *qp, bool partly)
 void sroce_window_too_large(struct sroce_qp *qp)
 {
 	u32 window = qp->req.window;
+	u32 least = min(window, SROCE_WINDOW_LEAST_PACKETS);
 
-	sroce_window_set(qp, max(window - window / SROCE_WINDOW_LOSE_FAR,
-				 SROCE_WINDOW_LEAST_PACKETS));
+	sroce_window_set(qp, max(window - window / SROCE_WINDOW_LOSE_FAR, least));
 }
 
 void sroce_window_restore(struct sroce_qp *qp, u32 window)
