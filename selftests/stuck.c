@@ -456,13 +456,45 @@ static void reregistered(void)
 	ibv_dereg_mr(mr);
 }
 
+/* Says what holds, for the script */
+static void say_stuck(void)
+{
+	printf("stuck %d %s\n", server, mounted ? mountpoint : "");
+	fflush(stdout);
+}
+
+/* --- a registration that waits --------------------------------------------------------------- */
+
+static void *registers(void *done)
+{
+	struct ibv_mr *pinned = ibv_reg_mr(b.dev->pd, stuck, PAGES * PAGE, 0);
+
+	printf("registered: %s\n", pinned ? "all of it" : strerror(errno));
+	__atomic_store_n((bool *)done, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* Never returns: a thread of ours pins pages that do not come, and has its answer only when it is told why not */
+static void pin(void)
+{
+	static bool done;
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, registers, &done);
+	sleep(1);
+	if (__atomic_load_n(&done, __ATOMIC_ACQUIRE))
+		vt_die(VT_WRONG, "WRONG: it did not wait");
+	say_stuck();
+	for (;;)
+		pause();
+}
+
 static void hold(void)
 {
 	vt_check(begin(0), "a WRITE waits");
 	if (vt_failures)
 		exit(VT_WRONG);
-	printf("stuck %d %s\n", server, mounted ? mountpoint : "");
-	fflush(stdout);
+	say_stuck();
 	for (;;)
 		pause();
 }
@@ -470,14 +502,17 @@ static void hold(void)
 int main(int argc, char **argv)
 {
 	const char *how;
+	bool pinned;
 	int i;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (i = 1; i < argc && argv[i][0] == '-'; i += 2)
 		;
 	how = i < argc ? argv[i] : "";
+	pinned = !strncmp(how, "pinned-", 7);
+	how += pinned ? 7 : 0;
 	if (strcmp(how, "uffd") && strcmp(how, "fuse") && strcmp(how, "single") && !is_vast(how))
-		vt_die(VT_SETUP, "usage: stuck -d DEVICE -i IP uffd|fuse|single|empty|present|lost [hold]");
+		vt_die(VT_SETUP, "usage: stuck -d DEVICE -i IP [pinned-]uffd|fuse|single|empty|present|lost [hold]");
 	if (is_vast(how)) {
 		argv[i] = NULL;
 		ends_open(i, argv);
@@ -489,6 +524,8 @@ int main(int argc, char **argv)
 	stuck = map_stuck(how);
 	argv[i] = NULL;
 	ends_open(i, argv);
+	if (pinned)
+		pin();
 	make_regions();
 	if (i + 1 < argc)
 		hold();

@@ -3,7 +3,7 @@
 # Memory on demand whose pages never come: a userfaultfd that nobody reads, a file system in user space that does not
 # answer. Nobody waits for them but who wants them: not deregistration, not a process that is killed, not the device,
 # its netdev or its namespace, not what an administrator asks of them, and not another process with memory on demand.
-# And advice of which there is no end, and a process that is always about to lose memory.
+# The same of memory that is being pinned. And advice of which there is no end, and a process that is always about to lose memory.
 . "$(dirname "$0")/lib.sh"
 . "$SELF/exclusive.sh"
 
@@ -57,7 +57,7 @@ vanishes() {
 	wait_for 5 eval "! kill -0 $holder"
 	result $? "$how: $way: the process ends"
 	# only a wait that cannot be broken off keeps what a dead process had, until it is answered
-	if [ "$how" != single ]; then
+	if [[ $how != single ]]; then
 		wait_for 10 gone
 		result $? "$how: $way: nothing is left of it, and it was not answered"
 	elif [ "$way" = link ]; then
@@ -135,6 +135,13 @@ for how in uffd fuse single; do
 	goes_on $how
 	for way in kill link netdev namespace; do
 		vanishes $how $way
+	done
+done
+# a registration that waits for its pages: it ends with its process, or when the device is to go
+for how in uffd fuse single; do
+	goes_on pinned-$how
+	for way in kill link netdev namespace; do
+		vanishes pinned-$how $way
 	done
 done
 # a call that would go on for hours: whoever ends it waits for some seconds at most

@@ -198,6 +198,15 @@ static inline bool skb_frags_readable(const struct sk_buff *skb)
 #ifdef SROCE_GUP_VMAS
 #define get_user_pages_remote(mm, start, nr_pages, flags, pages, locked) \
 	get_user_pages_remote(mm, start, nr_pages, flags, pages, NULL, locked)
+#define pin_user_pages(start, nr_pages, flags, pages) \
+	pin_user_pages(start, nr_pages, flags, pages, NULL)
+#endif
+
+/* Memory that is pinned for reading was not copied before its process wrote to it */
+#ifdef SROCE_GUP_VMAS
+#define SROCE_PIN_READ (FOLL_WRITE | FOLL_FORCE)
+#else
+#define SROCE_PIN_READ 0
 #endif
 
 /*

@@ -176,11 +176,15 @@ static struct sroce_mr *sroce_reg_umem(const struct sroce_reg *reg,
 
 static struct sroce_mr *sroce_reg_pinned(const struct sroce_reg *reg)
 {
+	struct ib_device *ibdev = reg->ibpd->device;
 	struct ib_umem *umem;
 	struct sroce_mr *mr;
 
-	umem = ib_umem_get_va(reg->ibpd->device, reg->start, reg->length,
-			      reg->access);
+	if (IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
+		umem = sroce_pin(ibdev, reg->start, reg->length, reg->access);
+	else
+		umem = ib_umem_get_va(ibdev, reg->start, reg->length,
+				      reg->access);
 	if (IS_ERR(umem))
 		return ERR_CAST(umem);
 	mr = sroce_reg_umem(reg, umem);

@@ -345,6 +345,26 @@ int sroce_ib_advise_mr(struct ib_pd *ibpd,
 		       struct ib_sge *sg_list, u32 num_sge,
 		       struct uverbs_attr_bundle *attrs);
 
+/* pin.c */
+/**
+ * sroce_pin() - pin memory of the calling process
+ * @ibdev: device, which the call holds
+ * @start: address in the process
+ * @length: bytes, not 0
+ * @access: IB_ACCESS_* rights that a region of it will have
+ *
+ * Wants memory on demand (CONFIG_INFINIBAND_ON_DEMAND_PAGING), whose workers bring pages in.
+ * What ib_umem_get() does, but for pages that do not come: the wait for them ends with the
+ * process, and when somebody wants to take the device away.
+ *
+ * Context: process.
+ * Return: what ib_umem_release() ends; otherwise an ERR_PTR: -ENOMEM (also above
+ * RLIMIT_MEMLOCK), -EPERM when nothing may be locked, -EFAULT for addresses without memory
+ * that can be pinned, -EIO when the device is to go, -EINTR.
+ */
+struct ib_umem *sroce_pin(struct ib_device *ibdev, u64 start, u64 length,
+			  int access);
+
 /* mw.c */
 int sroce_ib_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
 int sroce_ib_dealloc_mw(struct ib_mw *ibmw);

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Pinning the memory of a region.
+ *
+ * A page that is not there may be a long time coming, or not come at all: it may belong to
+ * a file system in user space that does not answer, or be awaited from a userfaultfd that
+ * nobody reads. ib_umem_get() waits for it inside a call of the process, and as long as one
+ * of these lasts nobody can take the device away. So a caller takes only those pages here
+ * that are there, or that cost nothing but memory. Any other it has brought in by its
+ * pager (memory/pager.c), and waits for that until somebody wants the device to go.
+ *
+ * What is made here is a umem like those that ib_umem_get() makes, and ib_umem_release()
+ * ends it.
+ */
+#include <linux/completion.h>
+#include <linux/jiffies.h>
+#include <linux/mm.h>
+#include <linux/overflow.h>
+#include <linux/sched/signal.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+#include <linux/userfaultfd_k.h>
+#include <rdma/ib_umem.h>
+
+#include "device.h"
+#include "memory/odp.h"
+#include "memory/pinned.h"
+#include "verbs/compat.h"
+#include "verbs/verbs.h"
+
+/* Pages that are pinned at a time: as many as a page has room for pointers */
+#define SROCE_PIN_BATCH (PAGE_SIZE / sizeof(struct page *))
+
+/* Bytes that the pager is asked for at a time: the table of so many takes a page at most */
+#define SROCE_PIN_AHEAD (PAGE_SIZE / sizeof(long) / 2 * PAGE_SIZE)
+
+/*
+ * For so long the device is awaited before a caller gives up. It is so for a moment, too,
+ * when any network namespace ends.
+ */
+#define SROCE_PIN_PATIENCE (2 * HZ)
+
+/* Time after which a caller that waits looks again whether it is */
+#define SROCE_PIN_LOOK (HZ / 10)
+
+/* A page that is brought in may be lost again before it is pinned, but not so often in turn */
+#define SROCE_PIN_TRIES 3
+
+/**
+ * struct sroce_pin - memory that is being pinned
+ * @umem: what is pinned
+ * @at: address of the next page
+ * @left: pages to be pinned
+ * @flags: FOLL_*, of all
+ * @pages: room for a batch
+ * @calm: jiffies when nobody was seen to await the device
+ * @tries: how often in turn the page at @at was brought in
+ */
+struct sroce_pin {
+	struct ib_umem *umem;
+	unsigned long at;
+	unsigned long left;
+	unsigned int flags;
+	struct page **pages;
+	unsigned long calm;
+	unsigned int tries;
+};
+
+/* Is it too late to go on? Return: 0, or an errno */
+static int sroce_pin_is_late(struct sroce_pin *pin)
+{
+	if (fatal_signal_pending(current))
+		return -EINTR;
+	if (!sroce_device_awaited(pin->umem->ibdev))
+		pin->calm = jiffies;
+	return time_after(jiffies, pin->calm + SROCE_PIN_PATIENCE) ? -EIO : 0;
+}
+
+/* --- pages that have to be waited for ------------------------------------------- */
+
+/**
+ * struct sroce_pin_want - a page that the caller waits for
+ * @want: what the pager is asked for
+ * @done: it is there, or cannot be had
+ * @err: the latter
+ */
+struct sroce_pin_want {
+	struct sroce_want want;
+	struct completion done;
+	int err;
+};
+
+static void sroce_pin_done(struct sroce_want *want, int err)
+{
+	struct sroce_pin_want *w = container_of(want, struct sroce_pin_want,
+						want);
+
+	w->err = err;
+	complete(&w->done);
+}
+
+static int sroce_pin_wait(struct sroce_pin *pin, struct sroce_pin_want *w)
+{
+	long left;
+	int err;
+
+	do {
+		left = wait_for_completion_killable_timeout(&w->done,
+							    SROCE_PIN_LOOK);
+		if (left > 0)
+			return w->err;
+		err = sroce_pin_is_late(pin);
+	} while (!left && !err);
+	/* Too late to cancel: sroce_pin_done() is being called */
+	if (!sroce_want_cancel(&w->want))
+		wait_for_completion(&w->done);
+	return err ?: -EINTR;
+}
+
+/* Have the next page brought in, and some behind it */
+static int sroce_pin_ask(struct sroce_pin *pin, enum sroce_odp_fault how)
+{
+	struct sroce_pin_want w = {
+		.want.done = sroce_pin_done,
+		.want.len = PAGE_SIZE,
+		.want.ahead = min_t(u64, (u64)pin->left << PAGE_SHIFT,
+				    SROCE_PIN_AHEAD),
+		.want.how = how,
+	};
+	int err;
+
+	init_completion(&w.done);
+	w.want.odp = sroce_odp_create(pin->at, w.want.ahead);
+	if (IS_ERR(w.want.odp))
+		return PTR_ERR(w.want.odp);
+	err = sroce_want_submit(&w.want);
+	if (!err)
+		err = sroce_pin_wait(pin, &w);
+	sroce_odp_close(w.want.odp);
+	sroce_odp_destroy(w.want.odp, true);
+	return err;
+}
+
+/*
+ * The table of what is asked for counts as a page, in place of the one that is not pinned
+ * yet: a process may be at its limit with all that it registers here. Where the user's
+ * other processes have all workers wait, it is our turn when one of them has ended.
+ */
+static int sroce_pin_bring(struct sroce_pin *pin, enum sroce_odp_fault how)
+{
+	atomic64_t *pinned = &current->mm->pinned_vm;
+	int err, late = 0;
+
+	if (pin->tries++ == SROCE_PIN_TRIES)
+		return -EFAULT;
+	atomic64_dec(pinned);
+	while ((err = sroce_pin_ask(pin, how)) == -EBUSY && !late) {
+		schedule_timeout_killable(SROCE_PIN_LOOK);
+		late = sroce_pin_is_late(pin);
+	}
+	atomic64_inc(pinned);
+	return late ?: err;
+}
+
+/* --- pages that need not be waited for -------------------------------------------- */
+
+/* Does whoever touches such memory wait for nobody but the machine's own disks, if at all? */
+static bool sroce_pin_is_plain(const struct vm_area_struct *vma)
+{
+	return vma_is_anonymous((struct vm_area_struct *)vma) &&
+	       !userfaultfd_armed((struct vm_area_struct *)vma);
+}
+
+/*
+ * May a page that has been brought in have to be copied before it is pinned, which only
+ * pinning does? So it is with what is private, read-only and shared with a child.
+ */
+static bool sroce_pin_copies(const struct sroce_pin *pin,
+			     const struct vm_area_struct *vma)
+{
+	return pin->tries && !(vma->vm_flags & (VM_SHARED | VM_WRITE));
+}
+
+static enum sroce_odp_fault sroce_pin_how(const struct sroce_pin *pin,
+					  const struct vm_area_struct *vma)
+{
+	if ((pin->flags & (FOLL_WRITE | FOLL_FORCE)) == FOLL_WRITE)
+		return SROCE_ODP_WRITE;
+	/* A private page is copied before it is pinned, and not by whoever writes to it later */
+	return (vma->vm_flags & (VM_SHARED | VM_WRITE)) == VM_WRITE ?
+	       SROCE_ODP_WRITE : SROCE_ODP_READ;
+}
+
+/*
+ * Pin pages that are not there yet, if that costs nothing but memory.
+ * Return: how many, or an errno; 0: the first one has to be brought in, @how.
+ */
+static long sroce_pin_fault(struct sroce_pin *pin, unsigned long n,
+			    enum sroce_odp_fault *how)
+{
+	struct vm_area_struct *vma;
+	long got = 0;
+
+	if (mmap_read_lock_killable(current->mm))
+		return -EINTR;
+	vma = vma_lookup(current->mm, pin->at);
+	if (!vma) {
+		got = -EFAULT;
+	} else if (sroce_pin_is_plain(vma) || sroce_pin_copies(pin, vma)) {
+		n = min(n, (vma->vm_end - pin->at) >> PAGE_SHIFT);
+		got = pin_user_pages(pin->at, n, pin->flags | FOLL_NOWAIT,
+				     pin->pages);
+	}
+	if (!got)
+		*how = sroce_pin_how(pin, vma);
+	mmap_read_unlock(current->mm);
+	return got;
+}
+
+static int sroce_pin_append(struct sroce_pin *pin, long n)
+{
+	struct ib_umem *umem = pin->umem;
+	int err;
+
+	err = sg_alloc_append_table_from_pages(&umem->sgt_append, pin->pages, n,
+					       0, n << PAGE_SHIFT,
+					       ib_dma_max_seg_size(umem->ibdev),
+					       pin->left - n, SROCE_GFP_CHOSEN);
+	if (err) {
+		unpin_user_pages(pin->pages, n);
+		return err;
+	}
+	pin->at += n << PAGE_SHIFT;
+	pin->left -= n;
+	pin->tries = 0;
+	return 0;
+}
+
+static int sroce_pin_step(struct sroce_pin *pin)
+{
+	unsigned long n = min(pin->left, SROCE_PIN_BATCH);
+	enum sroce_odp_fault how;
+	long got;
+
+	got = pin_user_pages_fast(pin->at, n, pin->flags | FOLL_NOFAULT,
+				  pin->pages);
+	if (!got || got == -EFAULT)
+		got = sroce_pin_fault(pin, n, &how);
+	if (!got)
+		return sroce_pin_bring(pin, how);
+	return got < 0 ? got : sroce_pin_append(pin, got);
+}
+
+static int sroce_pin_all(struct sroce_pin *pin)
+{
+	int err = 0;
+
+	while (pin->left && !err) {
+		cond_resched();
+		err = sroce_pin_is_late(pin) ?: sroce_pin_step(pin);
+	}
+	if (err)
+		return err;
+	return ib_dma_map_sgtable_attrs(pin->umem->ibdev,
+					&pin->umem->sgt_append.sgt,
+					DMA_BIDIRECTIONAL, 0);
+}
+
+/* --- umems ----------------------------------------------------------------------------- */
+
+/* Nothing is pinned yet, and all is counted, for ib_umem_release() to undo */
+static struct ib_umem *sroce_pin_umem(struct ib_device *ibdev, u64 start,
+				      u64 length, int access)
+{
+	struct sroce_pinned pinned;
+	struct ib_umem *umem;
+	int err;
+
+	umem = kzalloc_obj(*umem, GFP_KERNEL_ACCOUNT);
+	if (!umem)
+		return ERR_PTR(-ENOMEM);
+	umem->ibdev = ibdev;
+	umem->address = start;
+	umem->iova = start;
+	umem->length = length;
+	umem->writable = ib_access_writable(access);
+	err = sroce_pinned_charge(&pinned, ib_umem_num_pages(umem) << PAGE_SHIFT);
+	if (err) {
+		kfree(umem);
+		return ERR_PTR(err);
+	}
+	umem->owning_mm = pinned.mm;
+	return umem;
+}
+
+static int sroce_pin_check(u64 start, u64 length)
+{
+	unsigned long last;
+
+	if (check_add_overflow(start, length + PAGE_SIZE, &last))
+		return -EINVAL;
+	return can_do_mlock() ? 0 : -EPERM;
+}
+
+struct ib_umem *sroce_pin(struct ib_device *ibdev, u64 start, u64 length,
+			  int access)
+{
+	struct sroce_pin pin = {
+		.at = untagged_addr(start) & PAGE_MASK,
+		.flags = FOLL_LONGTERM,
+		.calm = jiffies,
+	};
+	int err;
+
+	err = sroce_pin_check(start, length);
+	if (err)
+		return ERR_PTR(err);
+	pin.pages = (struct page **)__get_free_page(GFP_KERNEL);
+	if (!pin.pages)
+		return ERR_PTR(-ENOMEM);
+	pin.umem = sroce_pin_umem(ibdev, start, length, access);
+	if (!IS_ERR(pin.umem)) {
+		pin.left = ib_umem_num_pages(pin.umem);
+		pin.flags |= pin.umem->writable ? FOLL_WRITE : SROCE_PIN_READ;
+		err = sroce_pin_all(&pin);
+	}
+	free_page((unsigned long)pin.pages);
+	if (!err)
+		return pin.umem;
+	ib_umem_release(pin.umem);
+	return ERR_PTR(err);
+}
