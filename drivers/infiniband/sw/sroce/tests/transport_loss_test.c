@@ -304,6 +304,34 @@ static void atomic_response_lost(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 6, side_count(b, SROCE_CNT_RX_ATOMIC_REQUESTS));
 }
 
+/*
+ * rdma_rxe rounds the number that was agreed on up to a power of two. Responses to all of these are
+ * lost: whatever it may have outstanding is remembered.
+ */
+static void more_outstanding_than_agreed(struct kunit *test)
+{
+	struct pair_config c = { .rd_atomic = 5 };
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule rules[] = {
+		rule_nth(b, SROCE_OP_ATOMIC_ACK, 0, 8, FAKE_DROP), {}
+	};
+	u64 *cell = (u64 *)(b->mem + 0x40000);
+	u64 *got = (u64 *)(a->mem + 0x40000);
+	u32 i;
+
+	a->qp->attr.max_rd_atomic = 8;
+	pair_rules(p, rules);
+	for (i = 0; i < 8; i++)
+		post_add(a, i, 0x40000 + 8 * i, 0x40000);
+	for (i = 0; i < 8; i++) {
+		side_expect_send(a, i, IB_WC_SUCCESS);
+		KUNIT_EXPECT_EQ(test, i, got[i]);
+	}
+	KUNIT_EXPECT_EQ(test, 8, rules[0].hits);
+	KUNIT_EXPECT_EQ(test, 8, *cell);
+}
+
 static void post_atomic_write(struct side *a, u64 id, u64 value)
 {
 	struct work w;
@@ -1090,6 +1118,7 @@ static struct kunit_case loss_cases[] = {
 	KUNIT_CASE(hostile_duplicates),
 	KUNIT_CASE(every_request_twice),
 	KUNIT_CASE(atomic_response_lost),
+	KUNIT_CASE(more_outstanding_than_agreed),
 	KUNIT_CASE(atomic_write_response_lost),
 	KUNIT_CASE(duplicates_of_longest_read),
 	KUNIT_CASE(late_duplicate_of_read),

@@ -19,8 +19,11 @@ static int sroce_answers_pin(struct sroce_resp_answers *a)
 
 int sroce_answers_alloc(struct sroce_resp_answers *a, u32 depth, bool user)
 {
-	/* One more than the peer may have outstanding: the newest duplicate */
-	a->nres = depth + 1;
+	/*
+	 * One more than the peer may have outstanding: the newest duplicate. What is agreed
+	 * on counts as the power of two above it, because that is what rdma_rxe makes of it.
+	 */
+	a->nres = roundup_pow_of_two(max(depth, 1U)) + 1;
 	/*
 	 * Answers to duplicates may wait beside answers to new requests. The
 	 * indices of this circle run through all 32 bits.
