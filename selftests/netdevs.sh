@@ -214,7 +214,7 @@ vrf_crowd() {
 }
 
 mac_of() { in_ns "$1" cat /sys/class/net/veth0/address; }
-link_local() { ip -n "$1" -o addr show dev veth0 scope link | awk '{ sub("/.*", "", $4); print $4 }'; }
+link_local() { ip -n "$1" -o addr show dev "${2:-veth0}" scope link | awk '{ sub("/.*", "", $4); print $4 }'; }
 
 # vrf_heard NAME MESSAGES ADDRESS PEER SOURCE NETDEV : so many of 16 that come from SOURCE, through host B's NETDEV, to a queue pair
 # of host A's ADDRESS that is connected to PEER; datagrams all
@@ -390,6 +390,13 @@ if both make_bond 2>/dev/null && second_cable; then
 	eventually "slaves: the GID moves" eval "has_gid $A ${DEV_A}1 $TOP_A && lacks_gid $A $DEV_A $TOP_A && has_gid $B ${DEV_B}1 $TOP_B"
 	cm "slaves, after a fail-over: rdma_cm" $TOP_A $TOP_B
 	traffic_end "slaves: connections of the first one go on" 0
+	fail_over veth1
+	ll_a=$(link_local $A t0) ll_b=$(link_local $B t0)
+	eventually "slaves: the GIDs move back" eval "has_gid $A $DEV_A $TOP_A && has_gid $A $DEV_A $ll_a && has_gid $B $DEV_B $ll_b"
+	traffic_start 60 "$ll_a" "$ll_b" $TOP_A
+	fail_over veth0
+	eventually "slaves: the GID moves again" has_gid $A ${DEV_A}1 "$ll_a"
+	traffic_end "slaves: connections of link-local addresses go on" 0
 	link_del $A ${DEV_A}1
 	link_del $B ${DEV_B}1
 else

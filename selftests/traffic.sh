@@ -54,14 +54,14 @@ cm() { pair "$1" 40 "rping -s -a $2 -C 10 -V" "rping -c -a $2 -I $3 -C 10 -V"; }
 # connected NAMESPACE DEVICE : all four QPs of a program are
 connected() { [ "$(in_ns "$1" rdma resource show qp link "$2/1" | grep -c 'state RTS.*comm verify')" -ge 4 ]; }
 
-# traffic_start SECONDS IP_A IP_B : between host A (or $SERVER_NS) and host B, in the background; until traffic_end, but no
-# longer than that
+# traffic_start SECONDS IP_A IP_B [HOST_A] : between host A (or $SERVER_NS) and host B, in the background; until traffic_end,
+# but no longer than that. HOST_A is where its programs meet, if that is not IP_A.
 traffic_start() {
 	ip netns exec "${SERVER_NS:-$A}" "$VERIFY" -d "$DEV_A" -i "$2" -S $((15 * SLOW)) >"$TMP/traffic.a" 2>&1 &
 	traffic=($!)
 	wait_for 5 listening "${SERVER_NS:-$A}"
 	# shellcheck disable=SC2086 # options
-	ip netns exec $B "$VERIFY" -d $DEV_B -i "$3" -S $((15 * SLOW)) -t "$(($1 * SLOW))" $VERIFY_OPTIONS "$2" >"$TMP/traffic.b" 2>&1 &
+	ip netns exec $B "$VERIFY" -d $DEV_B -i "$3" -S $((15 * SLOW)) -t "$(($1 * SLOW))" $VERIFY_OPTIONS "${4:-$2}" >"$TMP/traffic.b" 2>&1 &
 	traffic+=($!)
 	wait_for 10 connected "${SERVER_NS:-$A}" "$DEV_A"
 	wait_for 10 connected "$B" "$DEV_B"

@@ -41,9 +41,10 @@ struct sroce_route;
  * @net_cookie: the same, comparable
  * @ifindex: netdev of the source GID: that of the device, or one on top of it
  *	(VLAN, bond); packets leave through it
- * @link: the only link that packets of the peer come through; 0: any. There is one where
- *	@sgid is a link-local address, which other links may have as well (a VLAN mostly has
- *	that of the netdev below it), and SROCE_LINK_NONE where @dgid is this host's
+ * @link: the only link that packets of the peer come through, or else through the very netdev
+ *	@ifindex; 0: any. There is one where @sgid is a link-local address, which other links may
+ *	have as well (a VLAN mostly has that of the netdev below it), and SROCE_LINK_NONE where
+ *	@dgid is this host's
  * @sgid: source address; IPv4 is v4-mapped
  * @dgid: destination address
  * @network_type: what is in front of the BTH: RDMA_NETWORK_IPV4 or _IPV6 (RoCE v2), or
@@ -111,6 +112,7 @@ static inline void sroce_path_put(struct sroce_path *path)
  * @net_cookie: network namespace they arrived in
  * @ifindex: netdev of the device that they are for
  * @link: link they came through, as in struct sroce_path; 0: from this host
+ * @from_ifindex: netdev they came through
  * @network_hdr_type: as network_type of a path
  * @sl: service level (VLAN priority)
  * @looped: this host has sent them, to a multicast group or a queue pair of its own
@@ -126,6 +128,7 @@ struct sroce_rx_info {
 	u64 net_cookie;
 	int ifindex;
 	int link;
+	int from_ifindex;
 	u8 network_hdr_type;
 	u8 sl;
 	bool looped;

@@ -586,6 +586,7 @@ static void sroce_rx_link(struct sroce_skb_rx *r, struct net *net)
 	info->looped = skb->pkt_type == PACKET_LOOPBACK;
 	info->link = sroce_netdev_is_inside(skb->dev) ? 0 :
 		     sroce_netdev_link(net, r->port, skb->dev);
+	info->from_ifindex = skb->dev->ifindex;
 	info->vlan_id = sroce_netdev_vlan_id(sroce_rx_netdev(r, net));
 	/* The netdev took the tag off and left its priority, mapped */
 	if (is_vlan_dev(skb->dev))

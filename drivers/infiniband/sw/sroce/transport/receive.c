@@ -52,6 +52,7 @@ static bool sroce_pkey_ok(const struct sroce_qp *qp, u16 pkey)
  * @dgid: this host
  * @network_type: as in struct sroce_path
  * @link: link that it came through; 0: from this host
+ * @from_ifindex: netdev that it came through
  * @net_cookie: network namespace
  */
 struct sroce_ends {
@@ -60,12 +61,21 @@ struct sroce_ends {
 	const union ib_gid *dgid;
 	u8 network_type;
 	int link;
+	int from_ifindex;
 };
 
-/* Whoever is on another link, another VLAN for instance, may use the same addresses */
-static bool sroce_receive_from_link(const struct sroce_path *path, int link)
+/*
+ * Whoever is on another link, another VLAN for instance, may use the same addresses. A link
+ * is called by the netdev of the device that a packet is for. Below a bond there may be several,
+ * and it need not be the queue pair's; the bond is the same.
+ */
+static bool sroce_receive_from_link(const struct sroce_path *path,
+				    const struct sroce_ends *ends)
 {
-	return likely(!path->link) || !link || link == path->link;
+	if (likely(!path->link) || !ends->link || ends->link == path->link)
+		return true;
+	return path->link != SROCE_LINK_NONE &&
+	       ends->from_ifindex == path->ifindex;
 }
 
 /*
@@ -81,7 +91,7 @@ static bool sroce_receive_from_peer(const struct sroce_qp *qp,
 	       path->network_type == ends->network_type &&
 	       !memcmp(&path->dgid, ends->sgid, sizeof(path->dgid)) &&
 	       !memcmp(&path->sgid, ends->dgid, sizeof(path->sgid)) &&
-	       sroce_receive_from_link(path, ends->link);
+	       sroce_receive_from_link(path, ends);
 }
 
 static bool sroce_receive_may_take(struct sroce_qp *qp,
@@ -145,6 +155,7 @@ static void sroce_receive_packet(struct sroce_qp *qp, struct sroce_rx *rx)
 		.dgid = &info->dgid,
 		.network_type = info->network_hdr_type,
 		.link = info->link,
+		.from_ifindex = info->from_ifindex,
 		.net_cookie = info->net_cookie,
 	};
 	struct sroce_train *t = &rx->t;
