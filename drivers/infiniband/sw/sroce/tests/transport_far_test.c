@@ -6,6 +6,7 @@
  */
 #include "tests/transport_pair.h"
 #include "transport/far.h"
+#include "transport/repair.h"
 #include "transport/requester.h"
 #include "transport/rtt.h"
 #include "transport/window.h"
@@ -99,6 +100,31 @@ static void more_with_each_gap(struct kunit *test)
 	sroce_far_progress(a->qp);
 	KUNIT_EXPECT_EQ(test, 180, sroce_far_part(req, 8, PACKETS));
 	req->una_psn = una;
+}
+
+/*
+ * However many gaps of a loss were in vain, the next one is answered with a part (and so costs the
+ * window nothing): only after some losses in vain does the peer count as one that keeps nothing
+ */
+static void parts_of_one_loss(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct side *a = &far_pair(test, &c)->side[0];
+	struct sroce_requester *req = &a->qp->req;
+	u32 una = req->una_psn, i;
+
+	sroce_far_new_loss(req, WINDOW);
+	req->repair.lossy = true;
+	req->repair.lost_until = sroce_psn_add(una, PACKETS);
+	req->window = WINDOW;
+	for (i = 0; i < 12; i++) {
+		req->repair.tries = i;
+		req->repair.vain = 1;
+		KUNIT_EXPECT_TRUE(test, sroce_repair_may(a->qp));
+	}
+	req->repair.vain = 8;
+	KUNIT_EXPECT_FALSE(test, sroce_repair_may(a->qp));
+	sroce_repair_reset(req);
 }
 
 /* What is missing within what is sent again is not asked for twice */
@@ -276,6 +302,7 @@ static void spread(struct kunit *test)
 
 static struct kunit_case far_cases[] = {
 	KUNIT_CASE(more_with_each_gap),
+	KUNIT_CASE(parts_of_one_loss),
 	KUNIT_CASE(one_round_trip),
 	KUNIT_CASE(on_its_way_in_time),
 	KUNIT_CASE(on_its_way_and_believed),

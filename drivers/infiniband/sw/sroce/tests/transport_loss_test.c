@@ -906,6 +906,27 @@ static void stuck_when_idle(struct kunit *test)
 	fake_txq_give(a->qp->txq, bytes);
 }
 
+/* It goes on letting go of them, slowly: retries are for what is lost */
+static void drains_slowly(struct kunit *test)
+{
+	struct pair_config c = { .retry = 2 };
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0];
+	u32 i, bytes = fake_txq_fill(a->qp->txq);
+
+	a->qp->req.half.starved = true;
+	side_write(a, 1, 1000);
+	for (i = 0; i < 10; i++) {
+		KUNIT_EXPECT_TRUE(test, side_expire(a));
+		fake_txq_give(a->qp->txq, 1000);
+		bytes -= 1000;
+	}
+	KUNIT_EXPECT_EQ(test, 0, p->net.sent);
+	KUNIT_EXPECT_EQ(test, 1, side_count(a, SROCE_CNT_LOCAL_ACK_TIMEOUT_ERR));
+	fake_txq_give(a->qp->txq, bytes);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+}
+
 /* It lets go of them after all: whoever waited has a full timeout for an ACK */
 static void stuck_for_a_while(struct kunit *test)
 {
@@ -1144,6 +1165,7 @@ static struct kunit_case loss_cases[] = {
 	KUNIT_CASE(naks_exhaust_retries),
 	KUNIT_CASE(stuck_below),
 	KUNIT_CASE(stuck_when_idle),
+	KUNIT_CASE(drains_slowly),
 	KUNIT_CASE(stuck_for_a_while),
 	KUNIT_CASE(progress_reloads_retries),
 	KUNIT_CASE(ignored_acks),

@@ -507,6 +507,8 @@ struct sroce_qp_congestion {
  * @recover: PSN that the last restart went back to; @recovering tells if valid
  * @recovering: a restart took place and @recover was not answered yet
  * @retried: when a retry was counted last
+ * @queued: bytes that were in queues of this host when it waited for room last, for as long as
+ *	a timeout
  * @repair: the part of it that is sent again
  * @far: how much that is on a long path, and what losses tell there
  * @probe: when the end of it is asked after
@@ -556,6 +558,7 @@ struct sroce_requester {
 	struct sroce_probe probe;
 	struct sroce_gap gap;
 	u64 retried;
+	int queued;
 	u64 deadline;
 	struct sroce_timer timer;
 	struct sroce_pacer pace;

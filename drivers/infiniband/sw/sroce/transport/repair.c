@@ -61,9 +61,14 @@ bool sroce_repair_may(const struct sroce_qp *qp)
 	    (req->repair.active ||
 	     (req->recovering && req->recover == req->una_psn)))
 		return false;
+	/*
+	 * On a long path the part that is sent for a gap grows until it is all that is missing: to
+	 * give up before would cost half of the window for each gap that is left
+	 */
 	return READ_ONCE(qp->port->recovery.selective_repeat_en) &&
 	       req->repair.vain < SROCE_REPAIR_VAIN_MOST &&
-	       req->repair.tries < SROCE_REPAIR_TRIES && !req->rd_outstanding;
+	       (sroce_queueing_path_is_long(req) ||
+		req->repair.tries < SROCE_REPAIR_TRIES) && !req->rd_outstanding;
 }
 
 /*

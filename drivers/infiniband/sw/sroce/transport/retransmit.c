@@ -235,6 +235,19 @@ void sroce_requester_rnr_wait(struct sroce_qp *qp, u8 code)
 }
 
 /*
+ * Do packets go on leaving the queues of this host? What stands behind them is late, and not
+ * lost; nor could it be sent again before these have gone.
+ */
+static bool sroce_requester_drains(struct sroce_qp *qp)
+{
+	int bytes = sroce_txq_bytes(qp->txq);
+	bool less = bytes < qp->req.queued;
+
+	qp->req.queued = bytes;
+	return less;
+}
+
+/*
  * The deadline has passed. Packets that hang in a queue of this host are as lost
  * as those that no ACK comes for.
  */
@@ -251,6 +264,8 @@ static void sroce_requester_timed_out(struct sroce_qp *qp)
 		req->half.stalled = req->half.starved;
 	else if (!list_empty(&req->half.inbox))
 		sroce_requester_arm(qp); /* a peer on this host has answered */
+	else if (req->half.starved && sroce_requester_drains(qp))
+		sroce_requester_arm(qp);
 	else if (silent || req->half.starved)
 		sroce_requester_restart(qp, SROCE_CNT_LOCAL_ACK_TIMEOUT_ERR);
 	sroce_half_queue(&req->half);
