@@ -9,6 +9,7 @@
 # because namespaces and the mode are what it is about, and so are "target" and "initiator" of storage.md, because many of
 # the kernel's own users of RDMA are in the first namespace only; so these two run in a guest of the lab only.
 . "$(dirname "$0")/lib.sh"
+. "$SELF/exclusive.sh"
 
 DOC=$SELF/../Documentation
 S=srtest_s
