@@ -194,6 +194,7 @@ rdmacm_tools() {
 	stock_pair "rstream" 30 "rstream -b $SERVER_IP -S 4096 -C 20 -I 10" "rstream -s $SERVER_IP -S 4096 -C 20 -I 10"
 	stock_pair "rstream, 1 MiB" 30 "rstream -b $SERVER_IP -S 1048576 -C 3 -I 3" \
 		"rstream -s $SERVER_IP -S 1048576 -C 3 -I 3"
+	stock_pair "riostream" 30 "riostream -b $SERVER_IP -S 4096 -C 20 -I 10 -T v" "riostream -s $SERVER_IP -S 4096 -C 20 -I 10 -T v"
 	stock_pair "udaddy" 30 "udaddy -b $SERVER_IP -C 20 -S 1000" "udaddy -s $SERVER_IP -C 20 -S 1000"
 	stock_pair "rdma_server, rdma_client" 30 "rdma_server -s $SERVER_IP -p 7471" "rdma_client -s $SERVER_IP -p 7471"
 	# rdma_xserver listens where IPv4 is

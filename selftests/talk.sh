@@ -36,6 +36,7 @@ talk_cases() {
 		rping, data verified|60|rping -s -a %S -C 20 -V|rping -c -a %S -C 20 -V
 		ucmatose|60|ucmatose -b %S -C 10 -S 1000|ucmatose -s %S -C 10 -S 1000
 		rstream|60|rstream -b %S -S 4096 -C 20 -I 5|rstream -s %S -S 4096 -C 20 -I 5
+		riostream|60|riostream -b %S -S 4096 -C 20 -I 5 -T v|riostream -s %S -S 4096 -C 20 -I 5 -T v
 		udaddy|60|udaddy -b %S -C 20 -S 1000|udaddy -s %S -C 20 -S 1000
 	END
 }

@@ -31,16 +31,17 @@ exec ip netns exec \$where unshare --uts --ipc bash -c \
 END
 chmod +x "$TMP/at"
 
-# over_wire MINIMUM COMMAND... : the command, and at least so many bytes from device to device each way; in \$moved
+# over_wire MINIMUM COMMAND... : the command, and at least so many bytes from device to device each way ("A/B": so many from
+# host A, and so many from host B)
 over_wire() {
-	local least=$1 a b status
+	local least_a=${1%/*} least_b=${1#*/} a b status
 	shift
 	a=$(counter $A $DEV_A rdma_tx_bytes) b=$(counter $B $DEV_B rdma_tx_bytes)
 	"$@"
 	status=$?
 	a=$(($(counter $A $DEV_A rdma_tx_bytes) - a)) b=$(($(counter $B $DEV_B rdma_tx_bytes) - b))
 	note "sent by RDMA: $a and $b bytes"
-	[ $status -eq 0 ] && [ "$a" -ge "$least" ] && [ "$b" -ge "$least" ]
+	[ $status -eq 0 ] && [ "$a" -ge "$least_a" ] && [ "$b" -ge "$least_b" ]
 }
 
 # application NAME SECONDS MINIMUM COMMAND... : passes when it succeeds, and has used the devices. A function limits what
