@@ -12,6 +12,14 @@ program_verdicts "two hosts" 240 "$file" -d $DEV_A -i $IP_A -D $DEV_B -I $IP_B
 odd=$(program raw_odd) || bail "raw_odd was not built"
 program_verdicts "odd requests" 60 in_ns $A "$odd" -d $DEV_A -i $IP_A
 
+# Tags that the device inserts: once by veth, and once by the stack, because veth cannot
+vlan=$(program raw_vlan) || bail "raw_vlan was not built"
+program_verdicts "VLAN tags" 60 in_ns $B "$vlan" -d $DEV_A -i $IP_A -D $DEV_B -I $IP_B
+on_a ethtool -K veth0 tx-vlan-offload off
+result $? "a netdev that cannot insert tags"
+program_verdicts "VLAN tags, without that" 60 in_ns $B "$vlan" -d $DEV_A -i $IP_A -D $DEV_B -I $IP_B
+on_a ethtool -K veth0 tx-vlan-offload on
+
 # A rule that has the host receive what it sends, at once (before Linux 6.8)
 mirror=$(program raw_mirror) || bail "raw_mirror was not built"
 on_a tc qdisc add dev veth0 clsact &&

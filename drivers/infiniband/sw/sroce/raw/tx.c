@@ -193,7 +193,7 @@ static int sroce_raw_set_tso(struct sk_buff *skb, const struct sroce_frame *f,
 
 /* --- a frame ---------------------------------------------------------------- */
 
-/* A tag may be on top of what the netdev's MTU allows */
+/* A tag in the frame may be on top of what the netdev's MTU allows */
 static u32 sroce_raw_most(const struct net_device *ndev, bool tagged)
 {
 	return READ_ONCE(ndev->mtu) + ndev->hard_header_len +
@@ -229,6 +229,15 @@ static int sroce_raw_offload(struct sk_buff *skb, const struct sroce_frame *f,
 	return virtio_net_hdr_to_skb(skb, &h, virtio_legacy_is_little_endian());
 }
 
+/* One tag may be on top of the MTU, and the one that is yet to be put there always is */
+static bool sroce_raw_too_long(const struct sk_buff *skb,
+			       const struct sroce_raw_tx *tx)
+{
+	bool tagged = !tx->vlan && eth_hdr(skb)->h_proto == htons(ETH_P_8021Q);
+
+	return !tx->header_len && skb->len > sroce_raw_most(skb->dev, tagged);
+}
+
 static int sroce_raw_finish(struct sk_buff *skb, const struct sroce_raw_tx *tx)
 {
 	struct sroce_frame f;
@@ -237,9 +246,7 @@ static int sroce_raw_finish(struct sk_buff *skb, const struct sroce_raw_tx *tx)
 	sroce_frame_parse(&f, skb->data,
 			  min_t(u32, skb_headlen(skb), SROCE_FRAME_HEAD),
 			  tx->header_len);
-	if (!tx->header_len &&
-	    skb->len > sroce_raw_most(skb->dev, eth_hdr(skb)->h_proto ==
-						htons(ETH_P_8021Q)))
+	if (sroce_raw_too_long(skb, tx))
 		return -EMSGSIZE;
 	sroce_raw_set_headers(skb, &f);
 	err = sroce_raw_offload(skb, &f, tx);
