@@ -79,6 +79,18 @@ exclusive_separate() {
 	cm "exclusive: rdma_cm" $IP_A $IP_B
 }
 
+# What is told of regions of memory is of the namespace of their device; the server has one on demand
+exclusive_regions() {
+	local pid
+	ip netns exec $A ibv_rc_pingpong -o -d $DEV_A -g "$(gid_index $A $DEV_A $IP_A)" >/dev/null 2>&1 &
+	pid=$!
+	eventually "exclusive: statistics of a region on demand" eval "in_ns $A rdma statistic show mr | grep -q page_faults"
+	[ -z "$(in_ns $B rdma statistic show mr)$(in_ns $C rdma statistic show mr)$(rdma statistic show mr)" ]
+	result $? "exclusive: in its namespace only"
+	kill $pid
+	wait $pid 2>/dev/null
+}
+
 # two netdevs alike in name, number and address, in two namespaces
 exclusive_strays() {
 	local ns direct
@@ -149,6 +161,7 @@ exclusive_ended() {
 
 exclusive_case() {
 	exclusive_separate
+	exclusive_regions
 	exclusive_strays
 	exclusive_moved
 	exclusive_deleted

@@ -732,6 +732,135 @@ static void advice_refused(void)
 	ibv_dealloc_pd(pd);
 }
 
+/* --- what the kernel tells of each region ----------------------------------------------- */
+
+static const char *name_of(const struct end *e)
+{
+	return ibv_get_device_name(e->dev->ctx->device);
+}
+
+/* The number that "rdma" knows a region by */
+static long long number_of(const struct end *e, const struct ibv_mr *mr)
+{
+	char wanted[40];
+
+	snprintf(wanted, sizeof(wanted), "\"lkey\":\"%x\"", mr->lkey);
+	return vt_shown(vt_rdma("-j resource show mr dev %s", name_of(e)), wanted, "mrn");
+}
+
+/* What "rdma statistic" tells of it under that name; -1: nothing */
+static long long told(const struct end *e, long long number, const char *name)
+{
+	char wanted[100];
+
+	snprintf(wanted, sizeof(wanted), "\"ifname\":\"%s\",\"mrn\":%lld,", name_of(e), number);
+	return vt_shown(vt_rdma("-j statistic show mr"), wanted, name);
+}
+
+/* It is there, with nothing to tell but its number */
+static bool tells_nothing(const struct end *e, long long number)
+{
+	char wanted[100];
+
+	snprintf(wanted, sizeof(wanted), "\"ifname\":\"%s\",\"mrn\":%lld}", name_of(e), number);
+	return strstr(vt_rdma("-j statistic show mr"), wanted);
+}
+
+/*
+ * @pages were needed, and each counts once. One that the kernel has taken away meanwhile,
+ * because it wants memory, may have been needed once more.
+ */
+static void counted(const char *what, const struct end *e, long long number, const char *name,
+		    long long pages)
+{
+	long long n = told(e, number, name), lost = told(e, number, "page_invalidations");
+
+	vt_check(n >= pages && n <= pages + lost, "statistics: %s: %s %lld (wanted %lld), %lld lost",
+		 what, name, n, pages, lost);
+}
+
+static void nothing_counted(const char *what, const struct end *e, long long number)
+{
+	long long faults = told(e, number, "page_faults");
+	long long lost = told(e, number, "page_invalidations");
+	long long prefetched = told(e, number, "page_prefetch");
+
+	vt_check(!faults && !lost && !prefetched,
+		 "statistics: %s: %lld faults, %lld lost, %lld prefetched", what, faults, lost,
+		 prefetched);
+}
+
+/* Pages that messages bring in: two whole ones, and of their neighbours a byte each */
+static void faults_counted(struct ibv_mr *mr, long long number)
+{
+	const size_t offset = PAGE - 1, len = 2 * PAGE + 2;
+	struct ibv_mr *sink = demand(&a, mine.memory, ROOM);
+
+	fresh();
+	vt_check(moves(IBV_WR_RDMA_WRITE, mine.pinned, mr, offset, len),
+		 "statistics: a WRITE to four cold pages");
+	counted("a WRITE to cold pages", &b, number, "page_faults", 4);
+	vt_check(moves(IBV_WR_RDMA_WRITE, mine.pinned, mr, offset, len),
+		 "statistics: a WRITE to the same");
+	counted("a WRITE to the same", &b, number, "page_faults", 4);
+	drop(&mine);
+	vt_check(moves(IBV_WR_RDMA_READ, sink, theirs.pinned, offset, len),
+		 "statistics: a READ into cold pages");
+	counted("a READ into cold pages", &a, number_of(&a, sink), "page_faults", 4);
+	ends_stop();
+	ibv_dereg_mr(sink);
+}
+
+static void advised_counted(const char *what, enum ib_uverbs_advise_mr_advice how,
+			    struct ibv_mr *mr, long long number, size_t offset, long long pages)
+{
+	advised(what, how, IBV_ADVISE_MR_FLAG_FLUSH, mr, b.dev->pd,
+		(uintptr_t)theirs.memory + offset, 6 * PAGE, 0);
+	counted(what, &b, number, "page_prefetch", pages);
+}
+
+/* Pages that advice brings in, or finds */
+static void advice_counted(struct ibv_mr *mr, long long number)
+{
+	const size_t offset = 8 * PAGE;
+
+	advised_counted("of six cold pages", IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, mr, number,
+			offset, 6);
+	advised_counted("of five of these and a cold one", IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, mr,
+			number, offset + PAGE, 7);
+	drop(&theirs);
+	memset(theirs.memory + offset, 1, 6 * PAGE);
+	advised_counted("of six that are there", IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT, mr, number,
+			offset, 13);
+	counted("all that advice", &b, number, "page_faults", 4);
+}
+
+static void statistics(void)
+{
+	struct ibv_mr *mr = demand(&b, theirs.memory, ROOM);
+	struct ibv_mr *other = demand(&b, theirs.memory, ROOM);
+	long long number = number_of(&b, mr), others = number_of(&b, other), lost;
+	long long pinned = number_of(&b, theirs.pinned);
+
+	vt_check(number >= 0 && others >= 0 && number != others,
+		 "statistics: regions number %lld and %lld", number, others);
+	nothing_counted("a new region", &b, number);
+	drop(&theirs);
+	faults_counted(mr, number);
+	drop(&theirs);
+	lost = told(&b, number, "page_invalidations");
+	vt_check(lost >= 4, "statistics: pages that were dropped: page_invalidations %lld", lost);
+	advice_counted(mr, number);
+	nothing_counted("another region of that memory", &b, others);
+	vt_check(tells_nothing(&b, pinned), "statistics: a pinned region, number %lld, has none",
+		 pinned);
+	ibv_dereg_mr(mr);
+	vt_check(told(&b, number, "page_faults") < 0 && !tells_nothing(&b, number) &&
+		 !told(&b, others, "page_faults"),
+		 "statistics: a region that is gone has none, and the other one has");
+	ibv_dereg_mr(other);
+}
+
 /* --- windows ---------------------------------------------------------------------------------------- */
 
 static bool bind(struct ibv_mw *mw, struct ibv_mr *mr, char *addr, uint64_t length)
@@ -899,6 +1028,15 @@ static int far_apart(struct ibv_mr *mr, char *far, int rounds)
 	return bad;
 }
 
+/* A process without rights is told no key: its region is the only implicit one that it has */
+static void evicted(void)
+{
+	const char *list = vt_rdma("-dd -j resource show mr dev %s pid %d", name_of(&b), getpid());
+	long long n = vt_shown(list, "\"drv_kind\":\"implicit\"", "drv_evictions");
+
+	vt_check(n > 0, "implicit: tables that gave way to others are counted: %lld", n);
+}
+
 struct arguments {
 	int c;
 	char **v;
@@ -922,8 +1060,10 @@ static void as_nobody(void *arg)
 	vt_be_nobody(((unsigned long)vt_pinned() << 10) + least + least / 4);
 	mr = all_memory(&b, DEMAND);
 	vt_check(mr, "implicit: a little of RLIMIT_MEMLOCK does for it: %s", strerror(errno));
-	if (mr)
+	if (mr) {
 		vt_check(!far_apart(mr, far, ends_short ? 2 : 10), "implicit: more memory than there are tables");
+		evicted();
+	}
 	vt_check(!all_memory(&b, DEMAND) && errno == ENOMEM, "implicit: and for no other one: %s", strerror(errno));
 	/* It ends with all that it has. */
 }
@@ -1004,6 +1144,7 @@ int main(int argc, char **argv)
 		advice_taken();
 		advice_refused();
 	}
+	statistics();
 	traffic("pages dropped under traffic", MADV_DONTNEED, false);
 	traffic("memory mapped anew under traffic", -1, false);
 	traffic("pages sent to swap under traffic", MADV_PAGEOUT, true);

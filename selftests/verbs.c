@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -740,34 +739,6 @@ static unsigned long long port_counter(const struct vt_dev *dev, const char *nam
 	return n;
 }
 
-/* what "rdma ..." prints; empty when it fails */
-static const char *rdma(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-static const char *rdma(const char *fmt, ...)
-{
-	static char out[256 * 1024];
-	char command[256];
-	size_t n = 0;
-	va_list ap;
-	FILE *f;
-
-	strcpy(command, "rdma ");
-	va_start(ap, fmt);
-	vsnprintf(command + 5, sizeof(command) - 16, fmt, ap);
-	va_end(ap);
-	strcat(command, " 2>&1");
-	f = popen(command, "r");
-	if (!f)
-		vt_die(VT_SETUP, "popen: %s", strerror(errno));
-	n = fread(out, 1, sizeof(out) - 1, f);
-	out[n] = 0;
-	if (pclose(f)) {
-		printf("# %s: %.200s\n", command, out);
-		out[0] = 0;
-	}
-	return out;
-}
-
 static const char *name_of(const struct vt_dev *dev)
 {
 	return ibv_get_device_name(dev->ctx->device);
@@ -901,7 +872,7 @@ static bool lists_qp(const char *counter, const char *end, uint32_t qpn)
 /* of the counters that have queue pair @qpn (0: all of them): their number in @found, and the sum of @name */
 static long long qp_counter(const struct vt_dev *dev, uint32_t qpn, const char *name, int *found)
 {
-	const char *p, *end, *value, *list = rdma("-j statistic qp show link %s/1", name_of(dev));
+	const char *p, *end, *value, *list = vt_rdma("-j statistic qp show link %s/1", name_of(dev));
 	char wanted[64];
 	long long sum = 0;
 	int n = 0;
@@ -943,7 +914,7 @@ static void counters_manual(void)
 	cqs_begin(NULL);
 	pair_begin(IBV_QPT_RC);
 	message_arrives();
-	rdma("statistic qp bind link %s/1 lqpn %u", name_of(client->dev), client->qp->qp_num);
+	vt_rdma("statistic qp bind link %s/1 lqpn %u", name_of(client->dev), client->qp->qp_num);
 	qp_counter(client->dev, client->qp->qp_num, "", &found);
 	vt_check(found == 1, "counters: a queue pair is bound to one");
 	vt_check(qp_sent(client->dev, client->qp->qp_num) == 0, "counters: it begins with 0");
@@ -962,13 +933,13 @@ static void counters_manual(void)
 			 "counters: their bytes are all that the port has received");
 	}
 	before = sent_by(client->dev);
-	rdma("statistic qp unbind link %s/1 cntn 1 lqpn %u", name_of(client->dev), client->qp->qp_num);
+	vt_rdma("statistic qp unbind link %s/1 cntn 1 lqpn %u", name_of(client->dev), client->qp->qp_num);
 	qp_counter(client->dev, client->qp->qp_num, "", &found);
 	vt_check(!found, "counters: unbound again");
 	vt_check(sent_by(client->dev) == before, "counters: the port has not lost anything");
 	message_arrives();
 	vt_check(sent_by(client->dev) > before, "counters: the port counts it again");
-	rdma("statistic qp bind link %s/1 lqpn %u", name_of(client->dev), client->qp->qp_num);
+	vt_rdma("statistic qp bind link %s/1 lqpn %u", name_of(client->dev), client->qp->qp_num);
 	message_arrives();
 	before = sent_by(client->dev);
 	/* a queue pair that goes takes its counter along */
@@ -983,7 +954,7 @@ static void counters_auto(void)
 	struct ibv_qp *first[2], *second;
 	int found;
 
-	vt_check(!strlen(rdma("statistic qp set link %s/1 auto type on", name_of(client->dev))),
+	vt_check(!strlen(vt_rdma("statistic qp set link %s/1 auto type on", name_of(client->dev))),
 		 "counters: one for each type of queue pair");
 	cqs_begin(NULL);
 	pair_begin(IBV_QPT_RC);
@@ -1004,12 +975,12 @@ static void counters_auto(void)
 	cqs_end();
 	qp_counter(client->dev, 0, "", &found);
 	vt_check(!found, "counters: the last one takes it away");
-	rdma("statistic qp set link %s/1 auto off", name_of(client->dev));
+	vt_rdma("statistic qp set link %s/1 auto off", name_of(client->dev));
 }
 
 static void counters(void)
 {
-	if (!strstr(rdma("statistic qp mode"), name_of(client->dev))) {
+	if (!strstr(vt_rdma("statistic qp mode"), name_of(client->dev))) {
 		printf("skip: counters of queue pairs [this rdma does not show them\n");
 		return;
 	}
@@ -1021,7 +992,7 @@ static void counters(void)
 
 static void has_details(const char *object, const char *const *names)
 {
-	const char *out = rdma("-dd -jp resource show %s %s %s", object, strcmp(object, "qp") ? "dev" : "link",
+	const char *out = vt_rdma("-dd -jp resource show %s %s %s", object, strcmp(object, "qp") ? "dev" : "link",
 			       name_of(server->dev));
 
 	for (; *names; names++)
@@ -1047,20 +1018,20 @@ static void resources(void)
 	has_details("mr", of_mr);
 	mr = ibv_reg_mr(server->dev->pd, to->addr, ROOM, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
 	if (mr) {
-		vt_check(strstr(rdma("-dd -jp resource show mr dev %s", name_of(server->dev)), "on-demand"),
+		vt_check(strstr(vt_rdma("-dd -jp resource show mr dev %s", name_of(server->dev)), "on-demand"),
 			 "resource show mr knows memory on demand");
-		vt_check(strstr(rdma("-jp statistic show mr"), "page_faults"),
+		vt_check(strstr(vt_rdma("-jp statistic show mr"), "page_faults"),
 			 "statistic show mr counts its page faults");
 		ibv_dereg_mr(mr);
 	}
 	mr = ibv_reg_mr(server->dev->pd, NULL, SIZE_MAX, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
 	if (mr) {
-		vt_check(strstr(rdma("-dd -jp resource show mr dev %s", name_of(server->dev)), "drv_tables"),
+		vt_check(strstr(vt_rdma("-dd -jp resource show mr dev %s", name_of(server->dev)), "drv_tables"),
 			 "resource show mr knows the tables of an implicit region");
 		ibv_dereg_mr(mr);
 	}
 	/* kernels before 6.7 do not ask the driver about these */
-	if (srq && strstr(rdma("-dd -jp resource show srq dev %s", name_of(server->dev)), "drv_"))
+	if (srq && strstr(vt_rdma("-dd -jp resource show srq dev %s", name_of(server->dev)), "drv_"))
 		has_details("srq", of_srq);
 	else
 		printf("skip: resource show srq [this kernel shows no details\n");
@@ -1082,7 +1053,7 @@ static void source_port_is(const char *what, unsigned int port)
 	char wanted[64];
 
 	snprintf(wanted, sizeof(wanted), "\"drv_udp_sport\": %u", port);
-	vt_check(strstr(rdma("-dd -jp resource show qp link %s lqpn %u", name_of(client->dev), client->qp->qp_num), wanted),
+	vt_check(strstr(vt_rdma("-dd -jp resource show qp link %s lqpn %u", name_of(client->dev), client->qp->qp_num), wanted),
 		 "%s: UDP source port %u", what, port);
 }
 

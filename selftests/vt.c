@@ -302,6 +302,46 @@ long vt_counter(struct vt_dev *dev, const char *name)
 	return n;
 }
 
+const char *vt_rdma(const char *fmt, ...)
+{
+	static char out[256 * 1024];
+	char command[256];
+	size_t n = 0;
+	va_list ap;
+	FILE *f;
+
+	strcpy(command, "rdma ");
+	va_start(ap, fmt);
+	vsnprintf(command + 5, sizeof(command) - 16, fmt, ap);
+	va_end(ap);
+	strcat(command, " 2>&1");
+	f = popen(command, "r");
+	if (!f)
+		vt_die(VT_SETUP, "popen: %s", strerror(errno));
+	n = fread(out, 1, sizeof(out) - 1, f);
+	out[n] = 0;
+	if (pclose(f)) {
+		printf("# %s: %.200s\n", command, out);
+		out[0] = 0;
+	}
+	return out;
+}
+
+long long vt_shown(const char *list, const char *wanted, const char *name)
+{
+	const char *start = strstr(list, wanted), *end, *value;
+	char field[64];
+
+	if (!start)
+		return -1;
+	end = strchr(start, '}');
+	while (start > list && *start != '{')
+		start--;
+	snprintf(field, sizeof(field), "\"%s\":", name);
+	value = strstr(start, field);
+	return value && (!end || value < end) ? atoll(value + strlen(field)) : -1;
+}
+
 struct ibv_mr *vt_mr(struct vt_dev *dev, size_t size, int access)
 {
 	struct ibv_mr *mr;

@@ -101,6 +101,12 @@ union ibv_gid vt_gid_of_ip(const char *ip);
 /* The device's counter of that name, after the time for which the kernel does not look at it again */
 long vt_counter(struct vt_dev *dev, const char *name);
 
+/* What "rdma ..." prints, up to the next call; empty when it fails */
+const char *vt_rdma(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* The number @name of the first object with @wanted in it, of a list by "rdma -j"; -1: none */
+long long vt_shown(const char *list, const char *wanted, const char *name);
+
 /* a page-aligned buffer and its memory region */
 struct ibv_mr *vt_mr(struct vt_dev *dev, size_t size, int access);
 void vt_mr_free(struct ibv_mr *mr);
