@@ -784,6 +784,220 @@ static void null_region(void)
 	vt_check(!ibv_dealloc_pd(pd), "null region: and goes");
 }
 
+/* --- FLUSH ------------------------------------------------------------------------------------ */
+
+#ifdef HAVE_IBV_WR_FLUSH
+
+#define FLUSHABLE (ALL | IBV_ACCESS_FLUSH_GLOBAL)
+
+/* The responder's queue pair from now on allows this, too */
+static int allow(int access)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS,
+				    .qp_access_flags = VT_REMOTE_ACCESS | access };
+
+	return ibv_modify_qp(b.qp, &attr, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS);
+}
+
+/* A new pair, of which the requester can ask for FLUSH, and the responder allows @access of it */
+static void fresh_flush(int access)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_RC,
+		.send_cq = a.send_cq,
+		.recv_cq = a.recv_cq,
+		.cap = { .max_send_wr = ENDS_DEPTH, .max_recv_wr = 1, .max_send_sge = 1,
+			 .max_recv_sge = 1 },
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = a.dev->pd,
+		.send_ops_flags = IBV_QP_EX_WITH_FLUSH | IBV_QP_EX_WITH_RDMA_WRITE,
+	};
+
+	ends_stop();
+	a.qp = ibv_create_qp_ex(a.dev->ctx, &init);
+	b.qp = vt_new_qp(b.dev, IBV_QPT_RC, b.send_cq, ENDS_DEPTH, ENDS_DEPTH);
+	if (!a.qp)
+		vt_die(VT_WRONG, "WRONG: a queue pair with FLUSH: %s", strerror(errno));
+	ends_connect();
+	if (access && allow(access))
+		vt_die(VT_WRONG, "WRONG: a queue pair that allows FLUSH");
+}
+
+static enum ibv_wc_status flush(struct place at, size_t len, uint8_t type, uint8_t level)
+{
+	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(a.qp);
+	struct ibv_wc wc = { .status = IBV_WC_GENERAL_ERR };
+
+	ibv_wr_start(qp);
+	qp->wr_id = 5;
+	qp->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_flush(qp, at.key, at.addr, len, type, level);
+	if (!ibv_wr_complete(qp))
+		poll_one(a.send_cq, &wc, 10);
+	return wc.status;
+}
+
+static void flushed(const char *what, struct place at, size_t len, uint8_t type, uint8_t level,
+		    enum ibv_wc_status wanted)
+{
+	enum ibv_wc_status status = flush(at, len, type, level);
+
+	vt_check(status == wanted, "FLUSH: %s: %s (wanted %s)", what, ibv_wc_status_str(status),
+		 ibv_wc_status_str(wanted));
+	if (wanted != IBV_WC_SUCCESS)
+		fresh_flush(IBV_ACCESS_FLUSH_GLOBAL);
+}
+
+/* What is asked for, of a region that allows what can be allowed */
+static void flush_types(struct ibv_mr *mr)
+{
+	const int global = IBV_FLUSH_GLOBAL, persistent = IBV_FLUSH_PERSISTENT;
+	const int range = IBV_FLUSH_RANGE, all = IBV_FLUSH_MR;
+	const enum ibv_wc_status ok = IBV_WC_SUCCESS, local_err = IBV_WC_LOC_QP_OP_ERR;
+	const enum ibv_wc_status invalid = IBV_WC_REM_INV_REQ_ERR, denied = IBV_WC_REM_ACCESS_ERR;
+	struct place nowhere = { 0, mr->rkey }, end = { (uintptr_t)one + 1, mr->rkey };
+
+	fresh_flush(IBV_ACCESS_FLUSH_GLOBAL);
+	flushed("global, a range", remote(mr), ROOM, global, range, ok);
+	flushed("global, no bytes", remote(mr), 0, global, range, ok);
+	flushed("global, the whole region", nowhere, 0, global, all, ok);
+	flushed("global, a byte too far", end, ROOM, global, range, denied);
+	flushed("persistent, a range", remote(mr), ROOM, persistent, range, invalid);
+	flushed("persistent, the whole region", nowhere, 0, persistent, all, invalid);
+	flushed("global and persistent", remote(mr), ROOM, global | persistent, range, invalid);
+	flushed("of no type", remote(mr), ROOM, 0, range, invalid);
+	flushed("of a reserved type", remote(mr), ROOM, global | 4, range, invalid);
+	flushed("of a type without a bit", remote(mr), ROOM, global | 16, range, local_err);
+	flushed("of a reserved level", remote(mr), ROOM, global, 2, invalid);
+	flushed("of a level without a bit", remote(mr), ROOM, global, 4, local_err);
+}
+
+/* Either end may refuse by what it allows */
+static void flush_rights(void)
+{
+	struct ibv_mr *mr = reg(b.dev->pd, one, ROOM, FLUSHABLE);
+	struct ibv_mr *closed = reg(b.dev->pd, two, ROOM, ALL);
+	enum ibv_wc_status status = IBV_WC_REM_ACCESS_ERR;
+	int rc;
+
+	flush_types(mr);
+	flushed("a region without the right", remote(closed), 8, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE,
+		IBV_WC_REM_ACCESS_ERR);
+	flushed("a region without the right, all of it", remote(closed), 8, IBV_FLUSH_GLOBAL,
+		IBV_FLUSH_MR, IBV_WC_REM_ACCESS_ERR);
+	fresh_flush(0);
+	flushed("a queue pair without the right", remote(mr), 8, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE,
+		IBV_WC_REM_INV_REQ_ERR);
+	/* A queue pair may allow what no region does, or be refused that */
+	rc = allow(IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT);
+	if (!rc)
+		status = flush(remote(mr), 8, IBV_FLUSH_PERSISTENT, IBV_FLUSH_RANGE);
+	vt_check(status == IBV_WC_REM_ACCESS_ERR,
+		 "FLUSH: a queue pair with the right to persistence: %s, then: %s", strerror(rc),
+		 ibv_wc_status_str(status));
+	ends_stop();
+	dereg(mr);
+	dereg(closed);
+}
+
+static void flush_all(const char *what, struct place at, uint32_t key)
+{
+	char name[80];
+
+	fresh_flush(IBV_ACCESS_FLUSH_GLOBAL);
+	snprintf(name, sizeof(name), "%s, a range", what);
+	flushed(name, at, 4096, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE, IBV_WC_SUCCESS);
+	snprintf(name, sizeof(name), "%s, the whole region", what);
+	flushed(name, (struct place){ 0, key }, 0, IBV_FLUSH_GLOBAL, IBV_FLUSH_MR, IBV_WC_SUCCESS);
+	snprintf(name, sizeof(name), "%s, persistent", what);
+	flushed(name, at, 4096, IBV_FLUSH_PERSISTENT, IBV_FLUSH_RANGE, IBV_WC_REM_INV_REQ_ERR);
+}
+
+static void flush_device_memory(void)
+{
+	struct ibv_alloc_dm_attr attr = { .length = 8192 };
+	const int access = FLUSHABLE | IBV_ACCESS_ZERO_BASED;
+	struct ibv_dm *dm = ibv_alloc_dm(b.dev->ctx, &attr);
+	struct ibv_mr *mr;
+
+	if (!dm) {
+		printf("skip: FLUSH: device memory [%s\n", strerror(errno));
+		return;
+	}
+	mr = ibv_reg_dm_mr(b.dev->pd, dm, 0, 8192, access);
+	vt_check(mr, "FLUSH: device memory with the right: %s", mr ? "done" : strerror(errno));
+	if (mr)
+		flush_all("device memory", (struct place){ 0, mr->rkey }, mr->rkey);
+	ends_stop();
+	if (mr)
+		dereg(mr);
+	mr = ibv_reg_dm_mr(b.dev->pd, dm, 0, 8192, access | IBV_ACCESS_FLUSH_PERSISTENT);
+	vt_check(!mr, "FLUSH: device memory that lasts is refused: %s",
+		 mr ? "done" : strerror(errno));
+	ibv_free_dm(dm);
+}
+
+static void flush_on_demand(void)
+{
+	struct ibv_mr *mr = ibv_reg_mr(b.dev->pd, one, ROOM, FLUSHABLE | IBV_ACCESS_ON_DEMAND);
+
+	if (!mr) {
+		printf("skip: FLUSH: memory on demand [%s\n", strerror(errno));
+		return;
+	}
+	refused("FLUSH: memory on demand that lasts", one, ROOM,
+		ALL | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_FLUSH_PERSISTENT, EOPNOTSUPP);
+	flush_all("memory on demand", remote(mr), mr->rkey);
+	ends_stop();
+	dereg(mr);
+}
+
+/* A window gives the right if it was bound with it, and its region has it */
+static void flush_window(void)
+{
+	struct ibv_mr *mr = reg(b.dev->pd, one, ROOM, FLUSHABLE | IBV_ACCESS_MW_BIND);
+	struct ibv_mr *closed = reg(b.dev->pd, two, ROOM, BINDABLE);
+	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
+
+	fresh_flush(IBV_ACCESS_FLUSH_GLOBAL);
+	bound("FLUSH: a window with the right", mw, mr, one, 8192, MW_ALL | IBV_ACCESS_FLUSH_GLOBAL);
+	flushed("a window", in_window(mw, one), 8192, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE,
+		IBV_WC_SUCCESS);
+	flushed("behind a window", in_window(mw, one), 8193, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE,
+		IBV_WC_REM_ACCESS_ERR);
+	bound("FLUSH: a window without the right", mw, mr, one, 8192, MW_ALL);
+	flushed("a window without the right", in_window(mw, one), 8, IBV_FLUSH_GLOBAL,
+		IBV_FLUSH_RANGE, IBV_WC_REM_ACCESS_ERR);
+	not_bound("FLUSH: a window with the right, of a region without", mw, closed, two, 8,
+		  IBV_ACCESS_FLUSH_GLOBAL);
+	not_bound("FLUSH: a window that lasts", mw, mr, one, 8, IBV_ACCESS_FLUSH_PERSISTENT);
+	ends_stop();
+	free_window(mw);
+	dereg(mr);
+	dereg(closed);
+}
+
+static void flushes(void)
+{
+	if (vt_is_rxe()) {
+		printf("skip: FLUSH [rxe's packets have a wrong ICRC\n");
+		return;
+	}
+	flush_rights();
+	flush_device_memory();
+	flush_on_demand();
+	flush_window();
+}
+
+#else
+
+static void flushes(void)
+{
+	printf("skip: FLUSH [this libibverbs has none\n");
+}
+
+#endif
+
 int main(int argc, char **argv)
 {
 	ends_open(argc, argv);
@@ -803,6 +1017,7 @@ int main(int argc, char **argv)
 	rereg_traffic();
 	windows();
 	null_region();
+	flushes();
 	ends_stop();
 	printf("%d wrong\n", vt_failures);
 	return vt_failures ? VT_WRONG : VT_OK;
