@@ -104,14 +104,20 @@ struct fuse_answer {
 		struct fuse_entry_out entry;
 		struct fuse_attr_out attr;
 		struct fuse_open_out open;
+		char page[PAGE];
 	};
 };
+
+/* A file of which only the first part is ever read: more than a registration asks for at a time */
+#define ANSWERED 256
+#define HALF (2 * ANSWERED)
+static size_t pages = PAGES;
 
 static void fuse_file(struct fuse_attr *attr, bool root)
 {
 	attr->ino = root ? FUSE_ROOT_ID : 2;
 	attr->mode = root ? S_IFDIR | 0755 : S_IFREG | 0644;
-	attr->size = root ? 0 : PAGES * PAGE;
+	attr->size = root ? 0 : pages * PAGE;
 	attr->nlink = 1;
 	attr->blksize = PAGE;
 }
@@ -119,6 +125,8 @@ static void fuse_file(struct fuse_attr *attr, bool root)
 /* The length of the answer; -1: none, ever */
 static int fuse_say(const struct fuse_in_header *in, struct fuse_answer *out)
 {
+	const struct fuse_read_in *read = (void *)(in + 1);
+
 	switch (in->opcode) {
 	case FUSE_INIT:
 		out->init = (struct fuse_init_out){ .major = FUSE_KERNEL_VERSION, .minor = 31, .max_write = PAGE,
@@ -136,6 +144,7 @@ static int fuse_say(const struct fuse_in_header *in, struct fuse_answer *out)
 		out->open = (struct fuse_open_out){ .fh = 1 };
 		return sizeof(out->open);
 	case FUSE_READ:
+		return pages == HALF && read->offset < ANSWERED * PAGE && read->size == PAGE ? PAGE : -1;
 	case FUSE_INTERRUPT:
 	case FUSE_FORGET:
 	case FUSE_BATCH_FORGET:
@@ -150,7 +159,7 @@ static void fuse_serve(int fd)
 {
 	static char buffer[FUSE_MIN_READ_BUFFER + PAGES * PAGE];
 	const struct fuse_in_header *in = (void *)buffer;
-	struct fuse_answer out;
+	static struct fuse_answer out;
 	int len;
 
 	for (;;) {
@@ -170,8 +179,10 @@ static void fuse_serve(int fd)
 	}
 }
 
+/* Without readahead a page is waited for by whoever touches it, and that cannot be broken off */
 static void *map_fuse(bool readahead)
 {
+	int prot = PROT_READ | (pages == HALF ? 0 : PROT_WRITE);
 	int fd = open("/dev/fuse", O_RDWR), file;
 	char options[100], path[100];
 	void *p;
@@ -194,8 +205,8 @@ static void *map_fuse(bool readahead)
 	file = open(path, O_RDWR);
 	if (file < 0)
 		vt_die(VT_SETUP, "%s: %s", path, strerror(errno));
-	p = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-	if (p == MAP_FAILED || (!readahead && madvise(p, PAGES * PAGE, MADV_RANDOM)))
+	p = mmap(NULL, pages * PAGE, prot, pages == HALF ? MAP_PRIVATE : MAP_SHARED, file, 0);
+	if (p == MAP_FAILED || (!readahead && madvise(p, pages * PAGE, MADV_RANDOM)))
 		vt_die(VT_SETUP, "mmap: %s", strerror(errno));
 	close(file);
 	return p;
@@ -205,6 +216,8 @@ static void *map_stuck(const char *how)
 {
 	if (!strcmp(how, "uffd"))
 		return map_uffd();
+	if (!strcmp(how, "half"))
+		pages = HALF;
 	return map_fuse(!strcmp(how, "fuse"));
 }
 
@@ -467,7 +480,7 @@ static void say_stuck(void)
 
 static void *registers(void *done)
 {
-	struct ibv_mr *pinned = ibv_reg_mr(b.dev->pd, stuck, PAGES * PAGE, 0);
+	struct ibv_mr *pinned = ibv_reg_mr(b.dev->pd, stuck, pages * PAGE, 0);
 
 	printf("registered: %s\n", pinned ? "all of it" : strerror(errno));
 	__atomic_store_n((bool *)done, true, __ATOMIC_RELEASE);
@@ -511,8 +524,9 @@ int main(int argc, char **argv)
 	how = i < argc ? argv[i] : "";
 	pinned = !strncmp(how, "pinned-", 7);
 	how += pinned ? 7 : 0;
-	if (strcmp(how, "uffd") && strcmp(how, "fuse") && strcmp(how, "single") && !is_vast(how))
-		vt_die(VT_SETUP, "usage: stuck -d DEVICE -i IP [pinned-]uffd|fuse|single|empty|present|lost [hold]");
+	if (strcmp(how, "uffd") && strcmp(how, "fuse") && strcmp(how, "single") && !(pinned && !strcmp(how, "half")) &&
+	    !is_vast(how))
+		vt_die(VT_SETUP, "usage: stuck -d DEVICE -i IP [pinned-]uffd|fuse|single|empty|present|lost|pinned-half [hold]");
 	if (is_vast(how)) {
 		argv[i] = NULL;
 		ends_open(i, argv);

@@ -138,7 +138,7 @@ for how in uffd fuse single; do
 	done
 done
 # a registration that waits for its pages: it ends with its process, or when the device is to go
-for how in uffd fuse single; do
+for how in uffd fuse single half; do
 	goes_on pinned-$how
 	for way in kill link netdev namespace; do
 		vanishes pinned-$how $way

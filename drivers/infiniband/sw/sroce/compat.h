@@ -200,13 +200,20 @@ static inline bool skb_frags_readable(const struct sk_buff *skb)
 	get_user_pages_remote(mm, start, nr_pages, flags, pages, NULL, locked)
 #define pin_user_pages(start, nr_pages, flags, pages) \
 	pin_user_pages(start, nr_pages, flags, pages, NULL)
+#define pin_user_pages_remote(mm, start, nr_pages, flags, pages, locked) \
+	pin_user_pages_remote(mm, start, nr_pages, flags, pages, NULL, locked)
 #endif
 
-/* Memory that is pinned for reading was not copied before its process wrote to it */
+/*
+ * Memory that is pinned for reading was not copied before its process wrote to it. And whoever
+ * pins another process's for long could not let go of its lock meanwhile
+ */
 #ifdef SROCE_GUP_VMAS
 #define SROCE_PIN_READ (FOLL_WRITE | FOLL_FORCE)
+#define SROCE_PIN_REMOTE 0
 #else
 #define SROCE_PIN_READ 0
+#define SROCE_PIN_REMOTE FOLL_LONGTERM
 #endif
 
 /*

@@ -23,6 +23,9 @@
 /* How long a process that frees a region waits for its tables to end */
 #define ODP_PATIENCE (HZ / 10)
 
+/* Pages that a worker pins at a time */
+#define ODP_PIN_STEP 32ul
+
 /* For how long a worker looks for pages that are there, in a piece of advice */
 #define ODP_LOOK (5 * HZ)
 
@@ -116,6 +119,11 @@ struct sroce_odp *sroce_odp_create(u64 start, u64 length)
 	return ERR_PTR(err);
 }
 
+struct sroce_odp *sroce_odp_create_bare(u64 start)
+{
+	return sroce_odp_alloc(untagged_addr(start));
+}
+
 struct sroce_odp *sroce_odp_create_implicit(void)
 {
 	struct sroce_odp *odp = sroce_odp_alloc(0);
@@ -153,7 +161,7 @@ static void sroce_odp_end(struct sroce_odp *odp)
 {
 	if (odp->implicit)
 		sroce_implicit_close(odp->implicit);
-	else
+	else if (odp->table)
 		sroce_odp_table_close(odp->table);
 	sroce_odp_put(odp);
 }
@@ -235,6 +243,46 @@ unsigned int sroce_odp_bvecs(const struct sroce_mr *mr, u64 va, u32 len,
 
 /* --- bringing pages in -------------------------------------------------------------- */
 
+/*
+ * Pin pages for a moment, as their process is about to: what is to be copied before that, or
+ * to move to where pinned pages may be, has been then.
+ */
+static long sroce_odp_pin_step(struct mm_struct *mm, u64 addr, unsigned long n,
+			       unsigned int flags)
+{
+	struct page *pages[ODP_PIN_STEP];
+	int locked = 1;
+	long got;
+
+	if (mmap_read_lock_killable(mm))
+		return -EINTR;
+	got = pin_user_pages_remote(mm, addr, min(n, ODP_PIN_STEP),
+				    flags | SROCE_PIN_REMOTE, pages, &locked);
+	if (locked)
+		mmap_read_unlock(mm);
+	if (got > 0)
+		unpin_user_pages(pages, got);
+	return got ?: -EFAULT;
+}
+
+static int sroce_odp_make_pinnable(struct sroce_odp *odp, u64 at, u64 len,
+				   unsigned int flags)
+{
+	u64 addr = (odp->address + at) & PAGE_MASK;
+	unsigned long n = PFN_UP(at + len) - PFN_DOWN(at);
+	long got;
+
+	for (; n; n -= got, addr += got * PAGE_SIZE) {
+		if (READ_ONCE(odp->closing))
+			return -ESHUTDOWN;
+		got = sroce_odp_pin_step(odp->mm, addr, n, flags);
+		if (got < 0)
+			return got;
+		cond_resched();
+	}
+	return 0;
+}
+
 static int sroce_odp_bring_in(struct sroce_odp *odp, u64 at, u64 len,
 			      enum sroce_odp_fault how, bool hint)
 {
@@ -242,6 +290,10 @@ static int sroce_odp_bring_in(struct sroce_odp *odp, u64 at, u64 len,
 
 	if (how == SROCE_ODP_LOOK)
 		return sroce_odp_look(odp, at, len, jiffies + ODP_LOOK);
+	if (how == SROCE_ODP_PIN_READ)
+		return sroce_odp_make_pinnable(odp, at, len, SROCE_PIN_READ);
+	if (how == SROCE_ODP_PIN_WRITE)
+		return sroce_odp_make_pinnable(odp, at, len, FOLL_WRITE);
 	if (odp->implicit)
 		return sroce_implicit_bring(odp, at, len, how, count);
 	return sroce_odp_table_bring(odp->table, at, len, how, count);

@@ -26,6 +26,8 @@ enum sroce_odp_fault {
 	SROCE_ODP_READ,		/* bring them in */
 	SROCE_ODP_WRITE,	/* likewise, for writing */
 	SROCE_ODP_LOOK,		/* take those that are there into the table, see sroce_odp_look() */
+	SROCE_ODP_PIN_READ,	/* make them such that their process can pin them, without a table */
+	SROCE_ODP_PIN_WRITE,	/* likewise, for writing */
 };
 
 /**
@@ -97,6 +99,18 @@ struct sroce_odp *sroce_odp_create(u64 start, u64 length);
 struct sroce_odp *sroce_odp_create_implicit(void);
 
 /**
+ * sroce_odp_create_bare() - have pages of the calling process brought in, and no more
+ * @start: address of the first one
+ *
+ * There is no table, and nobody is told when the process loses a page: what may be wanted is
+ * SROCE_ODP_PIN_READ and SROCE_ODP_PIN_WRITE. It does not count as pinned memory.
+ *
+ * Context: process.
+ * Return: as sroce_odp_create(); -EBUSY also while all workers of the user wait for pages.
+ */
+struct sroce_odp *sroce_odp_create_bare(u64 start);
+
+/**
  * sroce_odp_close() - let nobody wait for pages of a region any more
  * @odp: region's pages; nobody finds the region any more
  *
@@ -108,7 +122,7 @@ struct sroce_odp *sroce_odp_create_implicit(void);
 void sroce_odp_close(struct sroce_odp *odp);
 
 /**
- * sroce_odp_destroy() - end what sroce_odp_create() has begun
+ * sroce_odp_destroy() - end what sroce_odp_create() or sroce_odp_create_bare() has begun
  * @odp: closed, and nobody uses its region any more
  * @settle: wait for a moment, in the region's process, until it does not count any more. Not
  *	where somebody waits for the end of many of them, who takes the device away.

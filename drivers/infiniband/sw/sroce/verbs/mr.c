@@ -58,8 +58,8 @@ struct ib_mr *sroce_ib_get_dma_mr(struct ib_pd *ibpd, int access)
 }
 
 /*
- * The largest block that both the memory and the addresses are made of. With
- * zero-based addresses, or where the two are not alike, it is a page.
+ * The largest block that both the memory and the addresses are made of; a page where the two are
+ * not alike
  */
 static unsigned long sroce_mr_block(struct ib_umem *umem, u64 virt)
 {

@@ -6,14 +6,17 @@
  * a file system in user space that does not answer, or be awaited from a userfaultfd that
  * nobody reads. ib_umem_get() waits for it inside a call of the process, and as long as one
  * of these lasts nobody can take the device away. So a caller takes only those pages here
- * that are there, or that cost nothing but memory. Any other it has brought in by its
+ * that are there, or that only memory is needed for. Any other it has brought in by its
  * pager (memory/pager.c), and waits for that until somebody wants the device to go.
  *
  * What is made here is a umem like those that ib_umem_get() makes, and ib_umem_release()
  * ends it.
  */
 #include <linux/completion.h>
+#include <linux/fs.h>
+#include <linux/hugetlb_inline.h>
 #include <linux/jiffies.h>
+#include <linux/magic.h>
 #include <linux/mm.h>
 #include <linux/overflow.h>
 #include <linux/sched/signal.h>
@@ -31,8 +34,8 @@
 /* Pages that are pinned at a time: as many as a page has room for pointers */
 #define SROCE_PIN_BATCH (PAGE_SIZE / sizeof(struct page *))
 
-/* Bytes that the pager is asked for at a time: the table of so many takes a page at most */
-#define SROCE_PIN_AHEAD (PAGE_SIZE / sizeof(long) / 2 * PAGE_SIZE)
+/* Bytes that the pager is asked for at a time */
+#define SROCE_PIN_AHEAD SZ_1M
 
 /*
  * For so long the device is awaited before a caller gives up. It is so for a moment, too,
@@ -44,7 +47,7 @@
 #define SROCE_PIN_LOOK (HZ / 10)
 
 /* A page that is brought in may be lost again before it is pinned, but not so often in turn */
-#define SROCE_PIN_TRIES 3
+#define SROCE_PIN_TRIES 16
 
 /**
  * struct sroce_pin - memory that is being pinned
@@ -118,85 +121,64 @@ static int sroce_pin_wait(struct sroce_pin *pin, struct sroce_pin_want *w)
 }
 
 /* Have the next page brought in, and some behind it */
-static int sroce_pin_ask(struct sroce_pin *pin, enum sroce_odp_fault how)
+static int sroce_pin_ask(struct sroce_pin *pin)
 {
 	struct sroce_pin_want w = {
 		.want.done = sroce_pin_done,
 		.want.len = PAGE_SIZE,
 		.want.ahead = min_t(u64, (u64)pin->left << PAGE_SHIFT,
 				    SROCE_PIN_AHEAD),
-		.want.how = how,
+		.want.how = pin->umem->writable ? SROCE_ODP_PIN_WRITE :
+						  SROCE_ODP_PIN_READ,
 	};
 	int err;
 
 	init_completion(&w.done);
-	w.want.odp = sroce_odp_create(pin->at, w.want.ahead);
+	w.want.odp = sroce_odp_create_bare(pin->at);
 	if (IS_ERR(w.want.odp))
 		return PTR_ERR(w.want.odp);
 	err = sroce_want_submit(&w.want);
 	if (!err)
 		err = sroce_pin_wait(pin, &w);
 	sroce_odp_close(w.want.odp);
-	sroce_odp_destroy(w.want.odp, true);
+	sroce_odp_destroy(w.want.odp, false);
 	return err;
 }
 
-/*
- * The table of what is asked for counts as a page, in place of the one that is not pinned
- * yet: a process may be at its limit with all that it registers here. Where the user's
- * other processes have all workers wait, it is our turn when one of them has ended.
- */
-static int sroce_pin_bring(struct sroce_pin *pin, enum sroce_odp_fault how)
+/* Where all workers of the user wait for pages it is our turn when one of them has ended */
+static int sroce_pin_bring(struct sroce_pin *pin)
 {
-	atomic64_t *pinned = &current->mm->pinned_vm;
 	int err, late = 0;
 
 	if (pin->tries++ == SROCE_PIN_TRIES)
 		return -EFAULT;
-	atomic64_dec(pinned);
-	while ((err = sroce_pin_ask(pin, how)) == -EBUSY && !late) {
+	while ((err = sroce_pin_ask(pin)) == -EBUSY && !late) {
 		schedule_timeout_killable(SROCE_PIN_LOOK);
 		late = sroce_pin_is_late(pin);
 	}
-	atomic64_inc(pinned);
 	return late ?: err;
 }
 
 /* --- pages that need not be waited for -------------------------------------------- */
 
-/* Does whoever touches such memory wait for nobody but the machine's own disks, if at all? */
-static bool sroce_pin_is_plain(const struct vm_area_struct *vma)
+/*
+ * Does whoever touches such memory wait for nobody, but for the machine's own disks at most? It
+ * should be the process itself, then, whose limits and policies are for whoever does.
+ */
+static bool sroce_pin_is_plain(struct vm_area_struct *vma)
 {
-	return vma_is_anonymous((struct vm_area_struct *)vma) &&
-	       !userfaultfd_armed((struct vm_area_struct *)vma);
+	if (userfaultfd_armed(vma))
+		return false;
+	return vma_is_anonymous(vma) || is_vm_hugetlb_page(vma) ||
+	       (vma->vm_file &&
+		file_inode(vma->vm_file)->i_sb->s_magic == TMPFS_MAGIC);
 }
 
 /*
- * May a page that has been brought in have to be copied before it is pinned, which only
- * pinning does? So it is with what is private, read-only and shared with a child.
+ * Pin pages that are not there yet, if nobody has to be waited for.
+ * Return: how many, or an errno; 0: the first one has to be brought in.
  */
-static bool sroce_pin_copies(const struct sroce_pin *pin,
-			     const struct vm_area_struct *vma)
-{
-	return pin->tries && !(vma->vm_flags & (VM_SHARED | VM_WRITE));
-}
-
-static enum sroce_odp_fault sroce_pin_how(const struct sroce_pin *pin,
-					  const struct vm_area_struct *vma)
-{
-	if ((pin->flags & (FOLL_WRITE | FOLL_FORCE)) == FOLL_WRITE)
-		return SROCE_ODP_WRITE;
-	/* A private page is copied before it is pinned, and not by whoever writes to it later */
-	return (vma->vm_flags & (VM_SHARED | VM_WRITE)) == VM_WRITE ?
-	       SROCE_ODP_WRITE : SROCE_ODP_READ;
-}
-
-/*
- * Pin pages that are not there yet, if that costs nothing but memory.
- * Return: how many, or an errno; 0: the first one has to be brought in, @how.
- */
-static long sroce_pin_fault(struct sroce_pin *pin, unsigned long n,
-			    enum sroce_odp_fault *how)
+static long sroce_pin_fault(struct sroce_pin *pin, unsigned long n)
 {
 	struct vm_area_struct *vma;
 	long got = 0;
@@ -206,13 +188,11 @@ static long sroce_pin_fault(struct sroce_pin *pin, unsigned long n,
 	vma = vma_lookup(current->mm, pin->at);
 	if (!vma) {
 		got = -EFAULT;
-	} else if (sroce_pin_is_plain(vma) || sroce_pin_copies(pin, vma)) {
+	} else if (sroce_pin_is_plain(vma)) {
 		n = min(n, (vma->vm_end - pin->at) >> PAGE_SHIFT);
 		got = pin_user_pages(pin->at, n, pin->flags | FOLL_NOWAIT,
 				     pin->pages);
 	}
-	if (!got)
-		*how = sroce_pin_how(pin, vma);
 	mmap_read_unlock(current->mm);
 	return got;
 }
@@ -239,15 +219,14 @@ static int sroce_pin_append(struct sroce_pin *pin, long n)
 static int sroce_pin_step(struct sroce_pin *pin)
 {
 	unsigned long n = min(pin->left, SROCE_PIN_BATCH);
-	enum sroce_odp_fault how;
 	long got;
 
 	got = pin_user_pages_fast(pin->at, n, pin->flags | FOLL_NOFAULT,
 				  pin->pages);
 	if (!got || got == -EFAULT)
-		got = sroce_pin_fault(pin, n, &how);
+		got = sroce_pin_fault(pin, n);
 	if (!got)
-		return sroce_pin_bring(pin, how);
+		return sroce_pin_bring(pin);
 	return got < 0 ? got : sroce_pin_append(pin, got);
 }
 
@@ -327,6 +306,8 @@ struct ib_umem *sroce_pin(struct ib_device *ibdev, u64 start, u64 length,
 	free_page((unsigned long)pin.pages);
 	if (!err)
 		return pin.umem;
+	/* Nobody has written to it */
+	pin.umem->writable = 0;
 	ib_umem_release(pin.umem);
 	return ERR_PTR(err);
 }
