@@ -103,7 +103,7 @@ if [ -z "$PRELOAD" ] || ! command -v wget >/dev/null; then
 fi
 lacks=$(unanswered wget)
 [ -z "$lacks" ]
-result $? "librspreload.so has what wget calls" || note "but for $lacks"
+result $? "librspreload.so has what wget calls${lacks:+, but for $lacks}"
 mkdir "$TMP/www"
 lighttpd_options
 serves "python3 -m http.server" 8080 "$((MIB << 20))" python3 -m http.server -b $IP_A -d "$TMP/www" 8080
