@@ -10,8 +10,6 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <linux/capability.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -712,18 +710,6 @@ static void lengths(void)
 	vt_check(next(&q, &g, 5) && !g.status && g.len == 100, "the next one is not");
 	end_flow(f);
 	queue_close(&q);
-}
-
-static void drop_net_raw(void)
-{
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct caps[2];
-
-	if (syscall(SYS_capget, &head, caps))
-		vt_die(VT_SETUP, "capget: %s", strerror(errno));
-	caps[0].effective &= ~(1u << CAP_NET_RAW);
-	if (syscall(SYS_capset, &head, caps))
-		vt_die(VT_SETUP, "capset: %s", strerror(errno));
 }
 
 /* In a child, which has the queue pair of its parent */

@@ -4,6 +4,8 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/capability.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "raw_parts.h"
@@ -123,6 +125,20 @@ bool nothing(struct queue *q)
 	struct got g;
 
 	return !next(q, &g, 0.3);
+}
+
+/* --- rights --------------------------------------------------------------------- */
+
+void drop_net_raw(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct caps[2];
+
+	if (syscall(SYS_capget, &head, caps))
+		vt_die(VT_SETUP, "capget: %s", strerror(errno));
+	caps[0].effective &= ~(1u << CAP_NET_RAW);
+	if (syscall(SYS_capset, &head, caps))
+		vt_die(VT_SETUP, "capset: %s", strerror(errno));
 }
 
 /* --- frames -------------------------------------------------------------------- */

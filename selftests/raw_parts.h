@@ -50,6 +50,9 @@ bool next(struct queue *q, struct got *g, double seconds);
 /* does nothing come for a while? */
 bool nothing(struct queue *q);
 
+/* this process goes on without CAP_NET_RAW */
+void drop_net_raw(void);
+
 /* --- frames -------------------------------------------------------------------- */
 
 struct frame {
