@@ -600,22 +600,117 @@ static void wq_again(struct queue *q)
 		give_back(q, i);
 }
 
-static struct ibv_qp *rss_qp(struct vt_dev *dev, struct ibv_rwq_ind_table *table, uint8_t *hash_key, uint8_t len)
+#define HASH_IPV4 (IBV_RX_HASH_SRC_IPV4 | IBV_RX_HASH_DST_IPV4)
+#define HASH_IPV6 (IBV_RX_HASH_SRC_IPV6 | IBV_RX_HASH_DST_IPV6)
+#define HASH_TCP (IBV_RX_HASH_SRC_PORT_TCP | IBV_RX_HASH_DST_PORT_TCP)
+#define HASH_UDP (IBV_RX_HASH_SRC_PORT_UDP | IBV_RX_HASH_DST_PORT_UDP)
+
+static struct ibv_qp *rss_qp(struct vt_dev *dev, struct ibv_rwq_ind_table *table, uint8_t len,
+			     uint64_t fields)
 {
 	struct ibv_qp_init_attr_ex attr = {
 		.qp_type = IBV_QPT_RAW_PACKET, .pd = dev->pd, .rwq_ind_tbl = table,
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH,
-		.rx_hash_conf = { IBV_RX_HASH_FUNC_TOEPLITZ, len, hash_key,
-				  IBV_RX_HASH_SRC_IPV4 | IBV_RX_HASH_DST_IPV4 | IBV_RX_HASH_SRC_PORT_UDP |
-				  IBV_RX_HASH_DST_PORT_UDP },
+		.rx_hash_conf = { IBV_RX_HASH_FUNC_TOEPLITZ, len, key, fields },
 	};
 
 	return ibv_create_qp_ex(dev->ctx, &attr);
 }
 
+#define WQS 4
+#define ENTRIES 8
+
+/* Frames of one kind, and what of them is hashed */
+struct hashed {
+	const char *what;
+	uint64_t fields;
+	bool v6, tcp;
+	int vlan;
+};
+
+static const struct hashed hashed[] = {
+	{ "IPv4 and TCP", HASH_IPV4 | HASH_TCP, false, true, -1 },
+	{ "IPv4 and UDP, with a VLAN tag", HASH_IPV4 | HASH_UDP, false, false, 5 },
+	{ "IPv6 and TCP", HASH_IPV6 | HASH_TCP, true, true, -1 },
+	{ "IPv6 and UDP", HASH_IPV6 | HASH_UDP, true, false, -1 },
+	{ "addresses only", HASH_IPV4, false, true, -1 },
+	{ "ports only", HASH_TCP, false, true, -1 },
+	{ "where it is from", IBV_RX_HASH_SRC_IPV4 | IBV_RX_HASH_SRC_PORT_UDP, false, false, -1 },
+	{ "where it goes to", IBV_RX_HASH_DST_IPV6 | IBV_RX_HASH_DST_PORT_TCP, true, true, -1 },
+	{ "IPv4 and ports of TCP, which UDP has none of", HASH_IPV4 | HASH_TCP, false, false, -1 },
+	{ "all that there is", HASH_IPV4 | HASH_IPV6 | HASH_TCP | HASH_UDP, true, true, -1 },
+};
+
+/* Each field is another one in each frame */
+static void hashed_frame(struct frame *f, const struct hashed *h, int i)
+{
+	const uint16_t sport = 1000 + 37 * i, dport = 14 + 11 * i;
+	char src[32], dst[32];
+
+	eth(f, mac_b, h->vlan, h->v6 ? 0x86dd : 0x0800);
+	snprintf(src, sizeof(src), "fd98::%x", 0x100 + 7 * i);
+	snprintf(dst, sizeof(dst), "fd98::%x", 0x200 + 13 * i);
+	if (h->v6)
+		ipv6(f, h->tcp ? 6 : 17, src, dst, h->tcp ? 70 : 58);
+	else
+		ipv4(f, h->tcp ? 6 : 17, 0x0a620101 + 5 * i, 0x0a620202 + 3 * i, h->tcp ? 70 : 58);
+	if (h->tcp)
+		tcp(f, sport, dport, i);
+	else
+		udp(f, sport, dport, 50);
+	pad(f, 50, i);
+}
+
+/* As other NICs and the kernel's own documents have it: addresses before ports, source first */
+static uint32_t hash_of(const struct frame *f, const struct hashed *h)
+{
+	const uint8_t *ip = f->data + (h->vlan < 0 ? 14 : 18);
+	const int size = h->v6 ? 16 : 4;
+	const uint8_t *address = ip + (h->v6 ? 8 : 12), *port = address + 2 * size;
+	struct frame in = {};
+
+	if (h->fields & (h->v6 ? IBV_RX_HASH_SRC_IPV6 : IBV_RX_HASH_SRC_IPV4))
+		put(&in, address, size);
+	if (h->fields & (h->v6 ? IBV_RX_HASH_DST_IPV6 : IBV_RX_HASH_DST_IPV4))
+		put(&in, address + size, size);
+	if (h->fields & (h->tcp ? IBV_RX_HASH_SRC_PORT_TCP : IBV_RX_HASH_SRC_PORT_UDP))
+		put(&in, port, 2);
+	if (h->fields & (h->tcp ? IBV_RX_HASH_DST_PORT_TCP : IBV_RX_HASH_DST_PORT_UDP))
+		put(&in, port + 2, 2);
+	return toeplitz(in.data, in.len);
+}
+
+static void rss_fields(struct ibv_rwq_ind_table *table, struct queue *wqs, const struct hashed *h)
+{
+	enum { FRAMES = 12 };
+	struct queue front = { .qp = rss_qp(to, table, 40, h->fields) };
+	struct rule r = rule(IBV_FLOW_ATTR_NORMAL, 0, 0);
+	uint32_t hash, used = 0;
+	struct ibv_flow *f;
+	struct got g = {};
+	struct frame e;
+	int i, right = 0;
+
+	if (!front.qp)
+		vt_die(VT_WRONG, "queue pair with a table: %s", strerror(errno));
+	spec_eth(&r, mac_b, h->vlan, h->v6 ? 0x86dd : 0x0800);
+	f = flow(&front, &r);
+	for (i = 0; i < FRAMES; i++) {
+		hashed_frame(&e, h, i);
+		send_frame(&e, 0);
+		hash = hash_of(&e, h) % ENTRIES % WQS;
+		used |= 1 << hash;
+		right += next(&wqs[hash], &g, 2) && g.len == e.len && !memcmp(g.data, e.data, e.len);
+	}
+	vt_check(right == FRAMES && used & (used - 1), "hashed by %s: %d of %d", h->what, right,
+		 FRAMES);
+	end_flow(f);
+	ibv_destroy_qp(front.qp);
+}
+
 static void rss(void)
 {
-	enum { WQS = 4, ENTRIES = 8, FRAMES = 24 };
+	enum { FRAMES = 24 };
 	struct ibv_wq_attr fail = { .attr_mask = IBV_WQ_ATTR_STATE, .wq_state = IBV_WQS_ERR };
 	struct ibv_wq *entries[ENTRIES];
 	struct ibv_rwq_ind_table_init_attr table_attr = { .log_ind_tbl_size = 3, .ind_tbl = entries };
@@ -637,8 +732,11 @@ static void rss(void)
 	table = ibv_create_rwq_ind_table(to->ctx, &table_attr);
 	if (!table)
 		vt_die(VT_WRONG, "table: %s", strerror(errno));
-	vt_check(!rss_qp(to, table, key, 20) && errno == EINVAL, "a key that is too short is refused");
-	front.qp = rss_qp(to, table, key, 40);
+	vt_check(!rss_qp(to, table, 20, HASH_IPV4) && errno == EINVAL,
+		 "a key that is too short is refused");
+	vt_check(!rss_qp(to, table, 40, HASH_IPV4 | IBV_RX_HASH_INNER) && errno == EOPNOTSUPP,
+		 "a hash of inner headers is refused");
+	front.qp = rss_qp(to, table, 40, HASH_IPV4 | HASH_UDP);
 	if (!front.qp)
 		vt_die(VT_WRONG, "queue pair with a table: %s", strerror(errno));
 	vt_check(!ibv_query_qp(front.qp, &attr, IBV_QP_CAP, &init) && !attr.cap.max_send_wr && !attr.cap.max_recv_wr,
@@ -669,6 +767,8 @@ static void rss(void)
 	send_frame(&e, 0);
 	same(&wqs[0], &e, "a frame without those fields is the first entry's");
 	end_flow(f);
+	for (i = 0; i < (int)ARRAY_SIZE(hashed); i++)
+		rss_fields(table, wqs, &hashed[i]);
 	if (ibv_destroy_qp(front.qp) || ibv_destroy_rwq_ind_table(table))
 		vt_die(VT_WRONG, "destroy: %s", strerror(errno));
 	for (i = 0; i < WQS; i++)
