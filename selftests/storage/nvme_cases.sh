@@ -63,11 +63,34 @@ moderated() {
 	done
 }
 
-# Queues of the kernel's own have completion vectors, and are moderated; what that has come to is printed
+# vectors_show : vector, moderation count and time of each queue of the kernel's own that is moderated
 vectors_show() {
-	rdma resource show cq dev rsi0 -dd >"$TMP/queues" || return
-	grep -oE 'adaptive-moderation [a-z]+|drv_comp_vector [0-9]+|drv_moderation_[a-z]+ [0-9]+' "$TMP/queues" | sort | uniq -c
-	grep -q 'adaptive-moderation on' "$TMP/queues" && grep -q 'drv_comp_vector [1-9]' "$TMP/queues"
+	rdma resource show cq dev rsi0 -dd | awk '
+		$1 == "dev" { on = /adaptive-moderation on/ }
+		{ for (i = 1; i < NF; i++) value[$i] = $(i + 1) }
+		on && /drv_moderation_us/ {
+			print value["drv_comp_vector"], value["drv_moderation_count"], value["drv_moderation_us"]
+		}'
+}
+
+# vectors_used : each processor has one, and there are queues on each
+vectors_used() {
+	vectors_show | cut -d ' ' -f 1 | sort -n | uniq
+	[ "$(vectors_show | cut -d ' ' -f 1 | sort -n | uniq | tr '\n' ' ')" = "$(seq -s ' ' 0 $(($(nproc) - 1))) " ]
+}
+
+# was_moderated : the count of a queue is 0 until ib_core has set one, and never again
+was_moderated() { vectors_show | awk '$2 { n++ } END { exit !n }'; }
+
+# moderation_comes DISK : ib_core sets one where completions come more or less often than before, and so often it looks
+moderation_comes() {
+	local round
+	for round in 1 2 3 4 5 6 7 8; do
+		fio_verify "$1" --bs=4k --size="$(mb 4)" --numjobs=4 --offset_increment=16m --iodepth=64 || return
+		fio_verify "$1" --bs=64k --size="$(mb 8)" --iodepth=1 || return
+		! was_moderated || break
+	done
+	was_moderated
 }
 
 test_vectors() {
@@ -82,8 +105,9 @@ test_vectors() {
 	check "completion vectors: a device that has no queues yet" 120 device_again rsi0 "${I_NETDEVS[0]}" "$INI"
 	check "completion vectors: adaptive moderation is switched on" 10 moderated on
 	if connected "completion vectors"; then
+		check "completion vectors: queues of the kernel on each" 10 vectors_used
 		four_jobs "completion vectors"
-		check "completion vectors: of queues of the kernel, moderated" 10 vectors_show
+		check "completion vectors: queues of the kernel are moderated" 240 moderation_comes "$d"
 		vectors_show | notes 10
 		leave "completion vectors"
 	fi
