@@ -25,6 +25,8 @@
  * A processor that works with its interrupts off looks as if it were not there, too. So what is missing is told as well, and how
  * it is in stretches and between them: the machine below does not care.
  *
+ * bh_off US tells of the longest stretch what happened in it (bh_off_who.c), if that has surely taken longer.
+ *
  * The last line is "bh_off: SURE MOST AWAY": of all stretches the longest by either time, and the longest time in one in which the
  * processor was not there, in us. Nothing is told where events were lost, where there were none, or where the processor was
  * away for so long that the timers were not set again before they were due.
@@ -34,6 +36,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/io_uring.h>
+#include <math.h>
 #include <net/if.h>
 #include <netinet/tcp.h>
 #include <sched.h>
@@ -49,18 +52,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "bh_off.h"
 #include "vt.h"
 
-#define TRACEFS "/sys/kernel/tracing"
 #define INSTANCE TRACEFS "/instances/sroce_bh_off"
 #define BUFFER_KIB "24576"
 /* Of the connections: what is sent at once is what may be in a millisecond, or two segments: here, these each 500 us */
 #define RATE 800000u
 #define SEGMENT 200
 
-/* Seconds: from one interrupt to the next, and by how much it may be late on a processor that is there */
-#define BEAT 250e-6
-#define LATE 100e-6
+#define BEAT BH_BEAT
+#define LATE BH_LATE
 /* So many are due in turn, in BEATS * BEAT seconds, half of which may pass before somebody makes them due again */
 #define BEATS 8000
 #define BATCH 1000
@@ -260,13 +262,13 @@ static bool beats_were_due(void)
 
 /* --- tracefs ---------------------------------------------------------------------------- */
 
-static bool try_put(const char *file, const char *value)
+bool bh_put(const char *instance, const char *file, const char *value)
 {
 	char path[256];
 	bool ok;
 	int fd;
 
-	snprintf(path, sizeof(path), INSTANCE "/%s", file);
+	snprintf(path, sizeof(path), "%s/%s", instance, file);
 	fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
 	if (fd < 0)
 		return false;
@@ -277,7 +279,7 @@ static bool try_put(const char *file, const char *value)
 
 static void put(const char *file, const char *value)
 {
-	if (!try_put(file, value))
+	if (!bh_put(INSTANCE, file, value))
 		vt_die(VT_SKIP, "no trace events: %s: %s", file, strerror(errno));
 }
 
@@ -323,12 +325,18 @@ static struct cpu {
 	/* the processor's own, now and at the event before */
 	struct own time, before;
 	struct own began;	/* the stretch */
+	double began_at;	/* on the clock */
 	double away;	/* in it */
 } cpus[CPUS];
 
 static struct away inside, between;
 static unsigned long nstretches, nlong[2], nlost;
 static double surest, most, most_away;
+/* the longest of all: whose, and when */
+static struct {
+	int cpu;
+	double from, to;
+} longest;
 static bool flags_tell;
 
 /* The processor's own time goes on to the event at @now */
@@ -355,7 +363,12 @@ static void stretch(const struct cpu *c, struct own end)
 {
 	double took = end.sure - c->began.sure;
 
-	surest = max(surest, took);
+	if (took > surest) {
+		surest = took;
+		longest.cpu = c - cpus;
+		longest.from = c->began_at;
+		longest.to = c->last;
+	}
 	most = max(most, end.most - c->began.most);
 	most_away = max(most_away, c->away);
 	nstretches++;
@@ -363,13 +376,19 @@ static void stretch(const struct cpu *c, struct own end)
 	nlong[1] += took > 2e-3;
 }
 
+static void stretch_is_new(struct cpu *c)
+{
+	c->began = c->time;
+	c->began_at = c->last;
+	c->away = 0;
+}
+
 static void stretch_begins(struct cpu *c)
 {
 	if (c->open)
 		return;
 	c->open = true;
-	c->began = c->time;
-	c->away = 0;
+	stretch_is_new(c);
 }
 
 /* Bottom halves are on */
@@ -403,10 +422,8 @@ static void entered(struct cpu *c, unsigned int vec)
 {
 	if (!c->running || !(c->pass & 1u << vec)) {
 		/* A pass that follows another one */
-		if (c->running) {
-			c->began = c->time;
-			c->away = 0;
-		}
+		if (c->running)
+			stretch_is_new(c);
 		c->pass = c->asked | 1u << vec;
 		c->asked = 0;
 	}
@@ -435,39 +452,51 @@ static bool has_them_off(const char *flags)
 	return strlen(flags) > 2 && (strchr("Db", flags[0]) || strchr("hHsZz", flags[2]));
 }
 
-/* "COMM-PID [CPU] FLAGS SECONDS: EVENT: ..." */
-static void event(char *line)
+bool bh_event_read(struct bh_event *e, const char *line)
 {
-	char *at = strstr(line, " ["), flags[16], name[32];
-	unsigned int cpu, vec;
-	double now;
+	const char *at = strstr(line, " [");
 	int n = 0;
 
-	while (at && sscanf(at, " [%u] %15s %lf: %31[^:]: %n", &cpu, flags, &now, name, &n) != 4)
+	/* a name may have that in it, too */
+	while (at && sscanf(at, " [%u] %15s %lf: %31[^:]: %n", &e->cpu, e->flags, &e->at, e->name, &n) != 4)
 		at = strstr(at + 1, " [");
-	if (!at || cpu >= CPUS) {
+	if (!at)
+		return false;
+	e->task = line + strspn(line, " ");
+	e->text = at + n;
+	return true;
+}
+
+static void event(const char *line)
+{
+	struct bh_event e;
+	unsigned int vec;
+	struct cpu *c;
+
+	if (!bh_event_read(&e, line) || e.cpu >= CPUS) {
 		nlost += !!strstr(line, "LOST");
 		return;
 	}
-	flags_tell |= !!strchr("Db", flags[0]);
-	passes(&cpus[cpu], now);
-	if (!strcmp(name, "hrtimer_expire_entry")) {
-		if (!strchr("Db", flags[0]) && !strchr("HsZz", flags[2]))
-			found_on(&cpus[cpu]);
+	c = &cpus[e.cpu];
+	flags_tell |= !!strchr("Db", e.flags[0]);
+	passes(c, e.at);
+	if (!strcmp(e.name, "hrtimer_expire_entry")) {
+		if (!strchr("Db", e.flags[0]) && !strchr("HsZz", e.flags[2]))
+			found_on(c);
 		return;
 	}
-	if (!strcmp(name, "sched_switch") || !strcmp(name, "sched_waking")) {
-		stretch_is_over(&cpus[cpu]);
+	if (!strcmp(e.name, "sched_switch") || !strcmp(e.name, "sched_waking")) {
+		stretch_is_over(c);
 		return;
 	}
-	if (sscanf(at + n, "vec=%u", &vec) != 1 || vec > 31)
+	if (sscanf(e.text, "vec=%u", &vec) != 1 || vec > 31)
 		return;
-	if (!strcmp(name, "softirq_raise"))
-		raised(&cpus[cpu], vec, has_them_off(flags));
-	else if (!strcmp(name, "softirq_entry"))
-		entered(&cpus[cpu], vec);
-	else if (!strcmp(name, "softirq_exit"))
-		left(&cpus[cpu]);
+	if (!strcmp(e.name, "softirq_raise"))
+		raised(c, vec, has_them_off(e.flags));
+	else if (!strcmp(e.name, "softirq_entry"))
+		entered(c, vec);
+	else if (!strcmp(e.name, "softirq_exit"))
+		left(c);
 }
 
 /* events of a processor for which there was no room */
@@ -510,7 +539,7 @@ static void tell_away(const char *where, const struct away *a)
 	       a->longest * 1e6);
 }
 
-static void report(void)
+static void report(double bound)
 {
 	int i;
 
@@ -526,18 +555,25 @@ static void report(void)
 	       nlong[0], nlong[1], surest * 1e6, most * 1e6);
 	tell_away("in stretches", &inside);
 	tell_away("between them", &between);
+	if (surest > bound) {
+		printf("# in the longest, of %.0f us, on processor %d at %.6f s:\n", surest * 1e6, longest.cpu, longest.from);
+		bh_who_tell(longest.cpu, longest.from, longest.to);
+	}
 	printf("bh_off: %.0f %.0f %.0f\n", surest * 1e6, most * 1e6, most_away * 1e6);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	beats_begin();
+	bh_who_begin();
 	trace_begin();
 	puts("# ready");
 	fflush(stdout);
 	getchar();
 	put("tracing_on", "0");
-	report();
+	bh_who_stop();
+	report(argc > 1 ? atof(argv[1]) / 1e6 : HUGE_VAL);
+	bh_who_end();
 	put("events/enable", "0");
 	if (rmdir(INSTANCE))
 		vt_die(VT_WRONG, "the trace events stay: %s", strerror(errno));
