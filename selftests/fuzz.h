@@ -47,13 +47,16 @@ struct fz_obj {
 	uint64_t start, length, iova;
 	/* rights of a region */
 	uint32_t access;
-	/* of a QP, shared receive queue or window */
+	/* of a QP, shared receive queue or window; of an address handle, the device it leads to, or FZ_DEVS */
 	uint32_t type;
 	/* handle of its domain, where it has one; of a QP, elements of a send and inline bytes */
 	uint32_t pd, sges, inlined;
 	/* a QP of raw packets that has work queues for its own */
 	bool shares;
-	/* a QP: whom it was connected to last, and whether it was in RTS after that */
+	/*
+	 * a QP: whom it was connected to last, and whether it was in RTS after that; a window: who was asked to bind it last, and
+	 * whether nobody was asked to invalidate it since
+	 */
 	struct fz_obj *peer;
 	bool ready;
 	struct sroce_ring_info ring[2];
@@ -88,6 +91,10 @@ struct fz_dev {
 #define FZ_DEED(name) FZ_DID_##name,
 enum fz_deed { FZ_DEEDS(FZ_DEED) FZ_DEEDS_END };
 
+/* entries of a table of commands or methods, at most; types of QPs are below */
+#define FZ_CALLS_MOST 64
+#define FZ_TYPES 16
+
 struct fz_call {
 	const char *what;
 	uint64_t arg;
@@ -104,14 +111,18 @@ struct fz_beat {
 	uint32_t calls;
 	/* statistics */
 	uint64_t steps, good, refused, posted, rung, failed, crashed;
-	/* completions by opcode */
-	uint64_t completed[16];
+	/* each command and method: how often it was carried out */
+	uint64_t commands[FZ_CALLS_MOST], methods[FZ_CALLS_MOST];
+	/* completions on queues that nobody scribbles on, by opcode and by the type of their QP */
+	uint64_t completed[256], types[FZ_TYPES];
 	/* steps of resizing that were carried out, and changes of a rate */
 	uint64_t resized[FZ_RESIZE_STEPS], paced;
 	/* objects by kind, those of which are QPs with work queues, and frames that were received */
 	uint64_t made[FZ_KINDS], shares, frames;
 	/* regions of all addresses, those of dma-bufs and of device memory */
 	uint64_t implicit, lent, devices;
+	/* those that may be flushed, which not every kernel has */
+	uint64_t flushable;
 	/* work requests that can be carried out, as far as is known */
 	uint64_t calm;
 	uint64_t did[FZ_DEEDS_END];
@@ -267,6 +278,13 @@ uint64_t fz_value(struct fz_thread *t, struct fz_ctx *c, enum fz_what what, uint
 const void *fz_elsewhere(struct fz_thread *t, const void *request, size_t len);
 /* the driver's part of an answer */
 void fz_describe_rings(struct fz_obj *o, enum fz_kind kind, const uint8_t *driver);
+
+/* their names in turn, and NULL after the last; one may come twice */
+const char *fz_command_name(uint32_t i);
+const char *fz_method_name(uint32_t i);
+
+/* IBV_ACCESS_FLUSH_GLOBAL, newer than the headers of some systems */
+#define FZ_ACCESS_FLUSH (1u << 8)
 
 /* one command of the write interface, as it is or through the other one */
 void fz_command_step(struct fz_thread *t);

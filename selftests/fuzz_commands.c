@@ -160,8 +160,6 @@ static void tie_modify(struct fz_thread *t, struct fz_ctx *c, void *core, void *
 	if (o)
 		type = o->type;
 	uv_modify_command(cmd, o ? o->handle : 0, type, fz_below(t, 7), &to);
-	if (o)
-		o->ready = false;
 	if (fz_once(t, 4)) {
 		cmd->attr_mask |= 1u << fz_below(t, 26);
 		cmd->qkey = fz_once(t, 2) ? 0x80010000 : VT_QKEY;
@@ -436,6 +434,7 @@ static uint32_t access_flags(struct fz_thread *t)
 
 	access |= fz_once(t, 2) ? IBV_ACCESS_ON_DEMAND : 0;
 	access |= fz_once(t, 3) ? IBV_ACCESS_MW_BIND : 0;
+	access |= fz_once(t, 4) ? FZ_ACCESS_FLUSH : 0;
 	if (fz_once(t, 16))
 		access |= fz_once(t, 2) ? IBV_ACCESS_ZERO_BASED : 1u << fz_below(t, 32);
 	return access;
@@ -539,6 +538,12 @@ static void spoil(struct fz_thread *t, const struct fz_verb *v, uint8_t *core)
 /* --- shapes -------------------------------------------------------------------------- */
 
 #define BODY 512
+
+const char *fz_command_name(uint32_t i)
+{
+	_Static_assert(ARRAY_SIZE(verbs) <= FZ_CALLS_MOST, "commands");
+	return i < ARRAY_SIZE(verbs) ? verbs[i].name : NULL;
+}
 
 struct shot {
 	const struct fz_verb *verb;
@@ -700,11 +705,15 @@ static int issue(struct fz_thread *t, struct shot *s)
 	bool foreign = s->ctx >= &board->ctx[FZ_OWN] && t->user;
 	int rc = fz_once(t, 2) && !foreign ? by_write(t, s) : by_ioctl(t, s);
 
-	if (rc)
+	if (rc) {
 		t->beat->refused++;
-	else
-		t->beat->good++;
-	return rc;
+		return rc;
+	}
+	t->beat->good++;
+	/* not one of those that only destroy or connect */
+	if (s->verb >= verbs && s->verb < verbs + ARRAY_SIZE(verbs))
+		t->beat->commands[s->verb - verbs]++;
+	return 0;
 }
 
 /* --- what became of it ------------------------------------------------------------------ */
@@ -806,6 +815,15 @@ static void describe_qp(struct fz_obj *o, const struct shot *s)
 	}
 }
 
+static uint32_t device_of(const uint8_t *gid)
+{
+	uint32_t i;
+
+	for (i = 0; i < FZ_DEVS && memcmp(board->dev[i].gid, gid, 16); i++)
+		;
+	return i;
+}
+
 static void describe(struct fz_thread *t, struct fz_obj *o, const struct shot *s)
 {
 	const uint32_t *answer = (const uint32_t *)s->answer;
@@ -816,6 +834,7 @@ static void describe(struct fz_thread *t, struct fz_obj *o, const struct shot *s
 	switch (s->verb->makes) {
 	case FZ_AH:
 		o->pd = ((const struct ib_uverbs_create_ah *)s->core)->pd_handle;
+		o->type = device_of(((const struct ib_uverbs_create_ah *)s->core)->attr.grh.dgid);
 		break;
 	case FZ_MR:
 		o->number = answer[1];
@@ -825,6 +844,7 @@ static void describe(struct fz_thread *t, struct fz_obj *o, const struct shot *s
 		o->iova = reg->access_flags & IBV_ACCESS_ZERO_BASED ? 0 : reg->hca_va;
 		o->access = reg->access_flags;
 		t->beat->implicit += fz_is_implicit(o->start, o->length);
+		t->beat->flushable += !!(o->access & FZ_ACCESS_FLUSH);
 		break;
 	case FZ_QP:
 		o->number = answer[1];
@@ -832,6 +852,8 @@ static void describe(struct fz_thread *t, struct fz_obj *o, const struct shot *s
 		break;
 	case FZ_MW:
 		o->number = answer[1];
+		o->pd = ((const struct ib_uverbs_alloc_mw *)s->core)->pd_handle;
+		o->type = ((const struct ib_uverbs_alloc_mw *)s->core)->mw_type;
 		break;
 	case FZ_WQ:
 		o->handle = answer[2];
@@ -849,6 +871,8 @@ static void describe(struct fz_thread *t, struct fz_obj *o, const struct shot *s
 		o->pd = s->verb->number == IB_USER_VERBS_CMD_CREATE_SRQ ?
 			((const struct ib_uverbs_create_srq *)s->core)->pd_handle :
 			((const struct ib_uverbs_create_xsrq *)s->core)->pd_handle;
+		if (s->verb->number == IB_USER_VERBS_CMD_CREATE_XSRQ)
+			o->type = ((const struct ib_uverbs_create_xsrq *)s->core)->srq_type;
 		break;
 	default:
 		break;
@@ -876,6 +900,15 @@ static void moved(struct fz_ctx *c, const struct ib_uverbs_rereg_mr *cmd)
 	}
 }
 
+static void not_ready(struct fz_ctx *c, uint32_t qp)
+{
+	struct fz_obj *o;
+
+	for (o = c->obj[FZ_QP]; o < c->obj[FZ_QP] + FZ_SLOTS; o++)
+		if (o->handle == qp)
+			o->ready = false;
+}
+
 static void changed(struct fz_thread *t, struct shot *s)
 {
 	const struct ib_uverbs_modify_srq *srq = (const void *)s->core;
@@ -889,6 +922,9 @@ static void changed(struct fz_thread *t, struct shot *s)
 		moved(s->ctx, (const void *)s->core);
 		t->beat->did[FZ_DID_rereg]++;
 		break;
+	case IB_USER_VERBS_CMD_MODIFY_QP:
+		not_ready(s->ctx, ((const struct ib_uverbs_modify_qp *)s->core)->qp_handle);
+		break;
 	case IB_USER_VERBS_CMD_RESIZE_CQ:
 		fz_resized(t, s->ctx, FZ_CQ, cq->cq_handle, resize->step, s->answer + s->out);
 		break;
@@ -897,6 +933,7 @@ static void changed(struct fz_thread *t, struct shot *s)
 			fz_resized(t, s->ctx, FZ_SRQ, srq->srq_handle, req->step, (const void *)(uintptr_t)req->resp_addr);
 		break;
 	case IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_EX_CMD_MODIFY_QP:
+		not_ready(s->ctx, qp->base.qp_handle);
 		t->beat->paced += !!(qp->base.attr_mask & IBV_QP_RATE_LIMIT);
 		break;
 	}
@@ -1017,6 +1054,34 @@ static bool left_out(const struct fz_ctx *c, uint32_t number)
 	}
 }
 
+/*
+ * What calm queues need is left alone mostly, or they would be in error nearly all of the time: regions, and the state of a QP.
+ * Memory comes and goes below the regions all the same.
+ */
+static bool spared(struct fz_thread *t, const struct shot *s)
+{
+	uint32_t i, handle = *(const uint32_t *)(s->core + (s->verb->number == IB_USER_VERBS_CMD_REREG_MR ? 8 : 0));
+	const struct ib_uverbs_modify_qp *qp = (const void *)s->core;
+	enum fz_kind kind = FZ_MR;
+
+	switch (s->verb->number) {
+	case IB_USER_VERBS_CMD_MODIFY_QP:
+	case EXTENDED(MODIFY_QP):
+		handle = qp->qp_handle;
+		kind = FZ_QP;
+		break;
+	case IB_USER_VERBS_CMD_REREG_MR:
+	case IB_USER_VERBS_CMD_DEREG_MR:
+		break;
+	default:
+		return false;
+	}
+	for (i = 0; i < FZ_SLOTS; i++)
+		if (fz_calm(&s->ctx->obj[kind][i]) && s->ctx->obj[kind][i].handle == handle)
+			return !fz_once(t, 8);
+	return false;
+}
+
 void fz_command_step(struct fz_thread *t)
 {
 	struct fz_ctx *c = fz_some_ctx(t);
@@ -1024,7 +1089,7 @@ void fz_command_step(struct fz_thread *t)
 	int rc;
 
 	fill(t, &s, c, some_verb(t));
-	if (left_out(c, s.verb->number))
+	if (left_out(c, s.verb->number) || spared(t, &s))
 		return;
 	if (fz_below(t, 256) < t->wild)
 		spoil(t, s.verb, s.core);
@@ -1112,7 +1177,7 @@ static int to_state(struct fz_thread *t, struct fz_ctx *c, struct fz_obj *o, uin
 	cmd->timeout = 5 + fz_below(t, 6);
 	cmd->retry_cnt = 1 + fz_below(t, 7);
 	cmd->rnr_retry = fz_below(t, 8);
-	cmd->qp_access_flags = fz_once(t, 8) ? fz_below(t, 16) : 15;
+	cmd->qp_access_flags = fz_once(t, 8) ? fz_below(t, 16) : 15 | FZ_ACCESS_FLUSH;
 	if (fz_below(t, 256) < t->wild / 4)
 		spoil(t, &v, s.core);
 	return issue(t, &s);

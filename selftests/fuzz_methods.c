@@ -21,7 +21,7 @@ enum fz_form {
 	A_OUT, /* @len bytes */
 	A_OLD, /* handle or file of kind @arg */
 	A_NEW, /* the same, made by the method */
-	A_CAP, /* ib_uverbs_qp_cap */
+	A_CAP, /* ib_uverbs_qp_cap; with @arg, of a QP that has no queues of its own */
 	A_ADVICE, /* pieces of regions */
 	A_REGION, /* an address, its length, and a second address: three attributes with the ids in @arg */
 	A_PART, /* of device memory, from an offset on; the length has the id @arg */
@@ -58,7 +58,7 @@ struct fz_method {
 
 static const struct fz_attr a_none[] = { { 0 } };
 static const struct fz_attr a_port[] = {
-	IN(UVERBS_ATTR_QUERY_PORT_PORT_NUM, 1, W_BELOW, 3), OUT(UVERBS_ATTR_QUERY_PORT_RESP, 56), { 0 }
+	IN(UVERBS_ATTR_QUERY_PORT_PORT_NUM, 8, W_BELOW, 3), OUT(UVERBS_ATTR_QUERY_PORT_RESP, 56), { 0 }
 };
 static const struct fz_attr a_handles[] = {
 	IN(UVERBS_ATTR_INFO_OBJECT_ID, 8, W_BELOW, 24), OUT(UVERBS_ATTR_INFO_TOTAL_HANDLES, 4),
@@ -87,7 +87,7 @@ static const struct fz_attr a_gid_table[] = {
 	OUT(UVERBS_ATTR_QUERY_GID_TABLE_RESP_ENTRIES, 240), OUT(UVERBS_ATTR_QUERY_GID_TABLE_RESP_NUM_ENTRIES, 8), { 0 }
 };
 static const struct fz_attr a_gid[] = {
-	IN(UVERBS_ATTR_QUERY_GID_ENTRY_PORT, 4, W_BELOW, 3), IN(UVERBS_ATTR_QUERY_GID_ENTRY_GID_INDEX, 4, W_BELOW, 2000),
+	IN(UVERBS_ATTR_QUERY_GID_ENTRY_PORT, 8, W_BELOW, 3), IN(UVERBS_ATTR_QUERY_GID_ENTRY_GID_INDEX, 8, W_BELOW, 12),
 	IN(UVERBS_ATTR_QUERY_GID_ENTRY_FLAGS, 4, W_ZERO, 0), OUT(UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY, 32), { 0 }
 };
 static const struct fz_attr a_async[] = { MAKES(UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE, FZ_ASYNC), { 0 } };
@@ -115,7 +115,7 @@ static const struct fz_attr a_destroy_qp[] = {
 static const struct fz_attr a_create_shares[] = {
 	MAKES(UVERBS_ATTR_CREATE_QP_HANDLE, FZ_QP), HANDLE(UVERBS_ATTR_CREATE_QP_PD_HANDLE, FZ_PD),
 	HANDLE(UVERBS_ATTR_CREATE_QP_IND_TABLE_HANDLE, FZ_TABLE), PERHAPS(UVERBS_ATTR_CREATE_QP_EVENT_FD, FZ_ASYNC),
-	IN(UVERBS_ATTR_CREATE_QP_USER_HANDLE, 8, W_RANDOM, 0), { UVERBS_ATTR_CREATE_QP_CAP, A_CAP, true, 20 },
+	IN(UVERBS_ATTR_CREATE_QP_USER_HANDLE, 8, W_RANDOM, 0), { UVERBS_ATTR_CREATE_QP_CAP, A_CAP, true, 20, W_ZERO, 1 },
 	IN(UVERBS_ATTR_CREATE_QP_TYPE, 8, W_RAW, 0), IN(UVERBS_ATTR_CREATE_QP_FLAGS, 4, W_ZERO, 0),
 	{ UVERBS_ATTR_UHW_IN, A_HASH, true }, OUT(UVERBS_ATTR_CREATE_QP_RESP_CAP, 20),
 	OUT(UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, 4), { 0 }
@@ -233,6 +233,12 @@ static const struct fz_method methods[] = {
 	{ "no method", UVERBS_OBJECT_MR, 9, 0, 0, 0, 0, a_none },
 };
 
+const char *fz_method_name(uint32_t i)
+{
+	_Static_assert(ARRAY_SIZE(methods) <= FZ_CALLS_MOST, "methods");
+	return i < ARRAY_SIZE(methods) ? methods[i].name : NULL;
+}
+
 /* --- a request ------------------------------------------------------------------------ */
 
 #define ATTRS 24
@@ -273,13 +279,18 @@ static uint64_t out(struct request *q, uint32_t len)
 	return at;
 }
 
-static void add_cap(struct fz_thread *t, struct request *q, uint16_t id)
+static void add_cap(struct fz_thread *t, struct request *q, const struct fz_attr *a)
 {
 	uint32_t cap[5] = { fz_value(t, NULL, W_DEPTH, 0), fz_value(t, NULL, W_DEPTH, 0), 1 + fz_below(t, 4),
 			    1 + fz_below(t, 4), fz_below(t, 200) };
 
+	if (a->arg) {
+		cap[0] = fz_once(t, 16);
+		cap[1] = 0;
+		cap[3] = 0;
+	}
 	memcpy(q->in, cap, sizeof(cap));
-	add(q, id, sizeof(cap), (uintptr_t)fz_elsewhere(t, q->in, sizeof(cap)));
+	add(q, a->id, sizeof(cap), (uintptr_t)fz_elsewhere(t, q->in, sizeof(cap)));
 }
 
 static void add_advice(struct fz_thread *t, struct fz_ctx *c, struct request *q, uint16_t id)
@@ -408,7 +419,7 @@ static void add_attr(struct fz_thread *t, struct fz_ctx *c, struct request *q, c
 		add(q, a->id, 0, 0);
 		break;
 	case A_CAP:
-		add_cap(t, q, a->id);
+		add_cap(t, q, a);
 		break;
 	case A_ADVICE:
 		add_advice(t, c, q, a->id);
@@ -533,6 +544,7 @@ void fz_method_step(struct fz_thread *t)
 		q.r.hdr.length += 8;
 	rc = FZ_CALL(t, m->name, q.n ? q.r.attr[0].data : 0, ioctl(c->fd, RDMA_VERBS_IOCTL, &q.r) ? -errno : 0);
 	*(rc ? &t->beat->refused : &t->beat->good) += 1;
+	t->beat->methods[m - methods] += !rc;
 	if (!rc && m->makes && !spoilt && q.made >= 0)
 		remember(t, c, m, &q);
 	if (!rc && m->ends)

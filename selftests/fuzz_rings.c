@@ -54,33 +54,41 @@ static void mark_failed(struct fz_ctx *c, uint32_t qpn)
 			c->obj[FZ_QP][i].ready = false;
 }
 
-/* Is it a queue for raw packets? */
-static bool is_raw(const struct fz_ctx *c, uint32_t qpn)
+/* Of a QP, or of a work queue as if it were one; 0: it is neither any more */
+static uint32_t type_of(const struct fz_ctx *c, uint32_t qpn)
 {
 	int i;
 
-	for (i = 0; i < FZ_SLOTS; i++)
-		if (c->obj[FZ_WQ][i].number == qpn ||
-		    (c->obj[FZ_QP][i].number == qpn && c->obj[FZ_QP][i].type == IB_UVERBS_QPT_RAW_PACKET))
-			return true;
-	return false;
+	for (i = 0; i < FZ_SLOTS; i++) {
+		if (c->obj[FZ_WQ][i].number == qpn)
+			return IB_UVERBS_QPT_RAW_PACKET;
+		if (c->obj[FZ_QP][i].number == qpn)
+			return c->obj[FZ_QP][i].type % FZ_TYPES;
+	}
+	return 0;
 }
 
 /* how many of the work requests had an effect is what this program is to be judged by */
 static void look_at_completions(struct target *g)
 {
-	uint32_t i, n = min(g->hdr->prod - g->hdr->cons, g->o->ring[0].entries);
+	uint32_t i, n = min(g->hdr->prod - g->hdr->cons, g->o->ring[0].entries), type;
+	struct fz_beat *b = g->t->beat;
 	const struct sroce_cqe *e;
 
 	for (i = 0; i < n; i++) {
 		e = (const void *)fz_ring_entry(g->hdr, g->o, 0, g->hdr->cons + i);
 		/* some are only what has been scribbled there */
-		if (e->status)
+		if (e->status) {
 			mark_failed(g->ctx, e->qpn);
-		if (!e->status && e->wr_id)
-			g->t->beat->completed[e->opcode & 15]++;
-		g->t->beat->frames += !e->status && e->opcode == IBV_WC_RECV && is_raw(g->ctx, e->qpn);
-		g->t->beat->failed += e->status && e->status < 31;
+			b->failed += e->status < 31;
+			continue;
+		}
+		type = type_of(g->ctx, e->qpn);
+		b->frames += e->opcode == IBV_WC_RECV && type == IB_UVERBS_QPT_RAW_PACKET;
+		if (!e->wr_id || !fz_calm(g->o))
+			continue;
+		b->completed[e->opcode]++;
+		b->types[type]++;
 	}
 }
 
@@ -177,6 +185,9 @@ static void fill_op(struct fz_thread *t, struct target *g, struct sroce_send_wqe
 	if (fz_once(t, 32))
 		key = some_number(t, c, FZ_MW);
 	switch (w->opcode) {
+	case SROCE_WR_SEND:
+	case SROCE_WR_SEND_IMM:
+		break;
 	case SROCE_WR_CMP_SWAP:
 	case SROCE_WR_FETCH_ADD:
 		w->atomic.remote_addr = fz_once(t, 8) ? addr : addr & ~7ull;
@@ -220,6 +231,17 @@ static void fill_datagram(struct fz_thread *t, struct target *g, struct sroce_se
 	w->ud.remote_qkey = manager ? 0x80010000 : fz_once(t, 16) ? fz_rand(t) : VT_QKEY;
 }
 
+/* What an operation or a type of QP does not use is reserved: whatever stands there, the rest is not looked at any more */
+static void fill_rest(struct fz_thread *t, struct target *g, struct sroce_send_wqe *w)
+{
+	bool wild = fz_below(t, 256) < t->wild / 8;
+
+	if (wild || w->opcode == SROCE_WR_SEND_IMM || w->opcode == SROCE_WR_RDMA_WRITE_IMM)
+		w->imm_data = fz_rand(t);
+	if (wild || g->o->type == IB_UVERBS_QPT_XRC_INI)
+		w->remote_srqn = some_number(t, g->ctx, FZ_SRQ);
+}
+
 static void fill_send(struct fz_thread *t, struct target *g, struct sroce_send_wqe *w)
 {
 	memset(w, 0, sizeof(*w));
@@ -227,8 +249,7 @@ static void fill_send(struct fz_thread *t, struct target *g, struct sroce_send_w
 	w->opcode = some_opcode(t, g->o->type);
 	w->num_sge = 1 + (fz_once(t, 3) ? fz_below(t, max(g->o->sges, 1u)) : 0);
 	w->flags = fz_below(t, 8);
-	w->imm_data = fz_rand(t);
-	w->remote_srqn = some_number(t, g->ctx, FZ_SRQ);
+	fill_rest(t, g, w);
 	fill_op(t, g, w);
 	if (w->opcode == SROCE_WR_LOCAL_INV || w->opcode == SROCE_WR_BIND_MW || w->opcode == SROCE_WR_FLUSH)
 		w->num_sge = 0;

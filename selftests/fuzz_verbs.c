@@ -580,6 +580,47 @@ static void tell_deeds(const struct fz_beat *sum)
 	puts("");
 }
 
+/* "# WHAT: NAME=TIMES ...", with no blanks in the names */
+static void tell_calls(const char *what, const char *(*name)(uint32_t i), const uint64_t *times)
+{
+	const char *at;
+	uint32_t i;
+
+	printf("# %s:", what);
+	for (i = 0; name(i); i++) {
+		putchar(' ');
+		for (at = name(i); *at; at++)
+			putchar(*at == ' ' ? '_' : *at);
+		printf("=%lu", (unsigned long)times[i]);
+	}
+	puts("");
+}
+
+/* Of flushing only where this kernel has regions for it */
+static void tell_completed(const struct fz_beat *sum)
+{
+	static const char *const opcodes[256] = {
+		[IBV_WC_SEND] = "send", [IBV_WC_RDMA_WRITE] = "write", [IBV_WC_RDMA_READ] = "read", [IBV_WC_COMP_SWAP] = "swap",
+		[IBV_WC_FETCH_ADD] = "add", [IBV_WC_BIND_MW] = "bind", [IBV_WC_LOCAL_INV] = "invalidate", [IBV_WC_TSO] = "tso",
+		[8] = "flush", [9] = "atomic_write", [IBV_WC_RECV] = "recv", [IBV_WC_RECV_RDMA_WITH_IMM] = "recv_write",
+		[IBV_WC_TM_RECV] = "tag_recv", [IBV_WC_TM_NO_TAG] = "no_tag",
+	};
+	static const char *const types[FZ_TYPES] = {
+		[IB_UVERBS_QPT_RC] = "RC", [IB_UVERBS_QPT_UC] = "UC", [IB_UVERBS_QPT_UD] = "UD", [IB_UVERBS_QPT_RAW_PACKET] = "raw",
+		[IB_UVERBS_QPT_XRC_INI] = "XRC_INI", [IB_UVERBS_QPT_XRC_TGT] = "XRC_TGT",
+	};
+	int i;
+
+	printf("# completed:");
+	for (i = 0; i < 256; i++)
+		if (opcodes[i] && (i != 8 || sum->flushable))
+			printf(" %s=%lu", opcodes[i], (unsigned long)sum->completed[i]);
+	for (i = 0; i < FZ_TYPES; i++)
+		if (types[i])
+			printf(" %s=%lu", types[i], (unsigned long)sum->types[i]);
+	puts("");
+}
+
 static void summary(void)
 {
 	struct fz_beat sum = {};
@@ -597,8 +638,15 @@ static void summary(void)
 		sum.rung += b->rung;
 		sum.failed += b->failed;
 		sum.crashed += b->crashed;
-		for (j = 0; j < 16; j++)
+		for (j = 0; j < 256; j++)
 			sum.completed[j] += b->completed[j];
+		for (j = 0; j < FZ_TYPES; j++)
+			sum.types[j] += b->types[j];
+		for (j = 0; j < FZ_CALLS_MOST; j++) {
+			sum.commands[j] += b->commands[j];
+			sum.methods[j] += b->methods[j];
+		}
+		sum.flushable += b->flushable;
 		for (j = 0; j < FZ_RESIZE_STEPS; j++)
 			sum.resized[j] += b->resized[j];
 		sum.paced += b->paced;
@@ -612,14 +660,11 @@ static void summary(void)
 		for (j = 0; j < FZ_DEEDS_END; j++)
 			sum.did[j] += b->did[j];
 	}
-	for (j = 0; j < 16; j++)
+	for (j = 0; j < 256; j++)
 		completed += sum.completed[j];
-	printf("# %lu steps, %lu commands carried out, %lu refused, %lu work requests (%lu calm), %lu doorbells, %lu completed (",
+	printf("# %lu steps, %lu commands carried out, %lu refused, %lu work requests (%lu calm), %lu doorbells, %lu completed, %lu failed\n",
 	       (unsigned long)sum.steps, (unsigned long)sum.good, (unsigned long)sum.refused, (unsigned long)sum.posted, (unsigned long)sum.calm,
-	       (unsigned long)sum.rung, (unsigned long)completed);
-	for (j = 0; j < 16; j++)
-		printf(" %lu", (unsigned long)sum.completed[j]);
-	printf("), %lu failed\n", (unsigned long)sum.failed);
+	       (unsigned long)sum.rung, (unsigned long)completed, (unsigned long)sum.failed);
 	printf("# %lu rings prepared, %lu moved to, %lu given up; %lu rates\n",
 	       (unsigned long)sum.resized[SROCE_RESIZE_PREPARE], (unsigned long)sum.resized[SROCE_RESIZE_MOVE],
 	       (unsigned long)sum.resized[SROCE_RESIZE_CANCEL], (unsigned long)sum.paced);
@@ -629,6 +674,9 @@ static void summary(void)
 	printf("# %lu regions of all addresses, %lu of a dma-buf, %lu of device memory; %u processes open to all\n",
 	       (unsigned long)sum.implicit, (unsigned long)sum.lent, (unsigned long)sum.devices, atomic_load(&board->houses));
 	tell_deeds(&sum);
+	tell_calls("commands", fz_command_name, sum.commands);
+	tell_calls("methods", fz_method_name, sum.methods);
+	tell_completed(&sum);
 	vt_check(!sum.crashed, "no child of a worker has crashed");
 	vt_check(sum.good > 20 && sum.posted > 20, "there was something to do for the kernel");
 }
