@@ -11,6 +11,8 @@
 #
 # ENOUGH=STEPS from which on each command, operation and type of queue pair must have been carried out (1,000,000)
 #
+# ADMIN=yes|no  in all rounds, or in none, an administrator asks for this and that meanwhile (half of them)
+#
 # SEED=S ROUNDS=1 repeats a round: each thread takes the same decisions again as long as the kernel answers the same.
 # When one thread comes before another cannot be repeated, so what needs a race may need many runs. The seeds in
 # fuzz_verbs.seeds are run first, always (SEEDS= is another file); one of another generator is a failure.
@@ -22,7 +24,7 @@ asked=${ROUNDS:-}
 amount ROUNDS 8 120
 amount TIME 30 86400
 amount LENGTH 4 8
-: "${ENOUGH:=1000000}" "${SEED:=$RANDOM$RANDOM}" "${SEEDS:=$SELF/fuzz_verbs.seeds}" "${FUZZ_OPTIONS=}"
+: "${ENOUGH:=1000000}" "${SEED:=$RANDOM$RANDOM}" "${SEEDS:=$SELF/fuzz_verbs.seeds}" "${FUZZ_OPTIONS=}" "${ADMIN=}"
 seeded ROUNDS TIME LENGTH
 # When a file loses pages that a process has mapped, user mode Linux may go through that one's mappings without their lock
 # (flush_tlb_mm()), and lockdep says so.
@@ -113,6 +115,69 @@ bystanders_end() {
 	return $bad
 }
 
+# administered_once DEED NAMESPACE DEVICE : what an administrator does to a device and its netdev; what it was before in the end
+administered_once() {
+	local ns=$2 dev=$3 kind qp
+	case $1 in
+	resources) for kind in qp mr cq pd ctx srq cm_id; do limit 20 rdma -dd resource show "$kind" link "$dev"; done ;;
+	counters) counters "$ns" "$dev" && cat /sys/class/infiniband/"$dev"/ports/1/{hw_counters,counters}/* ;;
+	settings) returns 20 settings "$dev" ;;
+	qp_counters)
+		limit 20 rdma statistic qp set link "$dev/1" auto type on
+		limit 20 rdma statistic qp show link "$dev/1"
+		limit 20 rdma statistic qp set link "$dev/1" auto off
+		;;
+	bound_counter)
+		qp=$(limit 20 rdma resource show qp link "$dev/1" | sed -n 's/.* lqpn \([0-9]*\) .*/\1/p' | shuf -n 1 --random-source=/dev/urandom)
+		[ -n "$qp" ] && limit 20 rdma statistic qp bind link "$dev/1" lqpn "$qp" &&
+			limit 20 rdma statistic qp unbind link "$dev/1" cntn "$(limit 20 rdma statistic qp show link "$dev/1" |
+				sed -n 's/.* cntn \([0-9]*\) .*/\1/p' | tail -n 1)" lqpn "$qp"
+		;;
+	moderation) limit 20 rdma dev set "$dev" adaptive-moderation off && limit 20 rdma dev set "$dev" adaptive-moderation on ;;
+	mtu) limit 20 ip -n "$ns" link set veth0 mtu 4200 && limit 20 ip -n "$ns" link set veth0 mtu 9000 ;;
+	address) limit 20 ip -n "$ns" addr add 10.97.0.1/24 dev veth0 && limit 20 ip -n "$ns" addr del 10.97.0.1/24 dev veth0 ;;
+	offloads)
+		for kind in gro tx-udp-segmentation tso; do
+			limit 20 in_ns "$ns" ethtool -K veth0 $kind off && limit 20 in_ns "$ns" ethtool -K veth0 $kind on
+		done
+		;;
+	queue)
+		limit 20 in_ns "$ns" tc qdisc replace dev veth0 root pfifo limit 1000 &&
+			limit 20 in_ns "$ns" tc qdisc del dev veth0 root
+		;;
+	esac
+}
+DEEDS=(resources counters settings qp_counters bound_counter moderation mtu address offloads queue)
+
+# administrator SEED : until there is a file $TMP/enough. "DEED STATUS SECONDS" of each deed in $TMP/administered
+administrator() {
+	local deed begun
+	RANDOM=$1
+	while [ ! -e "$TMP/enough" ]; do
+		deed=${DEEDS[RANDOM % ${#DEEDS[@]}]}
+		begun=$SECONDS
+		if ((RANDOM & 1)); then
+			administered_once "$deed" "$A" "$DEV_A"
+		else
+			administered_once "$deed" "$B" "$DEV_B"
+		fi >/dev/null 2>&1
+		echo "$deed $? $((SECONDS - begun))" >>"$TMP/administered"
+		sleep 0.0$((RANDOM % 10))
+	done
+}
+
+# administrator_ends NAME : soon, and what he has asked for was answered
+administrator_ends() {
+	local slow
+	: >"$TMP/enough"
+	wait_for 60 eval "! kill -0 $admin"
+	result $? "$1: whatever an administrator asks for comes to its end"
+	slow=$(awk '$2 == 124 || $2 == 137 || $3 >= 20' "$TMP/administered")
+	[ -z "$slow" ]
+	result $? "$1: $(wc -l <"$TMP/administered") times within 20 s${slow:+, but for ${slow//$'\n'/, }}"
+	cat "$TMP/administered" >>"$TMP/administered.all"
+}
+
 # how many objects of each kind the devices have
 resources() { rdma resource show | sed -n "s/.*[0-9]*: \($DEV_A\|$DEV_B\): /\1: /p"; }
 
@@ -134,9 +199,12 @@ bh_off_round() {
 
 # fuzz_round NAME SEED WAY SECONDS
 fuzz_round() {
-	local name=$1 seed=$2 way=$3 seconds=$4 pid status
+	local name=$1 seed=$2 way=$3 seconds=$4 pid status admin
 	note "$name: seed $seed, $way is taken away, $seconds s"
 	: >"$TMP/fuzz"
+	rm -f "$TMP/enough"
+	: >"$TMP/administered"
+	admin=
 	bystanders_start $((seconds + 2))
 	[ "$SLOW" -gt 1 ] || bh_off_begin
 	# from a namespace that lives on; an array and not a function, so that it can be waited for
@@ -146,6 +214,10 @@ fuzz_round() {
 	pid=$!
 	# on a machine that has much to do it may take seconds to open what is taken away
 	wait_for 20 grep -q '^# begun' "$TMP/fuzz" || note "$name: it has not begun"
+	if [ "$ADMIN" = yes ] || { [ -z "$ADMIN" ] && (((seed + seed / ${#ways[@]}) & 1)); }; then
+		administrator "$seed" &
+		admin=$!
+	fi
 	sleep "$((seconds / 2)).$((seed % 10))"
 	take_"$way"
 	result $? "$name: $way could be taken away"
@@ -161,6 +233,7 @@ fuzz_round() {
 	sed -n 's/^# \(commands\|methods\|completed\): //p' "$TMP/fuzz" >>"$TMP/carried"
 	[ $status -eq 0 ] || grep -v '^# \|^ok' "$TMP/fuzz" | notes
 	result $status "$name: seed $seed: nobody hangs, nothing foreign changes"
+	[ -z "$admin" ] || administrator_ends "$name"
 	bystanders_end "$way"
 	result $? "$name: others did not notice"
 	wait_for 10 clean || note "left over: $(resources); $(rdma resource show qp; rdma resource show mr; rdma resource show ctx)"
@@ -192,6 +265,7 @@ patience=$(cat /proc/sys/net/core/netdev_unregister_timeout_secs 2>/dev/null)
 [ -z "$patience" ] || echo $((20 * SLOW)) >/proc/sys/net/core/netdev_unregister_timeout_secs
 trap 'finish; restore' EXIT
 devices_up 9000
+: >"$TMP/administered.all"
 before=$(splats) unused=$(resources) watched=0
 # As in stretch.sh: for how long bottom halves are off, of which the bytes have a limit on any machine
 TURNS=/sys/module/sroce/parameters
@@ -242,6 +316,17 @@ while IFS='=' read -r kind times; do
 done < <({ tr ' ' '\n' <"$TMP/kinds" && echo "swap=$swapped"; } | awk -F= '{ n[$1] += $2 } END { for (k in n) print k "=" n[k] }' | sort)
 [ ${#missed[@]} -eq 0 ] && [ -s "$TMP/kinds" ]
 result $? "there was memory of every kind, and in a full run everything was done to it (nothing of: ${missed[*]:-none})"
+steps=$(awk '{ n += $1 } END { print n+0 }' "$TMP/steps")
+missed=()
+while read -r deed well times; do
+	note "administrator: $deed, $times times, $well of them well"
+	[ "$well" -gt 0 ] || missed+=("$deed")
+done < <(awk -v deeds="${DEEDS[*]}" '{ n[$1]++; ok[$1] += !$2 }
+	END { split(deeds, d, " "); for (i in d) print d[i], ok[d[i]] + 0, n[d[i]] + 0 }' "$TMP/administered.all" | sort)
+if [ "$steps" -ge "$ENOUGH" ] && [ "$ADMIN" != no ]; then
+	[ ${#missed[@]} -eq 0 ]
+	result $? "an administrator's deeds were done (none of: ${missed[*]:-none})"
+fi
 # sums FILE : of its lines of NAME=N, the sum for each name
 sums() { tr ' ' '\n' <"$1" | awk -F= '{ n[$1] += $2 } END { for (k in n) print k, n[k] }' | sort; }
 # refused NAME : not asked for. Nobody may do that, or it is only there to be refused: a context has one device; rings are not posted to by commands;
@@ -251,7 +336,6 @@ refused() {
 	[[ " GET_CONTEXT POLL_CQ REQ_NOTIFY_CQ POST_SEND POST_RECV POST_SRQ_RECV no_method tag_recv no_tag \
 		invalidate XRC_INI XRC_TGT " == *" $1 "* ]]
 }
-steps=$(awk '{ n += $1 } END { print n+0 }' "$TMP/steps")
 missed=()
 while read -r name times; do
 	[ "$times" -gt 0 ] || refused "$name" || missed+=("$name")
