@@ -3,7 +3,7 @@
  * woken: completion events that wake many. One message each goes to many queue pairs,
  * whose completion queues share a channel, and many epoll sets watch that.
  *
- *	woken -d DEVICE -i IP [-s]
+ *	woken -d DEVICE -i IP [-s] [TIMES]
  */
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -104,14 +104,15 @@ int main(int argc, char **argv)
 	struct ibv_ah *ah;
 	struct receiver *r;
 	bool less = false, ok = true;
-	int i;
+	int i, times;
 
 	vt_open_hosts(argc, argv, devs, &less);
+	times = optind < argc ? atoi(argv[optind]) : less ? 20 : 100;
 	dev = devs[0];
 	make();
 	watch();
 	ah = vt_ah(&dev, &dev.gid);
-	for (i = 0; i < (less ? 20 : 100) && ok; i++) {
+	for (i = 0; i < times && ok; i++) {
 		for (r = receivers; r < receivers + RECEIVERS; r++)
 			ready(r);
 		send_all(ah);
