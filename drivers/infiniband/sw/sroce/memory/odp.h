@@ -26,7 +26,7 @@ enum sroce_odp_fault {
 	SROCE_ODP_READ,		/* bring them in */
 	SROCE_ODP_WRITE,	/* likewise, for writing */
 	SROCE_ODP_LOOK,		/* take those that are there into the table, see sroce_odp_look() */
-	SROCE_ODP_PIN_READ,	/* make them such that their process can pin them, without a table */
+	SROCE_ODP_PIN_READ,	/* let their process pin them; there is no table */
 	SROCE_ODP_PIN_WRITE,	/* likewise, for writing */
 };
 
