@@ -143,7 +143,7 @@ void drop_net_raw(void)
 
 /* --- frames -------------------------------------------------------------------- */
 
-static void put(struct frame *f, const void *data, uint32_t len)
+void put(struct frame *f, const void *data, uint32_t len)
 {
 	memcpy(f->data + f->len, data, len);
 	f->len += len;

@@ -66,6 +66,7 @@ void ipv4(struct frame *f, uint8_t proto, uint32_t src, uint32_t dst, uint16_t p
 void ipv6(struct frame *f, uint8_t proto, const char *src, const char *dst, uint16_t payload);
 void udp(struct frame *f, uint16_t sport, uint16_t dport, uint16_t payload);
 void tcp(struct frame *f, uint16_t sport, uint16_t dport, uint32_t seq);
+void put(struct frame *f, const void *data, uint32_t len);
 /* bytes of vt_pattern() */
 void pad(struct frame *f, uint32_t n, uint64_t key);
 /* a whole one, for mac_b */
