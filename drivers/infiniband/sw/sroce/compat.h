@@ -196,24 +196,49 @@ static inline bool skb_frags_readable(const struct sk_buff *skb)
 #define MODULE_IMPORT_NS(ns) MODULE_INFO(import_ns, ns)
 
 #ifdef SROCE_GUP_VMAS
+#include <linux/mm.h>
+
 #define get_user_pages_remote(mm, start, nr_pages, flags, pages, locked) \
 	get_user_pages_remote(mm, start, nr_pages, flags, pages, NULL, locked)
 #define pin_user_pages(start, nr_pages, flags, pages) \
 	pin_user_pages(start, nr_pages, flags, pages, NULL)
-#define pin_user_pages_remote(mm, start, nr_pages, flags, pages, locked) \
-	pin_user_pages_remote(mm, start, nr_pages, flags, pages, NULL, locked)
-#endif
 
 /*
- * Memory that is pinned for reading was not copied before its process wrote to it. And whoever
- * pins another process's for long could not let go of its lock meanwhile
+ * Whoever pinned another process's memory for long could not let go of its lock meanwhile: first
+ * all is brought in, and then pinned for long, without a wait, what is still there
  */
+static inline long sroce_pin_remote(struct mm_struct *mm, unsigned long start,
+				    unsigned long nr_pages, unsigned int flags,
+				    struct page **pages, int *locked)
+{
+	unsigned int tries = 16;
+	long got;
+
+	do {
+		got = pin_user_pages_remote(mm, start, nr_pages,
+					    flags & ~FOLL_LONGTERM, pages, NULL,
+					    locked);
+		if (got <= 0)
+			return got;
+		unpin_user_pages(pages, got);
+		if (!*locked && mmap_read_lock_killable(mm))
+			return -EINTR;
+		*locked = 1;
+		got = pin_user_pages_remote(mm, start, got,
+					    flags | FOLL_NOFAULT, pages, NULL,
+					    NULL);
+	} while (got == -EFAULT && --tries);
+	return got;
+}
+
+#define pin_user_pages_remote sroce_pin_remote
+#endif
+
+/* Memory that is pinned for reading was not copied before its process wrote to it */
 #ifdef SROCE_GUP_VMAS
 #define SROCE_PIN_READ (FOLL_WRITE | FOLL_FORCE)
-#define SROCE_PIN_REMOTE 0
 #else
 #define SROCE_PIN_READ 0
-#define SROCE_PIN_REMOTE FOLL_LONGTERM
 #endif
 
 /*

@@ -23,9 +23,6 @@
 /* How long a process that frees a region waits for its tables to end */
 #define ODP_PATIENCE (HZ / 10)
 
-/* Pages that a worker pins at a time */
-#define ODP_PIN_STEP 32ul
-
 /* For how long a worker looks for pages that are there, in a piece of advice */
 #define ODP_LOOK (5 * HZ)
 
@@ -59,6 +56,13 @@ static struct sroce_odp *sroce_odp_alloc(u64 start)
 	return odp;
 }
 
+/* Pages that nobody has taken */
+static void sroce_odp_unpin(struct sroce_odp *odp)
+{
+	unpin_user_pages(odp->pages, odp->n_pages);
+	odp->n_pages = 0;
+}
+
 /* The pager last: who waits for it to settle finds that nothing counts any more */
 static void sroce_odp_free(struct sroce_odp *odp)
 {
@@ -66,6 +70,8 @@ static void sroce_odp_free(struct sroce_odp *odp)
 
 	if (odp->implicit)
 		sroce_implicit_free(odp);
+	sroce_odp_unpin(odp);
+	free_page((unsigned long)odp->pages);
 	sroce_pinned_uncharge(&odp->pinned);
 	kfree(odp);
 	sroce_pager_put(pager);
@@ -121,7 +127,24 @@ struct sroce_odp *sroce_odp_create(u64 start, u64 length)
 
 struct sroce_odp *sroce_odp_create_bare(u64 start)
 {
-	return sroce_odp_alloc(untagged_addr(start));
+	struct sroce_odp *odp = sroce_odp_alloc(untagged_addr(start));
+
+	if (IS_ERR(odp))
+		return odp;
+	odp->pages = (struct page **)__get_free_page(GFP_KERNEL_ACCOUNT);
+	if (odp->pages)
+		return odp;
+	sroce_odp_release(odp);
+	return ERR_PTR(-ENOMEM);
+}
+
+unsigned long sroce_odp_take_pinned(struct sroce_odp *odp, struct page **pages)
+{
+	unsigned long n = odp->n_pages;
+
+	memcpy(pages, odp->pages, n * sizeof(*pages));
+	odp->n_pages = 0;
+	return n;
 }
 
 struct sroce_odp *sroce_odp_create_implicit(void)
@@ -243,43 +266,23 @@ unsigned int sroce_odp_bvecs(const struct sroce_mr *mr, u64 va, u32 len,
 
 /* --- bringing pages in -------------------------------------------------------------- */
 
-/*
- * Pin pages for a moment, as their process is about to: what is to be copied before that, or
- * to move to where pinned pages may be, has been then.
- */
-static long sroce_odp_pin_step(struct mm_struct *mm, u64 addr, unsigned long n,
-			       unsigned int flags)
+/* What is missing may come; what has to be copied or moved before it is pinned is so here */
+static int sroce_odp_pin(struct sroce_odp *odp, u64 len, unsigned int flags)
 {
-	struct page *pages[ODP_PIN_STEP];
+	unsigned long n = min_t(u64, PFN_UP(len), SROCE_ODP_PINNED);
 	int locked = 1;
 	long got;
 
-	if (mmap_read_lock_killable(mm))
+	sroce_odp_unpin(odp);
+	if (mmap_read_lock_killable(odp->mm))
 		return -EINTR;
-	got = pin_user_pages_remote(mm, addr, min(n, ODP_PIN_STEP),
-				    flags | SROCE_PIN_REMOTE, pages, &locked);
+	got = pin_user_pages_remote(odp->mm, odp->address, n,
+				    flags | FOLL_LONGTERM, odp->pages, &locked);
 	if (locked)
-		mmap_read_unlock(mm);
-	if (got > 0)
-		unpin_user_pages(pages, got);
-	return got ?: -EFAULT;
-}
-
-static int sroce_odp_make_pinnable(struct sroce_odp *odp, u64 at, u64 len,
-				   unsigned int flags)
-{
-	u64 addr = (odp->address + at) & PAGE_MASK;
-	unsigned long n = PFN_UP(at + len) - PFN_DOWN(at);
-	long got;
-
-	for (; n; n -= got, addr += got * PAGE_SIZE) {
-		if (READ_ONCE(odp->closing))
-			return -ESHUTDOWN;
-		got = sroce_odp_pin_step(odp->mm, addr, n, flags);
-		if (got < 0)
-			return got;
-		cond_resched();
-	}
+		mmap_read_unlock(odp->mm);
+	if (got <= 0)
+		return got ?: -EFAULT;
+	odp->n_pages = got;
 	return 0;
 }
 
@@ -291,9 +294,9 @@ static int sroce_odp_bring_in(struct sroce_odp *odp, u64 at, u64 len,
 	if (how == SROCE_ODP_LOOK)
 		return sroce_odp_look(odp, at, len, jiffies + ODP_LOOK);
 	if (how == SROCE_ODP_PIN_READ)
-		return sroce_odp_make_pinnable(odp, at, len, SROCE_PIN_READ);
+		return sroce_odp_pin(odp, len, SROCE_PIN_READ);
 	if (how == SROCE_ODP_PIN_WRITE)
-		return sroce_odp_make_pinnable(odp, at, len, FOLL_WRITE);
+		return sroce_odp_pin(odp, len, FOLL_WRITE);
 	if (odp->implicit)
 		return sroce_implicit_bring(odp, at, len, how, count);
 	return sroce_odp_table_bring(odp->table, at, len, how, count);

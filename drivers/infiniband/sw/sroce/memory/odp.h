@@ -26,7 +26,7 @@ enum sroce_odp_fault {
 	SROCE_ODP_READ,		/* bring them in */
 	SROCE_ODP_WRITE,	/* likewise, for writing */
 	SROCE_ODP_LOOK,		/* take those that are there into the table, see sroce_odp_look() */
-	SROCE_ODP_PIN_READ,	/* let their process pin them; there is no table */
+	SROCE_ODP_PIN_READ,	/* pin them, see sroce_odp_create_bare() */
 	SROCE_ODP_PIN_WRITE,	/* likewise, for writing */
 };
 
@@ -45,6 +45,9 @@ struct sroce_odp_counts {
 	u64 evictions;
 	u32 tables;
 };
+
+/* Pages that a worker pins for a want, at most: pointers to so many fill a page */
+#define SROCE_ODP_PINNED (PAGE_SIZE / sizeof(struct page *))
 
 struct sroce_pager_slot;
 
@@ -99,16 +102,27 @@ struct sroce_odp *sroce_odp_create(u64 start, u64 length);
 struct sroce_odp *sroce_odp_create_implicit(void);
 
 /**
- * sroce_odp_create_bare() - have pages of the calling process brought in, and no more
+ * sroce_odp_create_bare() - have pages of the calling process pinned by its pager
  * @start: address of the first one
  *
- * There is no table, and nobody is told when the process loses a page: what may be wanted is
- * SROCE_ODP_PIN_READ and SROCE_ODP_PIN_WRITE. It does not count as pinned memory.
+ * For one want: SROCE_ODP_PIN_READ or SROCE_ODP_PIN_WRITE, from the first page on. When that is
+ * done without an error some pages are pinned, the first one at least, for
+ * sroce_odp_take_pinned(); what is not taken is let go of in the end. There is no table. The
+ * pages are the caller's to count.
  *
  * Context: process.
  * Return: as sroce_odp_create(); -EBUSY also while all workers of the user wait for pages.
  */
 struct sroce_odp *sroce_odp_create_bare(u64 start);
+
+/**
+ * sroce_odp_take_pinned() - take pages that were pinned
+ * @odp: bare; its want is done
+ * @pages: room for SROCE_ODP_PINNED
+ *
+ * Return: how many; from now on the caller's to unpin.
+ */
+unsigned long sroce_odp_take_pinned(struct sroce_odp *odp, struct page **pages);
 
 /**
  * sroce_odp_close() - let nobody wait for pages of a region any more

@@ -64,6 +64,8 @@ struct sroce_odp_stats {
  * @closing: nobody may want pages any more; under the pager's lock
  * @wants: all that are pending; under the pager's lock
  * @pinned: counts the tables as memory that the process has pinned
+ * @pages: of a bare one: those that a worker has pinned, for its want; SROCE_ODP_PINNED at most
+ * @n_pages: how many
  */
 struct sroce_odp {
 	refcount_t refs;
@@ -77,6 +79,8 @@ struct sroce_odp {
 	bool closing;
 	struct list_head wants;
 	struct sroce_pinned pinned;
+	struct page **pages;
+	unsigned long n_pages;
 };
 
 /**

@@ -5,9 +5,10 @@
  * A page that is not there may be a long time coming, or not come at all: it may belong to
  * a file system in user space that does not answer, or be awaited from a userfaultfd that
  * nobody reads. ib_umem_get() waits for it inside a call of the process, and as long as one
- * of these lasts nobody can take the device away. So a caller takes only those pages here
- * that are there, or that only memory is needed for. Any other it has brought in by its
- * pager (memory/pager.c), and waits for that until somebody wants the device to go.
+ * of these lasts nobody can take the device away. So a caller pins only memory here for which
+ * nobody has to be waited for. Any other its pager pins (memory/pager.c), and the caller waits
+ * for that until somebody wants the device to go. It does not pin by itself what the pager has
+ * brought in: that may be gone again, or have to be moved, which may be as long a wait.
  *
  * What is made here is a umem like those that ib_umem_get() makes, and ib_umem_release()
  * ends it.
@@ -23,6 +24,7 @@
 #include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/userfaultfd_k.h>
+#include <asm/mmu_context.h>
 #include <rdma/ib_umem.h>
 
 #include "device.h"
@@ -32,7 +34,7 @@
 #include "verbs/verbs.h"
 
 /* Pages that are pinned at a time: as many as a page has room for pointers */
-#define SROCE_PIN_BATCH (PAGE_SIZE / sizeof(struct page *))
+#define SROCE_PIN_BATCH SROCE_ODP_PINNED
 
 /* Bytes that the pager is asked for at a time */
 #define SROCE_PIN_AHEAD SZ_1M
@@ -46,9 +48,6 @@
 /* Time after which a caller that waits looks again whether it is */
 #define SROCE_PIN_LOOK (HZ / 10)
 
-/* A page that is brought in may be lost again before it is pinned, but not so often in turn */
-#define SROCE_PIN_TRIES 16
-
 /**
  * struct sroce_pin - memory that is being pinned
  * @umem: what is pinned
@@ -57,7 +56,6 @@
  * @flags: FOLL_*, of all
  * @pages: room for a batch
  * @calm: jiffies when nobody was seen to await the device
- * @tries: how often in turn the page at @at was brought in
  */
 struct sroce_pin {
 	struct ib_umem *umem;
@@ -66,7 +64,6 @@ struct sroce_pin {
 	unsigned int flags;
 	struct page **pages;
 	unsigned long calm;
-	unsigned int tries;
 };
 
 /* Is it too late to go on? Return: 0, or an errno */
@@ -77,6 +74,25 @@ static int sroce_pin_is_late(struct sroce_pin *pin)
 	if (!sroce_device_awaited(pin->umem->ibdev))
 		pin->calm = jiffies;
 	return time_after(jiffies, pin->calm + SROCE_PIN_PATIENCE) ? -EIO : 0;
+}
+
+/* The next pages are pinned */
+static int sroce_pin_append(struct sroce_pin *pin, unsigned long n)
+{
+	struct ib_umem *umem = pin->umem;
+	int err;
+
+	err = sg_alloc_append_table_from_pages(&umem->sgt_append, pin->pages, n,
+					       0, n << PAGE_SHIFT,
+					       ib_dma_max_seg_size(umem->ibdev),
+					       pin->left - n, SROCE_GFP_CHOSEN);
+	if (err) {
+		unpin_user_pages(pin->pages, n);
+		return err;
+	}
+	pin->at += n << PAGE_SHIFT;
+	pin->left -= n;
+	return 0;
 }
 
 /* --- pages that have to be waited for ------------------------------------------- */
@@ -120,7 +136,7 @@ static int sroce_pin_wait(struct sroce_pin *pin, struct sroce_pin_want *w)
 	return err ?: -EINTR;
 }
 
-/* Have the next page brought in, and some behind it */
+/* Have the next page pinned, and some behind it */
 static int sroce_pin_ask(struct sroce_pin *pin)
 {
 	struct sroce_pin_want w = {
@@ -140,6 +156,9 @@ static int sroce_pin_ask(struct sroce_pin *pin)
 	err = sroce_want_submit(&w.want);
 	if (!err)
 		err = sroce_pin_wait(pin, &w);
+	if (!err)
+		err = sroce_pin_append(pin, sroce_odp_take_pinned(w.want.odp,
+								  pin->pages));
 	sroce_odp_close(w.want.odp);
 	sroce_odp_destroy(w.want.odp, false);
 	return err;
@@ -150,8 +169,6 @@ static int sroce_pin_bring(struct sroce_pin *pin)
 {
 	int err, late = 0;
 
-	if (pin->tries++ == SROCE_PIN_TRIES)
-		return -EFAULT;
 	while ((err = sroce_pin_ask(pin)) == -EBUSY && !late) {
 		schedule_timeout_killable(SROCE_PIN_LOOK);
 		late = sroce_pin_is_late(pin);
@@ -163,30 +180,39 @@ static int sroce_pin_bring(struct sroce_pin *pin)
 
 /*
  * Does whoever touches such memory wait for nobody, but for the machine's own disks at most? It
- * should be the process itself, then, whose limits and policies are for whoever does.
+ * should be the process itself, then, whose limits and policies are for whoever does. (A device
+ * file in a tmpfs is no memory of that.)
  */
 static bool sroce_pin_is_plain(struct vm_area_struct *vma)
 {
+	const struct inode *inode;
+
 	if (userfaultfd_armed(vma))
 		return false;
-	return vma_is_anonymous(vma) || is_vm_hugetlb_page(vma) ||
-	       (vma->vm_file &&
-		file_inode(vma->vm_file)->i_sb->s_magic == TMPFS_MAGIC);
+	if (vma_is_anonymous(vma) || is_vm_hugetlb_page(vma))
+		return true;
+	inode = vma->vm_file ? file_inode(vma->vm_file) : NULL;
+	return inode && S_ISREG(inode->i_mode) &&
+	       inode->i_sb->s_magic == TMPFS_MAGIC;
 }
 
 /*
- * Pin pages that are not there yet, if nobody has to be waited for.
- * Return: how many, or an errno; 0: the first one has to be brought in.
+ * Pin pages if nobody has to be waited for. What kind of memory it is stays true as long as the
+ * lock is held.
+ * Return: how many, or an errno; 0: it is for the pager.
  */
-static long sroce_pin_fault(struct sroce_pin *pin, unsigned long n)
+static long sroce_pin_plain(struct sroce_pin *pin)
 {
+	unsigned long n = min(pin->left, SROCE_PIN_BATCH);
+	bool write = pin->umem->writable;
 	struct vm_area_struct *vma;
 	long got = 0;
 
 	if (mmap_read_lock_killable(current->mm))
 		return -EINTR;
 	vma = vma_lookup(current->mm, pin->at);
-	if (!vma) {
+	/* Protection keys are this thread's, and the pager does not know them */
+	if (!vma || !arch_vma_access_permitted(vma, write, false, false)) {
 		got = -EFAULT;
 	} else if (sroce_pin_is_plain(vma)) {
 		n = min(n, (vma->vm_end - pin->at) >> PAGE_SHIFT);
@@ -197,34 +223,10 @@ static long sroce_pin_fault(struct sroce_pin *pin, unsigned long n)
 	return got;
 }
 
-static int sroce_pin_append(struct sroce_pin *pin, long n)
-{
-	struct ib_umem *umem = pin->umem;
-	int err;
-
-	err = sg_alloc_append_table_from_pages(&umem->sgt_append, pin->pages, n,
-					       0, n << PAGE_SHIFT,
-					       ib_dma_max_seg_size(umem->ibdev),
-					       pin->left - n, SROCE_GFP_CHOSEN);
-	if (err) {
-		unpin_user_pages(pin->pages, n);
-		return err;
-	}
-	pin->at += n << PAGE_SHIFT;
-	pin->left -= n;
-	pin->tries = 0;
-	return 0;
-}
-
 static int sroce_pin_step(struct sroce_pin *pin)
 {
-	unsigned long n = min(pin->left, SROCE_PIN_BATCH);
-	long got;
+	long got = sroce_pin_plain(pin);
 
-	got = pin_user_pages_fast(pin->at, n, pin->flags | FOLL_NOFAULT,
-				  pin->pages);
-	if (!got || got == -EFAULT)
-		got = sroce_pin_fault(pin, n);
 	if (!got)
 		return sroce_pin_bring(pin);
 	return got < 0 ? got : sroce_pin_append(pin, got);
