@@ -53,6 +53,7 @@
  * @umem: what is pinned
  * @at: address of the next page
  * @left: pages to be pinned
+ * @alike: pages from @at on that are memory of one kind, as was seen last
  * @flags: FOLL_*, of all
  * @pages: room for a batch
  * @calm: jiffies when nobody was seen to await the device
@@ -61,6 +62,7 @@ struct sroce_pin {
 	struct ib_umem *umem;
 	unsigned long at;
 	unsigned long left;
+	unsigned long alike;
 	unsigned int flags;
 	struct page **pages;
 	unsigned long calm;
@@ -142,7 +144,7 @@ static int sroce_pin_ask(struct sroce_pin *pin)
 	struct sroce_pin_want w = {
 		.want.done = sroce_pin_done,
 		.want.len = PAGE_SIZE,
-		.want.ahead = min_t(u64, (u64)pin->left << PAGE_SHIFT,
+		.want.ahead = min_t(u64, (u64)pin->alike << PAGE_SHIFT,
 				    SROCE_PIN_AHEAD),
 		.want.how = pin->umem->writable ? SROCE_ODP_PIN_WRITE :
 						  SROCE_ODP_PIN_READ,
@@ -156,6 +158,9 @@ static int sroce_pin_ask(struct sroce_pin *pin)
 	err = sroce_want_submit(&w.want);
 	if (!err)
 		err = sroce_pin_wait(pin, &w);
+	/* That is what the kernel says of some pages that cannot be pinned; no worker was busy */
+	if (err == -EBUSY)
+		err = -EFAULT;
 	if (!err)
 		err = sroce_pin_append(pin, sroce_odp_take_pinned(w.want.odp,
 								  pin->pages));
@@ -203,7 +208,6 @@ static bool sroce_pin_is_plain(struct vm_area_struct *vma)
  */
 static long sroce_pin_plain(struct sroce_pin *pin)
 {
-	unsigned long n = min(pin->left, SROCE_PIN_BATCH);
 	bool write = pin->umem->writable;
 	struct vm_area_struct *vma;
 	long got = 0;
@@ -212,13 +216,14 @@ static long sroce_pin_plain(struct sroce_pin *pin)
 		return -EINTR;
 	vma = vma_lookup(current->mm, pin->at);
 	/* Protection keys are this thread's, and the pager does not know them */
-	if (!vma || !arch_vma_access_permitted(vma, write, false, false)) {
+	if (vma && arch_vma_access_permitted(vma, write, false, false))
+		pin->alike = min(pin->left,
+				 (vma->vm_end - pin->at) >> PAGE_SHIFT);
+	else
 		got = -EFAULT;
-	} else if (sroce_pin_is_plain(vma)) {
-		n = min(n, (vma->vm_end - pin->at) >> PAGE_SHIFT);
-		got = pin_user_pages(pin->at, n, pin->flags | FOLL_NOWAIT,
-				     pin->pages);
-	}
+	if (!got && sroce_pin_is_plain(vma))
+		got = pin_user_pages(pin->at, min(pin->alike, SROCE_PIN_BATCH),
+				     pin->flags | FOLL_NOWAIT, pin->pages);
 	mmap_read_unlock(current->mm);
 	return got;
 }
