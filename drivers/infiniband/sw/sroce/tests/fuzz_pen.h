@@ -272,11 +272,25 @@ bool pen_is_flushed(const struct pen_side *ps);
 
 /* --- fuzz_hostile.c, fuzz_quiet.c ------------------------------------------ */
 
-/* All that a packet could change of a QP */
+/* All that a packet could change of a QP; which words what is sent changes, too */
+#define PEN_SHAPE_NEXT 7
+#define PEN_SHAPE_READS 9
+#define PEN_SHAPE_WORDS 11
+
 struct pen_shape {
-	u32 word[11];
+	u32 word[PEN_SHAPE_WORDS];
 	u8 state[5];
 };
+
+/* For messages: the first word that differs; PEN_SHAPE_WORDS when none does */
+static inline u32 pen_shape_differs(const struct pen_shape *a, const struct pen_shape *b)
+{
+	u32 i = 0;
+
+	while (i < PEN_SHAPE_WORDS && a->word[i] == b->word[i])
+		i++;
+	return i;
+}
 
 struct pen_shape pen_shape_of(const struct pen_side *ps);
 

@@ -740,6 +740,9 @@ bool side_expire(struct side *s)
 	struct sroce_requester *req = &s->qp->req;
 	bool due;
 
+	/* It may stand for a rate alone, which has to come all the same */
+	if (!READ_ONCE(req->deadline))
+		return false;
 	sroce_timer_delete_sync(&req->timer);
 	spin_lock_bh(&req->half.lock);
 	due = req->deadline;
@@ -798,10 +801,13 @@ static u64 side_deadline(struct side *s)
  */
 static bool side_goes_on(struct side *s)
 {
+	struct sroce_half *half = &s->qp->req.half;
 	bool paced = READ_ONCE(s->qp->congested) || s->qp->req.pace.rate;
-	int looks;
+	int looks, idle = 0;
 
-	for (looks = 0; looks < 100 && paced; looks++) {
+	/* Between the list and its lock it is in neither, for a moment */
+	for (looks = 0; looks < 100 && idle < 10 && paced; looks++) {
+		idle = READ_ONCE(half->queued) || spin_is_locked(&half->lock) ? 0 : idle + 1;
 		fsleep(100);
 		if (READ_ONCE(s->qp->req.pace.wake) ||
 		    fake_net_deliver(&s->pair->net))
