@@ -280,28 +280,35 @@ static void every_request_twice(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, side_state(b));
 }
 
-/* The answer to a repeated atomic is the old one; the atomic is not done again */
-static void atomic_response_lost(struct kunit *test)
+/* So many additions to one cell, whatever @rules do to their answers: each is done once, and in turn */
+static void adds_arrive(struct pair *p, struct rule *rules, u32 n)
 {
-	struct pair_config c = {};
-	struct pair *p = loss_pair(test, &c);
 	struct side *a = &p->side[0], *b = &p->side[1];
-	struct rule rules[] = {
-		rule_nth(b, SROCE_OP_ATOMIC_ACK, 2, 3, FAKE_DROP), {}
-	};
 	u64 *cell = (u64 *)(b->mem + 0x40000);
 	u64 *got = (u64 *)(a->mem + 0x40000);
 	u32 i;
 
 	pair_rules(p, rules);
-	for (i = 0; i < 6; i++)
+	for (i = 0; i < n; i++)
 		post_add(a, i, 0x40000 + 8 * i, 0x40000);
-	for (i = 0; i < 6; i++) {
+	for (i = 0; i < n; i++) {
 		side_expect_send(a, i, IB_WC_SUCCESS);
-		KUNIT_EXPECT_EQ(test, i, got[i]);
+		KUNIT_EXPECT_EQ(p->test, i, got[i]);
 	}
-	KUNIT_EXPECT_EQ(test, 6, *cell);
-	KUNIT_EXPECT_EQ(test, 6, side_count(b, SROCE_CNT_RX_ATOMIC_REQUESTS));
+	KUNIT_EXPECT_EQ(p->test, n, *cell);
+	KUNIT_EXPECT_EQ(p->test, n, side_count(b, SROCE_CNT_RX_ATOMIC_REQUESTS));
+}
+
+/* The answer to a repeated atomic is the old one; the atomic is not done again */
+static void atomic_response_lost(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = loss_pair(test, &c);
+	struct rule rules[] = {
+		rule_nth(&p->side[1], SROCE_OP_ATOMIC_ACK, 2, 3, FAKE_DROP), {}
+	};
+
+	adds_arrive(p, rules, 6);
 }
 
 /*
@@ -312,24 +319,13 @@ static void more_outstanding_than_agreed(struct kunit *test)
 {
 	struct pair_config c = { .rd_atomic = 5 };
 	struct pair *p = loss_pair(test, &c);
-	struct side *a = &p->side[0], *b = &p->side[1];
 	struct rule rules[] = {
-		rule_nth(b, SROCE_OP_ATOMIC_ACK, 0, 8, FAKE_DROP), {}
+		rule_nth(&p->side[1], SROCE_OP_ATOMIC_ACK, 0, 8, FAKE_DROP), {}
 	};
-	u64 *cell = (u64 *)(b->mem + 0x40000);
-	u64 *got = (u64 *)(a->mem + 0x40000);
-	u32 i;
 
-	a->qp->attr.max_rd_atomic = 8;
-	pair_rules(p, rules);
-	for (i = 0; i < 8; i++)
-		post_add(a, i, 0x40000 + 8 * i, 0x40000);
-	for (i = 0; i < 8; i++) {
-		side_expect_send(a, i, IB_WC_SUCCESS);
-		KUNIT_EXPECT_EQ(test, i, got[i]);
-	}
+	p->side[0].qp->attr.max_rd_atomic = 8;
+	adds_arrive(p, rules, 8);
 	KUNIT_EXPECT_EQ(test, 8, rules[0].hits);
-	KUNIT_EXPECT_EQ(test, 8, *cell);
 }
 
 static void post_atomic_write(struct side *a, u64 id, u64 value)

@@ -33,9 +33,6 @@
 #include "verbs/compat.h"
 #include "verbs/verbs.h"
 
-/* Pages that are pinned at a time: as many as a page has room for pointers */
-#define SROCE_PIN_BATCH SROCE_ODP_PINNED
-
 /* Bytes that the pager is asked for at a time */
 #define SROCE_PIN_AHEAD SZ_1M
 
@@ -55,7 +52,7 @@
  * @left: pages to be pinned
  * @alike: pages from @at on that are memory of one kind, as was seen last
  * @flags: FOLL_*, of all
- * @pages: room for a batch
+ * @pages: room for SROCE_ODP_PINNED of them, which are pinned at a time
  * @calm: jiffies when nobody was seen to await the device
  */
 struct sroce_pin {
@@ -222,7 +219,7 @@ static long sroce_pin_plain(struct sroce_pin *pin)
 	else
 		got = -EFAULT;
 	if (!got && sroce_pin_is_plain(vma))
-		got = pin_user_pages(pin->at, min(pin->alike, SROCE_PIN_BATCH),
+		got = pin_user_pages(pin->at, min(pin->alike, SROCE_ODP_PINNED),
 				     pin->flags | FOLL_NOWAIT, pin->pages);
 	mmap_read_unlock(current->mm);
 	return got;
