@@ -56,6 +56,16 @@ void ends_stop(void)
 	forget(&b);
 }
 
+void ends_datagrams(struct ibv_send_wr *wr)
+{
+	ends_stop();
+	a.qp = vt_create_ud_qp(a.dev, a.send_cq, a.recv_cq, 4);
+	b.qp = vt_create_ud_qp(b.dev, b.send_cq, b.recv_cq, 4);
+	wr->wr.ud.ah = vt_ah(a.dev, &b.dev->gid);
+	wr->wr.ud.remote_qpn = b.qp->qp_num;
+	wr->wr.ud.remote_qkey = VT_QKEY;
+}
+
 static void end_qp(struct end *e, enum ibv_qp_type type)
 {
 	struct ibv_qp_init_attr init = {

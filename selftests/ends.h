@@ -36,6 +36,8 @@ void ends_make(enum ibv_qp_type type);
 void ends_connect(void);
 /* a new pair in RTS */
 void ends_fresh(enum ibv_qp_type type);
+/* a new pair for datagrams, and where those of a's go to b; the address handle is the caller's */
+void ends_datagrams(struct ibv_send_wr *wr);
 /* destroy the pair and forget its completions and events */
 void ends_stop(void);
 

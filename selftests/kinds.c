@@ -272,12 +272,7 @@ static bool datagrams(void)
 	struct ibv_send_wr wr = vt_request(&sge, 1, IBV_WR_SEND);
 	bool good;
 
-	ends_stop();
-	a.qp = vt_create_ud_qp(a.dev, a.send_cq, a.recv_cq, 4);
-	b.qp = vt_create_ud_qp(b.dev, b.send_cq, b.recv_cq, 4);
-	wr.wr.ud.ah = vt_ah(a.dev, &b.dev->gid);
-	wr.wr.ud.remote_qpn = b.qp->qp_num;
-	wr.wr.ud.remote_qkey = VT_QKEY;
+	ends_datagrams(&wr);
 	new_bytes(mine->addr, len);
 	new_bytes(region.start + offset, len + 40);
 	post_recv(&b, 2, at(offset), len + 40);

@@ -257,6 +257,16 @@ workers_anywhere() {
 	trap finish EXIT
 }
 
+# huge_pages N : so many of 2 MiB until the script ends, where the platform has any
+huge_pages() {
+	local file=/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages before
+	[ -w $file ] && before=$(cat $file) && [ "$before" -lt "$1" ] || return 0
+	# shellcheck disable=SC2064 # what there was before
+	trap "echo $before >$file; finish" EXIT
+	echo "$1" >$file
+	note "$(cat $file) huge pages"
+}
+
 # --- GIDs -----------------------------------------------------------------------------------------
 
 # gid_of ADDRESS : as sysfs writes it

@@ -252,12 +252,7 @@ static void datagrams(void)
 	struct ibv_wc wc;
 	int i, bad = 0;
 
-	ends_stop();
-	a.qp = vt_create_ud_qp(a.dev, a.send_cq, a.recv_cq, 4);
-	b.qp = vt_create_ud_qp(b.dev, b.send_cq, b.recv_cq, 4);
-	wr.wr.ud.ah = vt_ah(a.dev, &b.dev->gid);
-	wr.wr.ud.remote_qpn = b.qp->qp_num;
-	wr.wr.ud.remote_qkey = VT_QKEY;
+	ends_datagrams(&wr);
 	for (i = 0; i < 20; i++) {
 		drop(&mine);
 		vt_pattern(mine.memory + PAGE - 96, i, 0, 500);

@@ -17,15 +17,8 @@ suite=${PYVERBS:-/usr/share/doc/rdma-core/tests}
 cp -r "$suite" "$TMP/tests"
 gunzip -q "$TMP"/tests/*.gz 2>/dev/null
 
-# some of the tests want huge pages, where the platform has any
-huge=/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages
-if [ -w $huge ] && [ "$(cat $huge)" -lt 16 ]; then
-	saved=$(cat $huge)
-	trap 'echo $saved >$huge; finish' EXIT
-	echo 16 >$huge
-	note "$(cat $huge) huge pages"
-fi
-
+# some of the tests want them
+huge_pages 16
 devices_up 9000
 limit 900 ip netns exec $A python3 "$SELF/pyverbs_run.py" "$TMP/tests" --dev $DEV_A \
 	--gid "$(gid_index $A $DEV_A $IP_A)" >"$TMP/results" 2>&1
