@@ -133,7 +133,8 @@ driver_loaded() { [ -d "/sys/module/$(driver_module)" ]; }
 
 # driver_load : with all that the stock tools need
 driver_load() {
-	modprobe -aq ib_uverbs rdma_ucm ib_umad udp_tunnel ip6_udp_tunnel
+	# shellcheck disable=SC2046 # a list
+	modprobe -aq ib_uverbs rdma_ucm ib_umad $([ -z "${KO:-}" ] || modinfo -F depends "$KO" | tr , ' ')
 	driver_loaded && return
 	if [ -n "${KO:-}" ]; then insmod "$KO"; else modprobe "$(driver_module)"; fi || bail "no module for $DRIVER"
 }

@@ -11,7 +11,8 @@ lab_load() {
 	case $1 in
 	sroce)
 		[ -d /sys/module/sroce ] || {
-			modprobe -a ib_core ib_uverbs rdma_cm rdma_ucm udp_tunnel ip6_udp_tunnel ib_umad || return
+			# shellcheck disable=SC2046 # a list
+			modprobe -a rdma_cm rdma_ucm ib_umad $(modinfo -F depends "$(lab_module)" | tr , ' ') || return
 			insmod "$(lab_module)" || return
 		}
 		lab_provider
