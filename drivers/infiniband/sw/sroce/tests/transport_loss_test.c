@@ -280,7 +280,7 @@ static void every_request_twice(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, side_state(b));
 }
 
-/* So many additions to one cell, whatever @rules do to their answers: each is done once, and in turn */
+/* Additions to one cell, whatever @rules do to their answers: each is done once, and in turn */
 static void adds_arrive(struct pair *p, struct rule *rules, u32 n)
 {
 	struct side *a = &p->side[0], *b = &p->side[1];

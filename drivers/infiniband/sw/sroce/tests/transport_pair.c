@@ -801,13 +801,10 @@ static u64 side_deadline(struct side *s)
  */
 static bool side_goes_on(struct side *s)
 {
-	struct sroce_half *half = &s->qp->req.half;
 	bool paced = READ_ONCE(s->qp->congested) || s->qp->req.pace.rate;
-	int looks, idle = 0;
+	int looks;
 
-	/* Between the list and its lock it is in neither, for a moment */
-	for (looks = 0; looks < 100 && idle < 10 && paced; looks++) {
-		idle = READ_ONCE(half->queued) || spin_is_locked(&half->lock) ? 0 : idle + 1;
+	for (looks = 0; looks < 100 && paced; looks++) {
 		fsleep(100);
 		if (READ_ONCE(s->qp->req.pace.wake) ||
 		    fake_net_deliver(&s->pair->net))
