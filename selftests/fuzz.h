@@ -113,6 +113,8 @@ struct fz_beat {
 	uint64_t steps, good, refused, posted, rung, failed, crashed;
 	/* each command and method: how often it was carried out */
 	uint64_t commands[FZ_CALLS_MOST], methods[FZ_CALLS_MOST];
+	/* each method: how often it was asked for, and how often the answer was that there is no such thing */
+	uint64_t asked[FZ_CALLS_MOST], unknown[FZ_CALLS_MOST];
 	/* completions on queues that nobody scribbles on, by opcode and by the type of their QP */
 	uint64_t completed[256], types[FZ_TYPES];
 	/* steps of resizing that were carried out, and changes of a rate */

@@ -545,6 +545,8 @@ void fz_method_step(struct fz_thread *t)
 	rc = FZ_CALL(t, m->name, q.n ? q.r.attr[0].data : 0, ioctl(c->fd, RDMA_VERBS_IOCTL, &q.r) ? -errno : 0);
 	*(rc ? &t->beat->refused : &t->beat->good) += 1;
 	t->beat->methods[m - methods] += !rc;
+	t->beat->asked[m - methods]++;
+	t->beat->unknown[m - methods] += rc == -EPROTONOSUPPORT;
 	if (!rc && m->makes && !spoilt && q.made >= 0)
 		remember(t, c, m, &q);
 	if (!rc && m->ends)

@@ -580,14 +580,16 @@ static void tell_deeds(const struct fz_beat *sum)
 	puts("");
 }
 
-/* "# WHAT: NAME=TIMES ...", with no blanks in the names */
-static void tell_calls(const char *what, const char *(*name)(uint32_t i), const uint64_t *times)
+/* "# WHAT: NAME=TIMES ...", with no blanks in the names, without what this kernel does not have */
+static void tell_calls(const char *what, const char *(*name)(uint32_t i), const uint64_t *times, const bool *lacking)
 {
 	const char *at;
 	uint32_t i;
 
 	printf("# %s:", what);
 	for (i = 0; name(i); i++) {
+		if (lacking[i])
+			continue;
 		putchar(' ');
 		for (at = name(i); *at; at++)
 			putchar(*at == ' ' ? '_' : *at);
@@ -621,6 +623,18 @@ static void tell_completed(const struct fz_beat *sum)
 	puts("");
 }
 
+static void tell_commands_and_methods(const struct fz_beat *sum)
+{
+	bool lacking[FZ_CALLS_MOST] = {};
+	uint32_t i;
+
+	tell_calls("commands", fz_command_name, sum->commands, lacking);
+	/* A method that is known is told so, too, when its attributes are not: but not each time */
+	for (i = 0; i < FZ_CALLS_MOST; i++)
+		lacking[i] = sum->unknown[i] && sum->unknown[i] == sum->asked[i];
+	tell_calls("methods", fz_method_name, sum->methods, lacking);
+}
+
 static void summary(void)
 {
 	struct fz_beat sum = {};
@@ -645,6 +659,8 @@ static void summary(void)
 		for (j = 0; j < FZ_CALLS_MOST; j++) {
 			sum.commands[j] += b->commands[j];
 			sum.methods[j] += b->methods[j];
+			sum.asked[j] += b->asked[j];
+			sum.unknown[j] += b->unknown[j];
 		}
 		sum.flushable += b->flushable;
 		for (j = 0; j < FZ_RESIZE_STEPS; j++)
@@ -674,8 +690,7 @@ static void summary(void)
 	printf("# %lu regions of all addresses, %lu of a dma-buf, %lu of device memory; %u processes open to all\n",
 	       (unsigned long)sum.implicit, (unsigned long)sum.lent, (unsigned long)sum.devices, atomic_load(&board->houses));
 	tell_deeds(&sum);
-	tell_calls("commands", fz_command_name, sum.commands);
-	tell_calls("methods", fz_method_name, sum.methods);
+	tell_commands_and_methods(&sum);
 	tell_completed(&sum);
 	vt_check(!sum.crashed, "no child of a worker has crashed");
 	vt_check(sum.good > 20 && sum.posted > 20, "there was something to do for the kernel");
