@@ -9,7 +9,8 @@
 # TESTS=N (1; 20): how often each of other tests' programs runs, some of whose calls fail   SEED=N
 . "$(dirname "$0")/lib.sh"
 
-FAULTS=$(program faults) && FAILING=$(program failing) && VERIFY=$(program verify) || bail "the test programs were not built"
+FAULTS=$(program faults) && FAILING=$(program failing) && VERIFY=$(program verify) && VERIFY_UD=$(program verify_ud) &&
+	TORRENT=$(program torrent) || bail "the test programs were not built"
 amount MOST 60 3000
 amount VICTIMS 3 30
 amount TESTS 1 20
@@ -74,25 +75,66 @@ program_verdicts "links" "$patience" ip netns exec $A "$FAULTS" -n "$MOST" -s "$
 
 # --- at random, under traffic ----------------------------------------------------------------------------------
 
-under_way() { [ "$(rdma resource show qp | grep 'comm verify' | grep -c 'state RTS')" -ge 8 ]; }
+# connected N : so many queue pairs of programs that compare data
+connected() { [ "$(rdma resource show qp | grep 'comm verify' | grep -c 'state RTS')" -ge "$1" ]; }
 
-# traffic NAME FAULTS... : verify, which compares every byte; what is lost is sent again. The faults begin when it is
-# under way: without memory a process may well fail to open its connections.
+# traffic NAME QPS SERVER CLIENT FAULTS... : the faults begin when it is under way: without memory a process may well fail to open
+# its connections.
 traffic() {
-	local name=$1 starter
-	shift
-	{ wait_for 60 under_way && faults_on "$@"; } &
+	local name=$1 qps=$2 server=$3 client=$4 starter
+	shift 4
+	{ wait_for 60 connected "$qps" && faults_on "$@"; } &
 	starter=$!
-	pair "$name" 90 "$VERIFY -d $DEV_A -i $IP_A -q 4" "$VERIFY -d $DEV_B -i $IP_B -q 4 -t 6 -m 65536 $IP_A"
+	pair "$name" 90 "$server" "$client"
 	wait $starter
 	result $? "$name: it was under way"
 	faults_off
 }
 
+# streams NAME FAULTS... : every byte is compared, and what is lost is sent again
+streams() {
+	traffic "$1" 8 "$VERIFY -d $DEV_A -i $IP_A -q 4" "$VERIFY -d $DEV_B -i $IP_B -q 4 -t 6 -m 65536 $IP_A" "${@:2}"
+}
+
+# datagrams NAME FAULTS... : what is lost is lost, and what comes is right
+datagrams() {
+	traffic "$1" 2 "$VERIFY_UD -l -d $DEV_A -i $IP_A -n 3000" "$VERIFY_UD -l -d $DEV_B -i $IP_B -n 3000 $IP_A" "${@:2}"
+}
+
+# frames NAME FAULTS... : raw packets that are cut, and copies for 24 flows
+frames() {
+	faults_on "${@:2}"
+	limit 60 "$TORRENT" -d $DEV_A -i $IP_A -D $DEV_B -I $IP_B -f 24 -m 1000 -l 40000 -t 3 >"$TMP/frames" 2>&1
+	result $? "$1"
+	faults_off
+	notes 2 <"$TMP/frames"
+}
+
+# connections NAME FAULTS... : of rdma_cm, one after the other. One that finds no memory may fail, or wait for an event that ib_uverbs
+# had no memory for, until it is killed; but not all of them, and nothing stays.
+connections() {
+	local i made=0 status=0
+	faults_on "${@:2}"
+	for ((i = 0; i < 8 * VICTIMS; i++)); do
+		run_pair_once 5 $A "rping -s -a $IP_A -C 3" $B "rping -c -a $IP_A -C 3" >/dev/null && made=$((made + 1))
+	done
+	faults_off
+	note "$made of $i connections were made"
+	wait_for 10 idle || status=1
+	[ $made -gt 0 ] || status=1
+	result $status "$1"
+}
+
 # One request may meet eight failures in a row and then rightly ends: at 5 per cent, where each train needs some ten
 # allocations, once in some hundred runs.
-traffic "no memory at once" atomic 2 failslab fail_page_alloc
-traffic "packets that move" all 30 fail_skb_realloc
+streams "no memory at once" atomic 2 failslab fail_page_alloc
+streams "packets that move" all 30 fail_skb_realloc
+datagrams "datagrams, no memory at once" atomic 2 failslab fail_page_alloc
+datagrams "datagrams, packets that move" all 30 fail_skb_realloc
+frames "frames, no memory at once" atomic 2 failslab fail_page_alloc
+frames "frames, packets that move" all 30 fail_skb_realloc
+connections "connections, no memory at once" atomic 2 failslab fail_page_alloc
+works "after that"
 
 # --- memory of a process that cannot be reached -----------------------------------------------------------------
 
@@ -113,7 +155,7 @@ victims() {
 	wait_for 10 eval "in_ns $A ss -ltn | grep -q :18600" || status=1
 	ip netns exec $B "$VERIFY" -p 18600 -d $DEV_B -i $IP_B -q 4 -t 4 -m 65536 $IP_A >"$TMP/victim.b" 2>&1 &
 	client=$!
-	wait_for 60 under_way || status=1
+	wait_for 60 connected 8 || status=1
 	knob fail_usercopy times=$MANY
 	make_fail $server && make_fail $client && knob fail_usercopy probability=$((1 + RANDOM % 10))
 	wait_for 30 eval "! kill -0 $client"
@@ -155,7 +197,7 @@ stumbles() {
 } 2>/dev/null
 
 # By their sources, which "manifest.sh files" looks for
-for test in verbs.c qpstate.c memory.c cq.c odp.c transports.c; do
+for test in verbs.c qpstate.c memory.c cq.c odp.c transports.c dm.c dmabuf.c tm.c raw.c; do
 	test=${test%.c} met=0
 	for ((i = 0; i < TESTS; i++)); do
 		stumbles "$test" || break
