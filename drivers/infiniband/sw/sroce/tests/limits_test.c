@@ -180,6 +180,39 @@ static void end_srq(struct made *m)
 	sroce_ib_destroy_srq(&m->srq.srq.ibsrq, NULL);
 }
 
+/* Packets can name it from then on */
+static int make_xrc_srq(struct made *m)
+{
+	struct ib_srq_init_attr init = {
+		.srq_type = IB_SRQT_XRC,
+		.attr = { .max_wr = 16, .max_sge = 1 },
+		.ext = { .cq = &m->cq.cq.ibcq, .xrc.xrcd = &m->xrcd.ibxrcd },
+	};
+	int err = sroce_ib_create_srq(&m->srq.srq.ibsrq, &init, NULL);
+
+	if (!err && !m->srq.srq.ibsrq.ext.xrc.srq_num)
+		err = -ENOENT;
+	return err;
+}
+
+static int made_xrc_srq(struct made *m, struct ib_udata *udata)
+{
+	int err = make_cq(m, udata);
+
+	if (err)
+		return err;
+	err = make_xrc_srq(m);
+	if (err)
+		end_cq(m);
+	return err;
+}
+
+static void end_xrc_srq(struct made *m)
+{
+	end_srq(m);
+	end_cq(m);
+}
+
 static int made_qp(struct made *m, struct ib_udata *udata)
 {
 	struct ib_qp_init_attr init = {
@@ -281,6 +314,7 @@ static const struct maker {
 	{ "alloc_xrcd", SROCE_OBJECT_XRCD, make_xrcd, end_xrcd, true },
 	{ "create_cq", SROCE_OBJECT_CQ, make_cq, end_cq },
 	{ "create_srq", SROCE_OBJECT_SRQ, make_srq, end_srq },
+	{ "create_srq of XRC", SROCE_OBJECT_SRQ, made_xrc_srq, end_xrc_srq },
 	{ "create_qp", SROCE_OBJECT_QP, made_qp, end_qp },
 	{ "alloc_mw", SROCE_OBJECT_MW, make_mw, end_mw, true },
 	{ "get_dma_mr", SROCE_OBJECT_MR, make_dma_mr, end_mr },
@@ -356,6 +390,21 @@ static void limits_made(struct kunit *test)
 
 	expect_made(test, maker, most, NULL, -ENOSPC);
 	expect_made(test, maker, most - 1, NULL, 0);
+}
+
+/* Tags are posted by a method of ib_uverbs, which the kernel has no call for */
+static void limits_tags_of_kernel(struct kunit *test)
+{
+	struct made *m = made_of(test);
+	struct ib_srq_init_attr init = {
+		.srq_type = IB_SRQT_TM,
+		.attr = { .max_wr = 16, .max_sge = 1 },
+		.ext = { .cq = &m->cq.cq.ibcq, .tag_matching.max_num_tags = 1 },
+	};
+	struct sroce_device *dev = test->priv;
+
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, sroce_ib_create_srq(&m->srq.srq.ibsrq, &init, NULL));
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&dev->objects[SROCE_OBJECT_SRQ]));
 }
 
 /* One needs a GID of a device that is registered, which a test has not: only what is refused */
@@ -892,6 +941,7 @@ static struct kunit_case limits_cases[] = {
 	KUNIT_CASE(limits_kernel),
 	KUNIT_CASE(limits_process),
 	KUNIT_CASE(limits_dm),
+	KUNIT_CASE(limits_tags_of_kernel),
 	KUNIT_CASE(limits_ah),
 	KUNIT_CASE(limits_wq),
 	KUNIT_CASE(limits_keys_sparse),

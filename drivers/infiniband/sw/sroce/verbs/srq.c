@@ -19,10 +19,9 @@ static int sroce_srq_check_attr(struct ib_device *ibdev,
 {
 	const struct ib_srq_attr *attr = &init->attr;
 
-	/* In the kernel nobody uses XRC, nor tag matching */
-	if (init->srq_type != IB_SRQT_BASIC &&
-	    ((init->srq_type != IB_SRQT_XRC &&
-	      init->srq_type != IB_SRQT_TM) || !user)) {
+	/* ib_core carries no tags for the kernel */
+	if (init->srq_type != IB_SRQT_BASIC && init->srq_type != IB_SRQT_XRC &&
+	    (init->srq_type != IB_SRQT_TM || !user)) {
 		ibdev_dbg(ibdev, "create_srq: type %d\n", init->srq_type);
 		return -EOPNOTSUPP;
 	}
