@@ -409,6 +409,7 @@ static void fast_invalidate(struct kunit *test)
  * @key: its next key
  * @here: it has begun
  * @go: it may register
+ * @goes: it has seen that
  * @done: it has registered
  * @err: what came of it
  */
@@ -417,7 +418,7 @@ struct registrar {
 	struct sroce_mr *mr;
 	u32 key;
 	struct completion here;
-	bool go;
+	bool go, goes;
 	struct completion done;
 	int err;
 };
@@ -429,6 +430,7 @@ static int registrar_thread(void *arg)
 	complete(&r->here);
 	while (!READ_ONCE(r->go))
 		cpu_relax();
+	WRITE_ONCE(r->goes, true);
 	r->err = sroce_mr_register(r->mr, &r->w->pd.ibpd, r->key,
 				   IB_ACCESS_REMOTE_READ);
 	complete(&r->done);
@@ -450,6 +452,7 @@ static void fast_register_waits(struct kunit *test)
 	u32 old = r.mr->key;
 	struct task_struct *task;
 	bool valid;
+	int i;
 
 	if (num_online_cpus() < 2)
 		kunit_skip(test, "needs two processors");
@@ -468,7 +471,10 @@ static void fast_register_waits(struct kunit *test)
 	/* as the peer's invalidation does it */
 	spin_lock_bh(&r.mr->lock);
 	WRITE_ONCE(r.go, true);
-	mdelay(5);
+	/* Its processor may be a thread of another machine, which has others to run */
+	for (i = 0; i < 1000 && !READ_ONCE(r.goes); i++)
+		mdelay(1);
+	mdelay(20);
 	valid = READ_ONCE(r.mr->valid);
 	spin_unlock_bh(&r.mr->lock);
 	KUNIT_EXPECT_FALSE(test, valid);
