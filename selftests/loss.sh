@@ -4,40 +4,13 @@
 # counted, and what is sent again stays in proportion.
 . "$(dirname "$0")/lib.sh"
 . "$SELF/stock.sh"
+. "$SELF/impair.sh"
 
 VERIFY=$(program verify) || bail "verify was not built"
 seconds=3
 [ "$SET" = full ] && seconds=20
 
 SERVER_DEV=$DEV_A CLIENT_NS=$B CLIENT_DEV=$DEV_B SERVER_IP=$IP_A CLIENT_IP=$IP_B
-
-# impair NETEM... : both directions
-impair() {
-	local ns
-	for ns in $A $B; do
-		tc -n "$ns" qdisc replace dev veth0 root netem limit 100000 "$@" || return
-	done
-}
-
-# netem says how often it did what it was asked for
-netem_did() { tc -n "$1" -s qdisc show dev veth0 | awk '/dropped/ { sub(",", "", $7); print $4, $7 }'; }
-
-packets() { in_ns "$1" cat /sys/class/net/veth0/statistics/tx_packets; }
-
-most=4
-
-# plausible NAME PACKETS_BEFORE RETRIES_BEFORE : every impaired packet may cause a few events of
-# recovery, not hundreds
-plausible() {
-	local name=$1 sent retries
-	sent=$(($(packets $A) + $(packets $B) - $2))
-	retries=$(($(retransmissions $A $DEV_A) + $(retransmissions $B $DEV_B) - $3))
-	note "$sent frames, $retries retransmissions or requests for one"
-	note "netem (packets, dropped): A $(netem_did $A) B $(netem_did $B)"
-	# 4 % of all packets at an impairment of 1 %, with some room for few packets
-	[ $retries -le $((sent * most / 100 + 50)) ]
-	result $? "$name: no storm"
-}
 
 icrc_errors() { counter "$1" "$2" rx_icrc_encapsulated; }
 
@@ -46,8 +19,8 @@ under() {
 	local name=$1 sent retries icrc
 	shift
 	impair "$@" || { ktap_skip "$name" "no netem"; return; }
-	sent=$(($(packets $A) + $(packets $B)))
-	retries=$(($(retransmissions $A $DEV_A) + $(retransmissions $B $DEV_B)))
+	sent=$(all_packets)
+	retries=$(all_retries)
 	icrc=$(($(icrc_errors $A $DEV_A) + $(icrc_errors $B $DEV_B)))
 	pair "$name: verify" $((seconds + 60)) "$VERIFY -d $DEV_A -i $IP_A" \
 		"$VERIFY -d $DEV_B -i $IP_B -t $seconds -s $RANDOM $VERIFY_OPTIONS $IP_A"
@@ -64,7 +37,7 @@ under() {
 	fi
 	# netem changes bits of the first part of a buffer: in most packets headers that IP and UDP check already
 	[[ $* != corrupt* ]] || perftest ib_send_bw -s 64 -n 20000
-	plausible "$name" $sent $retries
+	plausible "$name" "$sent" "$retries"
 	[[ $* == corrupt* ]] || return
 	icrc=$(($(icrc_errors $A $DEV_A) + $(icrc_errors $B $DEV_B) - icrc))
 	if [ "$DRIVER" = rxe ]; then
@@ -85,12 +58,6 @@ for percent in 0.1 1; do
 	under "corruption $percent %" corrupt $percent%
 done
 under "all at once, 1 %" delay 200us loss 1% duplicate 1% corrupt 1%
-
-# setting NAME VALUE : of both devices
-setting() {
-	local dev
-	for dev in $DEV_A $DEV_B; do echo "$2" >"/sys/class/infiniband/$dev/ports/1/roce_accl/$1" || return; done
-}
 
 # Requests behind a gap are held: what was lost comes alone, what is late is waited for
 if [ "$DRIVER" != rxe ]; then
@@ -136,13 +103,12 @@ if [ "$DRIVER" != rxe ] && impair loss 5%; then
 	[ "$asked" -gt 0 ] && [ "$timeouts" -lt $((plain / 2)) ]
 	result $? "lost tails: asked after, and less than half as many timeouts"
 fi
-for ns in $A $B; do tc -n "$ns" qdisc del dev veth0 root; done
-sent=$(($(packets $A) + $(packets $B)))
-retries=$(($(retransmissions $A $DEV_A) + $(retransmissions $B $DEV_B)))
+unimpair
+retries=$(all_retries)
 icrc=$(($(icrc_errors $A $DEV_A) + $(icrc_errors $B $DEV_B)))
 pair "a clean link again: verify" 60 "$VERIFY -d $DEV_A -i $IP_A" \
 	"$VERIFY -d $DEV_B -i $IP_B -n 5 $VERIFY_OPTIONS $IP_A"
-retries=$(($(retransmissions $A $DEV_A) + $(retransmissions $B $DEV_B) - retries))
+retries=$(($(all_retries) - retries))
 icrc=$(($(icrc_errors $A $DEV_A) + $(icrc_errors $B $DEV_B) - icrc))
 note "a clean link: $retries retransmissions, $icrc ICRC errors"
 [ $icrc -eq 0 ]

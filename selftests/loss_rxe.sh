@@ -1,0 +1,95 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# sroce and rdma_rxe over a link that loses, reorders and repeats packets in both directions, each asking the other: data
+# stays correct, and what is sent again stays in proportion, whether sroce holds what comes behind a gap or not. rdma_rxe
+# never does.
+. "$(dirname "$0")/lib.sh"
+. "$SELF/talk.sh"
+. "$SELF/beside_rxe.sh"
+. "$SELF/impair.sh"
+
+VERIFY=$(program verify) || bail "verify was not built"
+# shellcheck disable=SC2034 # for impair.sh
+DRIVER_B=rxe
+amount SECONDS_EACH 3 10
+
+# both COUNTER... : their sum, of both devices; each driver has names of its own for some
+both() { echo $(($(counter $A $DEV_A "$@") + $(counter $B $DEV_B "$@"))); }
+# dropped : what netem has lost on purpose so far, on both sides
+dropped() { echo $(($(netem_did $A | cut -d' ' -f2) + $(netem_did $B | cut -d' ' -f2))); }
+
+# happened NAME KIND : it was spoiled, and that was noticed
+happened() {
+	local name=$1 lost
+	case $2 in
+	loss)
+		lost=$(($(dropped) - lost_before))
+		[ "$lost" -gt 0 ] && [ $(($(all_retries) - retries)) -gt 0 ]
+		result $? "$name: $lost packets were lost, and some were asked for again"
+		;;
+	late)
+		lost=$(($(both out_of_sequence out_of_seq_request rx_reordered_gaps) - gaps))
+		[ $lost -gt 0 ]
+		result $? "$name: $lost packets came out of order"
+		;;
+	twice)
+		lost=$(($(both duplicate_request) - repeated))
+		[ $lost -gt 0 ]
+		result $? "$name: $lost requests came twice"
+		;;
+	esac
+}
+
+# asks NAME SERVER_NS DEVICE IP CLIENT_NS DEVICE IP
+asks() {
+	run_pair $((SECONDS_EACH + 120)) "$2" "$VERIFY -d $3 -i $4 -S 60" \
+		"$5" "$VERIFY -d $6 -i $7 -t $SECONDS_EACH -s $RANDOM -S 60 $RXE_VERIFY_OPTIONS $4"
+	result $? "$1: verify"
+	note "$(tail -n 1 "$TMP/client")"
+}
+
+# under NAME KINDS NETEM... : each asks, and is asked
+under() {
+	local name=$1 kinds=$2 kind sent retries icrc gaps repeated lost_before
+	shift 2
+	impair "$@" || { ktap_skip "$name" "no netem"; return; }
+	sent=$(all_packets) retries=$(all_retries) gaps=$(both out_of_sequence out_of_seq_request rx_reordered_gaps)
+	lost_before=$(dropped) repeated=$(both duplicate_request) icrc=$(counter $A $DEV_A rx_icrc_encapsulated)
+	counters $A $DEV_A >"$TMP/a.before"
+	counters $B $DEV_B >"$TMP/b.before"
+	asks "$name: sroce asks rdma_rxe" $B $DEV_B $IP_B $A $DEV_A $IP_A
+	asks "$name: rdma_rxe asks sroce" $A $DEV_A $IP_A $B $DEV_B $IP_B
+	counters $A $DEV_A >"$TMP/a.after"
+	counters $B $DEV_B >"$TMP/b.after"
+	note "sroce: $(changed_counters "$TMP/a.before" "$TMP/a.after")"
+	note "rxe: $(changed_counters "$TMP/b.before" "$TMP/b.after")"
+	for kind in $kinds; do happened "$name" "$kind"; done
+	plausible "$name" "$sent" "$retries"
+	[ $(($(counter $A $DEV_A rx_icrc_encapsulated) - icrc)) -eq 0 ]
+	result $? "$name: no ICRC errors"
+}
+
+# everything NAME
+everything() {
+	under "$1, loss 1 %" loss loss 1%
+	under "$1, reordering 1 %" late delay 1ms reorder 99%
+	under "$1, duplication 1 %" twice duplicate 1%
+	under "$1, all at once, 1 %" "loss late twice" delay 1ms reorder 99% loss 1% duplicate 1%
+}
+
+beside_rxe_up
+setting selective_repeat_en 1
+result $? "what comes behind a gap is held"
+held=$(counter $A $DEV_A rx_held_packets)
+everything "selective repeat"
+held=$(($(counter $A $DEV_A rx_held_packets) - held))
+[ $held -gt 0 ]
+result $? "selective repeat: $held packets of rdma_rxe's were held"
+setting selective_repeat_en 0
+result $? "go-back-N is switched on"
+held=$(counter $A $DEV_A rx_held_packets)
+everything "go-back-N"
+[ "$(counter $A $DEV_A rx_held_packets)" -eq "$held" ]
+result $? "go-back-N: nothing is held"
+unimpair
+ktap_end
