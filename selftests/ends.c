@@ -4,6 +4,7 @@
  * what completes.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "ends.h"
@@ -107,6 +108,67 @@ void ends_fresh(enum ibv_qp_type type)
 {
 	ends_make(type);
 	ends_connect();
+}
+
+struct ibv_xrcd *ends_open_xrcd(struct ibv_context *ctx, int fd, int flags)
+{
+	struct ibv_xrcd_init_attr init = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = fd,
+		.oflags = flags,
+	};
+
+	return ibv_open_xrcd(ctx, &init);
+}
+
+struct ibv_srq *ends_xrc_srq(struct ibv_xrcd *domain, struct ibv_pd *pd, struct ibv_cq *cq, uint32_t *number)
+{
+	struct ibv_srq_init_attr_ex init = {
+		.attr = { .max_wr = ends_depth, .max_sge = 4 },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ |
+			     IBV_SRQ_INIT_ATTR_PD,
+		.srq_type = IBV_SRQT_XRC,
+		.pd = pd,
+		.xrcd = domain,
+		.cq = cq,
+	};
+	struct ibv_srq *srq = ibv_create_srq_ex(pd->context, &init);
+
+	if (!srq || ibv_get_srq_num(srq, number))
+		vt_die(VT_WRONG, "create XRC srq: %s", strerror(errno));
+	return srq;
+}
+
+static struct ibv_qp *xrc_qp(struct end *e, struct ibv_xrcd *target)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = target ? IBV_QPT_XRC_RECV : IBV_QPT_XRC_SEND,
+		.comp_mask = target ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD,
+		.send_cq = target ? NULL : e->send_cq,
+		.pd = target ? NULL : e->dev->pd,
+		.xrcd = target,
+		.cap = { .max_send_wr = target ? 0 : ends_depth, .max_send_sge = target ? 0 : 4 },
+	};
+	struct ibv_qp *qp = ibv_create_qp_ex(e->dev->ctx, &init);
+
+	if (!qp)
+		vt_die(VT_WRONG, "create XRC qp: %s", strerror(errno));
+	return qp;
+}
+
+struct ibv_xrcd *ends_fresh_xrc(int fd, uint32_t *number)
+{
+	struct ibv_xrcd *xrcd;
+
+	ends_stop();
+	xrcd = ends_open_xrcd(b.dev->ctx, fd, O_CREAT);
+	if (!xrcd)
+		vt_die(VT_WRONG, "open xrcd: %s", strerror(errno));
+	b.srq = ends_xrc_srq(xrcd, b.dev->pd, b.recv_cq, number);
+	a.qp = xrc_qp(&a, NULL);
+	b.qp = xrc_qp(&b, xrcd);
+	ends_connect();
+	return xrcd;
 }
 
 int post_wr(struct end *e, struct ibv_send_wr *wr)

@@ -38,6 +38,10 @@ void ends_connect(void);
 void ends_fresh(enum ibv_qp_type type);
 /* a new pair for datagrams, and where those of a's go to b; the address handle is the caller's */
 void ends_datagrams(struct ibv_send_wr *wr);
+/* for XRC: a domain; a queue of it, and its number; and a pair whose b is the target and has such a queue, b.srq */
+struct ibv_xrcd *ends_open_xrcd(struct ibv_context *ctx, int fd, int flags);
+struct ibv_srq *ends_xrc_srq(struct ibv_xrcd *domain, struct ibv_pd *pd, struct ibv_cq *cq, uint32_t *number);
+struct ibv_xrcd *ends_fresh_xrc(int fd, uint32_t *number);
 /* destroy the pair and forget its completions and events */
 void ends_stop(void);
 

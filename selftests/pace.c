@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * pace: rate limits of queue pairs: what is told of them, what is refused, and that
- * messages keep to them.
+ * messages keep to them, whatever the transport.
  *
  *	pace -d DEVICE -i IP [-D DEVICE_OF_PEER -I IP_OF_PEER]
  */
@@ -11,11 +11,24 @@
 
 #define MESSAGE (256 << 10)
 
-/* Bytes that a packet of 1024 has beside its payload: IPv4, UDP, BTH, ICRC */
+#define DATAGRAM 1024
+
+/* So many times slower than its limit may a QP be where timers are late */
+#define LATE 3.
+
+/* Bytes that a packet of 1024 has beside its payload: IPv4, UDP, BTH, ICRC; and more of them with XRC and datagrams */
 #define HEADERS 44
+#define XRCETH 4
+#define DETH 8
 
 static struct ibv_mr *source, *sink;
 static struct ibv_device_attr_ex attr;
+/* SLOW: this machine is so many times slower than usual, and so its timers are later */
+static double slow = 1;
+
+/* Of XRC, the number of the queue that requests name; of datagrams, where they go to */
+static uint32_t remote_srqn;
+static struct ibv_send_wr datagram;
 
 static int set_rate(uint32_t kbit)
 {
@@ -31,56 +44,103 @@ static void refused(const char *what, struct ibv_qp_rate_limit_attr rate, int wa
 	vt_check(rc == wanted, "%s: %s", what, rc ? strerror(rc) : "taken");
 }
 
-/* WRITE until so much is done; kbit/s, as the network has it */
-static double write_rate(size_t bytes, const char *what)
+static int post_message(enum ibv_qp_type type, uint64_t id)
 {
+	bool ud = type == IBV_QPT_UD;
+	struct ibv_sge sge = { (uintptr_t)source->addr, ud ? DATAGRAM : MESSAGE, source->lkey };
+	struct ibv_send_wr wr = ud ? datagram : (struct ibv_send_wr){};
+
+	wr.wr_id = id;
+	wr.sg_list = &sge;
+	wr.num_sge = 1;
+	wr.send_flags = IBV_SEND_SIGNALED;
+	wr.opcode = ud ? IBV_WR_SEND : IBV_WR_RDMA_WRITE;
+	if (!ud) {
+		wr.wr.rdma.remote_addr = (uintptr_t)sink->addr;
+		wr.wr.rdma.rkey = sink->rkey;
+		wr.qp_type.xrc.remote_srqn = remote_srqn;
+	}
+	return post_wr(&a, &wr);
+}
+
+static unsigned int headers(enum ibv_qp_type type)
+{
+	return HEADERS + (type == IBV_QPT_UD ? DETH : type == IBV_QPT_XRC_SEND ? XRCETH : 0);
+}
+
+/* WRITE, or send datagrams, a few at a time, until so much is done; kbit/s, as the network has it */
+static double rate_of(enum ibv_qp_type type, size_t bytes, const char *what)
+{
+	bool ud = type == IBV_QPT_UD;
+	uint64_t messages = bytes / (ud ? DATAGRAM : MESSAGE), ahead = ud ? ends_depth - 1 : 2, id;
 	double begin = vt_now();
-	uint64_t id, messages = bytes / MESSAGE;
 	struct ibv_wc wc = {};
 
 	for (id = 0; id < messages; id++) {
-		post_op(&a, id, IBV_WR_RDMA_WRITE, local(source), MESSAGE, remote(sink));
-		if (id >= 2 && (!poll_one(a.send_cq, &wc, 30) || wc.status))
+		if (post_message(type, id) || (id >= ahead && (!poll_one(a.send_cq, &wc, 30) || wc.status)))
 			break;
 	}
 	while (wc.status == IBV_WC_SUCCESS && wc.wr_id + 1 < messages)
 		if (!poll_one(a.send_cq, &wc, 30))
 			break;
-	vt_check(wc.wr_id + 1 == messages && !wc.status, "%s: written: %s", what, ibv_wc_status_str(wc.status));
-	return bytes / 1024. * (1024 + HEADERS) * 8 / 1000 / (vt_now() - begin);
+	vt_check(wc.wr_id + 1 == messages && !wc.status, "%s: %s: %s", what, ud ? "sent" : "written", ibv_wc_status_str(wc.status));
+	return bytes / 1024. * (1024 + headers(type)) * 8 / 1000 / (vt_now() - begin);
 }
 
 /*
- * Never faster than it may be, but for the first train and a millisecond. How much slower depends on how late
- * timers are on this machine.
+ * Never faster than it may be, but for the first train and a millisecond; and not so slow that it is something else that
+ * holds it up. How much slower it is depends on how late timers are on this machine: a few milliseconds each, and a late
+ * one is made up for by a millisecond at most.
  */
-static void keeps(const char *what, uint32_t kbit, size_t bytes)
+static void keeps(enum ibv_qp_type type, const char *what, uint32_t kbit, size_t bytes)
 {
 	int rc = set_rate(kbit);
 	double got;
 
 	vt_check(!rc, "%s: %u kbit/s: %s", what, kbit, rc ? strerror(rc) : "set");
-	got = write_rate(bytes, what);
-	vt_check(got < kbit * 1.03, "%s: %.0f of %u kbit/s", what, got, kbit);
+	got = rate_of(type, bytes, what);
+	vt_check(got < kbit * 1.03, "%s: no faster: %.0f of %u kbit/s", what, got, kbit);
+	vt_check(got > kbit / LATE / slow, "%s: nor much slower: %.0f of %u kbit/s", what, got, kbit);
+}
+
+/* As ends_datagrams() has it, but as many at a time as pass while a timer is late */
+static void fresh_datagrams(void)
+{
+	ends_datagrams(&datagram);
+	if (ibv_destroy_qp(a.qp))
+		vt_die(VT_WRONG, "destroy qp: %s", strerror(errno));
+	a.qp = vt_create_ud_qp(a.dev, a.send_cq, a.recv_cq, ends_depth);
 }
 
 static void rates(enum ibv_qp_type type, const char *what)
 {
+	struct ibv_xrcd *xrcd = NULL;
 	double limited, all;
 
-	ends_fresh(type);
-	keeps(what, 40000, 1 << 20);
-	keeps(what, 200000, 4 << 20);
-	limited = write_rate(4 << 20, what);
+	if (type == IBV_QPT_UD)
+		fresh_datagrams();
+	else if (type == IBV_QPT_XRC_SEND)
+		xrcd = ends_fresh_xrc(-1, &remote_srqn);
+	else
+		ends_fresh(type);
+	keeps(type, what, 40000, 1 << 20);
+	keeps(type, what, 200000, 4 << 20);
+	limited = rate_of(type, 4 << 20, what);
 	vt_check(!set_rate(0), "%s: no limit any more", what);
-	all = write_rate(4 << 20, what);
+	all = rate_of(type, 4 << 20, what);
 	vt_check(all > limited, "%s: faster without (%.0f and %.0f kbit/s)", what, all, limited);
 	/* Who is destroyed does not wait: this would take minutes */
 	set_rate(attr.packet_pacing_caps.qp_rate_limit_min);
-	post_op(&a, 1, IBV_WR_RDMA_WRITE, local(source), MESSAGE, remote(sink));
+	post_message(type, 1);
 	limited = vt_now();
 	ends_stop();
 	vt_check(vt_now() - limited < 5, "%s: destroyed while it waits, in %.1f s", what, vt_now() - limited);
+	if (datagram.wr.ud.ah)
+		ibv_destroy_ah(datagram.wr.ud.ah);
+	datagram.wr.ud.ah = NULL;
+	if (xrcd && (ibv_destroy_srq(b.srq) || ibv_close_xrcd(xrcd)))
+		vt_die(VT_WRONG, "destroy: %s", strerror(errno));
+	b.srq = NULL;
 }
 
 /* A limit can be given with the way to RTS as well, as ibv_modify_qp() has it */
@@ -93,7 +153,7 @@ static void by_modify(void)
 	ends_fresh(IBV_QPT_RC);
 	rc = ibv_modify_qp(a.qp, &qp, IBV_QP_STATE | IBV_QP_RATE_LIMIT);
 	vt_check(!rc, "with a state: %s", rc ? strerror(rc) : "set");
-	got = write_rate(1 << 20, "with a state");
+	got = rate_of(IBV_QPT_RC, 1 << 20, "with a state");
 	vt_check(got < 40000 * 1.03, "with a state: %.0f of 40000 kbit/s", got);
 }
 
@@ -116,6 +176,9 @@ static void limits(void)
 
 int main(int argc, char **argv)
 {
+	if (getenv("SLOW"))
+		slow = atof(getenv("SLOW"));
+	ends_depth = 256;
 	ends_open(argc, argv);
 	if (ibv_query_device_ex(a.dev->ctx, NULL, &attr))
 		vt_die(VT_SETUP, "query device: %s", strerror(errno));
@@ -125,6 +188,8 @@ int main(int argc, char **argv)
 	by_modify();
 	rates(IBV_QPT_RC, "RC");
 	rates(IBV_QPT_UC, "UC");
+	rates(IBV_QPT_XRC_SEND, "XRC");
+	rates(IBV_QPT_UD, "UD");
 	printf("%d wrong\n", vt_failures);
 	return vt_failures ? VT_WRONG : VT_OK;
 }

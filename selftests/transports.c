@@ -478,63 +478,11 @@ static void ud_handle_that_is_gone(void)
 
 /* --- extended reliable connections ---------------------------------------------------------- */
 
-static struct ibv_xrcd *open_xrcd(struct ibv_context *ctx, int fd, int flags)
-{
-	struct ibv_xrcd_init_attr init = {
-		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
-		.fd = fd,
-		.oflags = flags,
-	};
-
-	return ibv_open_xrcd(ctx, &init);
-}
-
-static struct ibv_srq *make_xrc_srq(struct ibv_xrcd *domain, struct ibv_pd *pd, struct ibv_cq *cq, uint32_t *number)
-{
-	struct ibv_srq_init_attr_ex init = {
-		.attr = { .max_wr = DEPTH, .max_sge = 4 },
-		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ |
-			     IBV_SRQ_INIT_ATTR_PD,
-		.srq_type = IBV_SRQT_XRC,
-		.pd = pd,
-		.xrcd = domain,
-		.cq = cq,
-	};
-	struct ibv_srq *srq = ibv_create_srq_ex(pd->context, &init);
-
-	if (!srq || ibv_get_srq_num(srq, number))
-		vt_die(VT_WRONG, "create XRC srq: %s", strerror(errno));
-	return srq;
-}
-
-static struct ibv_qp *make_xrc_qp(struct end *e, bool target)
-{
-	struct ibv_qp_init_attr_ex init = {
-		.qp_type = target ? IBV_QPT_XRC_RECV : IBV_QPT_XRC_SEND,
-		.comp_mask = target ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD,
-		.send_cq = target ? NULL : e->send_cq,
-		.pd = target ? NULL : e->dev->pd,
-		.xrcd = target ? xrcd : NULL,
-		.cap = { .max_send_wr = target ? 0 : DEPTH, .max_send_sge = target ? 0 : 4 },
-	};
-	struct ibv_qp *qp = ibv_create_qp_ex(e->dev->ctx, &init);
-
-	if (!qp)
-		vt_die(VT_WRONG, "create XRC qp: %s", strerror(errno));
-	return qp;
-}
-
 /* a sends, b is the target and has a queue */
 static void fresh_xrc(int fd)
 {
 	unmake();
-	xrcd = open_xrcd(b.dev->ctx, fd, O_CREAT);
-	if (!xrcd)
-		vt_die(VT_WRONG, "open xrcd: %s", strerror(errno));
-	b.srq = make_xrc_srq(xrcd, b.dev->pd, b.recv_cq, &remote_srqn);
-	a.qp = make_xrc_qp(&a, false);
-	b.qp = make_xrc_qp(&b, true);
-	ends_connect();
+	xrcd = ends_fresh_xrc(fd, &remote_srqn);
 }
 
 static void xrc_messages(void)
@@ -581,7 +529,7 @@ static void xrc_two_queues(void)
 	fresh_xrc(-1);
 	first = remote_srqn;
 	own = b.srq;
-	other = make_xrc_srq(xrcd, b.dev->pd, cq, &second);
+	other = ends_xrc_srq(xrcd, b.dev->pd, cq, &second);
 	recv_into(&b, 1, 0, 100);
 	b.srq = other;
 	recv_into(&b, 2, 0, 100);
@@ -611,7 +559,7 @@ static void xrc_keys(void)
 	struct ibv_srq *other;
 
 	fresh_xrc(-1);
-	other = make_xrc_srq(xrcd, pd, b.recv_cq, &remote_srqn);
+	other = ends_xrc_srq(xrcd, pd, b.recv_cq, &remote_srqn);
 	post(1, IBV_WR_RDMA_WRITE, 100);
 	expect_wc("XRC: a key of another domain than the queue's", a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);
 	vt_check(vt_event_comes(b.dev, IBV_EVENT_QP_ACCESS_ERR, NULL, 2), "XRC: event access error");
@@ -649,14 +597,14 @@ static void xrc_shared(void)
 	struct ibv_srq *srq;
 	struct ibv_qp *qp;
 
-	vt_check(!open_xrcd(ctx, fd, 0), "XRC: a domain nobody has made is not there");
+	vt_check(!ends_open_xrcd(ctx, fd, 0), "XRC: a domain nobody has made is not there");
 	fresh_xrc(fd);
-	vt_check(!open_xrcd(ctx, fd, O_CREAT | O_EXCL), "XRC: a domain that exists is not made again");
-	domain = open_xrcd(ctx, fd, 0);
+	vt_check(!ends_open_xrcd(ctx, fd, O_CREAT | O_EXCL), "XRC: a domain that exists is not made again");
+	domain = ends_open_xrcd(ctx, fd, 0);
 	vt_check(domain, "XRC: two openers of a domain");
 	if (!domain)
 		return;
-	srq = make_xrc_srq(domain, pd, cq, &remote_srqn);
+	srq = ends_xrc_srq(domain, pd, cq, &remote_srqn);
 	vt_check(xrc_passes(srq, cq, &wr, 1), "XRC: a queue of the second opener");
 	open_attr.qp_num = b.qp->qp_num;
 	open_attr.xrcd = domain;
