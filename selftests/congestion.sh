@@ -344,13 +344,30 @@ fi
 
 # --- ECN bits of an application ---------------------------------------------------------------------------------
 
-WHERE="application's class"
-stock_gids
-for ns in $A $B; do tc -n "$ns" filter del dev veth0 ingress; done
-watch $A 10 protocol ip flower ip_proto udp dst_port 4791 ip_tos 0x68/0xff
-for ecn in 1 2 3; do watch $A 1$ecn protocol ip flower ip_proto udp dst_port 4791 ip_tos $ecn/0x3; done
-perftest ib_write_bw --tclass=107 -s 65536 -n "$n"
-class=$(passed $A 10) ecn=$(($(passed $A 11) + $(passed $A 12) + $(passed $A 13)))
-[ "$class" -gt 0 ] && [ "$ecn" -eq 0 ]
-result $? "traffic class 107: $class buffers of DSCP 26, $ecn with ECN bits"
+# class_kept NAME PROTOCOL TOOL [OPTIONS] : of traffic class 107, which is DSCP 26 and both ECN bits, the class arrives and the
+# bits do not
+class_kept() {
+	local name=$1 protocol=$2 ns ecn class all=0
+	local WHERE="application's class, $1"
+	shift 2
+	for ns in $A $B; do tc -n "$ns" filter del dev veth0 ingress; done
+	watch $A 10 protocol "$protocol" flower ip_proto udp dst_port 4791 ip_tos 0x68/0xff
+	for ecn in 1 2 3; do watch $A 1$ecn protocol "$protocol" flower ip_proto udp dst_port 4791 ip_tos $ecn/0x3; done
+	perftest "$@" --tclass=107
+	class=$(passed $A 10)
+	for ecn in 1 2 3; do all=$((all + $(passed $A 1$ecn))); done
+	[ "$class" -gt 0 ] && [ $all -eq 0 ]
+	result $? "traffic class 107, $name: $class buffers of DSCP 26, $all with ECN bits"
+}
+
+# every_class PROTOCOL NAME
+every_class() {
+	stock_gids
+	class_kept "$2" "$1" ib_write_bw -s 65536 -n "$n"
+	class_kept "$2, datagrams" "$1" ib_send_bw -c UD -s 1024 -n $((4 * n))
+	class_kept "$2, UC" "$1" ib_write_bw -c UC -s 65536 -n "$n"
+}
+every_class ip "IPv4"
+SERVER_IP=$IP6_A CLIENT_IP=$IP6_B
+every_class ipv6 "IPv6"
 ktap_end
