@@ -8,10 +8,11 @@
  * behind them have to send packets one by one and with checksums (ethtool -K NETDEV gso off tso off tx off).
  *
  * A rule is ACTION:FROM:WHAT:FIRST[-LAST][:PACKETS], as "drop:a:request:5":
- *	ACTION	drop, mark (congestion experienced), delay (so many PACKETS of that side overtake it), repeat
+ *	ACTION	drop, mark (congestion experienced), delay (so many PACKETS of that side overtake it), repeat, corrupt (its ICRC
+ *		is wrong then, and all other checksums right)
  *	FROM	a or b: the netdev that it came in by
  *	WHAT	request (SEND, WRITE), new or resent (a request whose PSN was not there before, or was), read (READ
- *		request), atomic, response (to a READ), ack, nak (sequence error), rnr, cnp
+ *		request), atomic, response (to a READ), result (of an atomic), ack, nak (sequence error), rnr, cnp
  *	FIRST	of these, from this side, counted from 1, with all that are sent again
  *
  * Prints a line for each packet of a reliable connection, and for each notification of congestion:
@@ -46,11 +47,13 @@
 #define MOST (1 << 20)
 #define WAITING 4096
 
-enum what { REQUEST, NEW, RESENT, READ, ATOMIC, RESPONSE, ACK, NAK, RNR, CNP, WHATS };
-static const char *const whats[] = { "request", "new", "resent", "read", "atomic", "response", "ack", "nak", "rnr", "cnp" };
+enum what { REQUEST, NEW, RESENT, READ, ATOMIC, RESPONSE, RESULT, ACK, NAK, RNR, CNP, WHATS };
+static const char *const whats[] = {
+	"request", "new", "resent", "read", "atomic", "response", "result", "ack", "nak", "rnr", "cnp",
+};
 
-enum action { PASS, DROP, MARK, DELAY, REPEAT, ACTIONS };
-static const char *const actions[] = { "pass", "drop", "mark", "delay", "repeat" };
+enum action { PASS, DROP, MARK, DELAY, REPEAT, CORRUPT, ACTIONS };
+static const char *const actions[] = { "pass", "drop", "mark", "delay", "repeat", "corrupt" };
 
 struct rule {
 	enum action action;
@@ -165,6 +168,8 @@ static enum what what_is(uint32_t flags, uint8_t opcode, uint8_t syndrome)
 		return RESPONSE;
 	if (!(flags & M_RESPONSE))
 		return REQUEST;
+	if (flags & H_ATOMICACK)
+		return RESULT;
 	if ((syndrome & 0x60) == 0x20)
 		return RNR;
 	return (syndrome & 0x60) == 0x60 ? NAK : ACK;
@@ -203,6 +208,14 @@ static void set_congestion_experienced(uint8_t *frame, uint32_t len)
 	else
 		frame[ETH_LEN + 1] |= 0x30;
 	wire_fix_up(frame, len);
+}
+
+/* by its last byte; over IPv4 without a checksum of UDP's, which is optional there and would be wrong, too */
+static void corrupt(uint8_t *frame, uint32_t end)
+{
+	frame[end - ICRC_LEN - 1] ^= 1;
+	if (get16(frame + 12) == ETHERTYPE_IP)
+		put16(frame + ETH_LEN + 20 + 6, 0);
 }
 
 static void look_at_icrc(const uint8_t *frame, uint32_t end)
@@ -294,6 +307,9 @@ static void take(uint8_t *frame, uint32_t len, int side, uint64_t ns)
 		return;
 	case MARK:
 		set_congestion_experienced(frame, len);
+		break;
+	case CORRUPT:
+		corrupt(frame, end);
 		break;
 	case DELAY:
 		hand_on_later(frame, len, side, rule->overtake);

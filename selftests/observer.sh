@@ -80,10 +80,12 @@ seen() {
 		values+=$(risen "$host")
 	done
 	# shellcheck disable=SC2086 # words
-	program_verdicts "$name" 60 python3 "$SELF/observer_judge.py" "$case" "$TMP/trace" judge=$judge slow=$SLOW $values
+	program_verdicts "$name" 60 python3 "$SELF/observer_judge.py" "$case" "$TMP/trace" judge=$judge slow=$SLOW timeout_us=$timeout_us $values
 }
 writes="-o write -n 1 -b 32 -g 1 -m 65536 -T 16"
+many_reads="-o read -n 8 -b 32 -g 1 -m 65536 -T 16"
 many_writes="-o write -n 8 -b 48 -g 1 -m 65536 -T 16"
+mixed="-o send,read,fadd,count -n 2 -b 32 -g 1 -m 16384 -T 16"
 reads="-o read -n 1 -b 24 -g 1 -m 65536 -T 16"
 timeout_us=$((4096 * 65536 / 1000))
 
@@ -96,22 +98,34 @@ recovery() {
 	note "$last requests"
 	seen gap "$name: a request is lost" "drop:a:request:20" "$values" $writes
 	seen gap "$name: three in a row are lost" "drop:a:request:30-32" "$values" $writes
-	seen tail "$name: the last request is lost" "drop:a:request:$last" "$values timeout_us=$timeout_us" $writes
+	seen tail "$name: the last request is lost" "drop:a:new:$last" "$values timeout_us=$timeout_us" $writes
 	seen nak_lost "$name: a request and its NAK are lost" "drop:a:request:20 drop:b:nak:1" "$values" $writes
 	seen twice "$name: a request is lost twice" "drop:a:request:20 drop:a:resent:1" "$values" $writes
 	seen repeated "$name: a request comes twice" "repeat:a:request:20" "$values" $writes
 	seen late "$name: requests are late" "delay:a:new:20:2 delay:a:new:50:2 delay:a:new:80:2" "$values" $writes
+	seen gap "$name: a request is corrupt" "corrupt:a:request:20" "$values" $writes
 	seen ack_lost "$name: an ACK is lost" "drop:b:ack:1" "$values" $writes
+	seen ack_lost "$name: an ACK is lost among READs and atomics" "drop:b:ack:1" "$values" $mixed
+	seen result_lost "$name: the result of an atomic is lost" "drop:b:result:2" "$values" $mixed
 	seen response_gap "$name: a response is lost" "drop:b:response:20" "$values" $reads
+	seen response_gap "$name: a response is corrupt" "corrupt:b:response:20" "$values" $reads
 }
 
 # marks NAME VALUES : each request has met congestion
 marks() {
 	local interval
-	for interval in 50 2000; do
+	for interval in 50 20000 0; do
 		set_both cc_params/np_min_time_between_cnps $interval
 		seen marked "$1: one notification in $interval us" mark:a:request:1-1000000 "$2 interval_us=$interval" $many_writes
 	done
+	set_both cc_params/np_min_time_between_cnps 50
+}
+
+# marked_reads NAME VALUES : each response has
+marked_reads() {
+	set_both cc_params/np_min_time_between_cnps 2000
+	seen marked_responses "$1: responses, one notification in 2000 us" mark:b:response:1-1000000 "$2 interval_us=2000" $many_reads
+	set_both cc_params/np_min_time_between_cnps 50
 }
 
 driver_load
@@ -122,14 +136,16 @@ set_both roce_accl/adp_retrans_en 0
 recovery "go-back-N" ""
 set_both cc_params/rp_enable 0
 marks "nobody slows down" ""
+marked_reads "nobody slows down" ""
 set_both cc_params/rp_enable 1
 marks "the sender slows down" "slows=1"
+marked_reads "the sender slows down" "slows=1"
 set_both cc_params/rp_enable 2
 set_both roce_accl/selective_repeat_en 1
 recovery "selective repeat" "selective=1"
 set_both roce_accl/adp_retrans_en 1
 last=$(wc -l <"$TMP/requests")
-seen tail "the last request is lost, and asked after" "drop:a:request:$last" "selective=1 asks=1 timeout_us=$((timeout_us * 16))" "${writes/-T 16/-T 20}"
+seen tail "the last request is lost, and asked after" "drop:a:new:$last" "selective=1 asks=1 timeout_us=$((timeout_us * 16))" "${writes/-T 16/-T 20}"
 
 # rdma_rxe from before 7.2 has a device in a second namespace, but neither sends nor receives there
 rxe_works() {
@@ -153,8 +169,11 @@ if rxe_works; then
 	set_both roce_accl/selective_repeat_en 1
 	recovery "to rdma_rxe, as to one that may hold" "tries=1"
 	set_both roce_accl/adp_retrans_en 1
-	seen tail "to rdma_rxe: the last request is lost, and asked after" "drop:a:request:$last" \
+	seen tail "to rdma_rxe: the last request is lost, and asked after" "drop:a:new:$last" \
 		"asks=1 timeout_us=$((timeout_us * 16))" "${writes/-T 16/-T 20}"
+	set_both cc_params/rp_enable 0
+	marked_reads "to rdma_rxe" ""
+	set_both cc_params/rp_enable 2
 	judge=b
 	middle_up sroce rxe || bail "no devices"
 	recovery "from rdma_rxe" "holds=1"

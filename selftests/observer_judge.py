@@ -8,14 +8,15 @@ meanwhile, as a.retrans_packets=3, and what the case says of itself:
     tries=1        host a sends only a part again, and finds out that the other end holds nothing
     slow=N         this machine is N times slower than usual
     asks=1         host a asks after a tail before the ACK timeout
-    timeout_us=N   the ACK timeout, as asked for
-    interval_us=N  the least time between two notifications
+    timeout_us=N   the ACK timeout, as asked for; at least so long a requester waits
+    interval_us=N  the least time between two notifications; 0: each marked packet is told of
     judge=ab       whose behaviour is looked at: the other is another driver
 Prints what program_verdicts() of lib.sh takes.
 """
 import sys
 from collections import namedtuple
 
+LOST = ("drop", "corrupt")
 Packet = namedtuple("Packet", "us side what place qpn psn bytes ackreq syndrome msn ecn action number")
 HALF, PSNS = 1 << 23, 1 << 24
 
@@ -77,6 +78,25 @@ class Trace:
                 newest = one.psn
         return found
 
+    def psns_of(self, one):
+        """How many PSNs a packet of the requester has; a READ request has those of its response."""
+        return max(1, -(-one.bytes // 1024)) if one.what == "read" else 1
+
+    def lost(self, packets):
+        """Those that the receiver has not taken."""
+        return [one for one in packets if one.action in LOST]
+
+    def soon(self):
+        """What does not wait for a timeout takes less than this, in microseconds: some tens of milliseconds on a machine
+        whose processors have other work, and more where packets wait for those before them.
+        """
+        return min(60000 * int(self.values.get("slow", 1)) + 3 * self.round_trip(0.5), self.value("timeout_us"))
+
+    def in_time(self, side, name, cause, effect):
+        """One packet soon after another one that is the reason for it."""
+        waited, bound = effect.us - cause.us, self.soon()
+        self.expect(side, f"{name} ({waited} us of {bound:.0f})", 0 <= waited < bound)
+
     # --- what holds in every case ----------------------------------------------------------------------------
 
     def always(self):
@@ -89,20 +109,70 @@ class Trace:
         counts = [one.msn for one in acks]
         fewer = [(one, two) for one, two in zip(counts, counts[1:]) if behind(two, one) < 0]
         self.expect("b", "nor do the messages that they count", not fewer, fewer[:5])
+        self.last_ones()
+        self.no_duplicates()
         for side in "ab":
+            if f"{side}.rx_icrc_encapsulated" in self.values:
+                bad = sum(1 for one in self.packets if one.side != side and one.action == "corrupt")
+                self.same(side, f"{side}'s counter of wrong ICRCs is what was corrupted", self.value(f"{side}.rx_icrc_encapsulated"), bad)
             if f"{side}.rdma_tx_packets" in self.values:
                 sent = sum(1 for one in self.packets if one.side == side)
                 self.same(side, f"{side}'s counter of packets sent is what was seen", self.value(f"{side}.rdma_tx_packets"), sent)
         if "a.retrans_packets" in self.values:
-            again = len(self.resent(self.requests)) if self.requests else 0
+            again = len(self.resent(self.of("a", "request", "atomic")))
             self.same("a", "a's counter of packets sent again is what was seen", self.value("a.retrans_packets"),
                       again + self.read_again())
+
+    def last_ones(self):
+        """At the end all that was asked for is answered, and nothing that was not."""
+        asked = self.of("a", "request", "read", "atomic")
+        told = [one for one in self.of("b", "ack", "result", "response") if one.action not in LOST]
+        if not asked or not told:
+            self.expect("ab", "something was asked for and answered", False, f"{len(asked)} requests, {len(told)} answers")
+            return
+        first = asked[0].psn
+        last = max(behind(one.psn, first) + self.psns_of(one) - 1 for one in asked)
+        ends = [one for one in asked if behind(one.psn, first) + self.psns_of(one) - 1 == last]
+        self.expect("a", "the last PSN is that of the last packet of a message", any(one.place in ("last", "only") for one in ends),
+                    [one.place for one in ends])
+        # What is read again, or asked for after all, may be answered in between; ACKs do not go back
+        self.same("b", "the last PSN that is answered is the last one that was sent", max(behind(one.psn, first) for one in told), last)
+
+    def no_duplicates(self):
+        """Who sends a packet again has a reason for it: each time that the requester goes back it was told to, or had
+        waited in vain; and each response comes as often as it was asked for."""
+        if "a.local_ack_timeout_err" in self.values:
+            backs, highest, before = [], None, None
+            for one in self.of("a", "request", "read", "atomic"):
+                if highest is not None and behind(one.psn, highest) <= 0 and behind(one.psn, before) <= 0:
+                    backs.append(one)
+                before = one.psn
+                if highest is None or behind(one.psn, highest) > 0:
+                    highest = one.psn
+            told = [one for one in self.of("b", "nak", "rnr") if one.action not in LOST]
+            waited = sum(self.value(f"a.{name}") for name in ("local_ack_timeout_err", "roce_adp_retrans", "implied_nak_seq_err"))
+            if self.value("selective") or self.value("tries"):
+                # One reason is enough for several parts, each when the last one is acknowledged
+                good = not backs or waited or told and told[0].number < backs[0].number
+            else:
+                good = len(backs) <= len(told) + waited
+            self.expect("a", f"it never goes back without a reason ({len(backs)} times for {len(told) + waited})", good,
+                        [(one.number, one.what, one.psn) for one in backs[:9]])
+        asked, more = {}, []
+        for one in self.of("a", "read", "atomic"):
+            for i in range(self.psns_of(one)):
+                asked[(one.psn + i) % PSNS] = asked.get((one.psn + i) % PSNS, 0) + 1
+        for one in self.of("b", "response", "result"):
+            asked[one.psn] = asked.get(one.psn, 0) - 1
+            if asked[one.psn] < 0:
+                more.append((one.number, one.psn))
+        self.expect("b", "no response comes more often than it was asked for", not more, more[:9])
 
     def read_again(self):
         """PSNs that READs have asked for once more."""
         asked, again = set(), 0
         for one in self.of("a", "read"):
-            psns = {(one.psn + i) % PSNS for i in range(max(1, -(-one.bytes // 1024)))}
+            psns = {(one.psn + i) % PSNS for i in range(self.psns_of(one))}
             again += len(psns & asked)
             asked |= psns
         return again
@@ -152,13 +222,19 @@ class Trace:
         return before, newest, after
 
     def gap(self):
-        """A request was dropped; its successors came."""
-        gaps = [one for one in self.requests if one.action == "drop"]
-        self.expect("ab", f"requests were dropped ({len(gaps)})", gaps)
+        """A request was dropped, or was corrupt; its successors came."""
+        gaps = self.lost(self.requests)
+        self.expect("ab", f"requests were lost ({len(gaps)})", gaps)
         self.one_nak_for_each(gaps)
         told = next((one for one in self.of("b", "nak")), None)
         if not gaps or not told:
             return
+        shown = next((one for one in self.requests if one.number > gaps[0].number and one.action == "pass"), None)
+        if shown:
+            self.in_time("b", "it is told of soon after the next packet", shown, told)
+        back = next((one for one in self.requests if one.number > told.number and one.psn == gaps[0].psn), None)
+        if back:
+            self.in_time("a", "and soon after that it is sent again", told, back)
         _, newest, again = self.restart(gaps[0], told.number)
         if self.value("selective"):
             # It does not know how much is missing: it tries a few more, and then twice as many
@@ -189,7 +265,7 @@ class Trace:
         timeout = self.value("timeout_us")
         if self.value("asks"):
             # Twice the round trip and four times its deviation, a millisecond at least, and up to some milliseconds later
-            bound = min(20000 * int(self.values.get("slow", 1)) + 6 * self.slowest_round_trip(), timeout / 2)
+            bound = min(20000 * int(self.values.get("slow", 1)) + 6 * self.round_trip(1), timeout / 2)
             self.expect("a", f"some round trips later, long before the ACK timeout ({waited} us of {bound:.0f})", 0 < waited < bound,
                         f"timeout {timeout} us")
             self.same("a", "and each time that is counted", self.value("a.roce_adp_retrans"), len(self.resent(self.requests)))
@@ -198,15 +274,18 @@ class Trace:
                         f"timeout {timeout} us")
             self.same("a", "and that is counted", self.value("a.local_ack_timeout_err"), 1)
 
-    def slowest_round_trip(self):
-        """The longest time from a request to the ACK that names it, in microseconds."""
-        sent, slowest = {}, 0
+    def round_trip(self, part):
+        """The time from a request to the ACK that names it, or from a READ request to its first response, in microseconds:
+        part 0.5 is the median, 1 the longest.
+        """
+        sent, times = {}, [0]
         for one in self.packets:
-            if one.side == "a" and one.what == "request":
+            if one.side == "a" and one.what in ("request", "read"):
                 sent[one.psn] = one.us
-            elif one.side == "b" and one.what == "ack" and one.psn in sent:
-                slowest = max(slowest, one.us - sent[one.psn])
-        return slowest
+            elif one.side == "b" and one.what in ("ack", "response") and one.psn in sent:
+                times.append(one.us - sent[one.psn])
+        times.sort()
+        return times[int(part * (len(times) - 1))]
 
     def nak_lost(self):
         """The NAK itself was dropped."""
@@ -250,14 +329,32 @@ class Trace:
             self.one_nak_for_each(late[:1] + [one for one in late[1:] if one.psn in naks])
 
     def ack_lost(self):
-        """An ACK was dropped that a later one makes up for."""
+        """An ACK was dropped that a later one, or a response, makes up for."""
         self.expect("ab", "ACKs were dropped", any(one.action == "drop" for one in self.of("b", "ack")))
-        self.same("a", "nothing is sent again", len(self.resent(self.requests)), 0)
+        asked = self.of("a", "request", "atomic")
+        self.same("a", f"nothing of {len(asked)} is sent again", len(self.resent(asked)), 0)
+        self.same("a", "nor is anything read again", self.read_again(), 0)
+
+    def result_lost(self):
+        """What an atomic operation has found was dropped: a later ACK says that it is done, and not what it has found."""
+        gone = self.lost(self.of("b", "result"))
+        self.expect("ab", f"results of atomics were dropped ({len(gone)})", gone)
+        if not gone:
+            return
+        asked = self.of("a", "request", "read", "atomic")
+        newest = max((one for one in asked if one.number < gone[0].number), key=lambda one: behind(one.psn, gone[0].psn))
+        again = [one for one in asked if one.number > gone[0].number and behind(one.psn, newest.psn) <= 0]
+        self.expect("a", "the atomic is what is asked for again first", again and again[0].what == "atomic" and
+                    again[0].psn == gone[0].psn, [(one.what, one.psn) for one in again[:5]])
+        self.same("a", "an implied NAK is counted", self.value("a.implied_nak_seq_err"), 1)
+        told = [one for one in self.of("b", "result") if one.psn == gone[0].psn]
+        self.expect("b", f"its result comes each time that it is asked for ({len(told)})", len(told) >= 2, told)
+        self.expect("b", "and the duplicate is counted", self.value("b.duplicate_request") >= 1, self.value("b.duplicate_request"))
 
     def response_gap(self):
-        """A response to a READ was dropped."""
-        gone = [one for one in self.responses if one.action == "drop"]
-        self.expect("ab", f"responses were dropped ({len(gone)})", gone)
+        """A response to a READ was dropped, or was corrupt."""
+        gone = self.lost(self.responses)
+        self.expect("ab", f"responses were lost ({len(gone)})", gone)
         if not gone:
             return
         asked = [one for one in self.of("a", "read") if one.number > gone[0].number]
@@ -268,6 +365,9 @@ class Trace:
         if first and again:
             rest = first.bytes - behind(gone[0].psn, first.psn) * 1024
             self.same("a", "and for exactly the rest", again.bytes, rest)
+        shown = next((one for one in self.responses if one.number > gone[0].number and one.action == "pass"), None)
+        if again and shown and shown.number < again.number:
+            self.in_time("a", "soon after the next response", shown, again)
         self.same("a", "an implied NAK is counted", self.value("a.implied_nak_seq_err"), 1)
 
     @staticmethod
@@ -281,23 +381,47 @@ class Trace:
 
     def marked(self):
         """All requests had met congestion."""
-        marked = [one for one in self.requests if one.action == "mark"]
-        told = self.of("b", "cnp")
+        self.told_of(self.requests, "b")
+
+    def marked_responses(self):
+        """All responses to READs had met congestion: it is the requester who tells."""
+        self.told_of(self.responses, "a")
+
+    def told_of(self, packets, teller):
+        """All of these packets had met congestion, and host "teller" tells the other one."""
+        sender = "a" if teller == "b" else "b"
+        marked = [one for one in packets if one.action == "mark"]
+        told = self.of(teller, "cnp")
         interval = self.value("interval_us")
+        self.same(teller, "marked packets are counted", self.value(f"{teller}.np_ecn_marked_roce_packets"), len(marked))
+        self.same(teller, "notifications are counted", self.value(f"{teller}.np_cnp_sent"), len(told))
+        if not marked or not told:
+            self.expect(teller, "packets were marked, and told of", False, f"{len(marked)} marked, {len(told)} told of")
+            return
+        self.in_time(teller, "the first is told of soon", marked[0], told[0])
         # The receiver may be behind what was seen
-        span = (marked + told)[-1].us - marked[0].us if marked else 0
-        self.same("b", "marked packets are counted", self.value("b.np_ecn_marked_roce_packets"), len(marked))
-        self.same("b", "notifications are counted", self.value("b.np_cnp_sent"), len(told))
-        self.expect("b", f"there are some, and no more than the interval allows ({len(told)} in {span} us)",
-                    1 <= len(told) <= span / interval + 2, f"interval {interval} us")
-        # Packets that were seen far apart may reach the receiver in one go; of most this is not so
-        least = self.times_apart(marked, max(4 * interval, 2000)) / 2
-        self.expect("b", f"and as often as marked packets come ({len(told)} of {least:.0f} at least)", len(told) >= least, f"interval {interval} us")
-        self.same("a", "and the sender counts them", self.value("a.rp_cnp_handled") + self.value("a.rp_cnp_ignored"), len(told))
-        ends = {one.qpn for one in self.of("b", "ack")}
-        self.expect("b", "they name the sender's queue pair", {one.qpn for one in told} <= ends, (ends, [one.qpn for one in told[:3]]))
-        able = {one.ecn for one in self.requests}
-        self.same("a", "requests say whether they may be marked", able, {2 if self.value("slows") else 0})
+        span = (marked + told)[-1].us - marked[0].us
+        if interval:
+            self.expect(teller, f"there are no more than the interval allows ({len(told)} in {span} us)",
+                        len(told) <= span / interval + 2, f"interval {interval} us")
+            # Packets that were seen far apart may reach the receiver in one go; of most this is not so
+            least = self.times_apart(marked, max(4 * interval, 2000)) / 2
+            self.expect(teller, f"and as often as marked packets come ({len(told)} of {least:.0f} at least)", len(told) >= least,
+                        f"interval {interval} us")
+        else:
+            self.same(teller, "each packet is told of, by itself", len(told), len(marked))
+        if interval >= 2000 and len(told) > 1:
+            # The time is the kernel's, when one leaves its sender, who has looked at the clock before that
+            slack = min(1000 * int(self.values.get("slow", 1)), 3 * interval / 4)
+            closest = min(two.us - one.us for one, two in zip(told, told[1:]))
+            self.expect(teller, f"and no two are closer than the interval ({closest} us)", closest >= interval - slack,
+                        f"interval {interval} us")
+        self.same(sender, "and the sender counts them", self.value(f"{sender}.rp_cnp_handled") + self.value(f"{sender}.rp_cnp_ignored"),
+                  len(told))
+        ends = {one.qpn for one in self.packets if one.side == teller and one.what != "cnp"}
+        self.expect(teller, "they name the sender's queue pair", {one.qpn for one in told} <= ends, (ends, [one.qpn for one in told[:3]]))
+        able = {one.ecn for one in packets}
+        self.same(sender, "its packets say whether they may be marked", able, {2 if self.value("slows") else 0})
 
 
 def main():
