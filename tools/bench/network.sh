@@ -8,7 +8,7 @@
 #	ecn	1 Gbit/s, what waits for more than 240 us (30 kB) is marked, and hardly anything is lost
 #	near	no limit of the rate, 0.1 ms; lossy: and one packet in a hundred is lost
 #	buffers	no limit, 0.1 ms, and nothing is cut; spilled: one buffer in a hundred is lost, whatever it holds
-#	far	no limit, 10 ms; far01, far1: and one packet in a thousand, or in a hundred, is lost
+#	far	no limit, 10 ms; far001, far01, far1: and one packet in ten thousand, a thousand, or a hundred is lost
 #	farslow	1 Gbit/s, a queue of 150 kB, and the way back takes 10 ms
 #	even1	no limit, 1 ms; late1: one packet in a hundred overtakes the others by that
 #	even5	no limit, 5 ms; late5: five packets in a hundred overtake the others by that
@@ -78,6 +78,7 @@ network_port() {
 	even1) network_qdiscs "$sw" "$cut" "parent 1:1 $netem 1ms" ;;
 	late1) network_qdiscs "$sw" "$cut" "parent 1:1 $netem 1ms reorder 1%" ;;
 	far) network_qdiscs "$sw" "$cut" "parent 1:1 $netem 10ms" ;;
+	far001) network_qdiscs "$sw" "$cut" "parent 1:1 $netem 10ms loss 0.01%" ;;
 	far01) network_qdiscs "$sw" "$cut" "parent 1:1 $netem 10ms loss 0.1%" ;;
 	far1) network_qdiscs "$sw" "$cut" "parent 1:1 $netem 10ms loss 1%" ;;
 	farslow)
