@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-# MPI between two hosts, as the distribution has built it: Open MPI over UCX and over libfabric, MPICH over UCX; two and
-# four ranks, each told its device and nothing else. The program is mpi.c. (Over libfabric without windows, which Open
-# MPI 5.0.7 refuses to make there: "invalid window".)
+# MPI between two hosts, as the distribution has built it: Open MPI over UCX and over libfabric, by connections (ofi_rxm) and
+# by datagrams (ofi_rxd), MPICH over UCX; two and four ranks, each told its device and nothing else. The program is mpi.c.
+# (Over libfabric without windows, which Open MPI 5.0.7 refuses to make there, over TCP as well: see
+# Documentation/applications.md.)
 . "$(dirname "$0")/lib.sh"
 needs "MPI" gcc mpicc.openmpi mpirun.openmpi mpicc.mpich mpirun.mpich
 
@@ -38,8 +39,10 @@ LEAST=8000000
 [ -n "$SHORT" ] && numbers=2 || numbers="2 4"
 for ranks in $numbers; do
 	application "Open MPI over UCX, $ranks ranks" 120 $LEAST openmpi all "$ranks" --mca pml ucx --mca osc ucx
-	application "Open MPI over libfabric (verbs;ofi_rxm), $ranks ranks" 120 $LEAST openmpi two-sided "$ranks" --mca pml cm --mca mtl ofi \
-		--mca mtl_ofi_provider_include "'verbs;ofi_rxm'"
+	for provider in rxm rxd; do
+		application "Open MPI over libfabric (verbs;ofi_$provider), $ranks ranks" 120 $LEAST openmpi two-sided "$ranks" \
+			--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include "'verbs;ofi_$provider'"
+	done
 	application "MPICH over UCX, $ranks ranks" 120 $LEAST mpich "$ranks"
 done
 ktap_end
