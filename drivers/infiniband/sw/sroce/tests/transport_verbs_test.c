@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What completion queues do about events beyond the plain rule, partitions, and
- * where a QP counts.
+ * What completion queues do about events beyond the plain rule, partitions, where a
+ * QP counts, and what kernel users alone can post.
  */
 #include <linux/delay.h>
 #include <linux/percpu.h>
@@ -9,6 +9,7 @@
 #include "tests/transport_pair.h"
 #include "transport/receive.h"
 #include "transport/run.h"
+#include "verbs/verbs.h"
 
 #define SRC 0
 #define DST 65536
@@ -480,7 +481,87 @@ static void null_key_is_local(struct kunit *test)
 	side_expect_send(&p->side[0], 1, IB_WC_REM_ACCESS_ERR);
 }
 
+/* --- masked atomics --------------------------------------------------------- */
+
+#define CELL 0x40000
+
+/* As a kernel user posts them, RDS for one; a plain one adds 1 */
+static struct ib_atomic_wr atomic_of(struct side *s, enum ib_wr_opcode opcode,
+				     struct ib_sge *sge, u64 wr_id)
+{
+	struct side *peer = pair_peer(s);
+
+	*sge = (struct ib_sge){ (uintptr_t)s->mem + DST, 8, s->mr->key };
+	return (struct ib_atomic_wr){
+		.wr = {
+			.wr_id = wr_id,
+			.opcode = opcode,
+			.send_flags = IB_SEND_SIGNALED,
+			.sg_list = sge,
+			.num_sge = 1,
+		},
+		.remote_addr = (uintptr_t)peer->mem + CELL,
+		.rkey = peer->mr->key,
+		.compare_add = 1,
+		.swap = 7,
+		.compare_add_mask = U64_MAX,
+		.swap_mask = U64_MAX,
+	};
+}
+
+/*
+ * Refused, also with masks that leave nothing out: what stands in front of one in the
+ * list is done, neither it nor what is behind it is queued, and the QP works on
+ */
+static void masked_atomics(struct kunit *test)
+{
+	static const enum ib_wr_opcode masked[] = {
+		IB_WR_MASKED_ATOMIC_CMP_AND_SWP,
+		IB_WR_MASKED_ATOMIC_FETCH_AND_ADD,
+	};
+	struct pair_config c = {};
+	struct pair *p = pair_create(test, &c);
+	struct side *a = &p->side[0];
+	struct sroce_qp_obj *obj = kunit_kzalloc(test, sizeof(*obj), GFP_KERNEL);
+	u64 *cell = (u64 *)(p->side[1].mem + CELL);
+	struct ib_atomic_wr front, wr, behind;
+	const struct ib_send_wr *bad;
+	struct ib_sge sge;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, obj);
+	obj->qp = a->qp;
+	*cell = 0;
+	for (i = 0; i < ARRAY_SIZE(masked); i++) {
+		u32 posted = a->qp->req.posted;
+
+		front = atomic_of(a, IB_WR_ATOMIC_FETCH_AND_ADD, &sge, 1);
+		wr = atomic_of(a, masked[i], &sge, 2);
+		behind = atomic_of(a, IB_WR_ATOMIC_FETCH_AND_ADD, &sge, 3);
+		wr.wr.next = &behind.wr;
+		bad = NULL;
+		KUNIT_EXPECT_EQ(test, -EINVAL, sroce_ib_post_send(&obj->ibqp, &wr.wr, &bad));
+		KUNIT_EXPECT_PTR_EQ(test, &wr.wr, bad);
+		KUNIT_EXPECT_EQ(test, posted, a->qp->req.posted);
+		pair_settle(p);
+		side_expect_none(a);
+
+		front.wr.next = &wr.wr;
+		KUNIT_EXPECT_EQ(test, -EINVAL, sroce_ib_post_send(&obj->ibqp, &front.wr, &bad));
+		KUNIT_EXPECT_PTR_EQ(test, &wr.wr, bad);
+		KUNIT_EXPECT_EQ(test, posted + 1, a->qp->req.posted);
+		side_expect_send(a, 1, IB_WC_SUCCESS);
+		KUNIT_EXPECT_EQ(test, 0, sroce_ib_post_send(&obj->ibqp, &behind.wr, &bad));
+		side_expect_send(a, 3, IB_WC_SUCCESS);
+		pair_settle(p);
+		side_expect_none(a);
+		KUNIT_EXPECT_EQ(test, 2 * i + 2, *cell);
+		KUNIT_EXPECT_EQ(test, IB_QPS_RTS, side_state(a));
+	}
+}
+
 static struct kunit_case verbs_cases[] = {
+	KUNIT_CASE(masked_atomics),
 	KUNIT_CASE(null_key),
 	KUNIT_CASE(null_key_is_local),
 	KUNIT_CASE(reserved_key),
