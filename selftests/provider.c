@@ -532,6 +532,44 @@ static void imported(void)
 	domain_first("a parent domain", true);
 }
 
+/*
+ * What a queue pair can do is what it was asked for. Of FLUSH and ATOMIC WRITE librpma finds that out by looking for the
+ * functions, and makes another request of a FLUSH for which there is none.
+ */
+static void has_builders(const char *what, uint64_t flags, bool has)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_RC, .send_cq = v.cq, .recv_cq = v.cq,
+		.cap = { .max_send_wr = 4, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, .pd = dev.pd, .send_ops_flags = flags,
+	};
+	struct ibv_qp *qp = ibv_create_qp_ex(dev.ctx, &init);
+	struct ibv_qp_ex *ex;
+
+	if (!qp)
+		vt_die(VT_SETUP, "create qp: %s", strerror(errno));
+	ex = ibv_qp_to_qp_ex(qp);
+	vt_check(ex && ex->wr_rdma_write, "%s: a function for WRITE", what);
+	vt_check(ex && !ex->wr_atomic_write == !has, "%s: %s function for ATOMIC WRITE", what, has ? "a" : "no");
+#ifdef HAVE_IBV_WR_FLUSH
+	vt_check(ex && !ex->wr_flush == !has, "%s: %s function for FLUSH", what, has ? "a" : "no");
+#endif
+	ibv_destroy_qp(qp);
+}
+
+static void builders(void)
+{
+	uint64_t flags = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_ATOMIC_WRITE;
+
+#ifdef HAVE_IBV_WR_FLUSH
+	flags |= IBV_QP_EX_WITH_FLUSH;
+#endif
+	v.cq = vt_create_cq(&dev, 4);
+	has_builders("a queue pair that asks for WRITE", IBV_QP_EX_WITH_RDMA_WRITE, false);
+	has_builders("a queue pair that asks for all of them", flags, true);
+	ibv_destroy_cq(v.cq);
+}
+
 int main(int argc, char **argv)
 {
 	struct sigaction act = { .sa_sigaction = fault, .sa_flags = SA_SIGINFO };
@@ -543,6 +581,7 @@ int main(int argc, char **argv)
 	sigaction(SIGSEGV, &act, NULL);
 	inline_lists();
 	completions();
+	builders();
 	srq_as_a_whole();
 	srq_limit_replaced();
 	large_tables();

@@ -193,7 +193,7 @@ static int create_qp(struct ibv_context *ctx, struct sroce_qp *qp,
 	}
 
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
-		sroce_wr_init(qp);
+		sroce_wr_init(qp, attr->send_ops_flags);
 	sroce_cq_get(qp->vqp.qp.send_cq);
 	sroce_cq_get(qp->vqp.qp.recv_cq);
 	if (!sroce_tags_of(attr->srq))

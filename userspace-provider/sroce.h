@@ -541,6 +541,6 @@ int sroce_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,
 
 /* Returns EOPNOTSUPP if this type of QP cannot do one of the operations */
 int sroce_wr_check_ops(enum ibv_qp_type type, uint64_t send_ops_flags);
-void sroce_wr_init(struct sroce_qp *qp);
+void sroce_wr_init(struct sroce_qp *qp, uint64_t send_ops_flags);
 
 #endif

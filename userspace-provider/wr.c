@@ -339,10 +339,12 @@ int sroce_wr_check_ops(enum ibv_qp_type type, uint64_t send_ops_flags)
 }
 
 /*
- * All builders are set, whatever the application asked for: one that does not
- * fit the type of QP fails the batch rather than the program.
+ * Builders are set whatever the application asked for: one that does not fit
+ * the type of QP fails the batch rather than the program. But those of FLUSH
+ * and ATOMIC WRITE are looked for by applications (librpma) that do without,
+ * and did not ask for them where the device has not all that they want of it.
  */
-void sroce_wr_init(struct sroce_qp *qp)
+void sroce_wr_init(struct sroce_qp *qp, uint64_t send_ops_flags)
 {
 	struct ibv_qp_ex *qp_ex = &qp->vqp.qp_ex;
 
@@ -359,8 +361,10 @@ void sroce_wr_init(struct sroce_qp *qp)
 	qp_ex->wr_rdma_read = sroce_wr_rdma_read;
 	qp_ex->wr_atomic_cmp_swp = sroce_wr_atomic_cmp_swp;
 	qp_ex->wr_atomic_fetch_add = sroce_wr_atomic_fetch_add;
-	qp_ex->wr_atomic_write = sroce_wr_atomic_write;
-	sroce_set_wr_flush(qp_ex, sroce_wr_flush);
+	if (send_ops_flags & IBV_QP_EX_WITH_ATOMIC_WRITE)
+		qp_ex->wr_atomic_write = sroce_wr_atomic_write;
+	if (send_ops_flags & IBV_QP_EX_WITH_FLUSH)
+		sroce_set_wr_flush(qp_ex, sroce_wr_flush);
 	qp_ex->wr_bind_mw = sroce_wr_bind_mw;
 	qp_ex->wr_local_inv = sroce_wr_local_inv;
 
