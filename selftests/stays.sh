@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 # sroce-netdev, called as udev calls it, while netdevs come, are renamed, go and come again: those that the configuration
-# names have their device, no other has; and what is wrong with a line, a name or a device is said.
+# names have their device, no other has; a device that another rule of udev has renamed gets its name back; and what is wrong
+# with a line, a name or a device is said.
 # shellcheck disable=SC2016,SC1003 # names of netdevs
 . "$(dirname "$0")/lib.sh"
 
@@ -15,6 +16,12 @@ driver_load
 
 # event NETDEV : as udev's rule calls it, with nothing but udev's environment; what it says is in $TMP/said
 event() { in_ns $A env -i INTERFACE="$1" ACTION=add SUBSYSTEM=net "$HELPER" --config "$conf" --udev >"$TMP/said" 2>&1; }
+# came DEVICE : the same, for an RDMA device that has come by this name
+came() {
+	in_ns $A env -i DEVPATH="/devices/virtual/infiniband/$1" ACTION=add SUBSYSTEM=infiniband "$HELPER" --config "$conf" --udev \
+		>"$TMP/said" 2>&1
+}
+rename_device() { in_ns $A rdma dev set "$1" name "$2"; }
 by_hand() { in_ns $A env -i "$HELPER" --config "$conf" >"$TMP/said" 2>&1; }
 says() { grep -qF -- "$1" "$TMP/said" || { notes <"$TMP/said"; return 1; }; }
 on() { [ "$(in_ns $A rdma link show "$2/1" 2>/dev/null | sed -n 's/.* netdev \(.*[^ ]\) *$/\1/p')" = "$1" ]; }
@@ -72,6 +79,31 @@ dummy short && ip -n $A link del short && event short
 result $? "a netdev that has gone before it is its turn is no error"
 sed -i 's/^late$/short/' "$conf" && event short
 result $? "nor is it one that is named"
+
+# --- devices that are renamed before it is called, as rdma-core's rule does on Debian 12 -----------------------
+
+quiet() { [ ! -s "$TMP/said" ] || { notes <"$TMP/said"; return 1; }; }
+rename_device storage rocep0s5 && came storage && on second storage && gone rocep0s5 && says "which had been renamed to rocep0s5"
+result $? "a device that was renamed while it came has its name again"
+came storage && on second storage && quiet
+result $? "one that has its name is left alone, and nothing is said"
+rename_device sroce-first rocex5254 && came sroce-first && on first sroce-first && on second storage
+result $? "the same with the name that a device has without one in the file"
+rename_device storage other && came other && on second other && quiet
+result $? "a name that somebody has chosen is left alone"
+rename_device other later && came later && on second later && quiet
+result $? "also where it is that of a line that does not count"
+dummy other && rename_device later rocep0s5 && in_ns $A rdma link add storage type sroce netdev other && ! came storage &&
+	says "second has rocep0s5, and not storage" && on second rocep0s5 && on other storage
+result $? "where another device has the name, that is said, and both stay"
+in_ns $A rdma link del storage && conf=$TMP/nothing came storage && on second rocep0s5 && quiet
+result $? "without a configuration it stays renamed"
+came storage && on second storage
+result $? "with one it has its name when the other one has gone"
+in_ns $A rdma link add mine type sroce netdev other && rename_device mine rocex5255 && came mine && on other rocex5255 && quiet
+result $? "a device that the file does not name stays renamed"
+ip -n $A link del other
+wait_for 10 gone rocex5255
 
 # --- Wi-Fi: a radio that the kernel pretends to have, which is this machine's and no other namespace's ---------------
 
