@@ -99,7 +99,7 @@ machine_made() {
 		cp -L "$ROOT"/boot/vmlinuz-* "$1/kernel"
 		mv "$ROOT/boot/initrd-test" "$1/initrd"
 		rm -f "$ROOT/usr/sbin/policy-rc.d"
-		mkdir "$1/root"
+		mkdir -p "$1/root"
 		# Without what is mounted below it
 		mount --bind "$ROOT" "$1/root"
 		mke2fs -q -t ext4 -d "$1/root" "$1/disk" 6G
@@ -122,8 +122,37 @@ machine_secure() {
 		cp /usr/share/OVMF/OVMF_CODE_4M.secboot.fd code' >&2
 }
 
-# machine_runs WORK SECONDS MORE QEMU-ARGUMENT... : boot it, with MORE for the kernel's command line, until it powers itself off;
-# print what its script says on ttyS1, which is KTAP.  It fails unless all results are good and the last line is "# the end".
+# machine_inside NAME WORK LOWER SCRIPT : run WORK/given/SCRIPT as root in the Debian in the folder LOWER, under an overlay that is
+# thrown away, with this machine's network.  No service is started there.  What apt has downloaded is kept as NAME.
+machine_inside() {
+	local packages=$CACHE/apt/install-$1 lock
+	mkdir -p "$packages/archives/partial" "$packages/lists/partial" "$2/root" "$2/upper" "$2/upper.work"
+	exec {lock}>"$packages.lock"
+	flock "$lock"
+	# shellcheck disable=SC2016 # for the inner shell
+	unshare --mount --propagation private bash -euc '
+		mount -t overlay -o "lowerdir=$3,upperdir=$1/upper,workdir=$1/upper.work" overlay "$1/root"
+		cd "$1/root"
+		mkdir given
+		mount -t proc proc proc
+		mount --rbind /dev dev
+		mount -t tmpfs tmpfs tmp
+		mount -t tmpfs tmpfs run
+		mount --bind "$1/given" given
+		mount --bind "$2/archives" var/cache/apt/archives
+		mount --bind "$2/lists" var/lib/apt/lists
+		cp --remove-destination -L /etc/resolv.conf /etc/hosts etc/
+		printf "#!/bin/sh\nexit 101\n" >usr/sbin/policy-rc.d
+		chmod +x usr/sbin/policy-rc.d
+		exec chroot . env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive LANG=C.UTF-8 \
+			bash "/given/$4" </dev/null' inside "$2" "$packages" "$3" "$4" >&2
+	exec {lock}>&-
+	rm -rf "${2:?}/upper" "$2/upper.work"
+}
+
+# machine_runs WORK SECONDS MORE QEMU-ARGUMENT... : boot it, with MORE for the kernel's command line and the network card $card
+# (virtio-net-pci), until it powers itself off; print what its script says on ttyS1, which is KTAP.  It fails unless all results
+# are good and the last line is "# the end".
 machine_runs() {
 	local work=$1 seconds=$2 more=$3
 	shift 3
@@ -135,7 +164,7 @@ machine_runs() {
 	timeout -s KILL "$seconds" qemu-system-x86_64 -accel tcg,thread=multi -cpu max -m 2G -smp 1 -display none -nodefaults \
 		-kernel "$work/kernel" -initrd "$work/initrd" -drive "file=$work/disk,format=raw,if=virtio,cache=unsafe" \
 		-append "root=/dev/vda rw console=ttyS0 panic=-1 $(emulated_clock) $more" \
-		-netdev user,id=n,restrict=on -device virtio-net-pci,netdev=n,addr=0x5,romfile= -serial "file:$work/console" \
+		-netdev user,id=n,restrict=on -device "${card:-virtio-net-pci},netdev=n,addr=0x5,romfile=" -serial "file:$work/console" \
 		-serial "file:$work/said" "$@" </dev/null || true
 	tr -d '\r' <"$work/said"
 	if ! grep -q '^# the end' "$work/said"; then

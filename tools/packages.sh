@@ -2,6 +2,24 @@
 # shellcheck shell=bash
 # What tools/test-packages and tools/test-rpm look at where the packages are installed.  Sourced, never run.
 
+# fresh_root SUITE : the folder of a Debian that has apt, systemd, udev and a kernel, and what these want. The lab's own roots
+# have compilers, headers and much else that a package could want and not say.
+fresh_root() {
+	local dir packages=systemd-sysv,udev,linux-image-amd64
+	dir=$CACHE/root/fresh-$1-$(hash <<<"$packages")
+	need_packages mmdebstrap debian-archive-keyring
+	cached "$dir" make_fresh_root "$1" "$packages" >&2
+	echo "$dir"
+}
+# shellcheck disable=SC2317 # called by cached
+make_fresh_root() {
+	apt_options >"$3.apt"
+	# What has no initramfs is never booted.
+	timed "a fresh Debian $1" env INITRD=No mmdebstrap --mode=root --variant=minbase --aptopt="$3.apt" --include="$2" \
+		--components=main "$1" "$3" "$(mirror)"
+	rm -f "$3.apt"
+}
+
 # package_common : the part that they share, with the VERSION that is meant, for a script that runs there
 package_common() {
 	sed -n 's/^PACKAGE_VERSION="*\([^"]*\)"*$/VERSION=\1/p' "$TOP/dkms.conf"
@@ -9,7 +27,8 @@ package_common() {
 set -euo pipefail
 say() { printf 'packages: %s\n' "$*"; }
 die() { say "$*"; exit 1; }
-kernel=$(basename /lib/modules/*)
+newest_kernel() { (cd /lib/modules && printf '%s\n' *) | sort -V | tail -n 1; }
+kernel=$(newest_kernel)
 # provider_fits : libibverbs would load it
 provider_fits() {
 	local plugin
@@ -27,6 +46,13 @@ installed() {
 		modprobe -n --show-depends -S "$kernel" "$by" | grep -q '/sroce\.ko' || die "modprobe $by finds nothing"
 	done
 	[ "${1:-}" = without-provider ] || provider_fits
+	tools_work
+	# Debian 12's has no such command
+	! udevadm verify --help >/dev/null 2>&1 || udevadm verify /usr/lib/udev/rules.d/90-sroce.rules >/dev/null ||
+		die "udev does not like the rule"
+}
+# tools_work : what an administrator calls says what there is to say
+tools_work() {
 	[ -x /usr/sbin/sroce-netdev ]
 	# There is no device here: it has something to say, and it can be read
 	sroce-check --json >/tmp/check || [ $? -le 2 ] || die "sroce-check fails"
@@ -34,14 +60,11 @@ installed() {
 	sroce-top --json -n 1 -d 0.1 | python3 -m json.tool >/dev/null || die "sroce-top does not work"
 	sroce-metrics | grep -qx 'sroce_devices 0' || die "sroce-metrics does not work"
 	rm -f /tmp/check
-	# Debian 12's has no such command
-	! udevadm verify --help >/dev/null 2>&1 || udevadm verify /usr/lib/udev/rules.d/90-sroce.rules >/dev/null ||
-		die "udev does not like the rule"
 }
 # by_dkms VERSION : it has installed this version of the module, and knows of no other
 by_dkms() {
 	dkms status -k "$kernel" sroce/"$1" | grep -q installed || die "DKMS has not installed version $1: $(dkms status)"
-	[ "$(dkms status | grep -c '^sroce')" -eq 1 ] || die "another version is left: $(dkms status)"
+	! dkms status | grep '^sroce' | grep -v "^sroce/$1," || die "another version is left: $(dkms status)"
 }
 # signed_by_dkms : the module that modprobe takes is signed with DKMS's own key
 signed_by_dkms() {
