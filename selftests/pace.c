@@ -123,8 +123,8 @@ static void rates(enum ibv_qp_type type, const char *what)
 		xrcd = ends_fresh_xrc(-1, &remote_srqn);
 	else
 		ends_fresh(type);
-	keeps(type, what, 40000, 1 << 20);
 	keeps(type, what, 200000, 4 << 20);
+	keeps(type, what, 40000, 1 << 20);
 	limited = rate_of(type, 4 << 20, what);
 	vt_check(!set_rate(0), "%s: no limit any more", what);
 	all = rate_of(type, 4 << 20, what);
