@@ -290,7 +290,8 @@ static void turn_ends(struct kunit *test, u8 opcode)
 	side_fill(a, 0, BULK_LEN, 3);
 	sroce_turn_limits.bytes = SZ_2M;
 	post_bulk(a, opcode);
-	KUNIT_EXPECT_LT(test, one_turn(a, &spent), BULK);
+	/* How many are done says nothing: another processor goes on with them at once */
+	one_turn(a, &spent);
 	/* The last half may have begun just before the end */
 	KUNIT_EXPECT_LE(test, spent, SZ_1M + 3 * SROCE_HALF_BYTES);
 	expect_done(a);
