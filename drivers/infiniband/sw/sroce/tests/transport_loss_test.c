@@ -629,6 +629,93 @@ static void implied_by_ack(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, side_count(a, SROCE_CNT_IMPLIED_NAK_SEQ_ERR));
 }
 
+/*
+ * A peer that goes on acknowledging what comes behind a READ, and does not answer that: it is
+ * asked again, but not for each of its ACKs
+ */
+static void never_answered(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule rules[] = {
+		rule_nth(a, SROCE_OP_READ, 0, 0, FAKE_DROP),
+		rule_nth(a, SROCE_OP_WRITE, 0, 0, FAKE_DROP), {}
+	};
+	u32 psn = side_first_psn(a), restarts, most, i;
+	u64 begin = ktime_get_ns();
+
+	pair_rules(p, rules);
+	post_read(a, 1, 10);
+	for (i = 2; i < 6; i++)
+		side_write(a, i, 10);
+	for (i = 0; i < 500; i++) {
+		side_inject_ack(b, 0, psn + 4);
+		pair_deliver(p);
+	}
+	restarts = side_count(a, SROCE_CNT_IMPLIED_NAK_SEQ_ERR);
+	/* Four at once, and then after 1, 2, 4 ... ms, or more where a round trip is longer */
+	most = 5 + fls(div_u64(ktime_get_ns() - begin, NSEC_PER_MSEC));
+	kunit_info(test, "%u restarts of %u\n", restarts, most);
+	KUNIT_EXPECT_GE(test, restarts, 4);
+	KUNIT_EXPECT_LE(test, restarts, most);
+	pair_rules(p, NULL);
+	for (i = 1; i < 6; i++)
+		side_expect_send(a, i, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 0, a->qp->req.rd_outstanding);
+}
+
+/*
+ * The response to a READ of nothing has no data that could be missing: an answer to what was
+ * sent behind it, whether an ACK or a response, tells as much
+ */
+static void empty_read_unanswered(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	u32 psn = side_first_psn(a);
+	struct rule rules[] = {
+		rule_psn(b, SROCE_OP_READ_RESP, psn + 1, 0, FAKE_DROP),
+		rule_psn(b, SROCE_OP_READ_RESP, psn + 3, 0, FAKE_DROP),
+		rule_psn(b, SROCE_OP_READ_RESP, psn + 4, 0, FAKE_DROP), {}
+	};
+	u32 i;
+
+	pair_rules(p, rules);
+	side_write(a, 1, 10);
+	post_read(a, 2, 0);
+	side_write(a, 3, 10);
+	post_read(a, 4, 0);
+	post_read(a, 5, 0);
+	post_read(a, 6, 300);
+	for (i = 1; i <= 6; i++)
+		side_expect_send(a, i, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, side_filled(a, DST, 300, 6));
+	pair_settle(p);
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+	KUNIT_EXPECT_EQ(test, 4, side_sent(a, SROCE_OP_READ, -1));
+	KUNIT_EXPECT_EQ(test, 0, side_count(a, SROCE_CNT_IMPLIED_NAK_SEQ_ERR));
+	KUNIT_EXPECT_EQ(test, 0, a->qp->req.rd_outstanding);
+}
+
+/* ... but the last one, with nothing behind it, is asked for again */
+static void empty_read_is_last(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule rules[] = { rule_nth(b, SROCE_OP_READ_RESP, 0, 1, FAKE_DROP), {} };
+
+	pair_rules(p, rules);
+	side_write(a, 1, 10);
+	post_read(a, 2, 0);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	side_expect_send(a, 2, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 1, p->expired);
+	KUNIT_EXPECT_EQ(test, 2, side_sent(a, SROCE_OP_READ, -1));
+}
+
 /* --- receiver not ready -------------------------------------------------- */
 
 static void not_ready(struct kunit *test)
@@ -1149,6 +1236,9 @@ static struct kunit_case loss_cases[] = {
 	KUNIT_CASE(read_request_lost),
 	KUNIT_CASE(chunk_request_lost),
 	KUNIT_CASE(implied_by_ack),
+	KUNIT_CASE(never_answered),
+	KUNIT_CASE(empty_read_unanswered),
+	KUNIT_CASE(empty_read_is_last),
 	KUNIT_CASE(not_ready),
 	KUNIT_CASE(not_ready_immediate),
 	KUNIT_CASE(not_ready_too_often),

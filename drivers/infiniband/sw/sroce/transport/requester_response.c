@@ -6,6 +6,8 @@
  * They come from receive.c. What they complete is for requester_complete.c, what
  * they tell to be lost for retransmit.c; requester.c goes on sending afterwards.
  */
+#include <linux/ktime.h>
+
 #include "memory/copy.h"
 #include "transport/far.h"
 #include "transport/gap.h"
@@ -17,6 +19,9 @@
 #include "transport/requester_response.h"
 #include "transport/retransmit.h"
 #include "transport/trace.h"
+
+/* Restarts for one lost response that need not wait for one another */
+#define SROCE_IMPLIED_AT_ONCE 4
 
 /*
  * How far the search for the oldest READ or atomic that waits for responses comes, if
@@ -80,6 +85,30 @@ static void sroce_response_advance(struct sroce_qp *qp, u32 una)
 		sroce_requester_progress(qp);
 }
 
+/* A request's last response has come: it no longer counts as outstanding */
+static void sroce_response_read_answered(struct sroce_requester *req,
+					 const struct sroce_swqe *slot, u32 end)
+{
+	u32 k = (end - slot->first_psn) & SROCE_PSN_MASK;
+
+	if ((k == slot->npsn || k % slot->chunk == 0) && req->rd_outstanding)
+		req->rd_outstanding--;
+}
+
+/*
+ * How long after the last restart for the same response the next one may be, in ns. Each ACK
+ * of a request that was sent again may cause one, and each restart many such ACKs: with a peer
+ * that does not answer the READ at all they would multiply until the timer gives up.
+ */
+static u64 sroce_response_patience_ns(const struct sroce_requester *req)
+{
+	u64 ns = max(2 * req->rtt.srtt, NSEC_PER_MSEC);
+
+	if (req->implied < SROCE_IMPLIED_AT_ONCE)
+		return 0;
+	return ns << min(req->implied - SROCE_IMPLIED_AT_ONCE, 10);
+}
+
 /*
  * A response was lost. The stream before the last restart still brings
  * responses for a while, which must not start another one.
@@ -87,12 +116,45 @@ static void sroce_response_advance(struct sroce_qp *qp, u32 una)
 static void sroce_response_implied_nak(struct sroce_qp *qp, u32 psn)
 {
 	struct sroce_requester *req = &qp->req;
+	u64 now = ktime_get_ns();
 
 	if (req->recovering && req->recover == req->una_psn &&
-	    !sroce_gap_again(&req->gap, psn))
+	    (!sroce_gap_again(&req->gap, psn) ||
+	     now - req->implied_at < sroce_response_patience_ns(req)))
 		return;
+	req->implied = min(req->implied + 1, U8_MAX);
+	req->implied_at = now;
 	sroce_requester_restart(qp, SROCE_CNT_IMPLIED_NAK_SEQ_ERR);
 	sroce_gap_begin(&req->gap, psn);
+}
+
+/* A READ of nothing, and @psn is of something behind it */
+static bool sroce_response_is_empty(const struct sroce_swqe *slot, u32 psn)
+{
+	return slot->op == SROCE_OP_READ && !slot->length &&
+	       sroce_psn_diff(sroce_swqe_end(slot), psn) <= 0;
+}
+
+/*
+ * The oldest READ or atomic that waits, with an answer about @psn come: NULL for none. READs of
+ * nothing before that have been carried out (requests are, in order), and their responses would
+ * bring no data. They count as having come: rdma_rxe answers no such READ that is sent again.
+ */
+static struct sroce_swqe *sroce_response_waiting(struct sroce_qp *qp, u32 psn)
+{
+	struct sroce_requester *req = &qp->req;
+	struct sroce_swqe *slot = sroce_response_oldest_read(req, psn);
+
+	while (unlikely(slot && sroce_response_is_empty(slot, psn))) {
+		u32 end = sroce_swqe_end(slot);
+
+		sroce_response_read_answered(req, slot, end);
+		sroce_response_advance(qp, end);
+		if (sroce_qp_state(qp) == IB_QPS_ERR)
+			return NULL;
+		slot = sroce_response_oldest_read(req, psn);
+	}
+	return slot;
 }
 
 /*
@@ -102,9 +164,11 @@ static void sroce_response_implied_nak(struct sroce_qp *qp, u32 psn)
 static bool sroce_response_ack_until(struct sroce_qp *qp, u32 end)
 {
 	struct sroce_requester *req = &qp->req;
-	struct sroce_swqe *slot = sroce_response_oldest_read(req, end - 1);
+	struct sroce_swqe *slot = sroce_response_waiting(qp, end - 1);
 	u32 limit = end;
 
+	if (unlikely(sroce_qp_state(qp) == IB_QPS_ERR))
+		return true;
 	/* Of a READ that is partly answered only the rest is in the way */
 	if (slot)
 		limit = sroce_response_psn(req, slot);
@@ -196,16 +260,6 @@ static void sroce_response_ack(struct sroce_qp *qp, const struct sroce_train *t)
 		sroce_response_nak(qp, t);
 	else if (kind == SROCE_AETH_RNR)
 		sroce_response_rnr_nak(qp, t);
-}
-
-/* A request's last response has come: it no longer counts as outstanding */
-static void sroce_response_read_answered(struct sroce_requester *req,
-					 const struct sroce_swqe *slot, u32 end)
-{
-	u32 k = (end - slot->first_psn) & SROCE_PSN_MASK;
-
-	if ((k == slot->npsn || k % slot->chunk == 0) && req->rd_outstanding)
-		req->rd_outstanding--;
 }
 
 /*
@@ -339,12 +393,15 @@ static void sroce_response_taken(struct sroce_qp *qp, struct sroce_swqe *slot, u
 static void sroce_response_data(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_requester *req = &qp->req;
-	struct sroce_swqe *slot = sroce_response_oldest_read(req, t->psn);
+	struct sroce_swqe *slot;
 	u32 expected;
 	s32 behind;
 	int status;
 
-	if (!slot || sroce_psn_diff(t->psn, req->next_psn) >= 0)
+	if (sroce_psn_diff(t->psn, req->next_psn) >= 0)
+		return;
+	slot = sroce_response_waiting(qp, t->psn);
+	if (!slot)
 		return;
 	expected = sroce_response_psn(req, slot);
 	behind = sroce_psn_diff(expected, t->psn);
@@ -358,7 +415,8 @@ static void sroce_response_data(struct sroce_qp *qp, struct sroce_train *t)
 	}
 	if (t->psn != expected) {
 		sroce_response_ack_until(qp, expected);
-		sroce_response_implied_nak(qp, t->psn);
+		if (sroce_qp_state(qp) != IB_QPS_ERR)
+			sroce_response_implied_nak(qp, t->psn);
 		return;
 	}
 

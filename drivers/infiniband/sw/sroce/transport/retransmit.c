@@ -110,6 +110,7 @@ void sroce_requester_progress(struct sroce_qp *qp)
 	req->retries = qp->attr.retry_cnt;
 	req->rnr_retries = qp->attr.rnr_retry;
 	req->rnr_naks = 0;
+	req->implied = 0;
 	/* The peer has taken what it was not ready for: the wait is over */
 	req->rnr_wait = false;
 	if (req->recovering &&
