@@ -3,6 +3,15 @@
 # sroce and rdma_rxe over a link that loses, reorders and repeats packets in both directions, each asking the other: data
 # stays correct, and what is sent again stays in proportion, whether sroce holds what comes behind a gap or not. rdma_rxe
 # never does.
+#
+# What goes wrong on such a link between two of rdma_rxe as well is not asked for here. Of 30 runs of verify with 1 % of
+# packets late 16 failed there, with wrong data, wrong counters, and a warning of its completer (rxe_comp.c, which warns
+# once). That is its requester with READs and atomics; with SENDs and WRITEs 28 of 28 were good. Its responder forgets the
+# region of a WRITE of several packets when a repeated request comes in between, and that of a READ that is sent again
+# after a request of no bytes; then it warns (rxe_mr_copy()) and refuses the rest as an access error. So it is asked for
+# WRITEs of one packet, and for READs on their own, of one byte or more (one of nothing it never answers again).
+# And when an ACK tells it of more than it has sent again so far, because the rest was held here, it waits for another one,
+# and has no timer for that: once that one is lost it waits for ever, and is asked to begin again.
 . "$(dirname "$0")/lib.sh"
 . "$SELF/talk.sh"
 . "$SELF/beside_rxe.sh"
@@ -11,7 +20,7 @@
 VERIFY=$(program verify) || bail "verify was not built"
 # shellcheck disable=SC2034 # for impair.sh
 DRIVER_B=rxe
-amount SECONDS_EACH 3 10
+amount SECONDS_EACH 3 7
 
 # both COUNTER... : their sum, of both devices; each driver has names of its own for some
 both() { echo $(($(counter $A $DEV_A "$@") + $(counter $B $DEV_B "$@"))); }
@@ -40,28 +49,33 @@ happened() {
 	esac
 }
 
-# regions_lost : how often rdma_rxe has met a WRITE whose region it no longer knew. Of a WRITE of several packets it looks the region up
-# with the first one, forgets it when a repeated request comes in between, and then warns (rxe_mr_copy()) and refuses the rest as
-# an access error.
+# regions_lost : how often rdma_rxe has met a request whose region it no longer knew
 regions_lost() { dmesg | grep -c 'rxe_mr\.c:[0-9]* at rxe_mr_copy'; }
 
-# asks NAME SERVER_NS DEVICE IP CLIENT_NS DEVICE IP : once more where rdma_rxe has lost its region
-asks() {
-	local status lost i
-	for i in 1 2 3 4 5; do
-		lost=$(regions_lost)
-		run_pair $((SECONDS_EACH + 120)) "$2" "$VERIFY -d $3 -i $4 -S 60" \
-			"$5" "$VERIFY -d $6 -i $7 -t $SECONDS_EACH -s $RANDOM -S 60 $RXE_VERIFY_OPTIONS $4"
-		status=$?
-		lost=$(($(regions_lost) - lost))
-		[ $status -ne 0 ] && [ "$lost" -gt 0 ] || break
-		note "attempt $i: rdma_rxe no longer knew the region of a WRITE"
-	done
-	if [ $status -ne 0 ] && [ "$lost" -gt 0 ]; then
-		ktap_skip "$1: verify" "rdma_rxe loses regions (rxe_mr_copy)"
+# end_of_rxe REGIONS_LOST_BEFORE DEVICE : did the client with that device fail in a way that rdma_rxe is known for?
+end_of_rxe() {
+	if [ "$(regions_lost)" -gt "$1" ]; then
+		note "rdma_rxe no longer knew a region"
+	elif [ "$2" = $DEV_B ] && grep -q '^STALLED' "$TMP/client"; then
+		note "rdma_rxe no longer sent anything"
 	else
-		result $status "$1: verify"
+		return 1
 	fi
+}
+
+# asks NAME OPTIONS SERVER_NS DEVICE IP CLIENT_NS DEVICE IP : one way; again where rdma_rxe has come to one of its ends
+asks() {
+	local name=$1 options="-t $SECONDS_EACH -S 15 -T 18 -F -1 $2" status lost i
+	shift 2
+	for i in 1 2 3 4 5 6; do
+		lost=$(regions_lost)
+		run_pair $((SECONDS_EACH + 60)) "$1" "$VERIFY -d $2 -i $3 -S 15" \
+			"$4" "$VERIFY -d $5 -i $6 -s $RANDOM $options $3"
+		status=$?
+		[ $status -ne 0 ] && end_of_rxe "$lost" "$5" || break
+		note "attempt $i"
+	done
+	result $status "$name: verify"
 	note "$(tail -n 1 "$TMP/client")"
 }
 
@@ -74,8 +88,11 @@ under() {
 	lost_before=$(dropped) repeated=$(both duplicate_request) icrc=$(counter $A $DEV_A rx_icrc_encapsulated)
 	counters $A $DEV_A >"$TMP/a.before"
 	counters $B $DEV_B >"$TMP/b.before"
-	asks "$name: sroce asks rdma_rxe" $B $DEV_B $IP_B $A $DEV_A $IP_A
-	asks "$name: rdma_rxe asks sroce" $A $DEV_A $IP_A $B $DEV_B $IP_B
+	asks "$name: sroce asks rdma_rxe, SENDs and atomics" "-o send,send_imm,cas,fadd,count" $B $DEV_B $IP_B $A $DEV_A $IP_A
+	asks "$name: sroce asks rdma_rxe, READs" "-l 1 -o read" $B $DEV_B $IP_B $A $DEV_A $IP_A
+	asks "$name: sroce asks rdma_rxe, small WRITEs" "-m 500 -o send,send_imm,write,write_imm" \
+		$B $DEV_B $IP_B $A $DEV_A $IP_A
+	asks "$name: rdma_rxe asks sroce" "-o send,send_imm,write,write_imm" $A $DEV_A $IP_A $B $DEV_B $IP_B
 	counters $A $DEV_A >"$TMP/a.after"
 	counters $B $DEV_B >"$TMP/b.after"
 	note "sroce: $(changed_counters "$TMP/a.before" "$TMP/a.after")"

@@ -100,6 +100,8 @@ static void draw(struct op *op, struct vt_rng *rng, const struct plan_cfg *cfg,
 	memset(op, 0, sizeof(*op));
 	op->kind = pick_kind(rng, kinds);
 	op->len = op_is_atomic(op) ? 8 : pick_len(rng, cfg->size_max, mtu);
+	if (op->kind == OP_READ)
+		op->len = max(op->len, cfg->read_min);
 	op->local_sges = op_is_atomic(op) ? 1 : pick_sges(rng, op->len, cfg->sges);
 	op->remote_sges = op->kind <= OP_SEND_INV ? pick_sges(rng, op->len, cfg->sges) : 1;
 	op->gap = vt_below(rng, 18);

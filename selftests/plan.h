@@ -56,6 +56,8 @@ struct plan_cfg {
 	/* bit mask of 1 << enum op_kind */
 	uint32_t kinds;
 	uint32_t size_max;
+	/* bytes of an RDMA READ, at least */
+	uint32_t read_min;
 	uint32_t batch;
 	uint32_t sges;
 };

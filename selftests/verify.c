@@ -816,6 +816,7 @@ static const struct option options[] = {
 	{ "device", 1, NULL, 'd' }, { "ip", 1, NULL, 'i' }, { "gid", 1, NULL, 'x' },
 	{ "port", 1, NULL, 'p' }, { "iters", 1, NULL, 'n' }, { "seconds", 1, NULL, 't' },
 	{ "seed", 1, NULL, 's' }, { "size-max", 1, NULL, 'm' }, { "ops", 1, NULL, 'o' },
+	{ "read-min", 1, NULL, 'l' },
 	{ "qps", 1, NULL, 'q' }, { "batch", 1, NULL, 'b' }, { "sges", 1, NULL, 'g' },
 	{ "mtu", 1, NULL, 'M' }, { "rd-atomic", 1, NULL, 'a' }, { "timeout", 1, NULL, 'T' },
 	{ "sl", 1, NULL, 'L' }, { "tclass", 1, NULL, 'C' },
@@ -838,7 +839,7 @@ static void parse(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt_long(argc, argv, "d:i:x:p:n:t:s:m:o:q:b:g:M:a:T:L:C:R:N:S:1reFvZh", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "d:i:x:p:n:t:s:m:l:o:q:b:g:M:a:T:L:C:R:N:S:1reFvZh", options, NULL)) != -1) {
 		switch (c) {
 		case 'd': device = optarg; break;
 		case 'i': ip = optarg; break;
@@ -848,6 +849,7 @@ static void parse(int argc, char **argv)
 		case 't': seconds = atof(optarg); break;
 		case 's': cfg.plan.seed = strtoull(optarg, NULL, 0); break;
 		case 'm': cfg.plan.size_max = strtoul(optarg, NULL, 0); break;
+		case 'l': cfg.plan.read_min = strtoul(optarg, NULL, 0); break;
 		case 'o': cfg.plan.kinds = parse_ops(optarg); break;
 		case 'q': cfg.qps = atoi(optarg); break;
 		case 'b': cfg.plan.batch = atoi(optarg); break;
