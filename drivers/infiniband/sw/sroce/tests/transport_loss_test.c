@@ -665,6 +665,49 @@ static void never_answered(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, a->qp->req.rd_outstanding);
 }
 
+/* Answers that come several times before anything is sent again tell of one loss */
+static void told_several_times(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule rules[] = { rule_nth(b, SROCE_OP_READ_RESP, 0, 1, FAKE_DROP), {} };
+	u32 psn = side_first_psn(a), i;
+
+	pair_rules(p, rules);
+	post_read(a, 1, 10);
+	side_write(a, 2, 10);
+	for (i = 0; i < 6; i++)
+		side_inject_ack(b, 0, psn + 1);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	side_expect_send(a, 2, IB_WC_SUCCESS);
+	KUNIT_EXPECT_LE(test, side_count(a, SROCE_CNT_IMPLIED_NAK_SEQ_ERR), 4);
+	KUNIT_EXPECT_EQ(test, 0, p->expired);
+}
+
+/* ... and what comes too soon is only put off: also where no timeout would help */
+static void put_off(struct kunit *test)
+{
+	struct pair_config c = {};
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule rules[] = { rule_nth(b, SROCE_OP_READ_RESP, 0, 9, FAKE_DROP), {} };
+	unsigned long end = jiffies + 20 * HZ;
+	struct ib_wc wc = {};
+
+	a->qp->attr.timeout = 0;
+	pair_rules(p, rules);
+	post_read(a, 1, 10);
+	side_write(a, 2, 10);
+	while (!side_poll(&a->scq, &wc) && time_before(jiffies, end))
+		pair_deliver(p);
+	KUNIT_EXPECT_EQ(test, IB_WC_SUCCESS, wc.status);
+	KUNIT_EXPECT_EQ(test, 1, wc.wr_id);
+	side_expect_send(a, 2, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 9, side_count(a, SROCE_CNT_IMPLIED_NAK_SEQ_ERR));
+	KUNIT_EXPECT_FALSE(test, a->qp->req.ask_due);
+}
+
 /*
  * The response to a READ of nothing has no data that could be missing: an answer to what was
  * sent behind it, whether an ACK or a response, tells as much
@@ -697,6 +740,54 @@ static void empty_read_unanswered(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 4, side_sent(a, SROCE_OP_READ, -1));
 	KUNIT_EXPECT_EQ(test, 0, side_count(a, SROCE_CNT_IMPLIED_NAK_SEQ_ERR));
 	KUNIT_EXPECT_EQ(test, 0, a->qp->req.rd_outstanding);
+}
+
+/* Also when the receiver is not ready for what comes behind it, and says so */
+static void empty_read_before_rnr(struct kunit *test)
+{
+	struct pair_config c = { .rnr_retry = 7 };
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule rules[] = { rule_nth(b, SROCE_OP_READ_RESP, 0, 0, FAKE_DROP), {} };
+
+	pair_rules(p, rules);
+	post_read(a, 1, 0);
+	post_send(a, 2, 10);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, a->qp->req.rnr_wait);
+	KUNIT_EXPECT_EQ(test, 0, side_count(a, SROCE_CNT_IMPLIED_NAK_SEQ_ERR));
+	side_recv(b, 1, DST, 10);
+	side_expect_send(a, 2, IB_WC_SUCCESS);
+}
+
+/* One that the window had no room for has not been carried out, whatever PSN a response has */
+static void empty_read_not_sent(struct kunit *test)
+{
+	struct pair_config c = { .window = 16 };
+	struct pair *p = loss_pair(test, &c);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule rules[] = { rule_nth(a, SROCE_OP_WRITE, 0, 0, FAKE_HOLD), {} };
+	struct sroce_train t;
+	u32 una, next, i;
+
+	pair_rules(p, rules);
+	side_write(a, 1, 16 * 256);
+	post_read(a, 2, 0);
+	pair_deliver(p);
+	una = a->qp->req.una_psn;
+	next = a->qp->req.next_psn;
+	KUNIT_EXPECT_EQ(test, 16, (next - una) & SROCE_PSN_MASK);
+	for (i = 0; i < 4; i++) {
+		t = side_train(b, SROCE_OP_READ_RESP, next + 0x7fffff + i);
+		side_inject(b, &t);
+		pair_deliver(p);
+	}
+	side_expect_none(a);
+	KUNIT_EXPECT_EQ(test, una, a->qp->req.una_psn);
+	pair_rules(p, NULL);
+	fake_net_release(&p->net);
+	side_expect_send(a, 1, IB_WC_SUCCESS);
+	side_expect_send(a, 2, IB_WC_SUCCESS);
 }
 
 /* ... but the last one, with nothing behind it, is asked for again */
@@ -1237,7 +1328,11 @@ static struct kunit_case loss_cases[] = {
 	KUNIT_CASE(chunk_request_lost),
 	KUNIT_CASE(implied_by_ack),
 	KUNIT_CASE(never_answered),
+	KUNIT_CASE(told_several_times),
+	KUNIT_CASE(put_off),
 	KUNIT_CASE(empty_read_unanswered),
+	KUNIT_CASE(empty_read_before_rnr),
+	KUNIT_CASE(empty_read_not_sent),
 	KUNIT_CASE(empty_read_is_last),
 	KUNIT_CASE(not_ready),
 	KUNIT_CASE(not_ready_immediate),

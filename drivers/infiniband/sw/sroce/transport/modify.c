@@ -139,7 +139,9 @@ static void sroce_modify_reset(struct sroce_qp *qp, struct sroce_modify *m)
 	req->rnr_wait = false;
 	sroce_fault_reset(&req->half);
 	req->rnr_naks = 0;
-	req->implied = 0;
+	req->asked = 0;
+	req->ask_at = 0;
+	req->ask_due = false;
 	req->key_looks = 0;
 	req->recovering = false;
 	sroce_repair_reset(req);

@@ -513,8 +513,9 @@ struct sroce_qp_congestion {
  * @far: how much that is on a long path, and what losses tell there
  * @probe: when the end of it is asked after
  * @gap: responses of the stream before the restart, which may still arrive
- * @implied: restarts since @una_psn last moved because a response was lost
- * @implied_at: when the last of them was, in ns
+ * @asked: restarts since @una_psn last moved because a response was lost
+ * @ask_at: when the next one may be, in ns
+ * @ask_due: it was told to be lost before that, and so there will be one
  * @deadline: when the oldest unacknowledged packet times out; 0: nothing does
  * @timer: retransmission, or end of the RNR wait; and for @pace
  * @pace: rate limit it keeps to, and when the next train may leave
@@ -554,13 +555,14 @@ struct sroce_requester {
 	bool failed;
 	bool drained_event;
 	bool draining;
-	u8 implied;
+	u8 asked;
+	bool ask_due;
 	u32 recover;
 	struct sroce_repair repair;
 	struct sroce_far far;
 	struct sroce_probe probe;
 	struct sroce_gap gap;
-	u64 implied_at;
+	u64 ask_at;
 	u64 retried;
 	int queued;
 	u64 deadline;

@@ -6,8 +6,6 @@
  * They come from receive.c. What they complete is for requester_complete.c, what
  * they tell to be lost for retransmit.c; requester.c goes on sending afterwards.
  */
-#include <linux/ktime.h>
-
 #include "memory/copy.h"
 #include "transport/far.h"
 #include "transport/gap.h"
@@ -19,9 +17,6 @@
 #include "transport/requester_response.h"
 #include "transport/retransmit.h"
 #include "transport/trace.h"
-
-/* Restarts for one lost response that need not wait for one another */
-#define SROCE_IMPLIED_AT_ONCE 4
 
 /*
  * How far the search for the oldest READ or atomic that waits for responses comes, if
@@ -96,43 +91,34 @@ static void sroce_response_read_answered(struct sroce_requester *req,
 }
 
 /*
- * How long after the last restart for the same response the next one may be, in ns. Each ACK
- * of a request that was sent again may cause one, and each restart many such ACKs: with a peer
- * that does not answer the READ at all they would multiply until the timer gives up.
- */
-static u64 sroce_response_patience_ns(const struct sroce_requester *req)
-{
-	u64 ns = max(2 * req->rtt.srtt, NSEC_PER_MSEC);
-
-	if (req->implied < SROCE_IMPLIED_AT_ONCE)
-		return 0;
-	return ns << min(req->implied - SROCE_IMPLIED_AT_ONCE, 10);
-}
-
-/*
  * A response was lost. The stream before the last restart still brings
- * responses for a while, which must not start another one.
+ * responses for a while, which must not start another one; nor does it say anything
+ * that this one has not begun yet. One that comes too soon is put off.
  */
 static void sroce_response_implied_nak(struct sroce_qp *qp, u32 psn)
 {
 	struct sroce_requester *req = &qp->req;
-	u64 now = ktime_get_ns();
 
-	if (req->recovering && req->recover == req->una_psn &&
-	    (!sroce_gap_again(&req->gap, psn) ||
-	     now - req->implied_at < sroce_response_patience_ns(req)))
+	if (sroce_qp_state(qp) == IB_QPS_ERR || req->rnr_wait)
 		return;
-	req->implied = min(req->implied + 1, U8_MAX);
-	req->implied_at = now;
-	sroce_requester_restart(qp, SROCE_CNT_IMPLIED_NAK_SEQ_ERR);
+	if (req->recovering && req->recover == req->una_psn &&
+	    (req->send_psn == req->una_psn ||
+	     !sroce_gap_again(&req->gap, psn) ||
+	     !sroce_requester_may_ask_again(req)))
+		return;
+	sroce_requester_ask_again(qp);
 	sroce_gap_begin(&req->gap, psn);
 }
 
-/* A READ of nothing, and @psn is of something behind it */
-static bool sroce_response_is_empty(const struct sroce_swqe *slot, u32 psn)
+/* A READ of nothing that has left, and @psn is of something behind it */
+static bool sroce_response_is_empty(const struct sroce_requester *req,
+				    const struct sroce_swqe *slot, u32 psn)
 {
+	u32 end = sroce_swqe_end(slot);
+
 	return slot->op == SROCE_OP_READ && !slot->length &&
-	       sroce_psn_diff(sroce_swqe_end(slot), psn) <= 0;
+	       sroce_psn_diff(end, psn) <= 0 &&
+	       sroce_psn_diff(end, req->next_psn) <= 0;
 }
 
 /*
@@ -145,7 +131,7 @@ static struct sroce_swqe *sroce_response_waiting(struct sroce_qp *qp, u32 psn)
 	struct sroce_requester *req = &qp->req;
 	struct sroce_swqe *slot = sroce_response_oldest_read(req, psn);
 
-	while (unlikely(slot && sroce_response_is_empty(slot, psn))) {
+	while (unlikely(slot && sroce_response_is_empty(req, slot, psn))) {
 		u32 end = sroce_swqe_end(slot);
 
 		sroce_response_read_answered(req, slot, end);
@@ -158,13 +144,13 @@ static struct sroce_swqe *sroce_response_waiting(struct sroce_qp *qp, u32 psn)
 }
 
 /*
- * Acknowledge everything before @end, but no READ or atomic. Returns false when
- * one of those is in the way: then its response was lost.
+ * Acknowledge everything before @end, but no READ or atomic, by an answer about
+ * @psn. Returns false when one of those is in the way: then its response was lost.
  */
-static bool sroce_response_ack_until(struct sroce_qp *qp, u32 end)
+static bool sroce_response_ack_until(struct sroce_qp *qp, u32 end, u32 psn)
 {
 	struct sroce_requester *req = &qp->req;
-	struct sroce_swqe *slot = sroce_response_waiting(qp, end - 1);
+	struct sroce_swqe *slot = sroce_response_waiting(qp, psn);
 	u32 limit = end;
 
 	if (unlikely(sroce_qp_state(qp) == IB_QPS_ERR))
@@ -249,7 +235,7 @@ static void sroce_response_ack(struct sroce_qp *qp, const struct sroce_train *t)
 		trace_sroce_ack(qp, t);
 	else
 		trace_sroce_nak(qp, t);
-	if (!sroce_response_ack_until(qp, end)) {
+	if (!sroce_response_ack_until(qp, end, t->psn)) {
 		sroce_response_implied_nak(qp, t->psn);
 		return;
 	}
@@ -398,7 +384,8 @@ static void sroce_response_data(struct sroce_qp *qp, struct sroce_train *t)
 	s32 behind;
 	int status;
 
-	if (sroce_psn_diff(t->psn, req->next_psn) >= 0)
+	if (sroce_psn_diff(t->psn, req->next_psn) >= 0 ||
+	    sroce_psn_diff(sroce_psn_add(t->psn, t->npkts), req->una_psn) <= 0)
 		return;
 	slot = sroce_response_waiting(qp, t->psn);
 	if (!slot)
@@ -414,9 +401,8 @@ static void sroce_response_data(struct sroce_qp *qp, struct sroce_train *t)
 			return;
 	}
 	if (t->psn != expected) {
-		sroce_response_ack_until(qp, expected);
-		if (sroce_qp_state(qp) != IB_QPS_ERR)
-			sroce_response_implied_nak(qp, t->psn);
+		sroce_response_ack_until(qp, expected, expected - 1);
+		sroce_response_implied_nak(qp, t->psn);
 		return;
 	}
 

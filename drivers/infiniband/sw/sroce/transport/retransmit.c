@@ -32,6 +32,14 @@
 /* Delays below this grow while a peer stays not ready */
 #define SROCE_RNR_GROWN_NS NSEC_PER_MSEC
 
+/*
+ * Restarts for one lost response that need not wait for one another, and what those that
+ * do wait at first, if a round trip is not longer, and at most
+ */
+#define SROCE_ASK_AT_ONCE 4
+#define SROCE_ASK_LEAST_NS NSEC_PER_MSEC
+#define SROCE_ASK_MOST_NS NSEC_PER_SEC
+
 /* A tail is asked after so much later than it could be: a timer is seldom set for it */
 #define SROCE_PROBE_SLACK_NS (4 * NSEC_PER_MSEC)
 
@@ -57,13 +65,13 @@ void sroce_requester_wake_at(struct sroce_requester *req, u64 at)
 
 /*
  * Fire for the deadline, and before that for @probe, which is in no hurry: slack saves
- * interrupts. What stands for a rate stays as it is, unless this comes first.
+ * interrupts. What stands for a rate or a restart stays as it is, unless this comes first.
  */
 static void sroce_requester_wake_for(struct sroce_requester *req, u64 probe)
 {
 	u64 at = min(probe, req->deadline);
 
-	if (unlikely(req->pace.wake))
+	if (unlikely(req->pace.wake || req->ask_due))
 		sroce_requester_wake_at(req, at);
 	else
 		sroce_timer_start_range(&req->timer, at,
@@ -110,7 +118,8 @@ void sroce_requester_progress(struct sroce_qp *qp)
 	req->retries = qp->attr.retry_cnt;
 	req->rnr_retries = qp->attr.rnr_retry;
 	req->rnr_naks = 0;
-	req->implied = 0;
+	req->asked = 0;
+	req->ask_due = false;
 	/* The peer has taken what it was not ready for: the wait is over */
 	req->rnr_wait = false;
 	if (req->recovering &&
@@ -130,6 +139,7 @@ void sroce_requester_rewind(struct sroce_qp *qp)
 
 	sroce_rtt_cancel(&req->rtt);
 	sroce_probe_cancel(req);
+	req->ask_due = false;
 	req->repair.active = false;
 	req->repair.end = req->una_psn;
 	req->repair.asked = false;
@@ -206,6 +216,38 @@ void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why)
 }
 
 /*
+ * Each ACK of a request that was sent again may tell of the lost response anew, and each
+ * restart bring several such ACKs: with a peer that does not answer the READ at all they
+ * would multiply until retries are used up.
+ */
+static u64 sroce_requester_ask_wait_ns(const struct sroce_requester *req)
+{
+	u64 ns = max(2 * req->rtt.srtt, SROCE_ASK_LEAST_NS);
+
+	if (req->asked < SROCE_ASK_AT_ONCE)
+		return 0;
+	return min(ns << min(req->asked - SROCE_ASK_AT_ONCE, 10), SROCE_ASK_MOST_NS);
+}
+
+bool sroce_requester_may_ask_again(struct sroce_requester *req)
+{
+	if (ktime_get_ns() >= req->ask_at)
+		return true;
+	req->ask_due = true;
+	sroce_requester_wake_at(req, req->ask_at);
+	return false;
+}
+
+void sroce_requester_ask_again(struct sroce_qp *qp)
+{
+	struct sroce_requester *req = &qp->req;
+
+	req->asked = min(req->asked + 1, U8_MAX);
+	req->ask_at = ktime_get_ns() + sroce_requester_ask_wait_ns(req);
+	sroce_requester_restart(qp, SROCE_CNT_IMPLIED_NAK_SEQ_ERR);
+}
+
+/*
  * The peer names the shortest delay. One of 10 us again and again would keep
  * this CPU in softirqs, and on the same host keep the peer's process from
  * posting at all, so each in a row is twice the last: at worst the message waits
@@ -272,7 +314,24 @@ static void sroce_requester_timed_out(struct sroce_qp *qp)
 	sroce_half_queue(&req->half);
 }
 
-/* One timer for two: see what it has fired for, and when it is to fire again */
+/* A restart was put off: is it time for it? */
+static void sroce_requester_look_to_ask(struct sroce_qp *qp, u64 now)
+{
+	struct sroce_requester *req = &qp->req;
+
+	if (now < req->ask_at) {
+		sroce_requester_wake_at(req, req->ask_at);
+		return;
+	}
+	req->ask_due = false;
+	/* All is sent again anyhow when pages, or the receiver, are there */
+	if (req->rnr_wait || sroce_qp_state(qp) == IB_QPS_ERR)
+		return;
+	sroce_requester_ask_again(qp);
+	sroce_half_queue(&req->half);
+}
+
+/* One timer for several: see what it has fired for, and when it is to fire again */
 static void sroce_requester_timer_look(struct sroce_qp *qp, u64 now)
 {
 	struct sroce_requester *req = &qp->req;
@@ -281,6 +340,8 @@ static void sroce_requester_timer_look(struct sroce_qp *qp, u64 now)
 		sroce_requester_timed_out(qp);
 	else if (req->deadline)
 		sroce_requester_wake_for(req, sroce_probe_look(qp, now));
+	if (req->ask_due)
+		sroce_requester_look_to_ask(qp, now);
 	if (!req->pace.wake)
 		return;
 	if (now < req->pace.wake) {

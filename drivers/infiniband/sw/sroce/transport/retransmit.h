@@ -20,6 +20,19 @@
  */
 void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why);
 
+/**
+ * sroce_requester_may_ask_again() - may a lost response be asked for again now?
+ * @req: requester, which has asked for it again before
+ *
+ * If it is too soon it is asked for when it is time, unless it has come by then.
+ *
+ * Context: requester lock held.
+ */
+bool sroce_requester_may_ask_again(struct sroce_requester *req);
+
+/* A response was lost (IBA 9.7.5, implied NAK): go back to its request. Requester lock held */
+void sroce_requester_ask_again(struct sroce_qp *qp);
+
 /* The peer misses the oldest unacknowledged packet: sent again, without counting a retry */
 void sroce_requester_go_back(struct sroce_qp *qp);
 
