@@ -10,226 +10,28 @@
 #include <linux/dma-buf.h>
 #include <linux/dma-fence.h>
 #include <linux/dma-resv.h>
-#include <linux/iosys-map.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
-#include <linux/vmalloc.h>
 
 #include "memory/dmabuf.h"
 #include "memory/users.h"
+#include "tests/exporter.h"
 #include "tests/memory_world.h"
 
-#define BUF_PAGES 8
 #define BUF_IOVA (0x40000000 + 100)
-
-/**
- * struct exporter - who has a buffer
- * @test: test
- * @ibdev: device that asks for it
- * @pages: memory, in an order in which it is not contiguous
- * @buf: buffer
- * @iomem: the mapping is one of registers
- * @moves: it moves the buffer to where processors reach it when one is going to
- * @moved: left by a move; NULL: none
- * @maps: mappings that there are
- * @most_maps: that there have been at a time
- * @users: between begin_cpu_access() and end_cpu_access()
- * @attached: attachments
- * @released: the buffer is gone
- * @dir: what was asked for last
- */
-struct exporter {
-	struct kunit *test;
-	struct ib_device *ibdev;
-	struct page *pages[BUF_PAGES];
-	struct dma_buf *buf;
-	bool iomem;
-	bool moves;
-	struct dma_fence *moved;
-	int maps;
-	int most_maps;
-	int users;
-	int attached;
-	struct completion released;
-	enum dma_data_direction dir;
-};
-
-static int exporter_attach(struct dma_buf *buf, struct dma_buf_attachment *at)
-{
-	struct exporter *x = buf->priv;
-
-	x->attached++;
-	return 0;
-}
-
-static void exporter_detach(struct dma_buf *buf, struct dma_buf_attachment *at)
-{
-	struct exporter *x = buf->priv;
-
-	x->attached--;
-}
-
-/* Nobody may ask for addresses of a bus */
-static struct sg_table *exporter_map(struct dma_buf_attachment *at,
-				     enum dma_data_direction dir)
-{
-	struct exporter *x = at->dmabuf->priv;
-
-	KUNIT_FAIL(x->test, "asked for a scatter list");
-	return ERR_PTR(-EIO);
-}
-
-static void exporter_unmap(struct dma_buf_attachment *at, struct sg_table *sgt,
-			   enum dma_data_direction dir)
-{
-}
-
-static void exporter_release(struct dma_buf *buf)
-{
-	struct exporter *x = buf->priv;
-
-	complete(&x->released);
-}
-
-/* Whoever is attached is told, and the copy is under way. Context: reservation lock held */
-static int exporter_move(struct exporter *x)
-{
-	int err;
-
-	dma_buf_invalidate_mappings(x->buf);
-	if (!x->moved)
-		return 0;
-	err = dma_resv_reserve_fences(x->buf->resv, 1);
-	if (!err)
-		dma_resv_add_fence(x->buf->resv, x->moved, DMA_RESV_USAGE_KERNEL);
-	return err;
-}
-
-static int exporter_begin(struct dma_buf *buf, enum dma_data_direction dir)
-{
-	struct exporter *x = buf->priv;
-
-	x->users++;
-	x->dir = dir;
-	if (x->moves) {
-		dma_resv_lock(buf->resv, NULL);
-		dma_buf_invalidate_mappings(buf);
-		dma_resv_unlock(buf->resv);
-	}
-	return 0;
-}
-
-static int exporter_end(struct dma_buf *buf, enum dma_data_direction dir)
-{
-	struct exporter *x = buf->priv;
-
-	x->users--;
-	return 0;
-}
-
-static int exporter_vmap(struct dma_buf *buf, struct iosys_map *map)
-{
-	struct exporter *x = buf->priv;
-	int err = x->moves ? exporter_move(x) : 0;
-	void *at;
-
-	if (err)
-		return err;
-	at = vmap(x->pages, BUF_PAGES, VM_MAP, PAGE_KERNEL);
-	if (!at)
-		return -ENOMEM;
-	if (x->iomem)
-		iosys_map_set_vaddr_iomem(map, (void __iomem *)at);
-	else
-		iosys_map_set_vaddr(map, at);
-	x->maps++;
-	x->most_maps = max(x->most_maps, x->maps);
-	return 0;
-}
-
-static void exporter_vunmap(struct dma_buf *buf, struct iosys_map *map)
-{
-	struct exporter *x = buf->priv;
-
-	vunmap(map->vaddr);
-	x->maps--;
-}
-
-static int exporter_pin(struct dma_buf_attachment *at)
-{
-	return 0;
-}
-
-static void exporter_unpin(struct dma_buf_attachment *at)
-{
-}
-
-#define EXPORTER_OPS							\
-	.attach = exporter_attach,					\
-	.detach = exporter_detach,					\
-	.map_dma_buf = exporter_map,					\
-	.unmap_dma_buf = exporter_unmap,				\
-	.release = exporter_release,					\
-	.begin_cpu_access = exporter_begin,				\
-	.end_cpu_access = exporter_end
-
-/* Memory that stays where it is, as that of udmabuf does */
-static const struct dma_buf_ops still_ops = {
-	EXPORTER_OPS,
-	.vmap = exporter_vmap,
-	.vunmap = exporter_vunmap,
-};
-
-/* A driver that moves buffers, as those of GPUs do */
-static const struct dma_buf_ops moving_ops = {
-	EXPORTER_OPS,
-	.pin = exporter_pin,
-	.unpin = exporter_unpin,
-	.vmap = exporter_vmap,
-	.vunmap = exporter_vunmap,
-};
-
-/* Memory of a device, for devices only */
-static const struct dma_buf_ops device_ops = {
-	EXPORTER_OPS,
-	.pin = exporter_pin,
-	.unpin = exporter_unpin,
-};
 
 static void exporter_init(struct kunit *test, struct exporter *x,
 			  const struct dma_buf_ops *ops, int flags)
 {
 	struct memory_world *w = test->priv;
-	DEFINE_DMA_BUF_EXPORT_INFO(info);
+	struct page *pages[EXPORTER_PAGES];
 	int i;
 
-	*x = (struct exporter){ .test = test };
-	x->ibdev = kunit_kzalloc(test, sizeof(*x->ibdev), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, x->ibdev);
-	init_completion(&x->released);
-	for (i = 0; i < BUF_PAGES; i++)
-		x->pages[i] = w->pages[BUF_PAGES - 1 - i];
-	info.exp_name = "udmabuf";
-	info.ops = ops;
-	info.size = BUF_PAGES * PAGE_SIZE;
-	info.flags = flags;
-	info.priv = x;
-	x->buf = dma_buf_export(&info);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(x->buf));
-}
-
-/* The last hold on the buffer goes; what has become of it */
-static void exporter_exit(struct exporter *x)
-{
-	struct kunit *test = x->test;
-
-	KUNIT_EXPECT_EQ(test, x->maps, 0);
-	KUNIT_EXPECT_EQ(test, x->users, 0);
-	KUNIT_EXPECT_EQ(test, x->attached, 0);
-	dma_buf_put(x->buf);
-	/* A kernel thread's last fput() is put off */
-	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&x->released, 30 * HZ));
+	/* In an order in which they are not contiguous */
+	for (i = 0; i < EXPORTER_PAGES; i++)
+		pages[i] = w->pages[EXPORTER_PAGES - 1 - i];
+	exporter_create(test, x, ops, flags, pages);
 }
 
 static struct sroce_mr *buf_mr(struct exporter *x, u64 offset, u64 length)
@@ -263,7 +65,7 @@ static void dmabuf_bytes(struct kunit *test)
 	struct sroce_mr *mr;
 	u64 i;
 
-	exporter_init(test, &x, &still_ops, O_RDWR);
+	exporter_init(test, &x, &exporter_still, O_RDWR);
 	mr = buf_mr(&x, PAGE_SIZE + 100, 5 * PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, 0, sroce_dmabuf_publish(mr));
 	KUNIT_EXPECT_EQ(test, x.maps, 1);
@@ -285,7 +87,7 @@ static void dmabuf_bytes(struct kunit *test)
 						 BUF_IOVA, 5 * PAGE_SIZE + 1));
 	buf_mr_free(mr);
 	/* whoever has the memory is told that it may have been written to */
-	for (i = 0; i < BUF_PAGES; i++)
+	for (i = 0; i < EXPORTER_PAGES; i++)
 		KUNIT_EXPECT_EQ(test, i >= 1 && i <= 6, PageDirty(x.pages[i]));
 	exporter_exit(&x);
 }
@@ -296,7 +98,7 @@ static void dmabuf_twice(struct kunit *test)
 	struct sroce_mr *one, *two;
 	struct exporter x;
 
-	exporter_init(test, &x, &moving_ops, O_RDWR);
+	exporter_init(test, &x, &exporter_moving, O_RDWR);
 	one = buf_mr(&x, 0, 8);
 	two = buf_mr(&x, PAGE_SIZE, 8);
 	KUNIT_EXPECT_EQ(test, 0, sroce_dmabuf_publish(one));
@@ -314,31 +116,31 @@ static void dmabuf_refused(struct kunit *test)
 	struct sroce_dmabuf *d;
 	struct exporter x;
 
-	exporter_init(test, &x, &device_ops, O_RDWR);
+	exporter_init(test, &x, &exporter_device, O_RDWR);
 	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
 			PTR_ERR_OR_ZERO(sroce_dmabuf_create(x.ibdev, x.buf, false)));
 	exporter_exit(&x);
 
-	exporter_init(test, &x, &still_ops, O_RDWR);
+	exporter_init(test, &x, &exporter_still, O_RDWR);
 	x.iomem = true;
 	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
 			PTR_ERR_OR_ZERO(sroce_dmabuf_create(x.ibdev, x.buf, true)));
 	KUNIT_EXPECT_EQ(test, x.most_maps, 1);
 	exporter_exit(&x);
 
-	exporter_init(test, &x, &still_ops, O_RDWR);
+	exporter_init(test, &x, &exporter_still, O_RDWR);
 	x.buf->exp_name = "sroce_test";
 	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
 			PTR_ERR_OR_ZERO(sroce_dmabuf_create(x.ibdev, x.buf, true)));
 	KUNIT_EXPECT_EQ(test, x.most_maps, 0);
 	exporter_exit(&x);
 
-	exporter_init(test, &x, &still_ops, O_WRONLY);
+	exporter_init(test, &x, &exporter_still, O_WRONLY);
 	KUNIT_EXPECT_EQ(test, -EACCES,
 			PTR_ERR_OR_ZERO(sroce_dmabuf_create(x.ibdev, x.buf, true)));
 	exporter_exit(&x);
 
-	exporter_init(test, &x, &still_ops, O_RDONLY);
+	exporter_init(test, &x, &exporter_still, O_RDONLY);
 	KUNIT_EXPECT_EQ(test, -EACCES,
 			PTR_ERR_OR_ZERO(sroce_dmabuf_create(x.ibdev, x.buf, true)));
 	d = sroce_dmabuf_create(x.ibdev, x.buf, false);
@@ -355,7 +157,7 @@ static void dmabuf_not_memory(struct kunit *test)
 	struct sroce_mr *mr = new_mr(test, SROCE_MR_USER, BUF_IOVA, 0, 8);
 	struct exporter x;
 
-	exporter_init(test, &x, &still_ops, O_RDWR);
+	exporter_init(test, &x, &exporter_still, O_RDWR);
 	x.pages[3] = ZERO_PAGE(0);
 	mr->dmabuf = sroce_dmabuf_create(x.ibdev, x.buf, true);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(mr->dmabuf));
@@ -394,7 +196,7 @@ static void dmabuf_awaits_writer(struct kunit *test)
 	struct sroce_dmabuf *d;
 	struct exporter x;
 
-	exporter_init(test, &x, &still_ops, O_RDWR);
+	exporter_init(test, &x, &exporter_still, O_RDWR);
 	dma_resv_lock(x.buf->resv, NULL);
 	KUNIT_EXPECT_EQ(test, 0, dma_resv_reserve_fences(x.buf->resv, 1));
 	dma_resv_add_fence(x.buf->resv, fence, DMA_RESV_USAGE_WRITE);
@@ -418,7 +220,7 @@ static void dmabuf_moves_first(struct kunit *test)
 	struct sroce_mr *mr;
 	struct exporter x;
 
-	exporter_init(test, &x, &moving_ops, O_RDWR);
+	exporter_init(test, &x, &exporter_moving, O_RDWR);
 	x.moves = true;
 	mr = buf_mr(&x, 0, PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, 0, sroce_dmabuf_publish(mr));
@@ -435,13 +237,6 @@ static void dmabuf_moves_first(struct kunit *test)
 
 /* --- taken back -------------------------------------------------------------------------- */
 
-static void take_back(struct exporter *x)
-{
-	dma_resv_lock(x->buf->resv, NULL);
-	dma_buf_invalidate_mappings(x->buf);
-	dma_resv_unlock(x->buf->resv);
-}
-
 static void dmabuf_taken_back(struct kunit *test)
 {
 	struct memory_world *w = test->priv;
@@ -449,11 +244,11 @@ static void dmabuf_taken_back(struct kunit *test)
 	struct exporter x;
 	int tries;
 
-	exporter_init(test, &x, &moving_ops, O_RDWR);
+	exporter_init(test, &x, &exporter_moving, O_RDWR);
 	mr = buf_mr(&x, 0, PAGE_SIZE);
 	late = buf_mr(&x, 0, PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, 0, sroce_dmabuf_publish(mr));
-	take_back(&x);
+	exporter_take_back(&x);
 	KUNIT_EXPECT_EQ(test, -EINVAL, check_key(test, mr->key, &w->pd.ibpd, 0, BUF_IOVA, 1));
 	/* one that was not registered yet is not registered any more */
 	KUNIT_EXPECT_EQ(test, -ENODEV, sroce_dmabuf_publish(late));
@@ -466,38 +261,9 @@ static void dmabuf_taken_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, x.maps, 0);
 	/* its key is nobody else's */
 	KUNIT_EXPECT_EQ(test, -EBUSY, xa_insert(&w->table.xa, mr->key >> 8, mr, GFP_KERNEL));
-	take_back(&x);
+	exporter_take_back(&x);
 	buf_mr_free(mr);
 	exporter_exit(&x);
-}
-
-/**
- * struct taker - who takes a buffer back while it is used
- * @x: exporter
- * @done: it has it
- */
-struct taker {
-	struct exporter *x;
-	struct completion done;
-};
-
-static int taker_thread(void *arg)
-{
-	struct taker *t = arg;
-
-	take_back(t->x);
-	complete(&t->done);
-	return 0;
-}
-
-static void taker_begin(struct kunit *test, struct taker *t)
-{
-	struct task_struct *task;
-
-	init_completion(&t->done);
-	task = kthread_create(taker_thread, t, "sroce_taker");
-	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
-	run_here(task);
 }
 
 static void expect_taken(struct kunit *test, struct taker *t)
@@ -519,11 +285,11 @@ static void dmabuf_taken_back_in_use(struct kunit *test)
 
 	if (num_online_cpus() < 2)
 		kunit_skip(test, "one processor");
-	exporter_init(test, &x, &moving_ops, O_RDWR);
+	exporter_init(test, &x, &exporter_moving, O_RDWR);
 	mr = buf_mr(&x, 0, PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, 0, sroce_dmabuf_publish(mr));
 	copier_begin(test, &copier, mr->key);
-	taker_begin(test, &t);
+	taker_begin(&t);
 	KUNIT_EXPECT_FALSE(test, wait_for_completion_timeout(&t.done, HZ / 10));
 	KUNIT_EXPECT_PTR_EQ(test, mr, copier.mr);
 	KUNIT_EXPECT_EQ(test, x.maps, 1);
@@ -544,12 +310,12 @@ static void dmabuf_taken_back_while_held(struct kunit *test)
 	struct exporter x;
 	struct taker t = { .x = &x };
 
-	exporter_init(test, &x, &moving_ops, O_RDWR);
+	exporter_init(test, &x, &exporter_moving, O_RDWR);
 	mr = buf_mr(&x, 0, PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, 0, sroce_dmabuf_publish(mr));
 	user = sroce_mr_find(&w->table, mr->key, mr->ibmr.pd);
 	KUNIT_ASSERT_PTR_EQ(test, mr, user);
-	taker_begin(test, &t);
+	taker_begin(&t);
 	while (READ_ONCE(mr->valid))
 		cond_resched();
 	KUNIT_EXPECT_FALSE(test, wait_for_completion_timeout(&t.done, HZ / 10));
@@ -612,7 +378,7 @@ static void dmabuf_race(struct kunit *test)
 	struct exporter x;
 	int i;
 
-	exporter_init(test, &x, &moving_ops, O_RDWR);
+	exporter_init(test, &x, &exporter_moving, O_RDWR);
 	task = kthread_create(reader_thread, &r, "sroce_reader");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
 	get_task_struct(task);
@@ -624,7 +390,7 @@ static void dmabuf_race(struct kunit *test)
 		if (i % 8)
 			usleep_range(10, 100);
 		if (i & 1) {
-			take_back(&x);
+			exporter_take_back(&x);
 			/* nobody writes any more: not what the exporter does with it */
 			memset(page_address(x.pages[0]), i, 64);
 			usleep_range(10, 50);
@@ -648,7 +414,7 @@ static void dmabuf_incoherent(struct kunit *test)
 
 	if (!IS_ENABLED(CONFIG_ARCH_HAS_SYNC_DMA_FOR_CPU))
 		kunit_skip(test, "devices are coherent here");
-	exporter_init(test, &x, &still_ops, O_RDWR);
+	exporter_init(test, &x, &exporter_still, O_RDWR);
 	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
 			PTR_ERR_OR_ZERO(sroce_dmabuf_create(x.ibdev, x.buf, true)));
 	KUNIT_EXPECT_EQ(test, x.most_maps, 0);
