@@ -517,7 +517,7 @@ struct sroce_qp_congestion {
  * @ask_at: when the next one may be, in ns
  * @ask_due: it was told to be lost before that, and so there will be one
  * @deadline: when the oldest unacknowledged packet times out; 0: nothing does
- * @timer: retransmission, or end of the RNR wait; and for @pace
+ * @timer: retransmission, or end of the RNR wait; and for @pace and @ask_at
  * @pace: rate limit it keeps to, and when the next train may leave
  * @batch: doorbells that need not be answered at once
  * @failed: the oldest work request has failed, and completes when nothing is lent

@@ -91,10 +91,27 @@ static void sroce_response_read_answered(struct sroce_requester *req,
 }
 
 /*
- * A response was lost. The stream before the last restart still brings
- * responses for a while, which must not start another one; nor does it say anything
- * that this one has not begun yet. One that comes too soon is put off.
+ * An answer that skips over a response, after a restart for that. The stream before the
+ * restart still brings such answers for a while, which must not start another one; and
+ * all are of that stream as long as nothing has been sent again.
+ * Return: whether that was lost again.
  */
+static bool sroce_response_lost_again(struct sroce_qp *qp, u32 psn)
+{
+	struct sroce_requester *req = &qp->req;
+
+	if (req->send_psn == req->una_psn) {
+		sroce_gap_see(&req->gap, psn);
+		return false;
+	}
+	if (sroce_gap_again(&req->gap, psn))
+		return sroce_requester_may_ask_again(req);
+	/* It may be of the new one: who posts meanwhile has an ACK from further ahead come first */
+	sroce_requester_ask_without_timeout(qp);
+	return false;
+}
+
+/* A response was lost */
 static void sroce_response_implied_nak(struct sroce_qp *qp, u32 psn)
 {
 	struct sroce_requester *req = &qp->req;
@@ -102,9 +119,7 @@ static void sroce_response_implied_nak(struct sroce_qp *qp, u32 psn)
 	if (sroce_qp_state(qp) == IB_QPS_ERR || req->rnr_wait)
 		return;
 	if (req->recovering && req->recover == req->una_psn &&
-	    (req->send_psn == req->una_psn ||
-	     !sroce_gap_again(&req->gap, psn) ||
-	     !sroce_requester_may_ask_again(req)))
+	    !sroce_response_lost_again(qp, psn))
 		return;
 	sroce_requester_ask_again(qp);
 	sroce_gap_begin(&req->gap, psn);

@@ -33,8 +33,9 @@
 #define SROCE_RNR_GROWN_NS NSEC_PER_MSEC
 
 /*
- * Restarts for one lost response that need not wait for one another, and what those that
- * do wait at first, if a round trip is not longer, and at most
+ * Restarts for one lost response that need not wait for one another. The others wait for two
+ * round trips at first, which are at least so long, then for twice as long each time, at most
+ * so long
  */
 #define SROCE_ASK_AT_ONCE 4
 #define SROCE_ASK_LEAST_NS NSEC_PER_MSEC
@@ -119,6 +120,7 @@ void sroce_requester_progress(struct sroce_qp *qp)
 	req->rnr_retries = qp->attr.rnr_retry;
 	req->rnr_naks = 0;
 	req->asked = 0;
+	req->ask_at = 0;
 	req->ask_due = false;
 	/* The peer has taken what it was not ready for: the wait is over */
 	req->rnr_wait = false;
@@ -229,13 +231,28 @@ static u64 sroce_requester_ask_wait_ns(const struct sroce_requester *req)
 	return min(ns << min(req->asked - SROCE_ASK_AT_ONCE, 10), SROCE_ASK_MOST_NS);
 }
 
+static void sroce_requester_ask_later(struct sroce_requester *req, u64 at)
+{
+	req->ask_at = at;
+	req->ask_due = true;
+	sroce_requester_wake_at(req, at);
+}
+
 bool sroce_requester_may_ask_again(struct sroce_requester *req)
 {
 	if (ktime_get_ns() >= req->ask_at)
 		return true;
-	req->ask_due = true;
-	sroce_requester_wake_at(req, req->ask_at);
+	sroce_requester_ask_later(req, req->ask_at);
 	return false;
+}
+
+void sroce_requester_ask_without_timeout(struct sroce_qp *qp)
+{
+	struct sroce_requester *req = &qp->req;
+	u64 ns = max(2 * req->rtt.srtt, SROCE_ASK_LEAST_NS);
+
+	if (!sroce_requester_timeout_ns(qp) && !req->ask_due)
+		sroce_requester_ask_later(req, max(req->ask_at, ktime_get_ns() + ns));
 }
 
 void sroce_requester_ask_again(struct sroce_qp *qp)
@@ -319,6 +336,10 @@ static void sroce_requester_look_to_ask(struct sroce_qp *qp, u64 now)
 {
 	struct sroce_requester *req = &qp->req;
 
+	/* A peer on this host has answered, or what was sent again has not left yet */
+	if (now >= req->ask_at &&
+	    (!list_empty(&req->half.inbox) || req->half.starved))
+		req->ask_at = now + SROCE_ASK_LEAST_NS;
 	if (now < req->ask_at) {
 		sroce_requester_wake_at(req, req->ask_at);
 		return;

@@ -30,6 +30,12 @@ void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why);
  */
 bool sroce_requester_may_ask_again(struct sroce_requester *req);
 
+/*
+ * A lost response may have been lost again. Where no timeout would find that out, it is asked
+ * for again by and by. Requester lock held
+ */
+void sroce_requester_ask_without_timeout(struct sroce_qp *qp);
+
 /* A response was lost (IBA 9.7.5, implied NAK): go back to its request. Requester lock held */
 void sroce_requester_ask_again(struct sroce_qp *qp);
 
