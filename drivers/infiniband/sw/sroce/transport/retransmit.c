@@ -217,6 +217,12 @@ void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why)
 	sroce_requester_recover(req);
 }
 
+/* Two round trips: so long after a restart its answers may come */
+static u64 sroce_requester_ask_least_ns(const struct sroce_requester *req)
+{
+	return max(2 * req->rtt.srtt, SROCE_ASK_LEAST_NS);
+}
+
 /*
  * Each ACK of a request that was sent again may tell of the lost response anew, and each
  * restart bring several such ACKs: with a peer that does not answer the READ at all they
@@ -224,7 +230,7 @@ void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why)
  */
 static u64 sroce_requester_ask_wait_ns(const struct sroce_requester *req)
 {
-	u64 ns = max(2 * req->rtt.srtt, SROCE_ASK_LEAST_NS);
+	u64 ns = sroce_requester_ask_least_ns(req);
 
 	if (req->asked < SROCE_ASK_AT_ONCE)
 		return 0;
@@ -249,10 +255,10 @@ bool sroce_requester_may_ask_again(struct sroce_requester *req)
 void sroce_requester_ask_without_timeout(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
-	u64 ns = max(2 * req->rtt.srtt, SROCE_ASK_LEAST_NS);
+	u64 at = ktime_get_ns() + sroce_requester_ask_least_ns(req);
 
 	if (!sroce_requester_timeout_ns(qp) && !req->ask_due)
-		sroce_requester_ask_later(req, max(req->ask_at, ktime_get_ns() + ns));
+		sroce_requester_ask_later(req, max(req->ask_at, at));
 }
 
 void sroce_requester_ask_again(struct sroce_qp *qp)
