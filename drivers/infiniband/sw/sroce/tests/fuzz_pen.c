@@ -418,12 +418,16 @@ void pen_open(struct pen *pen, struct fuzz *f, const struct pen_kind *kind,
 	begin_life(pen);
 }
 
+void pen_leave(struct pen *pen)
+{
+	if (!pen->f->failed)
+		end_life(pen);
+}
+
 void pen_close(struct pen *pen)
 {
 	int i;
 
-	if (!pen->f->failed)
-		end_life(pen);
 	for (i = 0; i < 2; i++) {
 		pen_check_memory(pen, &pen->side[i]);
 		pen_end_regions(pen, &pen->side[i]);

@@ -319,7 +319,8 @@ void pen_annoy(struct pen *pen);
 void pen_open(struct pen *pen, struct fuzz *f, const struct pen_kind *kind,
 	      u8 number);
 
-/* End it; nothing may be left behind */
+/* Its connection ends; and it ends, when all others have left: nothing may be left behind */
+void pen_leave(struct pen *pen);
 void pen_close(struct pen *pen);
 
 /* Some packets, posts, time or trouble more */

@@ -396,6 +396,8 @@ static void do_round(struct kunit *test, u64 round, u64 most, bool waiting, bool
 	run(f, most);
 	end_there();
 	for (i = 0; i < ARRAY_SIZE(pens); i++)
+		pen_leave(&pens[i]);
+	for (i = 0; i < ARRAY_SIZE(pens); i++)
 		pen_close(&pens[i]);
 	hall_close(&hall);
 	end_waiting(f);
