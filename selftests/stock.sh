@@ -197,16 +197,16 @@ rdmacm_tools() {
 	stock_pair "riostream" 30 "riostream -b $SERVER_IP -S 4096 -C 20 -I 10 -T v" "riostream -s $SERVER_IP -S 4096 -C 20 -I 10 -T v"
 	stock_pair "udaddy" 30 "udaddy -b $SERVER_IP -C 20 -S 1000" "udaddy -s $SERVER_IP -C 20 -S 1000"
 	stock_pair "rdma_server, rdma_client" 30 "rdma_server -s $SERVER_IP -p 7471" "rdma_client -s $SERVER_IP -p 7471"
-	# rdma_xserver listens where IPv4 is
+	# rdma_xserver listens where IPv4 is, and so does cmtime
 	if [[ $SERVER_IP != *:* ]]; then
 		! has_xrc || stock_pair "rdma_xserver, rdma_xclient, XRC" 30 "rdma_xserver -p 7471 -c x" \
 			"rdma_xclient -s $SERVER_IP -p 7471 -c x"
 		stock_pair "rdma_xserver, rdma_xclient" 30 "rdma_xserver -p 7471" "rdma_xclient -s $SERVER_IP -p 7471"
+		# Some of its connections have made-up queue pair numbers, of which the core forgets none for a while
+		cmtime_qpn=$((${cmtime_qpn:-1000} + 2000))
+		stock_pair "cmtime, 20 connections" 30 "cmtime -b $SERVER_IP -c 20 -q $cmtime_qpn" \
+			"cmtime -s $SERVER_IP -c 20 -q $((cmtime_qpn + 1000))"
 	fi
-	# Some of its connections have made-up queue pair numbers, of which the core forgets none for a while
-	cmtime_qpn=$((${cmtime_qpn:-1000} + 2000))
-	stock_pair "cmtime, 20 connections" 30 "cmtime -b $SERVER_IP -c 20 -q $cmtime_qpn" \
-		"cmtime -s $SERVER_IP -c 20 -q $((cmtime_qpn + 1000))"
 }
 
 # gids : of the two addresses
