@@ -175,8 +175,8 @@ network_streams() {
 	fi
 	# shellcheck disable=SC2046 # pairs of words
 	timeout 60 /tmp/streams -p -n 0 "$seconds" $(network_ends "$driver" "$mtu") >/tmp/net.ping 2>/tmp/client.log &
-	# shellcheck disable=SC2046
-	[ "$n" -eq 0 ] || timeout 60 /tmp/streams -n "$n" "$seconds" $(network_ends "$driver" "$mtu") >/tmp/net 2>/tmp/client.log
+	# shellcheck disable=SC2046,SC2086 # an option or none
+	[ "$n" -eq 0 ] || timeout 60 /tmp/streams ${reads:-} -n "$n" "$seconds" $(network_ends "$driver" "$mtu") >/tmp/net 2>/tmp/client.log
 	wait $!
 }
 
@@ -266,10 +266,11 @@ network_pings() {
 	done < <(awk '$1 == "ping" { print $2, $3 }' /tmp/net.ping 2>/dev/null)
 }
 
-# network_case NAME MTU KIND CONNECTIONS : NAME is what the results are called
+# network_case NAME MTU KIND CONNECTIONS : NAME is what the results are called. "r" before the number: of READs
 network_case() {
-	local name=$1 mtu=$2 kind=$3 n=$4 driver=${1%%-*} load before after rates watcher
-	load=net$mtu-$kind-$n
+	local name=$1 mtu=$2 kind=$3 n=${4#r} driver=${1%%-*} load before after rates watcher reads=''
+	load=net$mtu-$kind-$4
+	[ "$4" = "$n" ] || reads=-r
 	network_as "$name" "$mtu" && network_port "$driver" "$mtu" "$kind" || { lost "$load $name: no such port"; return; }
 	before=$(network_counts "$driver" "$mtu")
 	rm -f /tmp/net.* /tmp/net

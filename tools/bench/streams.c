@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Streams of RDMA WRITEs from several devices to one, all of one process that sleeps as long as there is no completion:
+ * Streams of RDMA WRITEs, or READs, from several devices to one, all of one process that sleeps as long as there is no completion:
  * in the lab, timers are late beside a process that polls, and the shaper between the devices needs them.
  *
- *	streams [-n STREAMS] [-b BYTES] [-d DEPTH] [-t TIMEOUT] [-p] [-j] SECONDS TO IP FROM IP [FROM IP]...
+ *	streams [-n STREAMS] [-b BYTES] [-d DEPTH] [-t TIMEOUT] [-r] [-p] [-j] SECONDS TO IP FROM IP [FROM IP]...
  *
  * The streams, 1 without -n, come from the devices in turn; each has DEPTH messages of BYTES under way, 128 of 64 KiB if
- * nothing else is said. With -p there is one more connection, from the first device, which has one message of 64 bytes under
+ * nothing else is said. With -r the one device READs from the others: data goes the same way. With -p there is one more connection, from the first device, which has one message of 64 bytes under
  * way. With -j the streams, with 8 messages each, join one after the other, SECONDS apart, and when all are there they leave in
  * the same order. TIMEOUT is the ACK timeout as verbs count it, 14 without, as perftest has it.
  *
@@ -32,7 +32,7 @@ static const double settled = 0.2;
 
 struct stream {
 	struct ibv_qp *qp, *peer;
-	int from;
+	int poster, target;
 	uint64_t bytes;
 	uint32_t flying;
 	bool ping;
@@ -43,7 +43,7 @@ static struct {
 	int n, timeout;
 	uint32_t bytes, depth;
 	double seconds;
-	bool ping, join;
+	bool read, ping, join;
 } how = { .n = 1, .timeout = 14, .bytes = 65536, .depth = 128 };
 
 static struct vt_dev devs[1 + MOST_DEVICES];
@@ -62,19 +62,20 @@ static double start, start_of_day;
 
 static void usage(void)
 {
-	vt_die(VT_SETUP, "arguments: [-n STREAMS] [-b BYTES] [-d DEPTH] [-t TIMEOUT] [-p] [-j] SECONDS TO IP FROM IP [FROM IP]...");
+	vt_die(VT_SETUP, "arguments: [-n STREAMS] [-b BYTES] [-d DEPTH] [-t TIMEOUT] [-r] [-p] [-j] SECONDS TO IP FROM IP [FROM IP]...");
 }
 
 static void parse(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "n:b:d:t:pj")) != -1) {
+	while ((c = getopt(argc, argv, "n:b:d:t:rpj")) != -1) {
 		switch (c) {
 		case 'n': how.n = atoi(optarg); break;
 		case 'b': how.bytes = atoi(optarg); break;
 		case 'd': how.depth = atoi(optarg); break;
 		case 't': how.timeout = atoi(optarg); break;
+		case 'r': how.read = true; break;
 		case 'p': how.ping = true; break;
 		case 'j': how.join = true; break;
 		default: usage();
@@ -95,7 +96,7 @@ static void parse(int argc, char **argv)
 
 static void make_device(int i)
 {
-	mr[i] = vt_mr(&devs[i], how.bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	mr[i] = vt_mr(&devs[i], how.bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
 	channel[i] = ibv_create_comp_channel(devs[i].ctx);
 	if (!channel[i] || fcntl(channel[i]->fd, F_SETFL, O_NONBLOCK))
 		vt_die(VT_SETUP, "completion channel: %s", strerror(errno));
@@ -107,7 +108,7 @@ static void bring_up(struct ibv_qp *qp, int end, const struct ibv_qp *peer, int 
 	struct vt_conn c = {
 		.peer = { .qpn = peer->qp_num, .gid = devs[peer_end].gid },
 		.mtu = min(devs[end].port.active_mtu, devs[peer_end].port.active_mtu),
-		.rd_atomic = 1, .timeout = how.timeout, .retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 12,
+		.rd_atomic = how.read ? min(devs[end].attr.max_qp_rd_atom, 16) : 1, .timeout = how.timeout, .retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 12,
 	};
 	int err = vt_bring_up(qp, &devs[end], VT_REMOTE_ACCESS | IBV_ACCESS_LOCAL_WRITE, &c);
 
@@ -119,12 +120,16 @@ static void make_stream(int i)
 {
 	struct stream *s = &streams[i];
 
+	int from;
+
 	s->ping = i == how.n;
-	s->from = s->ping ? 1 : 1 + i % (nr_devs - 1);
-	s->qp = vt_new_qp(&devs[s->from], IBV_QPT_RC, cq[s->from], how.depth, 1);
-	s->peer = vt_new_qp(&devs[0], IBV_QPT_RC, cq[0], 1, 1);
-	bring_up(s->qp, s->from, s->peer, 0);
-	bring_up(s->peer, 0, s->qp, s->from);
+	from = s->ping ? 1 : 1 + i % (nr_devs - 1);
+	s->poster = how.read && !s->ping ? 0 : from;
+	s->target = from - s->poster;
+	s->qp = vt_new_qp(&devs[s->poster], IBV_QPT_RC, cq[s->poster], how.depth, 1);
+	s->peer = vt_new_qp(&devs[s->target], IBV_QPT_RC, cq[s->target], 1, 1);
+	bring_up(s->qp, s->poster, s->peer, s->target);
+	bring_up(s->peer, s->target, s->qp, s->poster);
 }
 
 static int nr_streams(void)
@@ -163,15 +168,15 @@ static void post(int i)
 {
 	struct stream *s = &streams[i];
 	struct ibv_sge sge = {
-		.addr = (uintptr_t)mr[s->from]->addr,
+		.addr = (uintptr_t)mr[s->poster]->addr,
 		.length = s->ping ? PING_BYTES : how.bytes,
-		.lkey = mr[s->from]->lkey,
+		.lkey = mr[s->poster]->lkey,
 	};
-	struct ibv_send_wr *bad, wr = vt_request(&sge, i, IBV_WR_RDMA_WRITE);
+	struct ibv_send_wr *bad, wr = vt_request(&sge, i, how.read && !s->ping ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE);
 	int err;
 
-	wr.wr.rdma.remote_addr = (uintptr_t)mr[0]->addr;
-	wr.wr.rdma.rkey = mr[0]->rkey;
+	wr.wr.rdma.remote_addr = (uintptr_t)mr[s->target]->addr;
+	wr.wr.rdma.rkey = mr[s->target]->rkey;
 	if (s->ping)
 		ping_sent = vt_now();
 	err = ibv_post_send(s->qp, &wr, &bad);
@@ -240,10 +245,10 @@ static void take_all(double seconds)
 {
 	struct pollfd fds[1 + MOST_DEVICES];
 
-	for (int i = 1; i < nr_devs; i++)
+	for (int i = 0; i < nr_devs; i++)
 		fds[i] = (struct pollfd){ .fd = channel[i]->fd, .events = POLLIN };
-	poll(fds + 1, nr_devs - 1, seconds > 0 ? (int)(seconds * 1000) + 1 : 0);
-	for (int i = 1; i < nr_devs; i++)
+	poll(fds, nr_devs, seconds > 0 ? (int)(seconds * 1000) + 1 : 0);
+	for (int i = 0; i < nr_devs; i++)
 		if (fds[i].revents)
 			take(i);
 }
@@ -260,7 +265,7 @@ static void run(void)
 {
 	double now = 0, end = nr_phases() * how.seconds;
 
-	for (int i = 1; i < nr_devs; i++)
+	for (int i = 0; i < nr_devs; i++)
 		ibv_req_notify_cq(cq[i], 0);
 	start = vt_now();
 	start_of_day = time_of_day();
