@@ -205,13 +205,13 @@ static void taken_while_held(struct kunit *test)
 	pair_rules(p, rules);
 	post_to(&t, SROCE_WR_RDMA_WRITE, 1, LEN);
 	pair_deliver(p);
-	KUNIT_EXPECT_GT(test, b->qp->resp.hold.ntrains, 0);
+	KUNIT_EXPECT_GT(test, b->qp->resp.hold.held.n, 0);
 	take(&t);
 	pair_rules(p, NULL);
 	fake_net_release(&p->net);
 	side_expect_send(a, 1, IB_WC_REM_ACCESS_ERR);
 	expect_untouched(&t);
-	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.hold.ntrains);
+	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.hold.held.n);
 	taken_end(&t);
 }
 

@@ -7,6 +7,7 @@
 #include <linux/cred.h>
 
 #include "tests/transport_pair.h"
+#include "transport/held.h"
 #include "transport/hold.h"
 #include "turn.h"
 
@@ -31,7 +32,7 @@ static u32 naks(struct side *s)
 /* Until side 1 holds so many */
 static void deliver_until_held(struct pair *p, u32 n)
 {
-	while (p->side[1].qp->resp.hold.ntrains < n)
+	while (p->side[1].qp->resp.hold.held.n < n)
 		KUNIT_ASSERT_TRUE(p->test, fake_net_deliver(&p->net));
 }
 
@@ -55,9 +56,9 @@ static void what_is_held_counts(struct kunit *test)
 	while (side_sent(a, SROCE_OP_WRITE, -1) < 21)
 		KUNIT_ASSERT_TRUE(test, fake_net_deliver(&p->net));
 	KUNIT_EXPECT_EQ(test, 14, side_count(b, SROCE_CNT_RX_HELD));
-	KUNIT_EXPECT_EQ(test, 14, b->qp->resp.hold.ntrains);
+	KUNIT_EXPECT_EQ(test, 14, b->qp->resp.hold.held.n);
 	/* The lost one comes first, and then no other one is needed */
-	while (b->qp->resp.hold.ntrains)
+	while (b->qp->resp.hold.held.n)
 		KUNIT_ASSERT_TRUE(test, fake_net_deliver(&p->net));
 	KUNIT_EXPECT_EQ(test, (psn + 20) & SROCE_PSN_MASK, b->qp->resp.epsn);
 	l = side_sent_nth(b, SROCE_OP_ACK, SROCE_AETH_ACK_UNLIMITED,
@@ -87,7 +88,7 @@ static void several_gaps(struct kunit *test)
 	side_expect_written(a, 1, 20 * MTU);
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
 	KUNIT_EXPECT_GE(test, naks(b), 2);
-	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.hold.ntrains);
+	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.hold.held.n);
 }
 
 /* A packet that is held already is not held again, and not worth a NAK */
@@ -210,7 +211,7 @@ static void expect_all(struct pair *p, u32 n)
 	KUNIT_EXPECT_EQ(test, 0, *(u64 *)(a->mem + CELL));
 	KUNIT_EXPECT_EQ(test, 3, *(u64 *)(a->mem + CELL + 8));
 	KUNIT_EXPECT_EQ(test, 7, b->qp->resp.msn);
-	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.hold.ntrains);
+	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.hold.held.n);
 }
 
 /* Something happens to the packet @arg of those of side 0, and only there */
@@ -298,7 +299,7 @@ static void held_and_not_ready(struct kunit *test)
 	side_expect_send(a, 1, IB_WC_SUCCESS);
 	while (!a->qp->req.rnr_wait)
 		KUNIT_ASSERT_TRUE(test, pair_step(p));
-	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.hold.ntrains);
+	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.hold.held.n);
 	side_recv(b, 4, DST, 10);
 	side_recv(b, 5, DST, 10);
 	side_expect_send(a, 2, IB_WC_SUCCESS);
@@ -328,10 +329,10 @@ static void held_until_ready(struct kunit *test)
 	fake_net_release(&p->net);
 	KUNIT_ASSERT_TRUE(test, fake_net_deliver(&p->net));
 	KUNIT_EXPECT_EQ(test, SROCE_RESP_WAITS, b->qp->resp.patience.state);
-	KUNIT_EXPECT_EQ(test, 1, b->qp->resp.hold.ntrains);
+	KUNIT_EXPECT_EQ(test, 1, b->qp->resp.hold.held.n);
 	side_recv(b, 4, DST, 10);
 	KUNIT_EXPECT_TRUE(test, side_look(b));
-	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.hold.ntrains);
+	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.hold.held.n);
 	side_expect_send(a, 1, IB_WC_SUCCESS);
 	side_expect_send(a, 2, IB_WC_SUCCESS);
 	side_expect_send(a, 3, IB_WC_SUCCESS);
@@ -365,7 +366,7 @@ static void held_and_refused(struct kunit *test)
 	side_expect_send(a, 2, IB_WC_REM_ACCESS_ERR);
 	side_expect_send(a, 3, IB_WC_WR_FLUSH_ERR);
 	KUNIT_EXPECT_EQ(test, 0, *(u64 *)(b->mem + CELL));
-	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.hold.ntrains);
+	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.hold.held.n);
 	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, side_state(b));
 }
 
@@ -385,7 +386,7 @@ static struct pair *holding_pair(struct kunit *test, struct pair_config *c)
 	side_write(&p->side[0], 1, 20 * MTU);
 	fake_net_settle(&p->net);
 	pair_rules(p, NULL);
-	KUNIT_EXPECT_EQ(test, 19, p->side[1].qp->resp.hold.ntrains);
+	KUNIT_EXPECT_EQ(test, 19, p->side[1].qp->resp.hold.held.n);
 	KUNIT_EXPECT_NE(test, 0, atomic_long_read(&sroce_held_memory.bytes));
 	return p;
 }
@@ -425,7 +426,7 @@ static void last_answer_is_sent(struct kunit *test)
 	pair_rules(p, rules);
 	for (i = 1; i < 4; i++)
 		side_write(a, i, 10);
-	while (!b->qp->resp.hold.ntrains)
+	while (!b->qp->resp.hold.held.n)
 		KUNIT_ASSERT_TRUE(test, fake_net_deliver(&p->net));
 	fake_net_release(&p->net);
 	while (b->qp->resp.epsn == psn)
@@ -469,10 +470,10 @@ static void ends_when_it_is_old(struct kunit *test)
 	struct side *a = &p->side[0], *b = &p->side[1];
 
 	KUNIT_EXPECT_TRUE(test, side_grow_old(b));
-	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.hold.ntrains);
+	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.hold.held.n);
 	KUNIT_EXPECT_FALSE(test, side_grow_old(b));
 	side_expect_written(a, 1, 20 * MTU);
-	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.hold.ntrains);
+	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.hold.held.n);
 	KUNIT_EXPECT_FALSE(test, b->qp->resp.hold.lost);
 }
 
@@ -493,7 +494,7 @@ static void old_ones_take_time(struct kunit *test)
 	spent = sroce_turn_spent() - spent;
 	sroce_turn_end();
 	local_bh_enable();
-	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.hold.ntrains);
+	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.hold.held.n);
 	KUNIT_EXPECT_GE(test, spent, 19 * SROCE_TURN_CQE);
 }
 
@@ -536,7 +537,7 @@ static void memory_has_a_bound(struct kunit *test)
 
 static atomic_long_t *held_of_owner(struct side *b)
 {
-	return b->qp->resp.hold.memory.owner;
+	return b->qp->resp.hold.held.memory.owner;
 }
 
 static atomic_long_t *held_of_device(struct side *b)
@@ -641,7 +642,7 @@ static void owners_are_counted(struct kunit *test)
 	struct pair_config c = {};
 	struct pair *p = holding_pair(test, &c);
 	struct side *b = &p->side[1];
-	u32 bytes = b->qp->resp.hold.memory.bytes;
+	u32 bytes = b->qp->resp.hold.held.memory.bytes;
 
 	KUNIT_EXPECT_GT(test, bytes, 0);
 	KUNIT_EXPECT_EQ(test, bytes, atomic_long_read(held_of_owner(b)));
@@ -672,9 +673,9 @@ static void gaps_without_end(struct kunit *test)
 				      3 + 2 * ((i * 7919) % 8000));
 		side_inject(a, &t);
 		fake_net_settle(&p->net);
-		KUNIT_ASSERT_LE(test, b->qp->resp.hold.ntrains, 2048);
+		KUNIT_ASSERT_LE(test, b->qp->resp.hold.held.n, 2048);
 	}
-	KUNIT_EXPECT_EQ(test, 2048, b->qp->resp.hold.ntrains);
+	KUNIT_EXPECT_EQ(test, 2048, b->qp->resp.hold.held.n);
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, side_state(b));
 	/* Its own requests are answered all the same, which nothing is missing behind */
 	side_write(a, 1, 10);
@@ -703,7 +704,7 @@ static void too_far_ahead(struct kunit *test)
 	struct pair *p = ahead_pair(test, &c, 20000);
 	struct side *a = &p->side[0], *b = &p->side[1];
 
-	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.hold.ntrains);
+	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.hold.held.n);
 	side_write(a, 1, 10);
 	side_expect_written(a, 1, 10);
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
@@ -719,9 +720,9 @@ static void old_on_a_busy_connection(struct kunit *test)
 	side_look_held(b);
 	side_write(a, 1, 10);
 	side_expect_written(a, 1, 10);
-	KUNIT_EXPECT_EQ(test, 1, b->qp->resp.hold.ntrains);
+	KUNIT_EXPECT_EQ(test, 1, b->qp->resp.hold.held.n);
 	KUNIT_EXPECT_TRUE(test, side_grow_old(b));
-	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.hold.ntrains);
+	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.hold.held.n);
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
 }
 
@@ -790,8 +791,8 @@ static void late_packets_are_waited_for(struct kunit *test)
 
 	/* The first one is taken for lost; what is sent again tells that it was not */
 	late_packet(p, 1, true);
-	KUNIT_EXPECT_NE(test, 0, hold->late);
-	KUNIT_EXPECT_LE(test, hold->late, 2 * NSEC_PER_MSEC);
+	KUNIT_EXPECT_NE(test, 0, hold->lateness.wait);
+	KUNIT_EXPECT_LE(test, hold->lateness.wait, 2 * NSEC_PER_MSEC);
 	retrans = side_count(a, SROCE_CNT_RETRANS_PACKETS);
 	late_packet(p, 2, false);
 	late_packet(p, 3, false);
@@ -809,7 +810,7 @@ static void lost_packets_are_not_waited_for(struct kunit *test)
 	struct sroce_hold *hold = &b->qp->resp.hold;
 	u32 i;
 
-	hold->late = NSEC_PER_MSEC;
+	hold->lateness.wait = NSEC_PER_MSEC;
 	for (i = 0; i < 9; i++) {
 		struct rule rules[] = {
 			rule_psn(a, SROCE_OP_WRITE, a->qp->req.next_psn + 1, 1,
@@ -826,7 +827,7 @@ static void lost_packets_are_not_waited_for(struct kunit *test)
 		side_expect_written(a, i, 6 * MTU);
 		pair_deliver(p);
 	}
-	KUNIT_EXPECT_EQ(test, 0, hold->late);
+	KUNIT_EXPECT_EQ(test, 0, hold->lateness.wait);
 	KUNIT_EXPECT_EQ(test, 0, p->expired);
 }
 
@@ -847,7 +848,7 @@ static void much_too_late(struct kunit *test)
 	fake_net_release(&p->net);
 	side_expect_written(a, 1, 6 * MTU);
 	pair_deliver(p);
-	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.hold.late);
+	KUNIT_EXPECT_EQ(test, 0, b->qp->resp.hold.lateness.wait);
 }
 
 static struct kunit_case hold_cases[] = {

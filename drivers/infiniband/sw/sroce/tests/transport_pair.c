@@ -9,6 +9,7 @@
 #include "lock.h"
 #include "tests/transport_pair.h"
 #include "transport/ah.h"
+#include "transport/held.h"
 #include "transport/hold.h"
 #include "transport/patience.h"
 #include "transport/run.h"
@@ -415,7 +416,7 @@ bool side_grow_old(struct side *s)
 {
 	struct sroce_hold *hold = &s->qp->resp.hold;
 
-	if (hold->ntrains && !hold->look_at)
+	if (hold->held.n && !hold->look_at)
 		side_look_held(s);
 	return side_hold_time(s, &hold->look_at);
 }

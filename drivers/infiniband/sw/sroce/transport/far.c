@@ -63,7 +63,7 @@ void sroce_far_spread(struct sroce_qp *qp)
 	u64 bytes = (u64)req->window * (qp->mtu + SROCE_FAR_HDRS);
 	u64 rtt = min(req->rtt.min, req->rtt.srtt);
 
-	/* A peer holds 2048 trains behind a gap (hold.c): a flight has fewer */
+	/* A peer holds 2048 trains behind a gap (held.c): a flight has fewer */
 	req->far.pace.train_us = max_t(u64, SROCE_FAR_TRAIN_US, div_u64(rtt, 512 * NSEC_PER_USEC));
 	req->far.pace.rate = 0;
 	if (req->far.resent && sroce_psn_diff(req->una_psn, req->far.again) >= 0)

@@ -17,51 +17,27 @@
  *
  * Where a network brings packets in another order, the missing one is only late, and
  * what is sent again because of a NAK is sent in vain: it comes as a duplicate. Whoever
- * has seen that asks later from then on: in about twice the time that the late packet
- * took, and no later than in two milliseconds. When what is missing does not come by
- * itself so many times in a row, it is asked for at once again.
+ * has seen that asks later from then on (lateness.c).
  *
  * When only a part of what is missing has come, the rest may be right behind it (a peer
  * that repeats everything), or it waits for our answer (a peer that repeats what is
  * missing). So the answer waits for a moment.
- *
- * The memory is the kernel's, and nobody is charged for it: the network decides how
- * much it is. Therefore it has a bound for each QP, and everybody a share (uncharged.c).
- * What has waited for one to two seconds is not worth its memory any more.
  */
 #include <linux/ktime.h>
-#include <linux/slab.h>
 
 #include "compat.h"
-#include "memory/copy.h"
 #include "transport/ack_delay.h"
 #include "transport/answers.h"
 #include "transport/gap.h"
+#include "transport/held.h"
 #include "transport/hold.h"
 #include "transport/internal.h"
+#include "transport/lateness.h"
 #include "transport/patience.h"
 #include "transport/responder.h"
 #include "transport/responder_verdict.h"
 #include "transport/run.h"
 #include "turn.h"
-
-/* Trains that a QP may hold, and bytes of memory: as much as a sender has in flight (window.c) */
-#define SROCE_HOLD_TRAINS 2048
-#define SROCE_HOLD_BYTES SZ_16M
-
-/*
- * So many packets ahead of the one that is expected is too far in any case. It is the most
- * PSNs that a stranger's packet may hit.
- */
-#define SROCE_HOLD_AHEAD_MOST 16384
-
-/* What has been there at two looks is given up */
-#define SROCE_HOLD_LOOK_NS ((u64)NSEC_PER_SEC)
-
-/* The longest time that a late packet is waited for */
-#define SROCE_HOLD_LATE_MOST_NS ((u64)2 * NSEC_PER_MSEC)
-/* Gaps in a row that did not fill by themselves, until none is waited for any more */
-#define SROCE_HOLD_VAIN_MOST 8
 
 /* A packet that comes once more is answered no sooner: less than a probe waits for (probe.c) */
 #define SROCE_HOLD_ANSWER_NS ((u64)500 * NSEC_PER_USEC)
@@ -69,174 +45,12 @@
 /* So long after a part of what is missing the rest may come */
 #define SROCE_HOLD_REST_NS ((u64)200 * NSEC_PER_USEC)
 
-/**
- * struct sroce_held - a request that is held
- * @node: in the QP's tree
- * @bytes: of memory that it counts as
- * @looked: it was there at the last look
- * @t: request
- * @bv: its payload, in memory of its own: what is a power of two would take twice as much
- *	together with all this
- */
-struct sroce_held {
-	struct rb_node node;
-	u32 bytes;
-	bool looked;
-	struct sroce_train t;
-	struct bio_vec bv;
-};
-
-struct sroce_uncharged sroce_held_memory;
-
 /* --- what is held -------------------------------------------------------------- */
-
-static struct sroce_held *sroce_hold_first(const struct sroce_hold *hold)
-{
-	struct rb_node *node = rb_first_cached(&hold->trains);
-
-	return node ? rb_entry(node, struct sroce_held, node) : NULL;
-}
-
-static u32 sroce_held_end(const struct sroce_held *h)
-{
-	return sroce_psn_add(h->t.psn, h->t.npkts);
-}
 
 /* Is what comes next held? */
 static bool sroce_hold_ready(const struct sroce_responder *resp)
 {
-	const struct sroce_held *h = sroce_hold_first(&resp->hold);
-
-	return h && sroce_psn_diff(h->t.psn, resp->epsn) <= 0;
-}
-
-static bool sroce_hold_admits(struct sroce_hold *hold, u32 bytes)
-{
-	return hold->ntrains < SROCE_HOLD_TRAINS &&
-	       hold->memory.bytes + bytes <= SROCE_HOLD_BYTES &&
-	       sroce_uncharged_admits(&hold->memory, bytes);
-}
-
-/* Not from the reserves: drivers fill their rings with these, and this can be lost */
-#define SROCE_HELD_GFP (GFP_NOWAIT | __GFP_NOWARN)
-
-static void sroce_held_free(struct sroce_held *h)
-{
-	if (h->t.bv)
-		kfree(bvec_virt(&h->bv));
-	kfree(h);
-}
-
-/* Return: false without memory */
-static bool sroce_held_copy(struct sroce_held *h, const struct sroce_train *t)
-{
-	u32 len = t->bi.bi_size;
-	struct bvec_iter si = t->bi;
-	void *data;
-
-	if (!len)
-		return true;
-	data = kmalloc(len, SROCE_HELD_GFP);
-	if (!data)
-		return false;
-	sroce_bvec_read(data, t->bv, &si, len);
-	bvec_set_virt(&h->bv, data, len);
-	h->t.bv = &h->bv;
-	h->t.bi = (struct bvec_iter){ .bi_size = len };
-	return true;
-}
-
-static struct sroce_held *sroce_held_make(const struct sroce_train *t)
-{
-	struct sroce_held *h = kmalloc(sizeof(*h), SROCE_HELD_GFP);
-
-	if (!h)
-		return NULL;
-	h->looked = false;
-	h->t = *t;
-	h->t.bv = NULL;
-	if (sroce_held_copy(h, t))
-		return h;
-	kfree(h);
-	return NULL;
-}
-
-/**
- * struct sroce_hold_place - where in the tree a request belongs
- * @link: to be set to it
- * @parent: node that has @link
- * @before: the one before it, or NULL
- * @first: there is none before it
- */
-struct sroce_hold_place {
-	struct rb_node **link;
-	struct rb_node *parent;
-	struct sroce_held *before;
-	bool first;
-};
-
-static void sroce_hold_find(struct sroce_hold *hold, u32 psn,
-			    struct sroce_hold_place *place)
-{
-	struct sroce_held *h;
-
-	*place = (struct sroce_hold_place){
-		.link = &hold->trains.rb_root.rb_node,
-		.first = true,
-	};
-	while (*place->link) {
-		place->parent = *place->link;
-		h = rb_entry(place->parent, struct sroce_held, node);
-		if (sroce_psn_diff(psn, h->t.psn) < 0) {
-			place->link = &place->parent->rb_left;
-			continue;
-		}
-		place->link = &place->parent->rb_right;
-		place->before = h;
-		place->first = false;
-	}
-}
-
-/*
- * Leave of a request what is not held yet, and find its place
- * Return: false when nothing is left
- */
-static bool sroce_hold_trim(struct sroce_hold *hold, struct sroce_train *t,
-			    struct sroce_hold_place *place)
-{
-	s32 over;
-
-	for (;;) {
-		sroce_hold_find(hold, t->psn, place);
-		if (!place->before)
-			return true;
-		over = sroce_psn_diff(sroce_held_end(place->before), t->psn);
-		if (over <= 0)
-			return true;
-		if (over >= (s32)t->npkts)
-			return false;
-		sroce_train_trim(t, over);
-	}
-}
-
-static bool sroce_hold_insert(struct sroce_hold *hold,
-			      const struct sroce_train *t,
-			      const struct sroce_hold_place *place)
-{
-	u32 bytes = kmalloc_size_roundup(sizeof(struct sroce_held)) +
-		    kmalloc_size_roundup(t->bi.bi_size);
-	struct sroce_held *h = NULL;
-
-	if (sroce_hold_admits(hold, bytes))
-		h = sroce_held_make(t);
-	if (!h)
-		return false;
-	h->bytes = bytes;
-	rb_link_node(&h->node, place->parent, place->link);
-	rb_insert_color_cached(&h->node, &hold->trains, place->first);
-	hold->ntrains++;
-	sroce_uncharged_add(&hold->memory, bytes);
-	return true;
+	return sroce_held_ready(&resp->hold.held, resp->epsn);
 }
 
 static void sroce_hold_wake_at(struct sroce_hold *hold, u64 at)
@@ -247,70 +61,37 @@ static void sroce_hold_wake_at(struct sroce_hold *hold, u64 at)
 	sroce_timer_start(&hold->timer, at);
 }
 
-static bool sroce_hold_is_on(const struct sroce_qp *qp)
-{
-	return READ_ONCE(qp->port->recovery.selective_repeat_en);
-}
-
-/* So many packets ahead is too far: what is between would not fit */
-static s32 sroce_hold_ahead(const struct sroce_qp *qp)
-{
-	return min(SROCE_HOLD_BYTES / qp->mtu, SROCE_HOLD_AHEAD_MOST);
-}
-
 /* Return: true when it is held now, and nothing of it was before */
 static bool sroce_hold_add(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_hold *hold = &qp->resp.hold;
-	struct sroce_hold_place place;
-	u32 psn = t->psn;
+	enum sroce_held_how how;
 
 	/* The peer was told "not ready", and sends everything behind that request again */
-	if (!sroce_hold_is_on(qp) || qp->resp.ack.rnr_sent)
+	if (!sroce_held_is_on(qp) || qp->resp.ack.rnr_sent)
 		return false;
-	if (!sroce_hold_trim(hold, t, &place))
-		return false;
-	if (sroce_psn_diff(psn, qp->resp.epsn) > sroce_hold_ahead(qp) ||
-	    !sroce_hold_insert(hold, t, &place)) {
+	how = sroce_held_add(qp, &hold->held, t, qp->resp.epsn);
+	if (how == SROCE_HELD_NO_ROOM)
 		hold->lost = true;
+	if (how < SROCE_HELD_PART)
 		return false;
-	}
-	if (hold->ntrains == 1)
-		sroce_hold_wake_at(hold, ktime_get_ns() + SROCE_HOLD_LOOK_NS);
-	sroce_qp_count(qp, SROCE_CNT_RX_HELD, t->npkts);
-	return t->psn == psn;
-}
-
-static void sroce_hold_remove(struct sroce_hold *hold, struct sroce_held *h)
-{
-	rb_erase_cached(&h->node, &hold->trains);
-	hold->ntrains--;
-	sroce_uncharged_add(&hold->memory, -(long)h->bytes);
-}
-
-/* What is dropped comes again: the peer is asked for it, or its timer sees to that */
-static void sroce_hold_drop(struct sroce_qp *qp, struct sroce_held *h)
-{
-	sroce_turn_spend(SROCE_TURN_CQE);
-	sroce_hold_remove(&qp->resp.hold, h);
-	sroce_qp_count(qp, SROCE_CNT_RX_HELD_DROPS, h->t.npkts);
-	sroce_held_free(h);
+	if (hold->held.n == 1)
+		sroce_hold_wake_at(hold, ktime_get_ns() + SROCE_HELD_LOOK_NS);
+	return how == SROCE_HELD_WHOLE;
 }
 
 static void sroce_hold_clear(struct sroce_qp *qp)
 {
 	struct sroce_hold *hold = &qp->resp.hold;
-	struct sroce_held *h;
 
-	while ((h = sroce_hold_first(hold)))
-		sroce_hold_drop(qp, h);
+	sroce_held_clear(qp, &hold->held);
 	/* The timer may still fire, and finds nothing to do */
 	hold->ask_at = 0;
 	hold->look_at = 0;
 	hold->open = false;
 	hold->repairing = false;
-	hold->asked = false;
 	hold->lost = false;
+	sroce_lateness_forget(&hold->lateness);
 }
 
 /* --- when to ask ----------------------------------------------------------------- */
@@ -335,7 +116,6 @@ static void sroce_hold_open(struct sroce_qp *qp, u32 psn, u64 wait)
 	sroce_gap_begin(&qp->resp.ack.gap, psn);
 	hold->opened_at = ktime_get_ns();
 	hold->open = true;
-	hold->asked = false;
 	if (!wait) {
 		sroce_hold_ask(qp);
 		return;
@@ -350,7 +130,8 @@ static void sroce_hold_open_first(struct sroce_qp *qp, u32 psn)
 	struct sroce_hold *hold = &qp->resp.hold;
 
 	hold->answer = false;
-	sroce_hold_open(qp, psn, sroce_hold_is_on(qp) ? hold->late : 0);
+	sroce_lateness_forget(&hold->lateness);
+	sroce_hold_open(qp, psn, sroce_held_is_on(qp) ? hold->lateness.wait : 0);
 }
 
 /*
@@ -395,7 +176,7 @@ void sroce_hold_gap_filled(struct sroce_qp *qp)
 	u64 took = ktime_get_ns() - hold->opened_at;
 
 	hold->open = false;
-	if (!sroce_hold_is_on(qp)) {
+	if (!sroce_held_is_on(qp)) {
 		hold->ask_at = 0;
 		hold->repairing = false;
 		/* It is taken back before it has left, but what came too early was dropped */
@@ -405,9 +186,7 @@ void sroce_hold_gap_filled(struct sroce_qp *qp)
 	}
 	if (!hold->ask_at) {
 		/* Was it what we have asked for? If not, that will come as well */
-		hold->asked = true;
-		hold->asked_psn = qp->resp.epsn;
-		hold->took = took;
+		sroce_lateness_asked(&hold->lateness, qp->resp.epsn, took);
 		return;
 	}
 	hold->ask_at = 0;
@@ -417,23 +196,7 @@ void sroce_hold_gap_filled(struct sroce_qp *qp)
 		hold->answer = qp->resp.ack.state == SROCE_ACK_OWED;
 		return;
 	}
-	sroce_qp_count(qp, SROCE_CNT_RX_REORDERED, 1);
-	hold->vain = 0;
-	hold->late = clamp(2 * took, hold->late - hold->late / 16,
-			   SROCE_HOLD_LATE_MOST_NS);
-}
-
-void sroce_hold_asked_in_vain(struct sroce_qp *qp)
-{
-	struct sroce_hold *hold = &qp->resp.hold;
-
-	hold->asked = false;
-	/* So late that to wait for such a packet would cost more than to ask for it */
-	if (hold->took >= SROCE_HOLD_LATE_MOST_NS)
-		return;
-	sroce_qp_count(qp, SROCE_CNT_RX_REORDERED, 1);
-	hold->vain = 0;
-	hold->late = clamp(2 * hold->took, hold->late, SROCE_HOLD_LATE_MOST_NS);
+	sroce_lateness_by_itself(qp, &hold->lateness, took);
 }
 
 /*
@@ -452,10 +215,8 @@ static void sroce_hold_time_is_up(struct sroce_qp *qp, u64 now)
 		sroce_hold_wake_at(hold, hold->ask_at);
 		return;
 	}
-	if (!hold->repairing && ++hold->vain >= SROCE_HOLD_VAIN_MOST) {
-		hold->late = 0;
-		hold->vain = 0;
-	}
+	if (!hold->repairing)
+		sroce_lateness_in_vain(&hold->lateness);
 	sroce_hold_ask(qp);
 }
 
@@ -503,7 +264,7 @@ static void sroce_hold_look_for_gap(struct sroce_qp *qp)
 {
 	struct sroce_responder *resp = &qp->resp;
 	struct sroce_hold *hold = &resp->hold;
-	const struct sroce_held *h = sroce_hold_first(hold);
+	const struct sroce_held *h = sroce_held_first(&hold->held);
 	bool lost = hold->lost &&
 		    sroce_psn_diff(resp->ack.gap.high, resp->epsn) >= 0;
 
@@ -513,7 +274,7 @@ static void sroce_hold_look_for_gap(struct sroce_qp *qp)
 	if (!h && !lost)
 		return;
 	sroce_hold_open(qp, h ? h->t.psn : sroce_psn_add(resp->epsn, 1),
-			max(hold->late, SROCE_HOLD_REST_NS));
+			max(hold->lateness.wait, SROCE_HOLD_REST_NS));
 	hold->repairing = true;
 }
 
@@ -529,8 +290,8 @@ bool sroce_hold_replay(struct sroce_qp *qp)
 	       list_empty(&resp->half.inbox) &&
 	       !sroce_hold_is_void(qp) && sroce_hold_ready(resp) &&
 	       !sroce_turn_half_over(begin)) {
-		h = sroce_hold_first(&resp->hold);
-		sroce_hold_remove(&resp->hold, h);
+		h = sroce_held_first(&resp->hold.held);
+		sroce_held_remove(&resp->hold.held, h);
 		sroce_hold_execute(qp, h);
 		sroce_held_free(h);
 	}
@@ -554,22 +315,13 @@ bool sroce_hold_replay(struct sroce_qp *qp)
 static void sroce_hold_drop_old(struct sroce_qp *qp)
 {
 	struct sroce_hold *hold = &qp->resp.hold;
-	struct rb_node *node = rb_first_cached(&hold->trains);
-	struct sroce_held *h;
 
-	while (node) {
-		h = rb_entry(node, struct sroce_held, node);
-		node = rb_next(node);
-		if (!h->looked) {
-			h->looked = true;
-			continue;
-		}
-		sroce_hold_drop(qp, h);
-		hold->lost = true;
-		/* What was asked for has not come either: it may be asked for again */
-		if (!qp->resp.ack.rnr_sent)
-			qp->resp.ack.nak_sent = false;
-	}
+	if (!sroce_held_drop_old(qp, &hold->held))
+		return;
+	hold->lost = true;
+	/* What was asked for has not come either: it may be asked for again */
+	if (!qp->resp.ack.rnr_sent)
+		qp->resp.ack.nak_sent = false;
 }
 
 static void sroce_hold_look_for_old(struct sroce_qp *qp, u64 now)
@@ -578,7 +330,7 @@ static void sroce_hold_look_for_old(struct sroce_qp *qp, u64 now)
 
 	if (!hold->look_at || now >= hold->look_at) {
 		sroce_hold_drop_old(qp);
-		hold->look_at = hold->ntrains ? now + SROCE_HOLD_LOOK_NS : 0;
+		hold->look_at = hold->held.n ? now + SROCE_HELD_LOOK_NS : 0;
 	}
 	if (hold->look_at)
 		sroce_hold_wake_at(hold, hold->look_at);
@@ -621,21 +373,13 @@ static void sroce_hold_timer_fired(struct sroce_timer *timer)
 void sroce_hold_reset(struct sroce_qp *qp)
 {
 	sroce_hold_clear(qp);
-	qp->resp.hold.late = 0;
-	qp->resp.hold.vain = 0;
+	sroce_lateness_reset(&qp->resp.hold.lateness);
 }
 
 void sroce_hold_init(struct sroce_qp *qp)
 {
 	struct sroce_hold *hold = &qp->resp.hold;
 
-	sroce_uncharged_part_init(&hold->memory, &sroce_held_memory,
-				  &qp->port->held, qp);
-	hold->trains = RB_ROOT_CACHED;
+	sroce_held_init(&hold->held, qp);
 	sroce_timer_init(&hold->timer, sroce_hold_timer_fired);
-}
-
-void __init sroce_hold_start(void)
-{
-	sroce_uncharged_start(&sroce_held_memory);
 }

@@ -8,9 +8,6 @@
 
 #include "transport/qp.h"
 
-/* What all QPs hold */
-extern struct sroce_uncharged sroce_held_memory;
-
 /**
  * sroce_hold_missed() - a request has come, and one before it is missing
  * @qp: QP of a type that is acknowledged
@@ -25,23 +22,6 @@ void sroce_hold_missed(struct sroce_qp *qp, struct sroce_train *t);
 
 /* The request that was missing is here, and about to be carried out */
 void sroce_hold_gap_filled(struct sroce_qp *qp);
-
-/* For sroce_hold_duplicate(): the peer was asked for something that was only late */
-void sroce_hold_asked_in_vain(struct sroce_qp *qp);
-
-/*
- * A request has come twice. If it is the one that was missing, it was only late, and
- * its repetition was asked for in vain. Context: responder lock held.
- */
-static inline void sroce_hold_duplicate(struct sroce_qp *qp,
-					const struct sroce_train *t)
-{
-	const struct sroce_hold *hold = &qp->resp.hold;
-
-	if (unlikely(hold->asked) &&
-	    ((hold->asked_psn - t->psn) & SROCE_PSN_MASK) < t->npkts)
-		sroce_hold_asked_in_vain(qp);
-}
 
 /**
  * sroce_hold_replay() - carry out held requests whose turn it is
@@ -71,8 +51,5 @@ static inline bool sroce_hold_keeps_ack(const struct sroce_responder *resp)
 void sroce_hold_reset(struct sroce_qp *qp);
 
 void sroce_hold_init(struct sroce_qp *qp);
-
-/* Module start */
-void sroce_hold_start(void);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "memory/odp.h"
 #include "transport/gather.h"
-#include "transport/hold.h"
+#include "transport/held.h"
 #include "transport/internal.h"
 #include "transport/number.h"
 #include "transport/patience.h"
@@ -19,7 +19,7 @@ int __init sroce_transport_init(void)
 
 	sroce_runqs_start();
 	sroce_patience_start();
-	sroce_hold_start();
+	sroce_held_start();
 	sroce_numbers_start();
 	err = sroce_gathers_start();
 	if (err)

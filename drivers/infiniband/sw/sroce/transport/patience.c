@@ -162,7 +162,7 @@ void sroce_patience_over(struct sroce_qp *qp)
 	if (!lost || resp->ack.rnr_sent || resp->ack.fatal || !sroce_qp_takes_requests(qp))
 		return;
 	/* What is held, or was asked for, comes first: hold.c looks then what else is missing */
-	if (resp->hold.ntrains || resp->ack.nak_sent)
+	if (resp->hold.held.n || resp->ack.nak_sent)
 		resp->hold.lost = true;
 	else
 		sroce_responder_ask_again(resp);

@@ -27,7 +27,7 @@ struct sroce_xmit_ops;
 /**
  * struct sroce_recovery - how a device's connections recover from loss, as an
  * administrator has set it (verbs/recovery.c)
- * @selective_repeat_en: hold requests that come before a missing one (hold.c), and send
+ * @selective_repeat_en: keep what comes before something that is missing (held.c), and send
  *	again what a peer misses only (repair.c); 0: go-back-N
  * @adp_retrans_en: ask after a tail that may be lost before the ACK timeout (probe.c)
  *
@@ -50,7 +50,7 @@ struct sroce_recovery {
  * @ah_turn: of the next one; under the lock of @ahs
  * @ibdev: for messages and events; NULL in unit tests
  * @recovery: settings
- * @held: bytes that its QPs hold behind a gap (hold.c)
+ * @held: bytes that its QPs hold behind a gap (held.c)
  * @waiting: bytes that wait for receives of its QPs (patience.c)
  * @queued: what all of its QPs have in the stack's queues
  * @gsi: QP 1

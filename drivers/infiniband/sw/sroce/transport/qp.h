@@ -485,6 +485,34 @@ struct sroce_qp_congestion {
 };
 
 /**
+ * struct sroce_held_trains - trains that are kept until what is before them has come (held.c)
+ * @root: by PSN
+ * @n: their number
+ * @memory: that they take
+ */
+struct sroce_held_trains {
+	struct rb_root_cached root;
+	u32 n;
+	struct sroce_uncharged_part memory;
+};
+
+/**
+ * struct sroce_lateness - how late packets are that were overtaken (lateness.c)
+ * @wait: how long a missing one is waited for before it is asked for, in ns
+ * @took: how long the one took that was asked for last, in ns
+ * @psn: and which that was, if @asked
+ * @asked: a duplicate of it would tell that it was only late
+ * @vain: gaps in a row that were waited for in vain
+ */
+struct sroce_lateness {
+	u64 wait;
+	u64 took;
+	u32 psn;
+	bool asked;
+	u8 vain;
+};
+
+/**
  * struct sroce_requester - send queue and its engine
  * @half: lock, inbox
  * @ring: work requests as posted
@@ -688,9 +716,7 @@ struct sroce_patience {
 
 /**
  * struct sroce_hold - requests that have come before one that is missing (see hold.c)
- * @trains: by PSN
- * @ntrains: their number
- * @memory: that they take
+ * @held: them
  * @timer: for @ask_at and @look_at
  * @wake: when @timer is going to fire, in ns; 0: it is not
  * @ask_at: when the peer is to be asked for what is missing, in ns; 0: it was, or
@@ -699,38 +725,28 @@ struct sroce_patience {
  * @opened_at: when the gap was seen, in ns
  * @answered_at: when the peer was asked last, in ns
  * @newest: last PSN of the newest train that came too early
- * @late: how long a late packet is waited for before it is asked for, in ns
- * @took: how long the one took that was asked for last, in ns
- * @asked_psn: and which that was, if @asked
- * @asked: a duplicate of it would tell that it was only late
+ * @lateness: for how long late ones are waited for
  * @open: something is missing, that the peer was or will be asked for
  * @repairing: and a part of it has come already
  * @answer: the answer does not wait for the rest of it any longer
  * @lost: not all that has come since could be held
  * @data: the newest request that was carried out was a SEND or RDMA WRITE
- * @vain: gaps in a row that were waited for in vain
  */
 struct sroce_hold {
-	struct rb_root_cached trains;
-	u32 ntrains;
-	struct sroce_uncharged_part memory;
+	struct sroce_held_trains held;
 	struct sroce_timer timer;
 	u64 wake;
 	u64 ask_at;
 	u64 look_at;
 	u64 opened_at;
 	u64 answered_at;
-	u64 late;
-	u64 took;
-	u32 asked_psn;
+	struct sroce_lateness lateness;
 	u32 newest;
-	bool asked;
 	bool open;
 	bool repairing;
 	bool answer;
 	bool lost;
 	bool data;
-	u8 vain;
 };
 
 /**

@@ -289,7 +289,7 @@ bool sroce_responder_run(struct sroce_half *half)
 
 	sroce_half_unstarve(half);
 	more = sroce_responder_inbox(qp);
-	if (unlikely(qp->resp.hold.ntrains || qp->resp.hold.lost) && !more)
+	if (unlikely(qp->resp.hold.held.n || qp->resp.hold.lost) && !more)
 		more = sroce_hold_replay(qp);
 	if (unlikely(half->fault.waiting || half->fault.told) &&
 	    !sroce_fault_is_running(half) && !sroce_place_misses_more(qp))

@@ -9,8 +9,8 @@
  */
 #include "transport/ack_delay.h"
 #include "transport/answers.h"
-#include "transport/hold.h"
 #include "transport/internal.h"
+#include "transport/lateness.h"
 #include "transport/responder_dup.h"
 
 /* Does the request ask for the same READ, or for a part of it from some packet on? */
@@ -48,7 +48,7 @@ void sroce_responder_duplicate(struct sroce_qp *qp, struct sroce_train *t)
 	struct sroce_rd_res *res;
 
 	sroce_qp_count(qp, SROCE_CNT_DUPLICATE_REQUEST, 1);
-	sroce_hold_duplicate(qp, t);
+	sroce_lateness_again(qp, &resp->hold.lateness, t);
 	sroce_ack_hurry(resp);
 	if (t->op == SROCE_OP_SEND || t->op == SROCE_OP_WRITE) {
 		if ((t->flags & SROCE_ACKREQ) && resp->ack.state == SROCE_ACK_NONE)

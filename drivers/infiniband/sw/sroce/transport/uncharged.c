@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Memory of the kernel that nobody is charged for, because the network decides how much it
- * is: requests that have come too early (hold.c), or that wait for a receive (patience.c).
+ * is: trains that have come too early (held.c), or requests that wait for a receive (patience.c).
  *
  * Of each kind there is a bound for all QPs. Whoever has many of them, and a peer that fills
  * them, must not leave nothing for others: so of what is left all QPs of a user's processes may
