@@ -970,6 +970,8 @@ static void read_asked_again(struct kunit *test)
 	struct side *a = &p->side[0];
 	struct rule rules[] = { rule_nth(&p->side[1], SROCE_OP_READ_RESP, 10, 0, FAKE_HOLD), {} };
 
+	/* However slow this machine is, nothing is asked for because of that */
+	a->qp->req.early.lateness.wait = 1000 * (u64)NSEC_PER_SEC;
 	pair_rules(p, rules);
 	post(p, &read_into, mr, 1);
 	pair_deliver(p);
@@ -978,6 +980,31 @@ static void read_asked_again(struct kunit *test)
 	fake_net_release(&p->net);
 	expect(p, &a->scq, 1, read_into.name);
 	KUNIT_EXPECT_EQ(test, 0, side_count(a, SROCE_CNT_IMPLIED_NAK_SEQ_ERR));
+	side_demand_free(mr);
+}
+
+/* Likewise when they have waited for one that was late, and are kept */
+static void read_kept(struct kunit *test)
+{
+	struct pair_config c = { .retry = -1, .batch = 1 };
+	struct sroce_mr *mr;
+	struct pair *p = sink_pair(test, &c, &mr);
+	struct side *a = &p->side[0], *b = &p->side[1];
+	struct rule rules[] = {
+		rule_psn(b, SROCE_OP_READ_RESP, side_first_psn(a), 1, FAKE_HOLD), {}
+	};
+
+	a->qp->req.early.lateness.wait = 1000 * (u64)NSEC_PER_SEC;
+	pair_rules(p, rules);
+	post(p, &read_into, mr, 1);
+	pair_deliver(p);
+	KUNIT_EXPECT_GT(test, a->qp->req.early.held.n, 50);
+	fake_net_release(&p->net);
+	expect(p, &a->scq, 1, read_into.name);
+	pair_deliver(p);
+	KUNIT_EXPECT_GT(test, side_count(a, SROCE_CNT_PAGE_FAULTS), 0);
+	KUNIT_EXPECT_EQ(test, 0, side_count(a, SROCE_CNT_IMPLIED_NAK_SEQ_ERR));
+	KUNIT_EXPECT_EQ(test, 0, a->qp->req.early.held.n);
 	side_demand_free(mr);
 }
 
@@ -1245,6 +1272,7 @@ static struct kunit_case transport_odp_cases[] = {
 	KUNIT_CASE(acked_before_a_read),
 	KUNIT_CASE(no_ack_within_a_read),
 	KUNIT_CASE(read_asked_again),
+	KUNIT_CASE(read_kept),
 	KUNIT_CASE(read_lost_again),
 	KUNIT_CASE(brings_named_only),
 	KUNIT_CASE(brings_sent_only),

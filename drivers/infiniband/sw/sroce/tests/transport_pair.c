@@ -407,6 +407,29 @@ bool side_ask(struct side *s)
 	return side_hold_time(s, &s->qp->resp.hold.ask_at);
 }
 
+bool side_ask_again(struct side *s)
+{
+	struct sroce_requester *req;
+	u8 asked;
+	bool due;
+
+	if (!s->qp)
+		return false;
+	req = &s->qp->req;
+	spin_lock_bh(&req->half.lock);
+	due = req->ask_due;
+	asked = req->asked;
+	if (due)
+		req->ask_at = 1;
+	spin_unlock_bh(&req->half.lock);
+	if (due)
+		call(req->timer.func, &req->timer);
+	/* It may have been put off, for a moment and not in the test's time */
+	if (due && req->ask_due && req->asked == asked)
+		fsleep(1100);
+	return due;
+}
+
 void side_look_held(struct side *s)
 {
 	call(look_held, &s->qp->resp.hold.timer);
@@ -857,6 +880,8 @@ bool pair_step(struct pair *p)
 	if (side_expire_ack(&p->side[0]) || side_expire_ack(&p->side[1]))
 		return true;
 	if (side_ask(&p->side[0]) || side_ask(&p->side[1]))
+		return true;
+	if (side_ask_again(&p->side[0]) || side_ask_again(&p->side[1]))
 		return true;
 	if (pair_paced(p))
 		return true;

@@ -272,6 +272,9 @@ bool side_look(struct side *s);
 bool side_ask(struct side *s);
 bool side_grow_old(struct side *s);
 
+/* Let a side ask again now for a response that is missing; false when it does not wait for that */
+bool side_ask_again(struct side *s);
+
 /* A side looks once at what it holds; what is there at the next look is given up */
 void side_look_held(struct side *s);
 

@@ -6,7 +6,7 @@
  * much it is. Therefore it has a bound for each half of a QP, and everybody a share
  * (uncharged.c). What has waited for one to two seconds is not worth its memory any more.
  *
- * hold.c keeps requests here.
+ * hold.c keeps requests here, early.c responses.
  */
 #include <linux/slab.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Trains that are kept until what is before them has come: requests (hold.c). Context of all
- * functions here: the lock of the half held.
+ * Trains that are kept until what is before them has come: requests (hold.c) and responses
+ * (early.c). Context of all functions here: the lock of the half held.
  */
 #ifndef SROCE_TRANSPORT_HELD_H
 #define SROCE_TRANSPORT_HELD_H

@@ -7,7 +7,7 @@
  * becomes shorter by and by as long as packets take less. When what is missing does not come by
  * itself so many times in a row, it is asked for at once again.
  *
- * hold.c has this of requests.
+ * hold.c has this of requests, early.c of responses.
  */
 #include "transport/internal.h"
 #include "transport/lateness.h"
@@ -24,9 +24,18 @@ void sroce_lateness_by_itself(struct sroce_qp *qp, struct sroce_lateness *l, u64
 	sroce_lateness_learn(qp, l, took, l->wait - l->wait / 16);
 }
 
+void sroce_lateness_rest(struct sroce_lateness *l, u64 took)
+{
+	l->vain = 0;
+	l->wait = min(max(2 * took, l->wait), SROCE_LATE_MOST_NS);
+}
+
 void sroce_lateness_asked(struct sroce_lateness *l, u32 psn, u64 took)
 {
+	if (l->asked && l->newest && took <= l->took)
+		return;
 	l->asked = true;
+	l->newest = true;
 	l->psn = psn;
 	l->took = took;
 }

@@ -23,7 +23,13 @@
  */
 void sroce_lateness_by_itself(struct sroce_qp *qp, struct sroce_lateness *l, u64 took);
 
-/* What was missing has come after it was asked for, in @took ns. @psn: which that was */
+/* Likewise of the same loss, after the first one */
+void sroce_lateness_rest(struct sroce_lateness *l, u64 took);
+
+/*
+ * What was missing has come after it was asked for, in @took ns. @psn: which that was. Of one loss
+ * the one that took longest is remembered
+ */
 void sroce_lateness_asked(struct sroce_lateness *l, u32 psn, u64 took);
 
 /* It was waited for, and is asked for now */
@@ -38,6 +44,12 @@ static inline void sroce_lateness_again(struct sroce_qp *qp, struct sroce_latene
 {
 	if (unlikely(l->asked) && ((l->psn - t->psn) & SROCE_PSN_MASK) < t->npkts)
 		sroce_lateness_asked_in_vain(qp, l);
+}
+
+/* Another loss: what is asked for now is remembered instead of what was before */
+static inline void sroce_lateness_new_gap(struct sroce_lateness *l)
+{
+	l->newest = false;
 }
 
 /* What was asked for says nothing any more */

@@ -12,9 +12,11 @@
 #include "transport/batch.h"
 #include "transport/congestion.h"
 #include "transport/direct.h"
+#include "transport/early.h"
 #include "transport/fault.h"
 #include "transport/inbox.h"
 #include "transport/internal.h"
+#include "transport/lateness.h"
 #include "transport/pace.h"
 #include "transport/probe.h"
 #include "transport/repair.h"
@@ -115,6 +117,8 @@ static void sroce_modify_forget_path(struct sroce_qp *qp)
 	if (qp->mtu)
 		sroce_window_init(qp);
 	sroce_repair_reset(&qp->req);
+	sroce_lateness_reset(&qp->req.early.lateness);
+	sroce_lateness_reset(&qp->resp.hold.lateness);
 	sroce_congestion_reset(qp);
 }
 
@@ -142,6 +146,7 @@ static void sroce_modify_reset(struct sroce_qp *qp, struct sroce_modify *m)
 	req->asked = 0;
 	req->ask_at = 0;
 	req->ask_due = false;
+	sroce_early_reset(qp);
 	req->key_looks = 0;
 	req->recovering = false;
 	sroce_repair_reset(req);
@@ -278,7 +283,7 @@ static void sroce_modify_settle(struct sroce_qp *qp, enum ib_qp_state to)
 	if (to != IB_QPS_ERR)
 		return;
 	sroce_ack_settle_once(qp);
-	if (READ_ONCE(qp->req.half.inbox_len))
+	if (READ_ONCE(qp->req.half.inbox_len) || READ_ONCE(qp->req.early.held.n))
 		sroce_half_run(&qp->req.half);
 }
 

@@ -17,6 +17,7 @@
 #include "transport/batch.h"
 #include "transport/congestion.h"
 #include "transport/direct.h"
+#include "transport/early.h"
 #include "transport/fault.h"
 #include "transport/group.h"
 #include "transport/hold.h"
@@ -261,6 +262,7 @@ static struct sroce_qp *sroce_qp_alloc(struct sroce_port *port,
 	sroce_patience_init(qp);
 	sroce_congestion_init(qp);
 	sroce_hold_init(qp);
+	sroce_early_init(qp);
 	return qp;
 }
 
@@ -429,12 +431,14 @@ void sroce_qp_destroy(struct sroce_qp *qp)
 	sroce_fault_reset(&qp->resp.half);
 	sroce_patience_reset(&qp->resp);
 	sroce_hold_reset(qp);
+	sroce_early_reset(qp);
 	spin_unlock(&qp->resp.half.lock);
 	spin_unlock_bh(&qp->req.half.lock);
 
 	/* Nobody starts a timer of a dead QP, nor do they start themselves */
 	sroce_timer_delete_sync(&qp->req.timer);
 	sroce_timer_delete_sync(&qp->req.batch.timer);
+	sroce_timer_delete_sync(&qp->req.early.timer);
 	sroce_timer_delete_sync(&qp->resp.ack.delay.timer);
 	sroce_timer_delete_sync(&qp->resp.patience.timer);
 	sroce_timer_delete_sync(&qp->congestion.timer);

@@ -499,9 +499,10 @@ struct sroce_held_trains {
 /**
  * struct sroce_lateness - how late packets are that were overtaken (lateness.c)
  * @wait: how long a missing one is waited for before it is asked for, in ns
- * @took: how long the one took that was asked for last, in ns
+ * @took: how long one took that was asked for, of a loss the longest, in ns
  * @psn: and which that was, if @asked
  * @asked: a duplicate of it would tell that it was only late
+ * @newest: it is of the newest loss
  * @vain: gaps in a row that were waited for in vain
  */
 struct sroce_lateness {
@@ -509,7 +510,56 @@ struct sroce_lateness {
 	u64 took;
 	u32 psn;
 	bool asked;
+	bool newest;
 	u8 vain;
+};
+
+/**
+ * struct sroce_early - responses that have come before one that is missing (early.c)
+ * @open: something is missing, and has been asked for again or will be
+ * @told: answers about @first and later about @high, the newest, have come while something was
+ *	missing; when that is here @first is the oldest such one that is remembered
+ * @acked: an answer about @ack_psn has told that all before @ack_end has arrived, which lies
+ *	behind what is missing
+ * @partly: of what was missing when that began to be @told something has come
+ * @armed: @timer runs
+ * @repeats: how often something before @again was sent again, SROCE_EARLY_REPEATS_MOST: or more
+ * @held: the responses
+ * @timer: for looks at what is too old
+ * @opened_at: when something was seen that was sent after what is missing, in ns
+ * @asked_at: when it was asked for, in ns
+ * @first_at: when @first came, in ns
+ * @high_at: likewise @high
+ * @lateness: for how long late ones are waited for
+ * @psn: which is missing
+ * @first: see @told
+ * @high: likewise
+ * @from: the last time from here on
+ * @again: see @repeats
+ * @ack_psn: see @acked
+ * @ack_end: likewise
+ */
+struct sroce_early {
+	bool open;
+	bool told;
+	bool acked;
+	bool partly;
+	bool armed;
+	u8 repeats;
+	struct sroce_held_trains held;
+	struct sroce_timer timer;
+	u64 opened_at;
+	u64 asked_at;
+	u64 first_at;
+	u64 high_at;
+	struct sroce_lateness lateness;
+	u32 psn;
+	u32 first;
+	u32 high;
+	u32 from;
+	u32 again;
+	u32 ack_psn;
+	u32 ack_end;
 };
 
 /**
@@ -541,6 +591,7 @@ struct sroce_lateness {
  * @far: how much that is on a long path, and what losses tell there
  * @probe: when the end of it is asked after
  * @gap: responses of the stream before the restart, which may still arrive
+ * @early: responses that wait for others
  * @asked: restarts since @una_psn last moved because a response was lost
  * @ask_at: when the next one may be, in ns
  * @ask_due: it was told to be lost before that, and so there will be one
@@ -590,6 +641,7 @@ struct sroce_requester {
 	struct sroce_far far;
 	struct sroce_probe probe;
 	struct sroce_gap gap;
+	struct sroce_early early;
 	u64 ask_at;
 	u64 retried;
 	int queued;

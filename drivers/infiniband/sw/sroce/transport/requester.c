@@ -16,6 +16,7 @@
 #include "transport/ack_delay.h"
 #include "transport/congestion.h"
 #include "transport/datagram.h"
+#include "transport/early.h"
 #include "transport/far.h"
 #include "transport/fault.h"
 #include "transport/inbox.h"
@@ -28,6 +29,7 @@
 #include "transport/requester_complete.h"
 #include "transport/requester_fetch.h"
 #include "transport/requester_local.h"
+#include "transport/requester_response.h"
 #include "transport/requester_train.h"
 #include "transport/retransmit.h"
 #include "transport/run.h"
@@ -256,6 +258,11 @@ bool sroce_requester_run(struct sroce_half *half)
 		sroce_requester_read_again(qp);
 	/* Responses that have come are taken before work requests are flushed */
 	more = sroce_requester_inbox(qp);
+	/* What is kept is taken before it might be asked for again */
+	if (unlikely(sroce_early_waits(&qp->req)) && !more && sroce_response_replay(qp))
+		return true;
+	if (!more)
+		sroce_early_look_for_gap(qp);
 	/* Without ACKs it is inboxes that tell what is done: see direct.c */
 	if (!qp->kind->acked)
 		sroce_requester_retire(qp);

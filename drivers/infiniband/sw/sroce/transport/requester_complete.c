@@ -6,6 +6,7 @@
  * needs no answer or has an error. Completions go to the completion queue (cq.c).
  */
 #include "transport/direct.h"
+#include "transport/early.h"
 #include "transport/internal.h"
 #include "transport/requester.h"
 #include "transport/requester_complete.h"
@@ -147,6 +148,7 @@ bool sroce_requester_flush(struct sroce_qp *qp)
 
 	req->deadline = 0;
 	req->rnr_wait = false;
+	sroce_early_drop(qp);
 	/* From now on whoever posts rings the doorbell */
 	WRITE_ONCE(req->ring.hdr->flags, 0);
 	/* We clear the flags, then read prod; posters store prod, then read the flags */

@@ -7,6 +7,7 @@
  * they tell to be lost for retransmit.c; requester.c goes on sending afterwards.
  */
 #include "memory/copy.h"
+#include "transport/early.h"
 #include "transport/far.h"
 #include "transport/gap.h"
 #include "transport/gather.h"
@@ -17,6 +18,7 @@
 #include "transport/requester_response.h"
 #include "transport/retransmit.h"
 #include "transport/trace.h"
+#include "turn.h"
 
 /*
  * How far the search for the oldest READ or atomic that waits for responses comes, if
@@ -104,7 +106,9 @@ static bool sroce_response_lost_again(struct sroce_qp *qp, u32 psn)
 		sroce_gap_see(&req->gap, psn);
 		return false;
 	}
-	if (sroce_gap_again(&req->gap, psn))
+	if (sroce_early_is_rest(req))
+		sroce_gap_see(&req->gap, psn);
+	else if (sroce_gap_again(&req->gap, psn))
 		return sroce_requester_may_ask_again(req);
 	/* It may be of the new one: who posts meanwhile has an ACK from further ahead come first */
 	sroce_requester_ask_without_timeout(qp);
@@ -118,9 +122,18 @@ static void sroce_response_implied_nak(struct sroce_qp *qp, u32 psn)
 
 	if (sroce_qp_state(qp) == IB_QPS_ERR || req->rnr_wait)
 		return;
-	if (req->recovering && req->recover == req->una_psn &&
-	    !sroce_response_lost_again(qp, psn))
+	/* What comes next is here, and waits for its turn: what is missing is looked for then */
+	if (unlikely(sroce_held_ready(&req->early.held, req->una_psn)))
 		return;
+	if (req->recovering && req->recover == req->una_psn) {
+		if (!sroce_response_lost_again(qp, psn))
+			return;
+	} else {
+		/* Where responses have come late before, it has a moment for that */
+		sroce_early_open(qp, psn);
+		if (!sroce_requester_may_ask_again(req))
+			return;
+	}
 	sroce_requester_ask_again(qp);
 	sroce_gap_begin(&req->gap, psn);
 }
@@ -251,6 +264,7 @@ static void sroce_response_ack(struct sroce_qp *qp, const struct sroce_train *t)
 	else
 		trace_sroce_nak(qp, t);
 	if (!sroce_response_ack_until(qp, end, t->psn)) {
+		sroce_early_ack(qp, t->psn, end);
 		sroce_response_implied_nak(qp, t->psn);
 		return;
 	}
@@ -391,17 +405,25 @@ static void sroce_response_taken(struct sroce_qp *qp, struct sroce_swqe *slot, u
 		sroce_repair_acked(qp, SROCE_AETH_ACK);
 }
 
-static void sroce_response_data(struct sroce_qp *qp, struct sroce_train *t)
+/*
+ * @kept: it has waited for its turn. A stranger's would have been kept as well: one that does not
+ * fit fails nothing, and what is missing then is asked for
+ */
+static void sroce_response_data(struct sroce_qp *qp, struct sroce_train *t, bool kept)
 {
 	struct sroce_requester *req = &qp->req;
 	struct sroce_swqe *slot;
-	u32 expected;
+	u32 expected, psn;
 	s32 behind;
 	int status;
 
-	if (sroce_psn_diff(t->psn, req->next_psn) >= 0 ||
-	    sroce_psn_diff(sroce_psn_add(t->psn, t->npkts), req->una_psn) <= 0)
+	if (sroce_psn_diff(t->psn, req->next_psn) >= 0)
 		return;
+	if (sroce_psn_diff(t->psn, req->una_psn) < 0) {
+		sroce_early_again(qp, t);
+		if (sroce_psn_diff(sroce_psn_add(t->psn, t->npkts), req->una_psn) <= 0)
+			return;
+	}
 	slot = sroce_response_waiting(qp, t->psn);
 	if (!slot)
 		return;
@@ -416,8 +438,10 @@ static void sroce_response_data(struct sroce_qp *qp, struct sroce_train *t)
 			return;
 	}
 	if (t->psn != expected) {
+		psn = t->psn;
 		sroce_response_ack_until(qp, expected, expected - 1);
-		sroce_response_implied_nak(qp, t->psn);
+		sroce_early_keep(qp, t);
+		sroce_response_implied_nak(qp, psn);
 		return;
 	}
 
@@ -429,7 +453,14 @@ static void sroce_response_data(struct sroce_qp *qp, struct sroce_train *t)
 		return;
 	status = sroce_response_take(qp, slot, t);
 	if (status == -EAGAIN) {
-		sroce_gap_begin(&req->gap, sroce_psn_add(t->psn, t->npkts - 1));
+		psn = sroce_psn_add(t->psn, t->npkts - 1);
+		if (req->early.told && sroce_psn_diff(req->early.high, psn) > 0)
+			psn = req->early.high;
+		sroce_gap_begin(&req->gap, psn);
+		return;
+	}
+	if (kept && status == IB_WC_BAD_RESP_ERR) {
+		sroce_qp_count(qp, SROCE_CNT_RX_DISCARDS, t->npkts);
 		return;
 	}
 	if (status != IB_WC_SUCCESS) {
@@ -478,5 +509,72 @@ void sroce_requester_response(struct sroce_qp *qp, struct sroce_train *t)
 	if (t->op == SROCE_OP_ACK)
 		sroce_response_ack(qp, t);
 	else
-		sroce_response_data(qp, t);
+		sroce_response_data(qp, t, false);
+}
+
+/* A response acknowledges what was sent before the oldest READ that waits, also one that is kept */
+static void sroce_response_kept_acks(struct sroce_qp *qp, const struct sroce_held *h)
+{
+	struct sroce_swqe *slot = sroce_response_waiting(qp, h->t.psn);
+	u32 expected;
+
+	if (!slot)
+		return;
+	/* A stranger's acknowledges nothing if the peer's would not look like that */
+	if (sroce_swqe_offset(slot, h->t.psn) < slot->npsn && !sroce_response_fits(slot, h->t.op))
+		return;
+	expected = sroce_response_psn(&qp->req, slot);
+	sroce_response_ack_until(qp, expected, expected - 1);
+}
+
+/*
+ * What answers that have come too early acknowledge by now. They have told of a loss then, and tell
+ * nothing new of it.
+ * Return: whether that is anything
+ */
+static bool sroce_response_replay_acks(struct sroce_qp *qp)
+{
+	struct sroce_requester *req = &qp->req;
+	struct sroce_early *early = &req->early;
+	struct sroce_held *h = sroce_held_first(&early->held);
+	u32 una = req->una_psn;
+
+	if (h)
+		sroce_response_kept_acks(qp, h);
+	if (early->acked && (sroce_psn_diff(early->ack_end, req->una_psn) <= 0 ||
+			     sroce_response_ack_until(qp, early->ack_end, early->ack_psn)))
+		early->acked = false;
+	if (req->una_psn == una)
+		return false;
+	if (sroce_qp_state(qp) != IB_QPS_ERR)
+		sroce_repair_acked(qp, SROCE_AETH_ACK);
+	return true;
+}
+
+static void sroce_response_replay_first(struct sroce_qp *qp)
+{
+	struct sroce_held_trains *held = &qp->req.early.held;
+	struct sroce_held *h = sroce_held_first(held);
+
+	sroce_held_remove(held, h);
+	sroce_turn_spend(h->t.bi.bi_size + SROCE_TURN_TRAIN);
+	if (sroce_psn_diff(sroce_held_end(h), qp->req.una_psn) > 0)
+		sroce_response_data(qp, &h->t, true);
+	sroce_held_free(h);
+}
+
+bool sroce_response_replay(struct sroce_qp *qp)
+{
+	struct sroce_requester *req = &qp->req;
+	unsigned long begin = sroce_turn_spent();
+
+	while (sroce_qp_takes_responses(qp) && !req->half.fault.waiting) {
+		if (sroce_turn_half_over(begin))
+			return true;
+		if (sroce_held_ready(&req->early.held, req->una_psn))
+			sroce_response_replay_first(qp);
+		else if (!sroce_response_replay_acks(qp))
+			break;
+	}
+	return false;
 }

@@ -16,4 +16,15 @@
  */
 void sroce_requester_response(struct sroce_qp *qp, struct sroce_train *t);
 
+/**
+ * sroce_response_replay() - take responses that came too early and whose turn it is now
+ * @qp: QP for which sroce_early_waits() is true
+ *
+ * As many as one half may before others run.
+ *
+ * Context: requester lock held.
+ * Return: true when there are more.
+ */
+bool sroce_response_replay(struct sroce_qp *qp);
+
 #endif

@@ -9,6 +9,7 @@
 #include <linux/ktime.h>
 
 #include "compat.h"
+#include "transport/early.h"
 #include "transport/far.h"
 #include "transport/gap.h"
 #include "transport/internal.h"
@@ -119,6 +120,7 @@ void sroce_requester_progress(struct sroce_qp *qp)
 	req->retries = qp->attr.retry_cnt;
 	req->rnr_retries = qp->attr.rnr_retry;
 	req->rnr_naks = 0;
+	sroce_early_progress(qp);
 	req->asked = 0;
 	req->ask_at = 0;
 	req->ask_due = false;
@@ -142,6 +144,7 @@ void sroce_requester_rewind(struct sroce_qp *qp)
 	sroce_rtt_cancel(&req->rtt);
 	sroce_probe_cancel(req);
 	req->ask_due = false;
+	sroce_early_restart(req);
 	req->repair.active = false;
 	req->repair.end = req->una_psn;
 	req->repair.asked = false;
@@ -217,8 +220,7 @@ void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why)
 	sroce_requester_recover(req);
 }
 
-/* Two round trips: so long after a restart its answers may come */
-static u64 sroce_requester_ask_least_ns(const struct sroce_requester *req)
+u64 sroce_requester_ask_least_ns(const struct sroce_requester *req)
 {
 	return max(2 * req->rtt.srtt, SROCE_ASK_LEAST_NS);
 }
@@ -237,7 +239,7 @@ static u64 sroce_requester_ask_wait_ns(const struct sroce_requester *req)
 	return min(ns << min(req->asked - SROCE_ASK_AT_ONCE, 10), SROCE_ASK_MOST_NS);
 }
 
-static void sroce_requester_ask_later(struct sroce_requester *req, u64 at)
+void sroce_requester_ask_later(struct sroce_requester *req, u64 at)
 {
 	req->ask_at = at;
 	req->ask_due = true;
@@ -264,10 +266,15 @@ void sroce_requester_ask_without_timeout(struct sroce_qp *qp)
 void sroce_requester_ask_again(struct sroce_qp *qp)
 {
 	struct sroce_requester *req = &qp->req;
+	struct sroce_gap gap = req->gap;
 
+	sroce_early_ask(req);
 	req->asked = min(req->asked + 1, U8_MAX);
 	req->ask_at = ktime_get_ns() + sroce_requester_ask_wait_ns(req);
 	sroce_requester_restart(qp, SROCE_CNT_IMPLIED_NAK_SEQ_ERR);
+	/* The rest of the stream that has the gap may still come */
+	if (req->early.open)
+		req->gap = gap;
 }
 
 /*
@@ -355,6 +362,9 @@ static void sroce_requester_look_to_ask(struct sroce_qp *qp, u64 now)
 	if (req->rnr_wait || sroce_qp_state(qp) == IB_QPS_ERR)
 		return;
 	sroce_requester_ask_again(qp);
+	/* Nothing else may be under way that would tell that this was lost, too */
+	if (req->asked == 1 && sroce_qp_state(qp) != IB_QPS_ERR)
+		sroce_requester_ask_without_timeout(qp);
 	sroce_half_queue(&req->half);
 }
 

@@ -22,13 +22,19 @@ void sroce_requester_restart(struct sroce_qp *qp, enum sroce_counter why);
 
 /**
  * sroce_requester_may_ask_again() - may a lost response be asked for again now?
- * @req: requester, which has asked for it again before
+ * @req: requester; what is missing has a moment to come by itself, or was asked for before
  *
  * If it is too soon it is asked for when it is time, unless it has come by then.
  *
  * Context: requester lock held.
  */
 bool sroce_requester_may_ask_again(struct sroce_requester *req);
+
+/* So long after a restart its answers may come, in ns: two round trips. Requester lock held */
+u64 sroce_requester_ask_least_ns(const struct sroce_requester *req);
+
+/* A lost response is asked for again at @at, in ns, unless it comes. Requester lock held */
+void sroce_requester_ask_later(struct sroce_requester *req, u64 at);
 
 /*
  * A lost response may have been lost again. Where no timeout would find that out, it is asked
