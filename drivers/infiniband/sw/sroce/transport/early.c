@@ -60,13 +60,17 @@ static void sroce_early_tell(struct sroce_requester *req, u32 psn)
 	early->high_at = ktime_get_ns();
 }
 
-/* Is what comes early to be noted? While anything is kept it is, switched off or not */
+/*
+ * Is what comes early to be noted? Where that is switched off only while what comes next is still
+ * kept: sroce_response_implied_nak() asks for nothing then, and this is all that remembers it
+ */
 static bool sroce_early_counts(const struct sroce_qp *qp)
 {
 	return sroce_held_is_on(qp) || sroce_held_ready(&qp->req.early.held, qp->req.una_psn);
 }
 
-static void sroce_early_add(struct sroce_qp *qp, struct sroce_train *t)
+/* Return: whether all of it was kept before */
+static bool sroce_early_add(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_requester *req = &qp->req;
 	struct sroce_early *early = &req->early;
@@ -75,20 +79,24 @@ static void sroce_early_add(struct sroce_qp *qp, struct sroce_train *t)
 	if (how >= SROCE_HELD_PART)
 		sroce_early_look_soon(early);
 	/* The repeated stream is further than what is missing, and has not brought it */
-	if (how == SROCE_HELD_ALREADY && early->open && early->repeats == 1 && req->ask_due)
+	if (how == SROCE_HELD_ALREADY && early->open && early->repeats == 1 && req->ask_due &&
+	    !req->asked)
 		req->ask_at = min(req->ask_at, ktime_get_ns() + early->lateness.wait);
+	return how == SROCE_HELD_ALREADY;
 }
 
-void sroce_early_keep(struct sroce_qp *qp, struct sroce_train *t)
+bool sroce_early_keep(struct sroce_qp *qp, struct sroce_train *t)
 {
 	struct sroce_requester *req = &qp->req;
 	u32 end = sroce_psn_add(t->psn, t->npkts);
+	bool again = false;
 
 	if (!sroce_early_counts(qp) || sroce_psn_diff(end, req->next_psn) > 0)
-		return;
+		return false;
 	if (sroce_held_is_on(qp))
-		sroce_early_add(qp, t);
+		again = sroce_early_add(qp, t);
 	sroce_early_tell(req, sroce_psn_add(end, -1));
+	return again;
 }
 
 void sroce_early_ack(struct sroce_qp *qp, u32 psn, u32 end)
@@ -121,6 +129,7 @@ void sroce_early_restart(struct sroce_requester *req)
 	sroce_early_check_repeats(req);
 	early->repeats = min(early->repeats + 1, SROCE_EARLY_REPEATS_MOST);
 	early->from = req->una_psn;
+	early->from_at = ktime_get_ns();
 	early->again = req->next_psn;
 }
 
@@ -137,7 +146,8 @@ static void sroce_early_check_told(struct sroce_requester *req)
 
 /*
  * When it may be asked for. When a part of what was missing has come the rest may be right behind
- * it. A stream that is repeated brings all of it, and may begin anew at any moment.
+ * it. What is sent again brings all of it: then each gap has two round trips, and anew with each
+ * duplicate that shows that it is coming (sroce_early_goes_on()).
  */
 static u64 sroce_early_ask_at(const struct sroce_requester *req)
 {
@@ -191,6 +201,10 @@ void sroce_early_find_gap(struct sroce_qp *qp)
 	    sroce_held_ready(&early->held, req->una_psn) ||
 	    (req->recovering && req->recover == req->una_psn))
 		return;
+	sroce_early_check_repeats(req);
+	/* What has told was not kept, or no longer is, and comes with what is sent again */
+	if (!h && early->repeats && qp->attr.timeout & 0x1f)
+		return;
 	sroce_early_begin(req, h ? h->t.psn : early->high);
 	sroce_gap_see(&req->gap, early->high);
 	sroce_requester_ask_later(req, sroce_early_ask_at(req));
@@ -207,7 +221,7 @@ void sroce_early_goes_on(struct sroce_requester *req, u32 psn)
 	if (req->ask_due && early->partly && early->repeats &&
 	    sroce_psn_diff(psn, early->from) >= 0)
 		req->ask_at = min(sroce_early_ask_at(req),
-				  early->opened_at + SROCE_EARLY_REPEATED_NS);
+				  early->from_at + SROCE_EARLY_REPEATED_NS);
 }
 
 bool sroce_early_is_rest(const struct sroce_requester *req)

@@ -18,8 +18,9 @@
  * It is kept if there is room.
  *
  * Context: requester lock held.
+ * Return: whether all of it was kept before. Then it is of a stream that was sent again.
  */
-void sroce_early_keep(struct sroce_qp *qp, struct sroce_train *t);
+bool sroce_early_keep(struct sroce_qp *qp, struct sroce_train *t);
 
 /*
  * An ACK or NAK has come about @psn: all before @end has arrived, but a response before it is

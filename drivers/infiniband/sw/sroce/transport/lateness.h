@@ -23,7 +23,7 @@
  */
 void sroce_lateness_by_itself(struct sroce_qp *qp, struct sroce_lateness *l, u64 took);
 
-/* Likewise of the same loss, after the first one */
+/* Another gap of the same loss, likewise: none is counted, and the wait becomes no shorter */
 void sroce_lateness_rest(struct sroce_lateness *l, u64 took);
 
 /*

@@ -517,8 +517,8 @@ struct sroce_lateness {
 /**
  * struct sroce_early - responses that have come before one that is missing (early.c)
  * @open: something is missing, and has been asked for again or will be
- * @told: answers about @first and later about @high, the newest, have come while something was
- *	missing; when that is here @first is the oldest such one that is remembered
+ * @told: answers have come too early: @first is the oldest that is remembered as long as
+ *	something before it is missing, @high the newest
  * @acked: an answer about @ack_psn has told that all before @ack_end has arrived, which lies
  *	behind what is missing
  * @partly: of what was missing when that began to be @told something has come
@@ -534,7 +534,8 @@ struct sroce_lateness {
  * @psn: which is missing
  * @first: see @told
  * @high: likewise
- * @from: the last time from here on
+ * @from: PSN that the last restart went back to
+ * @from_at: when that was, in ns
  * @again: see @repeats
  * @ack_psn: see @acked
  * @ack_end: likewise
@@ -552,6 +553,7 @@ struct sroce_early {
 	u64 asked_at;
 	u64 first_at;
 	u64 high_at;
+	u64 from_at;
 	struct sroce_lateness lateness;
 	u32 psn;
 	u32 first;

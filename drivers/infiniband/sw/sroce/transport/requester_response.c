@@ -95,10 +95,10 @@ static void sroce_response_read_answered(struct sroce_requester *req,
 /*
  * An answer that skips over a response, after a restart for that. The stream before the
  * restart still brings such answers for a while, which must not start another one; and
- * all are of that stream as long as nothing has been sent again.
+ * all are of that stream as long as nothing has been sent again. @again: it has come before.
  * Return: whether that was lost again.
  */
-static bool sroce_response_lost_again(struct sroce_qp *qp, u32 psn)
+static bool sroce_response_lost_again(struct sroce_qp *qp, u32 psn, bool again)
 {
 	struct sroce_requester *req = &qp->req;
 
@@ -106,7 +106,7 @@ static bool sroce_response_lost_again(struct sroce_qp *qp, u32 psn)
 		sroce_gap_see(&req->gap, psn);
 		return false;
 	}
-	if (sroce_early_is_rest(req))
+	if (!again && sroce_early_is_rest(req))
 		sroce_gap_see(&req->gap, psn);
 	else if (sroce_gap_again(&req->gap, psn))
 		return sroce_requester_may_ask_again(req);
@@ -115,8 +115,8 @@ static bool sroce_response_lost_again(struct sroce_qp *qp, u32 psn)
 	return false;
 }
 
-/* A response was lost */
-static void sroce_response_implied_nak(struct sroce_qp *qp, u32 psn)
+/* A response was lost, as one about @psn tells. @again: that has come before */
+static void sroce_response_implied_nak(struct sroce_qp *qp, u32 psn, bool again)
 {
 	struct sroce_requester *req = &qp->req;
 
@@ -126,7 +126,7 @@ static void sroce_response_implied_nak(struct sroce_qp *qp, u32 psn)
 	if (unlikely(sroce_held_ready(&req->early.held, req->una_psn)))
 		return;
 	if (req->recovering && req->recover == req->una_psn) {
-		if (!sroce_response_lost_again(qp, psn))
+		if (!sroce_response_lost_again(qp, psn, again))
 			return;
 	} else {
 		/* Where responses have come late before, it has a moment for that */
@@ -265,7 +265,7 @@ static void sroce_response_ack(struct sroce_qp *qp, const struct sroce_train *t)
 		trace_sroce_nak(qp, t);
 	if (!sroce_response_ack_until(qp, end, t->psn)) {
 		sroce_early_ack(qp, t->psn, end);
-		sroce_response_implied_nak(qp, t->psn);
+		sroce_response_implied_nak(qp, t->psn, false);
 		return;
 	}
 	if (sroce_qp_state(qp) == IB_QPS_ERR ||
@@ -415,6 +415,7 @@ static void sroce_response_data(struct sroce_qp *qp, struct sroce_train *t, bool
 	struct sroce_swqe *slot;
 	u32 expected, psn;
 	s32 behind;
+	bool again;
 	int status;
 
 	if (sroce_psn_diff(t->psn, req->next_psn) >= 0)
@@ -440,8 +441,8 @@ static void sroce_response_data(struct sroce_qp *qp, struct sroce_train *t, bool
 	if (t->psn != expected) {
 		psn = t->psn;
 		sroce_response_ack_until(qp, expected, expected - 1);
-		sroce_early_keep(qp, t);
-		sroce_response_implied_nak(qp, psn);
+		again = sroce_early_keep(qp, t);
+		sroce_response_implied_nak(qp, psn, again);
 		return;
 	}
 

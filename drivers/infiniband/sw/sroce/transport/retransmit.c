@@ -275,6 +275,9 @@ void sroce_requester_ask_again(struct sroce_qp *qp)
 	/* The rest of the stream that has the gap may still come */
 	if (req->early.open)
 		req->gap = gap;
+	/* Nothing else may be under way that would tell that this is lost, too */
+	if (req->asked == 1 && sroce_qp_state(qp) != IB_QPS_ERR)
+		sroce_requester_ask_without_timeout(qp);
 }
 
 /*
@@ -362,9 +365,6 @@ static void sroce_requester_look_to_ask(struct sroce_qp *qp, u64 now)
 	if (req->rnr_wait || sroce_qp_state(qp) == IB_QPS_ERR)
 		return;
 	sroce_requester_ask_again(qp);
-	/* Nothing else may be under way that would tell that this was lost, too */
-	if (req->asked == 1 && sroce_qp_state(qp) != IB_QPS_ERR)
-		sroce_requester_ask_without_timeout(qp);
 	sroce_half_queue(&req->half);
 }
 
