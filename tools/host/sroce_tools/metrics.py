@@ -82,11 +82,12 @@ def of_devices(devices):
 
 
 def of_settings(devices):
-    """What the device does about congestion and losses, where sysfs shows it: 0 or 1."""
+    """What the device does about congestion and losses, as sysfs shows it."""
     for name, path, text in (
             ("congestion_np_enabled", "cc_params/np_enable", "1 if senders of marked packets are told"),
-            ("congestion_rp_enabled", "cc_params/rp_enable", "1 if queue pairs slow down when they are told"),
-            ("selective_repeat_enabled", "roce_accl/selective_repeat_en", "1 if requests behind a gap are held"),
+            ("congestion_rp_enabled", "cc_params/rp_enable",
+             "1 if queue pairs slow down when they are told, 2 if they find out whether the peer tells"),
+            ("selective_repeat_enabled", "roce_accl/selective_repeat_en", "1 if requests and responses behind a gap are held"),
             ("adaptive_retransmission_enabled", "roce_accl/adp_retrans_en", "1 if lost tails are asked after")):
         family = Family(f"sroce_{name}", GAUGE, text)
         for device, _ in devices:
