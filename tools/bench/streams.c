@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Streams of RDMA WRITEs, or READs, from several devices to one, all of one process that sleeps as long as there is no completion:
- * in the lab, timers are late beside a process that polls, and the shaper between the devices needs them.
+ * Streams of RDMA WRITEs, or READs, from several devices to one, all of one process that sleeps as long as there is no
+ * completion: in the lab, timers are late beside a process that polls, and the shaper between the devices needs them.
  *
  *	streams [-n STREAMS] [-b BYTES] [-d DEPTH] [-t TIMEOUT] [-r] [-p] [-j] SECONDS TO IP FROM IP [FROM IP]...
  *
  * The streams, 1 without -n, come from the devices in turn; each has DEPTH messages of BYTES under way, 128 of 64 KiB if
- * nothing else is said. With -r the one device READs from the others: data goes the same way. With -p there is one more connection, from the first device, which has one message of 64 bytes under
- * way. With -j the streams, with 8 messages each, join one after the other, SECONDS apart, and when all are there they leave in
- * the same order. TIMEOUT is the ACK timeout as verbs count it, 14 without, as perftest has it.
+ * nothing else is said. With -r the one device READs from the others: data goes the same way. With -p there is one more
+ * connection, from the first device, which has one message of 64 bytes under way. With -j the streams, with 8 messages each,
+ * join one after the other, SECONDS apart, and when all are there they leave in the same order. TIMEOUT is the ACK timeout as
+ * verbs count it, 14 without, as perftest has it.
  *
  * Prints, one a line, in MB/s of 10^6 bytes: "started" at once; then "rate STREAM MB/s", or "died STREAM STATUS"; "second NUMBER
  * STREAM MB/s", of each whole second; "window FROM-TO", when the middle half was, in seconds since 1970; with -p "ping
@@ -108,7 +109,8 @@ static void bring_up(struct ibv_qp *qp, int end, const struct ibv_qp *peer, int 
 	struct vt_conn c = {
 		.peer = { .qpn = peer->qp_num, .gid = devs[peer_end].gid },
 		.mtu = min(devs[end].port.active_mtu, devs[peer_end].port.active_mtu),
-		.rd_atomic = how.read ? min(devs[end].attr.max_qp_rd_atom, 16) : 1, .timeout = how.timeout, .retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 12,
+		.rd_atomic = how.read ? min(devs[end].attr.max_qp_rd_atom, 16) : 1,
+		.timeout = how.timeout, .retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 12,
 	};
 	int err = vt_bring_up(qp, &devs[end], VT_REMOTE_ACCESS | IBV_ACCESS_LOCAL_WRITE, &c);
 

@@ -67,6 +67,14 @@ static void waits_long(struct side *a)
 	spin_unlock_bh(&req->half.lock);
 }
 
+/* A READ whose packets meet these rules */
+static void late_read(struct side *a, struct rule *rules)
+{
+	waits_long(a);
+	pair_rules(a->pair, rules);
+	post_read(a, 1);
+}
+
 static void round_trip(struct side *a, u64 ns)
 {
 	a->qp->req.rtt.srtt = ns;
@@ -210,9 +218,7 @@ static void late_is_waited_for(struct kunit *test)
 	struct sroce_turn_limits limits = sroce_turn_limits;
 	u32 i;
 
-	waits_long(a);
-	pair_rules(p, rules);
-	post_read(a, 1);
+	late_read(a, rules);
 	pair_deliver(p);
 	expect_waits(a);
 	KUNIT_EXPECT_TRUE(test, a->qp->req.ask_due);
@@ -269,9 +275,7 @@ static void rest_of_the_stream(struct kunit *test)
 		rule_nth(a, SROCE_OP_READ, 1, 1, FAKE_HOLD), {}
 	};
 
-	waits_long(a);
-	pair_rules(p, rules);
-	post_read(a, 1);
+	late_read(a, rules);
 	pair_deliver(p);
 	KUNIT_EXPECT_TRUE(test, side_ask_again(a));
 	pair_rules(p, NULL);
@@ -317,9 +321,7 @@ static void second_gap(struct kunit *test)
 	};
 
 	no_timeout(a);
-	waits_long(a);
-	pair_rules(p, rules);
-	post_read(a, 1);
+	late_read(a, rules);
 	pair_deliver(p);
 	fake_net_release(&p->net);
 	expect_read(a, 1);
@@ -341,9 +343,7 @@ static struct pair *two_lost(struct kunit *test)
 	};
 
 	no_timeout(a);
-	waits_long(a);
-	pair_rules(p, rules);
-	post_read(a, 1);
+	late_read(a, rules);
 	pair_deliver(p);
 	pair_rules(p, NULL);
 	return p;
@@ -409,9 +409,7 @@ static void lost_from_both_streams(struct kunit *test)
 	};
 
 	no_timeout(a);
-	waits_long(a);
-	pair_rules(p, rules);
-	post_read(a, 1);
+	late_read(a, rules);
 	pair_deliver(p);
 	/* What the repeated stream brings behind it was here before, and tells that at once */
 	KUNIT_EXPECT_TRUE(test, side_ask_again(a));
@@ -514,9 +512,7 @@ static void repeated_before_that(struct kunit *test)
 		rule_nth(b, SROCE_OP_READ_RESP, MISSING, 0, FAKE_HOLD), {}
 	};
 
-	waits_long(a);
-	pair_rules(p, rules);
-	post_read(a, 1);
+	late_read(a, rules);
 	pair_deliver(p);
 	KUNIT_EXPECT_TRUE(test, side_expire(a));
 	pair_deliver(p);
@@ -541,9 +537,7 @@ static void ack_right_behind(struct kunit *test)
 		rule_nth(b, SROCE_OP_ACK, 0, 0, FAKE_HOLD), {}
 	};
 
-	waits_long(a);
-	pair_rules(p, rules);
-	post_read(a, 1);
+	late_read(a, rules);
 	side_write(a, 2, 10);
 	pair_deliver(p);
 	KUNIT_EXPECT_FALSE(test, a->qp->req.early.acked);
@@ -568,9 +562,7 @@ static void nak_is_remembered(struct kunit *test)
 	};
 
 	no_timeout(a);
-	waits_long(a);
-	pair_rules(p, rules);
-	post_read(a, 1);
+	late_read(a, rules);
 	side_write(a, 2, 10);
 	side_write(a, 3, 10);
 	pair_deliver(p);
@@ -624,9 +616,7 @@ static void acknowledges_before(struct kunit *test)
 	};
 
 	no_timeout(a);
-	waits_long(a);
-	pair_rules(p, rules);
-	post_read(a, 1);
+	late_read(a, rules);
 	side_write(a, 2, 10);
 	post_read(a, 3);
 	pair_deliver(p);
@@ -652,9 +642,7 @@ static void forged(struct kunit *test)
 
 	for (i = 1; i < MISSING; i++)
 		rules[i] = rule_psn(b, SROCE_OP_READ_RESP, psn + i - 1, 1, FAKE_HOLD);
-	waits_long(a);
-	pair_rules(p, rules);
-	post_read(a, 1);
+	late_read(a, rules);
 	side_inject(b, &t);
 	pair_deliver(p);
 	KUNIT_EXPECT_EQ(test, 1, a->qp->req.early.held.n);
@@ -686,9 +674,7 @@ static void error_drops(struct kunit *test)
 		rule_psn(b, SROCE_OP_READ_RESP, side_first_psn(a) + MISSING, 0, FAKE_DROP), {}
 	};
 
-	waits_long(a);
-	pair_rules(p, rules);
-	post_read(a, 1);
+	late_read(a, rules);
 	side_write(a, 2, 10);
 	pair_deliver(p);
 	KUNIT_EXPECT_GT(test, a->qp->req.early.held.n, 0);
@@ -751,9 +737,7 @@ static void several_are_late(struct kunit *test)
 		rule_psn(b, SROCE_OP_ATOMIC_ACK, psn + PACKETS, 1, FAKE_HOLD), {}
 	};
 
-	waits_long(a);
-	pair_rules(p, rules);
-	post_read(a, 1);
+	late_read(a, rules);
 	post_fetch_add(a, 2, DST + LEN + 1);
 	post_fetch_add(a, 3, DST + LEN + 9);
 	pair_deliver(p);
@@ -784,9 +768,7 @@ static void ack_is_remembered(struct kunit *test)
 		rule_psn(b, SROCE_OP_READ_RESP, side_first_psn(a) + PACKETS - 1, 1, FAKE_HOLD), {}
 	};
 
-	waits_long(a);
-	pair_rules(p, rules);
-	post_read(a, 1);
+	late_read(a, rules);
 	side_write(a, 2, 10);
 	pair_deliver(p);
 	expect_waits(a);
@@ -808,9 +790,7 @@ static void switched_off(struct kunit *test)
 		rule_psn(b, SROCE_OP_READ_RESP, side_first_psn(a) + MISSING, 1, FAKE_DROP), {}
 	};
 
-	waits_long(a);
-	pair_rules(p, rules);
-	post_read(a, 1);
+	late_read(a, rules);
 	pair_deliver(p);
 	KUNIT_EXPECT_EQ(test, 1, asked_again(a));
 	expect_read(a, 1);
@@ -830,9 +810,7 @@ static void too_old(struct kunit *test)
 	struct sroce_early *early = &a->qp->req.early;
 	int i;
 
-	waits_long(a);
-	pair_rules(p, rules);
-	post_read(a, 1);
+	late_read(a, rules);
 	pair_deliver(p);
 	KUNIT_EXPECT_EQ(test, PACKETS - MISSING - 1, early->held.n);
 	for (i = 0; i < 2; i++) {
@@ -856,9 +834,7 @@ static void answers_nothing(struct kunit *test)
 	struct rule rules[] = { rule_psn(b, SROCE_OP_READ_RESP, psn, 1, FAKE_HOLD), {} };
 	struct sroce_train t;
 
-	waits_long(a);
-	pair_rules(p, rules);
-	post_read(a, 1);
+	late_read(a, rules);
 	for (i = 2; i < 6; i++)
 		side_write(a, i, 10);
 	for (i = 0; i < 8; i++) {

@@ -4,8 +4,8 @@
  *
  * requester_response.c comes here with them. Where selective_repeat_en is set they are kept
  * until the missing one is here, and are then taken in the order of their PSNs, as if they had
- * come only now. So what is asked for again is what is missing, and what the peer sends beyond
- * that is a duplicate; and memory is written in the order that it always is.
+ * come only now: memory is written in the order that it always is. (What is missing is asked for
+ * with all that was sent behind it. Of that, what is kept comes twice, and is dropped.)
  *
  * Where a network brings packets in another order, the missing one is only late, and comes
  * twice when it is asked for again. Whoever has seen that asks later from then on (lateness.c).
@@ -27,8 +27,6 @@
 #include "transport/retransmit.h"
 #include "transport/rtt.h"
 
-/* So long after a part of what is missing the rest may come */
-#define SROCE_EARLY_REST_NS ((u64)200 * NSEC_PER_USEC)
 /* A stream that is repeated is waited for no longer than that */
 #define SROCE_EARLY_REPEATED_NS ((u64)NSEC_PER_SEC)
 /* What was sent again more than once may come twice, however late it was */
@@ -46,18 +44,19 @@ static void sroce_early_look_soon(struct sroce_early *early)
 static void sroce_early_tell(struct sroce_requester *req, u32 psn)
 {
 	struct sroce_early *early = &req->early;
+	u64 now = ktime_get_ns();
 
 	if (!early->told || sroce_psn_diff(early->high, req->una_psn) < 0) {
 		early->told = true;
 		early->partly = false;
 		early->first = psn;
-		early->first_at = ktime_get_ns();
+		early->first_at = now;
 		sroce_lateness_new_gap(&early->lateness);
 	} else if (sroce_psn_diff(psn, early->high) <= 0) {
 		return;
 	}
 	early->high = psn;
-	early->high_at = ktime_get_ns();
+	early->high_at = now;
 }
 
 /*
@@ -157,7 +156,7 @@ static u64 sroce_early_ask_at(const struct sroce_requester *req)
 	if (!early->partly)
 		return at;
 	if (!early->repeats)
-		return max(at, now + SROCE_EARLY_REST_NS);
+		return max(at, now + SROCE_LATE_REST_NS);
 	return now + max(early->lateness.wait, sroce_requester_ask_least_ns(req));
 }
 

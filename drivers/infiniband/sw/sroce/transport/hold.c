@@ -42,9 +42,6 @@
 /* A packet that comes once more is answered no sooner: less than a probe waits for (probe.c) */
 #define SROCE_HOLD_ANSWER_NS ((u64)500 * NSEC_PER_USEC)
 
-/* So long after a part of what is missing the rest may come */
-#define SROCE_HOLD_REST_NS ((u64)200 * NSEC_PER_USEC)
-
 /* --- what is held -------------------------------------------------------------- */
 
 /* Is what comes next held? */
@@ -211,7 +208,7 @@ static void sroce_hold_time_is_up(struct sroce_qp *qp, u64 now)
 	if (hold->repairing && !hold->answer &&
 	    qp->resp.ack.state == SROCE_ACK_OWED) {
 		hold->answer = true;
-		hold->ask_at = now + SROCE_HOLD_REST_NS;
+		hold->ask_at = now + SROCE_LATE_REST_NS;
 		sroce_hold_wake_at(hold, hold->ask_at);
 		return;
 	}
@@ -274,7 +271,7 @@ static void sroce_hold_look_for_gap(struct sroce_qp *qp)
 	if (!h && !lost)
 		return;
 	sroce_hold_open(qp, h ? h->t.psn : sroce_psn_add(resp->epsn, 1),
-			max(hold->lateness.wait, SROCE_HOLD_REST_NS));
+			max(hold->lateness.wait, SROCE_LATE_REST_NS));
 	hold->repairing = true;
 }
 

@@ -10,6 +10,8 @@
 
 /* The longest time that a late packet is waited for */
 #define SROCE_LATE_MOST_NS ((u64)2 * NSEC_PER_MSEC)
+/* So long after a part of what is missing the rest may come */
+#define SROCE_LATE_REST_NS ((u64)200 * NSEC_PER_USEC)
 /* Gaps in a row that did not fill by themselves, until none is waited for any more */
 #define SROCE_LATE_VAIN_MOST 8
 
